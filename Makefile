@@ -1,0 +1,75 @@
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+BENCH_INSTALLED := $(VENV)/.bench-installed
+PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input --quiet
+COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command "make lock"
+
+# A name on PATH may be a stub that cannot run, so each candidate is tried.
+CANDIDATES := python3.13 python3.12 python3.11 python3
+SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check fix docs bench torture lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(INSTALLED) ## Set up if needed, then show a live demonstration (ARGS="..." is passed on)
+	$(VENV)/bin/penstock demo $(ARGS)
+
+test: $(INSTALLED) ## Run the tests (ARGS="tests/model -k retry" narrows them)
+	$(PYTHON) -m pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(INSTALLED) ## Check format, lint, types, import arrows and docs
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(PYTHON) -m mypy --strict src
+	$(VENV)/bin/basedpyright
+	$(VENV)/bin/lint-imports
+	$(PYTHON) tools/check_docs.py
+
+fix: $(INSTALLED) ## Format the code and apply safe lint fixes
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+docs: $(INSTALLED) ## Regenerate the docs that are made from code
+	$(PYTHON) tools/generate_docs.py
+
+bench: $(BENCH_INSTALLED) ## Measure speed against the raw limit and a peer
+	$(VENV)/bin/penstock bench $(ARGS)
+
+torture: $(INSTALLED) ## Kill and stall workers over 10,000 jobs and account for each
+	$(VENV)/bin/penstock torture --jobs 10000 --kills 200 $(ARGS)
+
+lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
+	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) $(ARGS) requirements/bench.in --output-file requirements/bench.lock
+
+clean: ## Remove the environment, caches and build output
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment that works is kept, so a changed lock installs only what changed.
+$(INSTALLED): pyproject.toml requirements/dev.lock
+	@if ! { $(PYTHON) -c '$(SUPPORTED)' && $(PYTHON) -m pip --version; } >/dev/null 2>&1; then \
+		found=; \
+		for candidate in $(CANDIDATES); do \
+			if $$candidate -c '$(SUPPORTED)' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+		done; \
+		if [ -z "$$found" ]; then \
+			echo "Penstock needs Python 3.11 or newer with its venv module, and none of these works: $(CANDIDATES)." >&2; \
+			exit 1; \
+		fi; \
+		echo "Making $(VENV) with $$found; this happens once and takes about a minute."; \
+		$$found -m venv --clear $(VENV); \
+	fi
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BENCH_INSTALLED): $(INSTALLED) requirements/bench.lock
+	@$(PIP) install --require-hashes -r requirements/bench.lock
+	@touch $@

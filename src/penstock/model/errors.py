@@ -1,0 +1,360 @@
+"""Every error penstock raises; each takes fields and writes its own sentence."""
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class PenstockError(Exception):
+    """The base of every error that penstock raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self.args, self.__dict__)
+
+
+class UnknownType(PenstockError):
+    """A job type that this application has not registered."""
+
+    def __init__(self, job_type: str, known: Iterable[str] = ()) -> None:
+        self.job_type = job_type
+        self.known = tuple(known)
+        listed = f"known types are {', '.join(self.known)}" if self.known else "none is registered"
+        super().__init__(
+            f"No job type is named {job_type!r} ({listed}); "
+            "register it with @app.job or import the module that does."
+        )
+
+
+class InvalidArguments(PenstockError):
+    """Arguments that do not fit the job type's signature."""
+
+    def __init__(self, job_type: str, argument: str, expected: str, got: str) -> None:
+        self.job_type = job_type
+        self.argument = argument
+        self.expected = expected
+        self.got = got
+        super().__init__(
+            f"Argument {argument!r} of job type {job_type!r} is wrong: "
+            f"expected {expected}, got {got}."
+        )
+
+    @classmethod
+    def missing(cls, job_type: str, argument: str, expected: str) -> "InvalidArguments":
+        """Name a required argument that was not passed."""
+        return cls(job_type, argument, expected, "nothing")
+
+    @classmethod
+    def unexpected(cls, job_type: str, argument: str, known: Iterable[str]) -> "InvalidArguments":
+        """Name an argument that the job type does not take."""
+        names = ", ".join(known)
+        return cls(
+            job_type, argument, f"one of {names}" if names else "no arguments", "an unknown one"
+        )
+
+
+class PayloadTooLarge(PenstockError):
+    """A payload or result over the size limit."""
+
+    def __init__(self, job_type: str, size: int, limit: int, what: str = "payload") -> None:
+        self.job_type = job_type
+        self.size = size
+        self.limit = limit
+        self.what = what
+        super().__init__(
+            f"The {what} of job type {job_type!r} is {size:,} bytes, over the limit of {limit:,}; "
+            "keep the data elsewhere and pass a reference to it, or raise the limit."
+        )
+
+
+class InvalidOption(PenstockError):
+    """An option whose value is out of range or of the wrong form."""
+
+    def __init__(self, option: str, value: object, expected: str) -> None:
+        self.option = option
+        # The text, not the object: whatever the value is, the error must still pickle.
+        self.value = _shortened(value)
+        self.expected = expected
+        super().__init__(f"Option {option!r} is {self.value}, but it must be {expected}.")
+
+
+class ResultNotSerializable(PenstockError):
+    """A handler returned something that cannot be stored."""
+
+    def __init__(self, job_type: str, result_type: str) -> None:
+        self.job_type = job_type
+        self.result_type = result_type
+        super().__init__(
+            f"Job type {job_type!r} returned a {result_type}, which cannot be stored as JSON; "
+            "return plain data, a dataclass, a msgspec Struct or a Pydantic model."
+        )
+
+
+class CorruptPayload(PenstockError):
+    """A stored payload that can no longer be read as its type's arguments."""
+
+    def __init__(self, job_id: str, job_type: str, problem: str) -> None:
+        self.job_id = job_id
+        self.job_type = job_type
+        self.problem = problem
+        super().__init__(
+            f"The stored payload of job {job_id} is not valid for type {job_type!r} ({problem}); "
+            "enqueue the work again with correct arguments."
+        )
+
+
+class JobNotFound(PenstockError):
+    """A job id that the store does not know."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(
+            f"The store holds no job {job_id}; check the id and the store, "
+            "or it was pruned after its retention time."
+        )
+
+
+class JobFailed(PenstockError):
+    """The job whose result was awaited ended without one."""
+
+    def __init__(self, job_id: str, status: str, error: str | None = None) -> None:
+        self.job_id = job_id
+        self.status = status
+        self.error = error
+        reason = f": {error}" if error else "."
+        super().__init__(f"Job {job_id} ended as {status}{reason}")
+
+
+class JobCancelled(JobFailed):
+    """The job whose result was awaited was cancelled."""
+
+    def __init__(self, job_id: str, error: str | None = None) -> None:
+        super().__init__(job_id, "cancelled", error)
+
+
+class ResultTimeout(PenstockError, TimeoutError):
+    """The job had not ended when the wait for its result did."""
+
+    def __init__(self, job_id: str, seconds: float, status: str | None = None) -> None:
+        self.job_id = job_id
+        self.seconds = seconds
+        self.status = status
+        state = f" and is still {status}" if status else ""
+        super().__init__(
+            f"Job {job_id} has no result after {seconds:g} s{state}; "
+            "wait longer, or check that a worker serves its queue."
+        )
+
+
+class KeyTaken(PenstockError):
+    """A unique key that another job holds."""
+
+    def __init__(self, key: str, holder: str, job_type: str | None = None) -> None:
+        self.key = key
+        self.holder = holder
+        self.job_type = job_type
+        of_type = f" of type {job_type!r}" if job_type else ""
+        super().__init__(
+            f"Key {key!r}{of_type} is held by job {holder}; "
+            "wait until that job gives it up, or cancel it first."
+        )
+
+
+class IllegalTransition(PenstockError):
+    """An action that the job's status does not allow."""
+
+    def __init__(self, status: str, action: str, job_id: str | None = None) -> None:
+        self.status = status
+        self.action = action
+        self.job_id = job_id
+        subject = f"Job {job_id}" if job_id else "A job"
+        super().__init__(f"{subject} is {status}, and from there it does not allow {action!r}.")
+
+
+class StoreError(PenstockError):
+    """The store could not do what was asked."""
+
+    def __init__(self, store: str, problem: str) -> None:
+        self.store = _without_password(store)
+        super().__init__(f"Store {self.store} {problem}.")
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be opened or reached."""
+
+    def __init__(self, store: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            store, f"cannot be reached ({reason}); check that it exists and may be opened"
+        )
+
+
+class StoreCorrupt(StoreError):
+    """The store's file is damaged."""
+
+    def __init__(self, store: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            store, f"is damaged ({reason}); keep a copy of it and run `penstock restore`"
+        )
+
+
+class StoreReadOnly(StoreError):
+    """The store cannot be written."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store, "is read-only; make the file and its directory writable for this user"
+        )
+
+
+class StoreIsDirectory(StoreError):
+    """The store's path names a directory."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "is a directory; name a file in it, such as work.db")
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer penstock."""
+
+    def __init__(self, store: str, found: int, supported: int) -> None:
+        self.found = found
+        self.supported = supported
+        super().__init__(
+            store,
+            f"has schema version {found}, and this penstock knows versions up to {supported}; "
+            "upgrade penstock",
+        )
+
+
+class NetworkFilesystem(StoreError):
+    """The store lies on a file system whose locks cannot be trusted."""
+
+    def __init__(self, store: str, filesystem: str) -> None:
+        self.filesystem = filesystem
+        super().__init__(
+            store,
+            f"lies on {filesystem}, a network file system, where SQLite loses data; "
+            "move it to a local disk, or use PostgreSQL",
+        )
+
+
+class SqliteTooOld(StoreError):
+    """The SQLite library has a bug that can corrupt a WAL database."""
+
+    def __init__(self, store: str, found: str, required: str) -> None:
+        self.found = found
+        self.required = required
+        super().__init__(
+            store,
+            f"needs SQLite {required} or newer, and apsw brings {found}, which can corrupt it; "
+            "run `pip install --upgrade apsw`",
+        )
+
+
+class ForeignHandle(StoreError):
+    """Another SQLite library in this process has the store's file open."""
+
+    def __init__(self, store: str, library: str = "another SQLite library") -> None:
+        self.library = library
+        super().__init__(
+            store,
+            f"is also open in this process through {library}, and two SQLite libraries on one file "
+            "corrupt it; close that connection and take one from app.connection()",
+        )
+
+
+class ForeignConnection(StoreError):
+    """A connection of a library that cannot share the store's transaction."""
+
+    def __init__(self, store: str, connection_type: str) -> None:
+        self.connection_type = connection_type
+        super().__init__(
+            store,
+            f"cannot join a transaction of {connection_type}; "
+            "pass a connection from app.connection()",
+        )
+
+
+class ForkedStore(StoreError):
+    """A store that was opened before this process was forked."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store,
+            "was opened before this process was forked, and using it here can corrupt it; "
+            "open the store after the fork",
+        )
+
+
+class TransactionHeld(StoreError):
+    """A plain enqueue that would wait for the caller's own transaction."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store,
+            "is locked by a write transaction of this very caller, so the enqueue would wait for "
+            "ever; pass connection=… to join the transaction, or commit it first",
+        )
+
+
+class StoreFull(StoreError):
+    """The store's disk is full."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store, "has no space left on its disk; nothing was written, free some and try again"
+        )
+
+
+class NotAPenstockStore(StoreError):
+    """A database that holds something else."""
+
+    def __init__(self, store: str, found: str) -> None:
+        self.found = found
+        super().__init__(
+            store, f"is not a penstock store (it holds {found}); name another file or a new one"
+        )
+
+
+class StoreClosed(StoreError):
+    """A store that was used after it was closed."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "is closed; use it inside `async with app:` or open it again")
+
+
+class MissingExtra(PenstockError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, extra: str, module: str | None = None) -> None:
+        self.extra = extra
+        self.module = module
+        lacking = f"the module {module!r}" if module else "packages that are not installed"
+        super().__init__(f"This needs {lacking}; run `pip install 'penstock[{extra}]'`.")
+
+
+def _revive(
+    cls: type[PenstockError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> PenstockError:
+    # Past __init__, which takes the fields and not the finished sentence in args.
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
+def _without_password(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    name, colon, _ = user.partition(":")
+    hidden = f"{name}:***" if colon else user
+    return f"{scheme}{separator}{hidden}{at}{host}{slash}{path}"
+
+
+def _shortened(value: object, limit: int = 80) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,46 @@
+"""An error as it is stored. Every text passes the redaction gate: there is no other way in."""
+
+import traceback
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from msgspec import Struct
+
+from penstock.model.redact import redact
+from penstock.model.retry import ErrorClass
+
+MESSAGE_LIMIT = 4_000
+STACK_LIMIT = 16_000
+
+
+class Failure(Struct, frozen=True):
+    """What went wrong, redacted and bounded: class, exception name, message, stack."""
+
+    error_class: ErrorClass
+    code: str
+    message: str
+    stack: str = ""
+    fingerprint: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException, error_class: ErrorClass) -> "Failure":
+        """Capture an exception."""
+        stack = "".join(traceback.format_exception(error))
+        return cls(
+            error_class=error_class,
+            code=type(error).__name__,
+            message=redact(str(error) or type(error).__name__)[:MESSAGE_LIMIT],
+            stack=redact(stack[-STACK_LIMIT:]),
+            fingerprint="|".join((error_class, type(error).__name__, *_places(error))),
+        )
+
+    @classmethod
+    def because(cls, error_class: ErrorClass, code: str, message: str) -> "Failure":
+        """Describe a failure that no exception carries (expiry, a dead process, a handler's word)."""
+        return cls(error_class, code, redact(message)[:MESSAGE_LIMIT], "", f"{error_class}|{code}")
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    """The last three frames without line numbers, so an edit elsewhere keeps the group."""
+    for frame in traceback.extract_tb(error.__traceback__)[-3:]:
+        yield f"{PurePath(frame.filename).name}:{frame.name}"

@@ -1,0 +1,65 @@
+"""How a lease ends: one constructor per transition, so an illegal ending cannot be built."""
+
+from msgspec import Struct
+
+from penstock.model.failure import Failure
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """The facts of one execution; which subclass it is says how the job goes on."""
+
+    id: str
+    fence: int
+    type: str
+    queue: str
+    started_at: int
+    wait_ms: int = 0
+    duration_ms: int = 0
+    cpu_ms: int | None = None
+    memory_kb: int | None = None
+
+
+class Completed(Settlement, frozen=True, kw_only=True):
+    """The handler returned a value, kept as JSON text."""
+
+    result: str = "null"
+
+
+class Failed(Settlement, frozen=True, kw_only=True):
+    """The execution failed and will be retried after a delay."""
+
+    failure: Failure
+    retry_in_ms: int
+    spends_attempt: bool = True
+    timeout_ms: int | None = None
+
+
+class Snoozed(Settlement, frozen=True, kw_only=True):
+    """The handler asked to come back later; no attempt is spent."""
+
+    delay_ms: int
+    reason: str
+
+
+class Cancelled(Settlement, frozen=True, kw_only=True):
+    """The execution ended because it, or an operator, cancelled the job."""
+
+    reason: str
+
+
+class Buried(Settlement, frozen=True, kw_only=True):
+    """No further attempt: the job becomes a dead letter."""
+
+    failure: Failure
+
+
+class Crashed(Settlement, frozen=True, kw_only=True):
+    """The process running the job died under it; counts a rescue, not an attempt."""
+
+    failure: Failure
+
+
+class HandedBack(Settlement, frozen=True, kw_only=True):
+    """The worker gives the lease back (shutdown); nothing is spent."""
+
+    started: bool = True

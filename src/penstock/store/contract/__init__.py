@@ -1,0 +1,46 @@
+"""What every store promises, split by who relies on it.
+
+Every method is one transition or one question, in domain words, and takes batches. Delays are
+relative and times come from the store's own clock, so that callers' clocks never matter.
+`penstock.testing.conformance` is the specification these protocols are held to.
+"""
+
+from penstock.store.contract.dead import DeadLetter, DeadLetters, Resolution
+from penstock.store.contract.jobs import Claim, Claimed, JobStore, Report
+from penstock.store.contract.leases import Held, Leases, Renewal
+from penstock.store.contract.metrics import Metrics, QueueDepth, Window
+from penstock.store.contract.reader import Execution, JobFilter, JobReader, LogLine
+from penstock.store.contract.store import Durability, Store, Subscription
+from penstock.store.contract.upkeep import Fate, Pruned, Rescued, Retention, Upkeep
+from penstock.store.contract.workers import Beat, WorkerInfo, Workers
+
+__all__ = [
+    "Beat",
+    "Claim",
+    "Claimed",
+    "DeadLetter",
+    "DeadLetters",
+    "Durability",
+    "Execution",
+    "Fate",
+    "Held",
+    "JobFilter",
+    "JobReader",
+    "JobStore",
+    "Leases",
+    "LogLine",
+    "Metrics",
+    "Pruned",
+    "QueueDepth",
+    "Renewal",
+    "Report",
+    "Rescued",
+    "Resolution",
+    "Retention",
+    "Store",
+    "Subscription",
+    "Upkeep",
+    "Window",
+    "WorkerInfo",
+    "Workers",
+]

@@ -1,0 +1,67 @@
+"""Dead letters: what is kept of a job that could not be done, for a person to resolve."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Resolution(StrEnum):
+    """How far a person has got with a dead letter."""
+
+    PENDING = "pending"
+    INVESTIGATING = "investigating"
+    RESOLVED = "resolved"
+    IGNORED = "ignored"
+
+
+class DeadLetter(Struct, frozen=True, kw_only=True):
+    """A snapshot of the job at its death, with its executions, as JSON text."""
+
+    job_id: str
+    type: str
+    queue: str
+    tenant_id: str
+    reason: str
+    error: str | None
+    error_code: str | None
+    fingerprint: str
+    attempts: int
+    rescues: int
+    snapshot: str
+    executions: str
+    resolution: Resolution
+    notes: str | None
+    resolved_by: str | None
+    resolved_at: int | None
+    created_at: int
+
+
+class DeadLetters(Protocol):
+    """List, resolve and purge; requeueing is `JobStore.requeue`."""
+
+    async def find(
+        self,
+        *,
+        type: str | None = None,
+        resolution: Resolution | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[DeadLetter]:
+        """A page, newest first."""
+        ...
+
+    async def get(self, job_id: str) -> DeadLetter | None:
+        """One dead letter, or none."""
+        ...
+
+    async def resolve(
+        self, ids: Sequence[str], resolution: Resolution, *, notes: str | None, by: str | None
+    ) -> list[str]:
+        """Record where a person stands with them; returns the ids that exist."""
+        ...
+
+    async def purge(self, ids: Sequence[str]) -> int:
+        """Delete dead letters and their jobs for good."""
+        ...

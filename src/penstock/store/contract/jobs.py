@@ -1,0 +1,78 @@
+"""The life of a job, for producers and workers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from penstock.model.job import Enqueued, Lease, NewJob
+from penstock.model.settlement import Settlement
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """What a worker asks for: up to `limit` jobs, of which it starts `start` at once.
+
+    The rest are prefetched: leased, but marked as not started, so that a rescue gives them back
+    untouched. Only jobs of the named `types` are handed out, whatever else waits.
+    """
+
+    owner: str
+    types: Sequence[str]
+    limit: int
+    start: int
+    lease_ms: int
+    queues: Sequence[str] | None = None
+    max_priority: int | None = None
+    type_lease_ms: Mapping[str, int] = {}
+
+
+class Claimed(Struct, frozen=True):
+    """The leases granted, most urgent first, and when the next waiting job falls due."""
+
+    leases: list[Lease]
+    next_due_in_ms: int | None
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What a running execution tells meanwhile: progress, a checkpoint, log lines."""
+
+    id: str
+    fence: int
+    progress_percent: float | None = None
+    progress_message: str | None = None
+    checkpoint: str | None = None
+    logs: Sequence[tuple[int, str, str]] = ()
+
+
+class JobStore(Protocol):
+    """Enqueue, claim, settle, and what an operator may do to a job."""
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, connection: object | None = None
+    ) -> list[Enqueued]:
+        """Insert all jobs or none; a known id or a taken key answers with the job that has it."""
+        ...
+
+    async def claim(self, claim: Claim) -> Claimed:
+        """Stage a few due jobs, then lease the most urgent ones; each lease has a new fence."""
+        ...
+
+    async def start(self, owner: str, leases: Sequence[tuple[str, int]]) -> None:
+        """Mark prefetched leases as started."""
+        ...
+
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
+        """End leases; returns the ids whose fence was stale, on which nothing was written."""
+        ...
+
+    async def report(self, owner: str, reports: Sequence[Report]) -> list[str]:
+        """Write progress, checkpoints and logs; returns the ids whose fence was stale."""
+        ...
+
+    async def cancel(self, ids: Sequence[str], reason: str) -> dict[str, str]:
+        """Cancel waiting jobs, ask running ones to stop; ids to their status afterwards."""
+        ...
+
+    async def requeue(self, ids: Sequence[str]) -> list[str]:
+        """Give cancelled and dead jobs a fresh budget; their fences go on counting."""
+        ...

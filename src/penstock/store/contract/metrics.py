@@ -1,0 +1,62 @@
+"""Roll-ups kept while settling, so that no figure needs a scan of the jobs."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class QueueDepth(Struct, frozen=True, kw_only=True):
+    """How much stands in one queue."""
+
+    queue: str
+    pending: int
+    queued: int
+    in_progress: int
+    failed: int
+    oldest_queued_ms: int | None
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Figures over a span of time for one type and queue (empty names mean all of them)."""
+
+    type: str
+    queue: str
+    span_ms: int
+    completed: int
+    failed: int
+    cancelled: int
+    dead: int
+    snoozed: int
+    lease_expiries: int
+    success_rate: float | None
+    per_minute: float
+    duration_p50_ms: float | None
+    duration_p95_ms: float | None
+    duration_p99_ms: float | None
+    wait_p50_ms: float | None
+    wait_p95_ms: float | None
+    wait_p99_ms: float | None
+
+
+class Metrics(Protocol):
+    """Figures for people and alerts."""
+
+    async def depths(self) -> list[QueueDepth]:
+        """Every queue that has waiting or running jobs."""
+        ...
+
+    async def dead_count(self) -> int:
+        """Dead letters nobody has resolved."""
+        ...
+
+    async def window(self, span_ms: int) -> list[Window]:
+        """One row per type and queue over the last span, and one in all, first."""
+        ...
+
+    async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
+        """Counters per step of 10 s, 1 min, 1 h or 1 day, oldest first."""
+        ...
+
+    async def roll_up(self) -> int:
+        """Fold closed fine steps into coarse ones, sample depths, drop what is too old."""
+        ...

@@ -1,0 +1,76 @@
+"""A store: the parts above, and its own life."""
+
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from penstock.model.clock import Clock
+from penstock.store.contract.dead import DeadLetters
+from penstock.store.contract.jobs import JobStore
+from penstock.store.contract.leases import Leases
+from penstock.store.contract.metrics import Metrics
+from penstock.store.contract.reader import JobReader
+from penstock.store.contract.upkeep import Upkeep
+from penstock.store.contract.workers import Workers
+
+
+class Durability(Struct, frozen=True):
+    """What survives, in a sentence, and the checks behind it: (name, passed, detail)."""
+
+    promise: str
+    checks: list[tuple[str, bool, str]]
+
+
+class Subscription(Protocol):
+    """Hears of changes made by this or any other process."""
+
+    async def wait(self, timeout: float) -> bool:
+        """True when something changed, false when the time ran out."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class Store(Protocol):
+    """One installation of penstock."""
+
+    url: str
+    clock: Clock
+    jobs: JobStore
+    leases: Leases
+    reader: JobReader
+    dead: DeadLetters
+    workers: Workers
+    metrics: Metrics
+    upkeep: Upkeep
+
+    async def open(self) -> None:
+        """Connect, check the promises, migrate."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is written and let go."""
+        ...
+
+    def subscribe(self) -> Subscription:
+        """Listen for changes."""
+        ...
+
+    async def migrate(self) -> tuple[int, int]:
+        """Bring the schema up to date; the versions before and after."""
+        ...
+
+    async def inspect(self) -> Durability:
+        """Check every promise this store makes."""
+        ...
+
+    async def backup(self, target: Path) -> int:
+        """Copy the installation while it runs, verified; the number of jobs copied."""
+        ...
+
+    def connection(self) -> object:
+        """A connection whose transaction an enqueue can join."""
+        ...

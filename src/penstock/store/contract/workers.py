@@ -1,0 +1,52 @@
+"""The workers that are, or recently were, alive."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Beat(Struct, frozen=True, kw_only=True):
+    """What a worker says of itself every few seconds."""
+
+    owner: str
+    name: str
+    node: str
+    pid: int
+    queues: tuple[str, ...] | None
+    types: tuple[str, ...]
+    concurrency: int
+    running: int
+    completed: int
+    failed: int
+    cpu_percent: float
+    memory_mb: float
+    poll_age_ms: int
+    state: str = "running"
+
+
+class WorkerInfo(Beat, frozen=True, kw_only=True):
+    """A worker as the store last heard of it."""
+
+    started_at: int
+    heartbeat_at: int
+    heartbeat_age_ms: int
+
+
+class Workers(Protocol):
+    """The register of workers."""
+
+    def beat(self, beat: Beat) -> None:
+        """Write or refresh a worker's row; safe to call from any thread."""
+        ...
+
+    async def forget(self, owner: str) -> None:
+        """Remove a worker that stopped."""
+        ...
+
+    async def list(self) -> list[WorkerInfo]:
+        """All known workers, the freshest first."""
+        ...
+
+    async def waiting_types(self) -> dict[str, int]:
+        """Types with queued jobs, and how many, counted up to a thousand each."""
+        ...

@@ -1,0 +1,38 @@
+"""Turning a job that has just become a dead letter into a record for people."""
+
+from typing import Any
+
+from msgspec.json import encode
+
+from penstock.model.failure import Failure
+from penstock.store.sqlite.transaction import Transaction
+
+
+def details(failure: Failure) -> str:
+    """The failure as the job's `error_details` document."""
+    return encode(
+        {
+            "class": failure.error_class,
+            "code": failure.code,
+            "stack": failure.stack,
+            "fingerprint": failure.fingerprint,
+        }
+    ).decode()
+
+
+def keep_dead_letter(tx: Transaction, job_id: str, failure: Failure) -> None:
+    """Snapshot the job and its executions."""
+    row: dict[str, Any] = {
+        "id": job_id,
+        "reason": str(failure.error_class),
+        "error": failure.message,
+        "code": failure.code,
+        "fingerprint": failure.fingerprint,
+        "now": tx.now,
+    }
+    tx.run("insert_dead_letter", row)
+
+
+def release_keys(tx: Transaction, ids: list[str]) -> None:
+    """Let go of the keys that a job holds only until it is done."""
+    tx.run("release_keys_at_end", (encode(ids).decode(),))

@@ -1,0 +1,138 @@
+"""Leasing jobs: tenants take turns, and within a tenant the lowest rank goes first."""
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from msgspec.json import encode
+
+from penstock.model.job import KeyScope, Lease
+from penstock.model.rank import PRIORITY_STEP_MS
+from penstock.store.contract import Claim, Claimed
+from penstock.store.sqlite.expire import expire
+from penstock.store.sqlite.transaction import Transaction
+
+Lane = tuple[str, str, str]
+Candidate = tuple[int, int]
+
+MAX_LANES = 512
+STAGE_FIRST = 200
+
+
+class Claims:
+    """Grants leases; remembers whose turn it was, so that tenants alternate across claims."""
+
+    def __init__(self) -> None:
+        self._last_tenant = ""
+
+    def claim(self, tx: Transaction, claim: Claim) -> Claimed:
+        """Stage and expire what fell due, then lease up to the limit."""
+        expire(tx, STAGE_FIRST)
+        stage(tx, STAGE_FIRST)
+        lanes = [lane for lane in _lanes(tx) if _wanted(lane, claim)]
+        chosen = self._choose(tx, lanes, claim)
+        leases = [lease for group in _groups(chosen, claim) for lease in _lease(tx, claim, *group)]
+        leases.sort(key=lambda pair: pair[0])
+        return Claimed([lease for _, lease in leases], _next_due_in(tx))
+
+    def _choose(
+        self, tx: Transaction, lanes: list[Lane], claim: Claim
+    ) -> list[tuple[int, int, str]]:
+        """The seqs to lease, in the order they should start, with their types."""
+        tenants: dict[str, list[Lane]] = {}
+        for lane in lanes:
+            tenants.setdefault(lane[1], []).append(lane)
+        order = sorted(tenants, key=lambda tenant: (tenant <= self._last_tenant, tenant))
+        waiting = [merge(*(_candidates(tx, lane, claim) for lane in tenants[t])) for t in order]
+        picked: list[tuple[int, int, str]] = []
+        for turn, candidate in islice(_take_turns(waiting), claim.limit):
+            picked.append(candidate)
+            self._last_tenant = order[turn]
+        return picked
+
+
+def stage(tx: Transaction, limit: int) -> int:
+    """Queue waiting jobs that fell due."""
+    due = tx.value("next_due")
+    if due is None or due > tx.now:
+        return 0
+    tx.changed = True
+    tx.run("stage", {"now": tx.now, "limit": limit, "priority_weight": PRIORITY_STEP_MS})
+    return tx.connection.changes()
+
+
+def lanes(tx: Transaction) -> Iterator[Lane]:
+    """Every (queue, tenant, type) with queued jobs, by jumping from one to the next."""
+    lane: Lane | None = tx.run("first_lane").fetchone()
+    while lane is not None:
+        yield lane
+        lane = tx.run("next_lane", lane).fetchone()
+
+
+def _lanes(tx: Transaction) -> Iterable[Lane]:
+    return islice(lanes(tx), MAX_LANES)
+
+
+def _wanted(lane: Lane, claim: Claim) -> bool:
+    queue, _, type_ = lane
+    return (claim.queues is None or queue in claim.queues) and type_ in claim.types
+
+
+def _candidates(tx: Transaction, lane: Lane, claim: Claim) -> Iterator[tuple[int, int, str]]:
+    if claim.max_priority is None:
+        rows = tx.run("lane", lane)
+    else:
+        rows = tx.run("urgent_lane", (*lane, claim.max_priority))
+    return ((rank, seq, lane[2]) for rank, seq in rows)
+
+
+def _take_turns(
+    waiting: list[Iterator[tuple[int, int, str]]],
+) -> Iterator[tuple[int, tuple[int, int, str]]]:
+    """One from each in turn until all are empty."""
+    turns = list(enumerate(waiting))
+    while turns:
+        remaining = []
+        for turn, candidates in turns:
+            candidate = next(candidates, None)
+            if candidate is not None:
+                yield turn, candidate
+                remaining.append((turn, candidates))
+        turns = remaining
+
+
+def _groups(
+    chosen: list[tuple[int, int, str]], claim: Claim
+) -> Iterator[tuple[list[int], int, bool]]:
+    """Seqs that share a lease length and a start mark, so that one statement leases them."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for position, (_, seq, type_) in enumerate(chosen):
+        lease_ms = claim.type_lease_ms.get(type_, claim.lease_ms)
+        groups.setdefault((lease_ms, position < claim.start), []).append(seq)
+    for (lease_ms, start), seqs in groups.items():
+        yield seqs, lease_ms, start
+
+
+def _lease(
+    tx: Transaction, claim: Claim, seqs: list[int], lease_ms: int, start: bool
+) -> list[tuple[Any, Lease]]:
+    rows = tx.run(
+        "claim",
+        {
+            "seqs": encode(seqs).decode(),
+            "owner": claim.owner,
+            "until": tx.monotonic + lease_ms,
+            "now": tx.now,
+            "start": start,
+        },
+    ).fetchall()
+    keyed = [row[2] for row in rows if row[1] == KeyScope.WHILE_PENDING]
+    if keyed:
+        tx.run("release_keys_at_claim", (encode(keyed).decode(),))
+    return [((not start, row[0]), Lease(*row[2:])) for row in rows]
+
+
+def _next_due_in(tx: Transaction) -> int | None:
+    due = tx.value("next_due")
+    return None if due is None else max(0, due - tx.now)

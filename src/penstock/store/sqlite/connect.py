@@ -1,0 +1,43 @@
+"""Opening a connection the way every part of this store needs it."""
+
+import time
+from pathlib import Path
+
+import apsw
+
+BUSY_SECONDS = 30.0
+WAL_PAGES = 2_000
+WAL_BYTES = 32 * 1024 * 1024
+
+
+def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
+    """A connection in WAL mode that loses nothing it has committed (`None` is in memory)."""
+    if path is None:
+        return apsw.Connection(":memory:")
+    flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
+    connection = apsw.Connection(str(path), flags)
+    connection.set_busy_handler(_patience())
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA cache_size = -32768")
+    return connection
+
+
+def _patience():  # type: ignore[no-untyped-def]
+    """Waits for a lock in small steps; SQLite's own steps grow to 100 ms and starve writers."""
+    started = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal started
+        if tries == 0:
+            started = time.monotonic()
+        time.sleep(min(0.0001 * (tries + 1), 0.001))
+        return time.monotonic() - started < BUSY_SECONDS
+
+    return wait

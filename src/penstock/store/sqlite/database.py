@@ -1,0 +1,115 @@
+"""The open file: one writer, a few readers, and a watch for other processes' commits."""
+
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from penstock.model.clock import Clock
+from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
+from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.migrate import migrate
+from penstock.store.sqlite.readers import Readers
+from penstock.store.sqlite.refusals import check_path
+from penstock.store.sqlite.signals import Signal
+from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.wal_watch import WalWatch
+from penstock.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+_lent: ContextVar["weakref.ref[apsw.Connection] | None"] = ContextVar("_lent", default=None)
+
+
+class Database:
+    """The open file: what every part below reads and writes through."""
+
+    def __init__(self, path: Path | None, clock: Clock) -> None:
+        self.path = path
+        self.name = str(path) if path else ":memory:"
+        self.clock = clock
+        self.signal = Signal()
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+        self._watch: WalWatch | None = None
+
+    def open(self) -> tuple[int, int]:
+        """Connect, check, migrate; the schema versions before and after."""
+        if self._writer is not None:
+            return self._writer.call(lambda tx: (0, 0))
+        if self.path is not None:
+            check_path(self.path)
+        with translated(self.name):
+            connection = connect(self.path)
+            try:
+                versions = migrate(connection, self.name, self.clock)
+            except BaseException:
+                connection.close()
+                raise
+        self._writer = Writer(self.name, connection, self.clock, self.signal.ring)
+        if self.path is not None:
+            self._readers = Readers(self.path, self.clock)
+            self._watch = WalWatch(self.path, self.signal.ring)
+            self._watch.start()
+        return versions
+
+    def close(self) -> None:
+        """Commit what was submitted and let go of the file."""
+        watch, readers, writer = self._watch, self._readers, self._writer
+        self._watch = self._readers = self._writer = None
+        if watch is not None:
+            watch.stop()
+        if readers is not None:
+            readers.close()
+        if writer is not None:
+            writer.close()
+
+    @property
+    def writer(self) -> Writer:
+        """The process's one writer."""
+        if self._writer is None:
+            raise StoreClosed(self.name)
+        return self._writer
+
+    async def write(self, operation: Callable[[Transaction], T]) -> T:
+        """Run an operation in the next transaction."""
+        if _holds_write_lock():
+            raise TransactionHeld(self.name)
+        return await self.writer.run(operation)
+
+    async def read(self, question: Callable[[Transaction], T]) -> T:
+        """Ask on a reading connection (in memory there is only one)."""
+        if self._readers is None:
+            return await self.writer.run(question)
+        return await self._readers.run(question)
+
+    def read_now(self, question: Callable[[Transaction], T]) -> T:
+        """Ask from a thread that has no event loop."""
+        if self._readers is None:
+            return self.writer.call(question)
+        return self._readers.call(question)
+
+    def lend(self) -> apsw.Connection:
+        """A connection for the caller's own transactions."""
+        if self.path is None:
+            raise InvalidOption("url", self.name, "a file; one in memory has no second connection")
+        with translated(self.name):
+            connection = connect(self.path)
+        _lent.set(weakref.ref(connection))
+        return connection
+
+
+def _holds_write_lock() -> bool:
+    """Whether this very task holds a write transaction, which our writer would wait for."""
+    lent = _lent.get()
+    connection = lent() if lent is not None else None
+    if connection is None:
+        return False
+    try:
+        return connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
+    except apsw.ConnectionClosedError:
+        return False

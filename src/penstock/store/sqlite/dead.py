@@ -1,0 +1,60 @@
+"""Dead letters on SQLite."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.json import encode
+
+from penstock.store.contract import DeadLetter, Resolution
+from penstock.store.sqlite.prune import delete
+from penstock.store.sqlite.transaction import Transaction
+
+_COLUMNS = DeadLetter.__struct_fields__
+
+
+def find(
+    tx: Transaction,
+    type_: str | None,
+    resolution: Resolution | None,
+    before: str | None,
+    limit: int,
+) -> list[DeadLetter]:
+    """A page, newest first."""
+    bindings = {
+        "type": type_,
+        "resolution": resolution.value if resolution else None,
+        "before": before,
+        "limit": limit,
+    }
+    return [_dead_letter(row) for row in tx.run("dead_letters", bindings)]
+
+
+def get(tx: Transaction, job_id: str) -> DeadLetter | None:
+    """One dead letter, or none."""
+    row = tx.run("dead_letter", (job_id,)).fetchone()
+    return None if row is None else _dead_letter(row)
+
+
+def resolve(
+    tx: Transaction,
+    ids: Sequence[str],
+    resolution: Resolution,
+    notes: str | None,
+    by: str | None,
+) -> list[str]:
+    """Record where a person stands with them."""
+    row = {"resolution": resolution.value, "notes": notes, "by": by, "now": tx.now}
+    return [i for i in ids if tx.many("resolve_dead_letter", ({"id": i, **row},)) == 1]
+
+
+def purge(tx: Transaction, ids: Sequence[str]) -> int:
+    """Delete dead letters and their jobs for good."""
+    known = [row[0] for row in tx.run("purgeable", (encode(list(ids)).decode(),))]
+    delete(tx, known)
+    return len(known)
+
+
+def _dead_letter(row: tuple[Any, ...]) -> DeadLetter:
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    fields["resolution"] = Resolution(fields["resolution"])
+    return DeadLetter(**fields)

@@ -1,0 +1,105 @@
+"""What SQLite reports, said in penstock's own errors."""
+
+from collections.abc import Callable
+from types import TracebackType
+
+import apsw
+
+from penstock.model.errors import (
+    NotAPenstockStore,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreIsDirectory,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+NOT_SQLITE = "something that is not a SQLite database"
+
+_Translation = Callable[[str, apsw.Error], StoreError]
+
+
+def translated(path: str) -> "_Translated":
+    """Turn every apsw error of a `with` block into one of penstock's: `with translated(path):`."""
+    return _Translated(path)
+
+
+def translate(path: str, error: apsw.Error) -> StoreError:
+    """The penstock error that says what an apsw error means for the store at `path`."""
+    code = getattr(error, "extendedresult", 0)
+    if code in _BY_CODE:
+        return _BY_CODE[code](path, error)
+    for kind, translation in _BY_CLASS.items():
+        if isinstance(error, kind):
+            return translation(path, error)
+    return StoreError(
+        path, f"refused a statement ({_detail(error)}); this is a bug in penstock, please report it"
+    )
+
+
+class _Translated:
+    # A class and not a generator, because it surrounds every operation of the writer.
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, apsw.Error):
+            raise translate(self._path, error) from error
+
+
+def _unavailable(reason: str) -> _Translation:
+    return lambda path, _: StoreUnavailable(path, reason)
+
+
+def _broken_disk(path: str, error: apsw.Error) -> StoreError:
+    return StoreUnavailable(path, f"its disk failed: {_detail(error)}")
+
+
+def _corrupt(path: str, error: apsw.Error) -> StoreError:
+    return StoreCorrupt(path, _detail(error))
+
+
+def _detail(error: apsw.Error) -> str:
+    code = getattr(error, "extendedresult", 0)
+    names = apsw.mapping_extended_result_codes
+    name = names.get(code) or apsw.mapping_result_codes.get(code) or type(error).__name__
+    return f"{name}: {error}" if str(error) else str(name)
+
+
+_BY_CODE: dict[int, _Translation] = {
+    apsw.SQLITE_CANTOPEN_ISDIR: lambda path, _: StoreIsDirectory(path),
+    # Growing the shared memory beside the WAL fails like this when the disk is full.
+    apsw.SQLITE_IOERR_SHMSIZE: lambda path, _: StoreFull(path),
+    apsw.SQLITE_IOERR_CORRUPTFS: _corrupt,
+    apsw.SQLITE_IOERR_DATA: _corrupt,
+    apsw.SQLITE_READONLY_DBMOVED: _unavailable("its file was moved or deleted while it was open"),
+}
+
+_BY_CLASS: dict[type[apsw.Error], _Translation] = {
+    apsw.BusyError: _unavailable("another connection held its lock for too long"),
+    apsw.LockedError: _unavailable("another connection held its lock for too long"),
+    apsw.ProtocolError: _unavailable("too many connections contend for its lock"),
+    apsw.InterruptError: _unavailable("the operation was interrupted"),
+    apsw.NoMemError: _unavailable("this process ran out of memory"),
+    apsw.CantOpenError: _unavailable("its file cannot be opened"),
+    apsw.IOError: _broken_disk,
+    apsw.FullError: lambda path, _: StoreFull(path),
+    apsw.CorruptError: _corrupt,
+    apsw.NotADBError: lambda path, _: NotAPenstockStore(path, NOT_SQLITE),
+    apsw.ReadOnlyError: lambda path, _: StoreReadOnly(path),
+    apsw.PermissionsError: lambda path, _: StoreReadOnly(path),
+    apsw.ConnectionClosedError: lambda path, _: StoreClosed(path),
+    apsw.CursorClosedError: lambda path, _: StoreClosed(path),
+}

@@ -1,0 +1,129 @@
+"""Figures from the roll-ups; none of them scans the jobs."""
+
+from collections import defaultdict
+
+from penstock.model.histogram import percentile
+from penstock.store.contract import QueueDepth, Window
+from penstock.store.sqlite.claim import lanes
+from penstock.store.sqlite.counters import FINE_MS
+from penstock.store.sqlite.transaction import Transaction
+
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+KEPT_MS = {
+    FINE_MS: HOUR_MS,
+    MINUTE_MS: 2 * DAY_MS,
+    HOUR_MS: 60 * DAY_MS,
+    DAY_MS: 1_000 * DAY_MS,
+}
+FOLDS = ((FINE_MS, MINUTE_MS), (MINUTE_MS, HOUR_MS), (HOUR_MS, DAY_MS))
+
+
+def depths(tx: Transaction) -> list[QueueDepth]:
+    """Every queue that has waiting or running jobs, read from the partial indexes."""
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for queue, count, _ in tx.run("queued_depths"):
+        counts[queue]["queued"] = count
+    for queue, status, count in tx.run("waiting_depths"):
+        counts[queue][status] = count
+    for queue, count in tx.run("leased_depths"):
+        counts[queue]["in_progress"] = count
+    oldest = _oldest(tx)
+    return [
+        QueueDepth(
+            queue=queue,
+            pending=found["pending"],
+            queued=found["queued"],
+            in_progress=found["in_progress"],
+            failed=found["failed"],
+            oldest_queued_ms=oldest.get(queue),
+        )
+        for queue, found in sorted(counts.items())
+    ]
+
+
+def window(tx: Transaction, span_ms: int) -> list[Window]:
+    """One row in all, then one per type and queue."""
+    resolution = next(r for r, kept in KEPT_MS.items() if span_ms <= kept)
+    since = (tx.now - span_ms) // resolution * resolution
+    sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for type_, queue, name, value in tx.run("metric_window", (resolution, since)):
+        sums[type_, queue][name] += value
+        sums["", ""][name] += value
+    if not sums:
+        sums["", ""] = defaultdict(float)
+    return [_window(*names, span_ms, found) for names, found in sorted(sums.items())]
+
+
+def series(
+    tx: Transaction, resolution_ms: int, span_ms: int
+) -> list[tuple[int, dict[str, float]]]:
+    """Counters and gauges per step, oldest first."""
+    steps: dict[int, dict[str, float]] = {}
+    for bucket, name, value in tx.run("metric_series", (resolution_ms, tx.now - span_ms)):
+        steps.setdefault(bucket, {})[name] = value
+    return list(steps.items())
+
+
+def roll_up(tx: Transaction) -> int:
+    """Sample the gauges, fold fine steps into coarse ones, drop what is too old."""
+    bucket = tx.now // FINE_MS * FINE_MS
+    for depth in depths(tx):
+        gauges = {
+            "gauge:depth": depth.queued,
+            "gauge:pending": depth.pending,
+            "gauge:in_progress": depth.in_progress,
+            "gauge:oldest_ms": depth.oldest_queued_ms or 0,
+        }
+        rows = [(FINE_MS, bucket, "", depth.queue, name, n) for name, n in gauges.items()]
+        tx.many("set_metric", rows)
+    for fine, coarse in FOLDS:
+        since = (tx.now - 2 * coarse) // coarse * coarse
+        tx.run("fold_metrics", {"fine": fine, "coarse": coarse, "since": since})
+    dropped = 0
+    for resolution, kept in KEPT_MS.items():
+        tx.run("drop_metrics", (resolution, tx.now - kept))
+        dropped += tx.connection.changes()
+    return dropped
+
+
+def _oldest(tx: Transaction) -> dict[str, int]:
+    oldest: dict[str, int] = {}
+    for lane in lanes(tx):
+        queued_at = tx.value("oldest_queued", lane)
+        if queued_at is not None:
+            oldest[lane[0]] = max(oldest.get(lane[0], 0), tx.now - queued_at)
+    return oldest
+
+
+def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Window:
+    durations = _steps(sums, "duration:")
+    waits = _steps(sums, "wait:")
+    bad = sums["failed"] + sums["dead"]
+    done = sums["completed"] + bad
+    return Window(
+        type=type_,
+        queue=queue,
+        span_ms=span_ms,
+        completed=int(sums["completed"]),
+        failed=int(sums["failed"]),
+        cancelled=int(sums["cancelled"]),
+        dead=int(sums["dead"]),
+        snoozed=int(sums["snoozed"]),
+        lease_expiries=int(sums["lease_expiries"]),
+        success_rate=sums["completed"] / done if done else None,
+        per_minute=round(sums["completed"] / span_ms * MINUTE_MS, 2),
+        duration_p50_ms=percentile(durations, 0.50),
+        duration_p95_ms=percentile(durations, 0.95),
+        duration_p99_ms=percentile(durations, 0.99),
+        wait_p50_ms=percentile(waits, 0.50),
+        wait_p95_ms=percentile(waits, 0.95),
+        wait_p99_ms=percentile(waits, 0.99),
+    )
+
+
+def _steps(sums: dict[str, float], prefix: str) -> dict[int, float]:
+    return {
+        int(name.removeprefix(prefix)): value
+        for name, value in sums.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,249 @@
+-- Times are UTC milliseconds, except lease_until and leaders.until, which count on the host's
+-- monotonic clock so that moving the wall clock never expires a lease.
+
+CREATE TABLE jobs (
+    seq                 INTEGER PRIMARY KEY,
+    id                  TEXT NOT NULL UNIQUE,
+    type                TEXT NOT NULL,
+    queue               TEXT NOT NULL,
+    tenant_id           TEXT NOT NULL DEFAULT '',
+    status              TEXT NOT NULL CHECK (status IN ('pending', 'queued', 'in_progress', 'failed',
+                            'paused', 'completed', 'cancelled', 'dead_letter')),
+    rank                INTEGER NOT NULL,
+    fence               INTEGER NOT NULL DEFAULT 0,
+    priority            INTEGER NOT NULL CHECK (priority BETWEEN 1 AND 10),
+    attempts            INTEGER NOT NULL DEFAULT 0,
+    max_retries         INTEGER NOT NULL,
+    snoozes             INTEGER NOT NULL DEFAULT 0,
+    rescues             INTEGER NOT NULL DEFAULT 0,
+    timeout_ms          INTEGER NOT NULL,
+    scheduled_at        INTEGER NOT NULL,
+    waiting_on          INTEGER NOT NULL DEFAULT 0,
+    lease_owner         TEXT,
+    lease_until         INTEGER,
+    created_at          INTEGER NOT NULL,
+    updated_at          INTEGER NOT NULL,
+    queued_at           INTEGER,
+    started_at          INTEGER,
+    completed_at        INTEGER,
+    failed_at           INTEGER,
+    expires_at          INTEGER,
+    cancel_requested_at INTEGER,
+    cancel_reason       TEXT,
+    retry_delay_ms      INTEGER,
+    backoff_multiplier  REAL,
+    progress_percent    REAL,
+    progress_message    TEXT,
+    category            TEXT NOT NULL DEFAULT 'general',
+    workspace_id        TEXT,
+    created_by          TEXT,
+    parent_job_id       TEXT,
+    schedule_id         TEXT,
+    key                 TEXT,
+    key_scope           TEXT,
+    limit_key           TEXT,
+    order_key           TEXT,
+    tags                TEXT,
+    metadata            TEXT,
+    trace_context       TEXT,
+    error               TEXT,
+    error_details       TEXT,
+    checkpoint          TEXT,
+    result              TEXT,
+    payload             TEXT NOT NULL
+) STRICT;
+
+-- Claims walk the lanes (queue, tenant, type) and take each in rank order.
+CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, rank) WHERE status = 'queued';
+CREATE INDEX jobs_due ON jobs (scheduled_at) WHERE status IN ('pending', 'failed') AND waiting_on = 0;
+CREATE INDEX jobs_leased ON jobs (lease_owner) WHERE status = 'in_progress';
+CREATE INDEX jobs_cancel_requested ON jobs (lease_owner)
+    WHERE status = 'in_progress' AND cancel_requested_at IS NOT NULL;
+CREATE INDEX jobs_expiring ON jobs (expires_at)
+    WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed');
+CREATE INDEX jobs_ended ON jobs (status, completed_at)
+    WHERE status IN ('completed', 'cancelled', 'dead_letter');
+CREATE INDEX jobs_children ON jobs (parent_job_id) WHERE parent_job_id IS NOT NULL;
+
+CREATE TABLE job_executions (
+    job_id      TEXT NOT NULL,
+    fence       INTEGER NOT NULL,
+    status      TEXT NOT NULL,
+    started_at  INTEGER NOT NULL,
+    ended_at    INTEGER NOT NULL,
+    wait_ms     INTEGER,
+    duration_ms INTEGER,
+    cpu_ms      INTEGER,
+    memory_kb   INTEGER,
+    worker      TEXT,
+    error_class TEXT,
+    error_code  TEXT,
+    error       TEXT,
+    error_stack TEXT,
+    result      TEXT,
+    PRIMARY KEY (job_id, fence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE job_keys (
+    tenant_id  TEXT NOT NULL,
+    type       TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    job_id     TEXT NOT NULL,
+    scope      TEXT NOT NULL,
+    expires_at INTEGER,
+    PRIMARY KEY (tenant_id, type, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_keys_job ON job_keys (job_id);
+CREATE INDEX job_keys_expiring ON job_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE job_dependencies (
+    child_id     TEXT NOT NULL,
+    parent_id    TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    condition    TEXT,
+    on_failure   TEXT NOT NULL,
+    satisfied_at INTEGER,
+    created_at   INTEGER NOT NULL,
+    PRIMARY KEY (child_id, parent_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_dependencies_parent ON job_dependencies (parent_id);
+
+CREATE TABLE job_schedules (
+    id               TEXT PRIMARY KEY,
+    name             TEXT NOT NULL,
+    tenant_id        TEXT NOT NULL DEFAULT '',
+    type             TEXT NOT NULL,
+    payload_template TEXT NOT NULL,
+    options          TEXT,
+    kind             TEXT NOT NULL,
+    expression       TEXT,
+    interval_ms      INTEGER,
+    zone             TEXT NOT NULL DEFAULT 'UTC',
+    misfire          TEXT NOT NULL DEFAULT 'one',
+    enabled          INTEGER NOT NULL DEFAULT 1,
+    starts_at        INTEGER,
+    ends_at          INTEGER,
+    expires_at       INTEGER,
+    max_runs         INTEGER,
+    run_count        INTEGER NOT NULL DEFAULT 0,
+    last_run_at      INTEGER,
+    next_run_at      INTEGER,
+    created_by       TEXT,
+    metadata         TEXT,
+    created_at       INTEGER NOT NULL,
+    updated_at       INTEGER NOT NULL,
+    UNIQUE (tenant_id, name)
+) STRICT;
+
+CREATE TABLE job_logs (
+    seq     INTEGER PRIMARY KEY,
+    job_id  TEXT NOT NULL,
+    fence   INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    level   TEXT NOT NULL,
+    message TEXT NOT NULL
+) STRICT;
+CREATE INDEX job_logs_job ON job_logs (job_id, seq);
+
+CREATE TABLE dead_letter_jobs (
+    seq         INTEGER PRIMARY KEY,
+    job_id      TEXT NOT NULL UNIQUE,
+    type        TEXT NOT NULL,
+    queue       TEXT NOT NULL,
+    tenant_id   TEXT NOT NULL,
+    reason      TEXT NOT NULL,
+    error       TEXT,
+    error_code  TEXT,
+    fingerprint TEXT NOT NULL,
+    attempts    INTEGER NOT NULL,
+    rescues     INTEGER NOT NULL,
+    snapshot    TEXT NOT NULL,
+    executions  TEXT NOT NULL,
+    resolution  TEXT NOT NULL DEFAULT 'pending'
+                CHECK (resolution IN ('pending', 'investigating', 'resolved', 'ignored')),
+    notes       TEXT,
+    resolved_by TEXT,
+    resolved_at INTEGER,
+    created_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX dead_letter_jobs_open ON dead_letter_jobs (type) WHERE resolution = 'pending';
+
+CREATE TABLE pauses (
+    scope      TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    reason     TEXT,
+    paused_by  TEXT,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE limits (
+    limit_key   TEXT NOT NULL,
+    kind        TEXT NOT NULL,
+    capacity    INTEGER NOT NULL,
+    interval_ms INTEGER,
+    updated_at  INTEGER NOT NULL,
+    PRIMARY KEY (limit_key, kind)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workers (
+    owner        TEXT PRIMARY KEY,
+    name         TEXT NOT NULL,
+    node         TEXT NOT NULL,
+    pid          INTEGER NOT NULL,
+    queues       TEXT,
+    types        TEXT NOT NULL,
+    concurrency  INTEGER NOT NULL,
+    running      INTEGER NOT NULL,
+    completed    INTEGER NOT NULL,
+    failed       INTEGER NOT NULL,
+    cpu_percent  REAL NOT NULL,
+    memory_mb    REAL NOT NULL,
+    poll_age_ms  INTEGER NOT NULL,
+    state        TEXT NOT NULL,
+    started_at   INTEGER NOT NULL,
+    heartbeat_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leaders (
+    role  TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE metrics (
+    resolution_ms INTEGER NOT NULL,
+    bucket        INTEGER NOT NULL,
+    type          TEXT NOT NULL,
+    queue         TEXT NOT NULL,
+    name          TEXT NOT NULL,
+    value         REAL NOT NULL,
+    PRIMARY KEY (resolution_ms, bucket, type, queue, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit_log (
+    seq      INTEGER PRIMARY KEY,
+    at       INTEGER NOT NULL,
+    actor    TEXT NOT NULL,
+    action   TEXT NOT NULL,
+    subject  TEXT NOT NULL,
+    details  TEXT,
+    previous TEXT,
+    hash     TEXT NOT NULL
+) STRICT;
+
+-- The names the Global Context Network knows this queue by.
+CREATE VIEW job_queue AS
+SELECT
+    id, type, status, priority,
+    strftime('%Y-%m-%dT%H:%M:%fZ', scheduled_at / 1000.0, 'unixepoch') AS scheduled_at,
+    lease_owner,
+    strftime('%Y-%m-%dT%H:%M:%fZ', (lease_until + (SELECT value FROM penstock_meta
+        WHERE name = 'wall_minus_monotonic')) / 1000.0, 'unixepoch') AS lease_until,
+    payload, key AS idempotency_key, attempts, max_retries, error,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', completed_at / 1000.0, 'unixepoch') AS completed_at,
+    result
+FROM jobs;

@@ -1,0 +1,34 @@
+"""Deleting what has ended and is no longer wanted."""
+
+from collections.abc import Sequence
+
+from msgspec.json import encode
+
+from penstock.store.contract import Pruned, Retention
+from penstock.store.sqlite.transaction import Transaction
+
+
+def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
+    """Delete ended jobs past their retention, with their history, oldest first."""
+    deleted = 0
+    more = False
+    keep_last = encode(dict(retention.keep_last)).decode()
+    for status, keep_ms in retention.keep_ms.items():
+        old = [row[0] for row in tx.run("ended_before", (status.value, tx.now - keep_ms, limit))]
+        if retention.keep_last and old:
+            spared = tx.run("spare_last", {"status": status.value, "keep_last": keep_last})
+            old = sorted(set(old) - {row[0] for row in spared})
+        delete(tx, old)
+        deleted += len(old)
+        more = more or len(old) == limit
+    tx.run("delete_expired_keys", (tx.now,))
+    return Pruned(deleted, more)
+
+
+def delete(tx: Transaction, ids: Sequence[str]) -> None:
+    """Delete jobs and all that hangs on them; keys that outlive pruning stay."""
+    if not ids:
+        return
+    listed = (encode(list(ids)).decode(),)
+    for table in ("jobs", "executions", "logs", "dead_letters"):
+        tx.run(f"delete_{table}", listed)

@@ -1,0 +1,102 @@
+"""Taking leases away from workers that are gone, without punishing the innocent."""
+
+from typing import Any, NamedTuple
+
+from penstock.model.failure import Failure
+from penstock.model.retry import ErrorClass
+from penstock.store.contract import Fate, Rescued
+from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
+from penstock.store.sqlite.counters import Counters
+from penstock.store.sqlite.transaction import Transaction
+
+_LOST = Failure.because(
+    ErrorClass.POISON, "LeaseLost", "The worker stopped renewing its lease while the job ran."
+)
+
+
+class _Lapsed(NamedTuple):
+    id: str
+    type: str
+    queue: str
+    fence: int
+    owner: str
+    started_at: int | None
+    rescues: int
+    cancel_requested_at: int | None
+    queued_at: int
+
+
+def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> list[Rescued]:
+    """Take away leases that ran out, or every lease of a dead owner."""
+    if owner is None:
+        rows = tx.run("lapsed", {"monotonic": tx.monotonic, "limit": limit}).fetchall()
+    else:
+        rows = tx.run("leased_by", {"owner": owner, "limit": limit}).fetchall()
+    if not rows:
+        return []
+    counters = Counters()
+    rescued = []
+    for row in rows:
+        lapsed = _Lapsed(*row)
+        fate = _take_away(tx, lapsed, max_rescues)
+        counters.add(lapsed.type, lapsed.queue, "lease_expiries")
+        if fate in (Fate.CANCELLED, Fate.DEAD):
+            counters.add(lapsed.type, lapsed.queue, fate.value)
+        rescued.append(Rescued(lapsed.id, lapsed.type, lapsed.owner, fate))
+    release_keys(tx, [r.id for r in rescued if r.fate in (Fate.CANCELLED, Fate.DEAD)])
+    counters.write(tx)
+    tx.changed = True
+    return rescued
+
+
+def _take_away(tx: Transaction, lapsed: _Lapsed, max_rescues: int) -> Fate:
+    row: dict[str, Any] = {
+        "id": lapsed.id,
+        "fence": lapsed.fence,
+        "owner": lapsed.owner,
+        "now": tx.now,
+        "started_at": lapsed.started_at,
+        "reason": "cancelled while it ran",
+        "error": None,
+        "details": None,
+        "rescued": lapsed.started_at is not None,
+        "spent": False,
+    }
+    if lapsed.cancel_requested_at is not None:
+        _keep_lost(tx, lapsed)
+        tx.run("stop", row)
+        return Fate.CANCELLED
+    if lapsed.started_at is None:
+        tx.run("hand_back", row)
+        return Fate.UNTOUCHED
+    _keep_lost(tx, lapsed)
+    row |= {"error": _LOST.message, "details": details(_LOST)}
+    if lapsed.rescues + 1 < max_rescues:
+        tx.run("hand_back", row)
+        return Fate.RESCUED
+    tx.run("bury", row)
+    keep_dead_letter(tx, lapsed.id, _LOST)
+    return Fate.DEAD
+
+
+def _keep_lost(tx: Transaction, lapsed: _Lapsed) -> None:
+    if lapsed.started_at is None:
+        return
+    execution = (
+        lapsed.id,
+        lapsed.fence,
+        "lost",
+        lapsed.started_at,
+        tx.now,
+        lapsed.started_at - lapsed.queued_at,
+        tx.now - lapsed.started_at,
+        None,
+        None,
+        lapsed.owner,
+        str(_LOST.error_class),
+        _LOST.code,
+        _LOST.message,
+        None,
+        None,
+    )
+    tx.run("insert_execution", execution)

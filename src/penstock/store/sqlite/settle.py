@@ -1,0 +1,237 @@
+"""Ending leases. Every write is fenced; what was not written is reported as stale."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.model.failure import Failure
+from penstock.model.settlement import (
+    Buried,
+    Cancelled,
+    Completed,
+    Crashed,
+    Failed,
+    HandedBack,
+    Settlement,
+    Snoozed,
+)
+from penstock.store.contract import Report
+from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
+from penstock.store.sqlite.counters import Counters
+from penstock.store.sqlite.transaction import Transaction
+
+MAX_RESCUES = 3
+
+
+def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> list[str]:
+    """Apply each settlement whose fence still holds; the ids of the others."""
+    counters = Counters()
+    completed = [s for s in settlements if isinstance(s, Completed)]
+    stale = _complete(tx, owner, completed, counters)
+    ended = [s.id for s in completed]
+    for settlement in settlements:
+        if isinstance(settlement, Completed):
+            continue
+        ending = _ENDINGS[type(settlement)](tx, owner, settlement)
+        if ending is None:
+            stale.append(settlement.id)
+            continue
+        if ending in _TERMINAL_ENDINGS:
+            ended.append(settlement.id)
+        counters.add(settlement.type, settlement.queue, ending)
+        if ending != "handed_back":
+            _time(counters, settlement)
+    gone = set(stale)
+    release_keys(tx, [job_id for job_id in ended if job_id not in gone])
+    counters.write(tx)
+    tx.changed = True
+    return stale
+
+
+def report(tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
+    """Write progress, checkpoints and logs of running executions."""
+    stale = []
+    for item in reports:
+        row = _identity(tx, owner, item) | {
+            "percent": item.progress_percent,
+            "message": item.progress_message,
+            "checkpoint": item.checkpoint,
+        }
+        if tx.many("report_progress", (row,)) == 0:
+            stale.append(item.id)
+        elif item.logs:
+            tx.many("insert_log", [(item.id, item.fence, *line) for line in item.logs])
+    tx.changed = True
+    return stale
+
+
+def _complete(
+    tx: Transaction, owner: str, settlements: list[Completed], counters: Counters
+) -> list[str]:
+    """The hot path: two statements for the whole batch."""
+    if not settlements:
+        return []
+    now = tx.now
+    held = tx.fenced(
+        "complete",
+        [(s.result, s.started_at, now, now, s.id, s.fence, owner) for s in settlements],
+    )
+    applied = [s for s, ok in zip(settlements, held, strict=True) if ok]
+    tx.many("insert_execution", [_execution(tx, owner, s, "completed") for s in applied])
+    for settlement in applied:
+        counters.add(settlement.type, settlement.queue, "completed")
+        _time(counters, settlement)
+    return [s.id for s, ok in zip(settlements, held, strict=True) if not ok]
+
+
+def _fail(tx: Transaction, owner: str, settlement: Failed) -> str | None:
+    row = _identity(tx, owner, settlement) | {
+        "spent": settlement.spends_attempt,
+        "error": settlement.failure.message,
+        "details": details(settlement.failure),
+        "retry_at": tx.now + settlement.retry_in_ms,
+        "timeout_ms": settlement.timeout_ms,
+        "started_at": settlement.started_at,
+    }
+    if tx.many("fail", (row,)) == 0:
+        return _stop_if_requested(tx, owner, settlement)
+    _keep(tx, owner, settlement, "failed", settlement.failure)
+    return "failed"
+
+
+def _snooze(tx: Transaction, owner: str, settlement: Snoozed) -> str | None:
+    row = _identity(tx, owner, settlement) | {
+        "retry_at": tx.now + settlement.delay_ms,
+        "started_at": settlement.started_at,
+    }
+    if tx.many("snooze", (row,)) == 0:
+        return _stop_if_requested(tx, owner, settlement)
+    _keep(tx, owner, settlement, "snoozed")
+    return "snoozed"
+
+
+def _cancel(tx: Transaction, owner: str, settlement: Cancelled) -> str | None:
+    return _stop(tx, owner, settlement, settlement.reason)
+
+
+def _bury(tx: Transaction, owner: str, settlement: Buried) -> str | None:
+    return _lay_down(tx, owner, settlement, settlement.failure, spent=True)
+
+
+def _crash(tx: Transaction, owner: str, settlement: Crashed) -> str | None:
+    rescues = tx.value("rescues_of", (settlement.id, settlement.fence, owner))
+    if rescues is not None and rescues + 1 >= MAX_RESCUES:
+        return _lay_down(tx, owner, settlement, settlement.failure, rescued=True)
+    row = _identity(tx, owner, settlement) | {
+        "rescued": True,
+        "error": settlement.failure.message,
+        "details": details(settlement.failure),
+    }
+    if tx.many("hand_back", (row,)) == 0:
+        return _stop_if_requested(tx, owner, settlement)
+    _keep(tx, owner, settlement, "crashed", settlement.failure)
+    return "crashed"
+
+
+def _hand_back(tx: Transaction, owner: str, settlement: HandedBack) -> str | None:
+    row = _identity(tx, owner, settlement) | {"rescued": False, "error": None, "details": None}
+    if tx.many("hand_back", (row,)) == 0:
+        return _stop_if_requested(tx, owner, settlement)
+    if settlement.started:
+        _keep(tx, owner, settlement, "interrupted")
+    return "handed_back"
+
+
+def _stop_if_requested(tx: Transaction, owner: str, settlement: Settlement) -> str | None:
+    """An operator's cancel meets an execution that would have gone on: the cancel wins."""
+    return _stop(tx, owner, settlement, "cancelled while it ran")
+
+
+def _stop(tx: Transaction, owner: str, settlement: Settlement, reason: str) -> str | None:
+    row = _identity(tx, owner, settlement) | {
+        "reason": reason,
+        "started_at": settlement.started_at,
+    }
+    if tx.many("stop", (row,)) == 0:
+        return None
+    _keep(tx, owner, settlement, "cancelled")
+    return "cancelled"
+
+
+def _lay_down(
+    tx: Transaction,
+    owner: str,
+    settlement: Settlement,
+    failure: Failure,
+    *,
+    spent: bool = False,
+    rescued: bool = False,
+) -> str | None:
+    row = _identity(tx, owner, settlement) | {
+        "spent": spent,
+        "rescued": rescued,
+        "error": failure.message,
+        "details": details(failure),
+        "started_at": settlement.started_at,
+    }
+    if tx.many("bury", (row,)) == 0:
+        return None
+    _keep(tx, owner, settlement, "dead", failure)
+    keep_dead_letter(tx, settlement.id, failure)
+    return "dead"
+
+
+_ENDINGS: dict[type[Settlement], Callable[[Transaction, str, Any], str | None]] = {
+    Failed: _fail,
+    Snoozed: _snooze,
+    Cancelled: _cancel,
+    Buried: _bury,
+    Crashed: _crash,
+    HandedBack: _hand_back,
+}
+_TERMINAL_ENDINGS = frozenset({"cancelled", "dead"})
+
+
+def _identity(tx: Transaction, owner: str, item: Settlement | Report) -> dict[str, Any]:
+    return {"id": item.id, "fence": item.fence, "owner": owner, "now": tx.now}
+
+
+def _time(counters: Counters, settlement: Settlement) -> None:
+    counters.time(
+        settlement.type, settlement.queue, settlement.duration_ms, settlement.wait_ms
+    )
+
+
+def _keep(
+    tx: Transaction,
+    owner: str,
+    settlement: Settlement,
+    status: str,
+    failure: Failure | None = None,
+) -> None:
+    tx.run("insert_execution", _execution(tx, owner, settlement, status, failure))
+
+
+def _execution(
+    tx: Transaction,
+    owner: str,
+    settlement: Settlement,
+    status: str,
+    failure: Failure | None = None,
+) -> tuple[Any, ...]:
+    return (
+        settlement.id,
+        settlement.fence,
+        status,
+        settlement.started_at,
+        tx.now,
+        settlement.wait_ms,
+        settlement.duration_ms,
+        settlement.cpu_ms,
+        settlement.memory_kb,
+        owner,
+        str(failure.error_class) if failure else None,
+        failure.code if failure else None,
+        failure.message if failure else None,
+        failure.stack if failure else None,
+        settlement.result if isinstance(settlement, Completed) else None,
+    )

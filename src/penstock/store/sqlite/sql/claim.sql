@@ -1,0 +1,50 @@
+-- name: next_due
+SELECT min(scheduled_at) FROM jobs WHERE status IN ('pending', 'failed') AND waiting_on = 0;
+
+-- name: stage
+UPDATE jobs
+SET status = 'queued', queued_at = :now, updated_at = :now,
+    rank = scheduled_at + (priority - 1) * :priority_weight
+WHERE seq IN (
+    SELECT seq FROM jobs
+    WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= :now
+    ORDER BY scheduled_at LIMIT :limit
+);
+
+-- name: first_lane
+SELECT queue, tenant_id, type FROM jobs WHERE status = 'queued'
+ORDER BY queue, tenant_id, type LIMIT 1;
+
+-- name: next_lane
+SELECT queue, tenant_id, type FROM jobs
+WHERE status = 'queued' AND (queue, tenant_id, type) > (?, ?, ?)
+ORDER BY queue, tenant_id, type LIMIT 1;
+
+-- name: lane
+SELECT rank, seq FROM jobs
+WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
+ORDER BY rank;
+
+-- name: urgent_lane
+SELECT rank, seq FROM jobs
+WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND priority <= ?
+ORDER BY rank;
+
+-- name: claim
+-- A job that keeps coming back without a counted execution is marked as started at once, so that
+-- a crash before its mark was written cannot be repeated for ever.
+UPDATE jobs
+SET status = 'in_progress', fence = fence + 1, lease_owner = :owner, lease_until = :until,
+    updated_at = :now,
+    started_at = CASE WHEN :start OR fence - attempts - snoozes - 2 * rescues >= 6 THEN :now END,
+    progress_percent = NULL, progress_message = NULL
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND status IN ({from claim})
+  AND (expires_at IS NULL OR expires_at > :now)
+RETURNING rank, key_scope, id, fence, type, queue, priority, payload, attempts, snoozes, rescues,
+    max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
+    workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at;
+
+-- name: start
+UPDATE jobs SET started_at = :now
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status = 'in_progress'
+  AND started_at IS NULL;

@@ -1,0 +1,50 @@
+-- name: insert_dead_letter
+INSERT INTO dead_letter_jobs (
+    job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot, executions, created_at
+)
+SELECT id, type, queue, tenant_id, :reason, :error, :code, :fingerprint, attempts, rescues,
+    json_object(
+        'id', id, 'type', type, 'queue', queue, 'category', category, 'priority', priority,
+        'payload', CASE WHEN json_valid(payload) THEN json(payload) ELSE payload END,
+        'max_retries', max_retries, 'timeout_ms', timeout_ms, 'tenant_id', tenant_id,
+        'workspace_id', workspace_id, 'created_by', created_by, 'parent_job_id', parent_job_id,
+        'key', key, 'tags', json(coalesce(tags, '[]')), 'created_at', created_at,
+        'scheduled_at', scheduled_at, 'checkpoint', checkpoint),
+    coalesce((SELECT json_group_array(json_object(
+        'fence', fence, 'status', status, 'started_at', started_at, 'ended_at', ended_at,
+        'duration_ms', duration_ms, 'worker', worker, 'error_class', error_class,
+        'error_code', error_code, 'error', error))
+     FROM (SELECT * FROM job_executions WHERE job_id = :id ORDER BY fence DESC LIMIT 50)), '[]'),
+    :now
+FROM jobs WHERE id = :id
+ON CONFLICT (job_id) DO UPDATE
+SET reason = excluded.reason, error = excluded.error, error_code = excluded.error_code,
+    fingerprint = excluded.fingerprint, attempts = excluded.attempts, rescues = excluded.rescues,
+    snapshot = excluded.snapshot, executions = excluded.executions, resolution = 'pending',
+    resolved_by = NULL, resolved_at = NULL, created_at = excluded.created_at;
+
+-- name: dead_letters
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot, executions, resolution, notes, resolved_by, resolved_at, created_at
+FROM dead_letter_jobs
+WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
+  AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: dead_letter
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot, executions, resolution, notes, resolved_by, resolved_at, created_at
+FROM dead_letter_jobs WHERE job_id = ?;
+
+-- name: resolve_dead_letter
+UPDATE dead_letter_jobs
+SET resolution = :resolution, notes = coalesce(:notes, notes), resolved_by = :by,
+    resolved_at = CASE WHEN :resolution IN ('resolved', 'ignored') THEN :now END
+WHERE job_id = :id;
+
+-- name: dead_count
+SELECT count(*) FROM dead_letter_jobs WHERE resolution = 'pending';
+
+-- name: purgeable
+SELECT job_id FROM dead_letter_jobs WHERE job_id IN (SELECT value FROM json_each(?));

@@ -1,0 +1,25 @@
+-- name: insert_job
+INSERT INTO jobs (
+    id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms, scheduled_at,
+    created_at, updated_at, queued_at, expires_at, retry_delay_ms, backoff_multiplier, category,
+    workspace_id, created_by, parent_job_id, schedule_id, key, key_scope, limit_key, order_key,
+    tags, metadata, trace_context, payload
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: key_holder
+SELECT job_id FROM job_keys
+WHERE tenant_id = ? AND type = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?);
+
+-- name: take_key
+INSERT INTO job_keys (tenant_id, type, key, job_id, scope, expires_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant_id, type, key) DO UPDATE
+SET job_id = excluded.job_id, scope = excluded.scope, expires_at = excluded.expires_at;
+
+-- name: release_keys_at_claim
+DELETE FROM job_keys
+WHERE job_id IN (SELECT value FROM json_each(?)) AND scope = 'while_pending';
+
+-- name: release_keys_at_end
+DELETE FROM job_keys
+WHERE job_id IN (SELECT value FROM json_each(?)) AND scope IN ('while_pending', 'until_done');

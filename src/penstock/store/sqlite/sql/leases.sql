@@ -1,0 +1,7 @@
+-- name: renew
+UPDATE jobs SET lease_until = ?
+WHERE id = ? AND fence = ? AND lease_owner = ? AND status = 'in_progress';
+
+-- name: cancel_requests
+SELECT id FROM jobs
+WHERE lease_owner = ? AND status = 'in_progress' AND cancel_requested_at IS NOT NULL;

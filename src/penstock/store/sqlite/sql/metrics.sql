@@ -1,0 +1,49 @@
+-- name: add_metric
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
+SET value = value + excluded.value;
+
+-- name: set_metric
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
+
+-- name: fold_metrics
+-- Folding is idempotent: a coarse step is always the whole sum (or the largest sample) of its fine ones.
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT :coarse, bucket / :coarse * :coarse, type, queue, name,
+    CASE WHEN name LIKE 'gauge:%' THEN max(value) ELSE sum(value) END
+FROM metrics
+WHERE resolution_ms = :fine AND bucket >= :since
+GROUP BY 2, type, queue, name
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
+
+-- name: drop_metrics
+DELETE FROM metrics WHERE resolution_ms = ? AND bucket < ?;
+
+-- name: metric_window
+SELECT type, queue, name, sum(value) FROM metrics
+WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'gauge:%'
+GROUP BY type, queue, name;
+
+-- name: metric_series
+SELECT bucket, name, CASE WHEN name LIKE 'gauge:%' THEN max(value) ELSE sum(value) END
+FROM metrics
+WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'
+GROUP BY bucket, name ORDER BY bucket;
+
+-- name: queued_depths
+SELECT queue, count(*), min(rank) FROM jobs INDEXED BY jobs_queued
+WHERE status = 'queued' GROUP BY queue;
+
+-- name: oldest_queued
+SELECT min(queued_at) FROM (
+    SELECT queued_at FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
+    ORDER BY rank LIMIT 1
+);
+
+-- name: waiting_depths
+SELECT queue, status, count(*) FROM jobs INDEXED BY jobs_due
+WHERE status IN ('pending', 'failed') AND waiting_on = 0 GROUP BY queue, status;
+
+-- name: leased_depths
+SELECT queue, count(*) FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress' GROUP BY queue;

@@ -1,0 +1,65 @@
+-- Every statement that ends a lease matches (id, fence, lease_owner): a late worker does nothing.
+
+-- name: complete
+UPDATE jobs
+SET status = 'completed', attempts = attempts + 1, result = ?, error = NULL, error_details = NULL,
+    started_at = ?, completed_at = ?, updated_at = ?, lease_owner = NULL, lease_until = NULL,
+    cancel_requested_at = NULL, cancel_reason = NULL
+WHERE id = ? AND fence = ? AND lease_owner = ? AND status IN ({from complete});
+
+-- name: fail
+UPDATE jobs
+SET status = 'failed', attempts = attempts + :spent, snoozes = snoozes + 1 - :spent,
+    error = :error, error_details = :details, scheduled_at = :retry_at,
+    timeout_ms = coalesce(:timeout_ms, timeout_ms), failed_at = :now, updated_at = :now,
+    started_at = :started_at, lease_owner = NULL, lease_until = NULL
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from fail})
+  AND cancel_requested_at IS NULL;
+
+-- name: snooze
+UPDATE jobs
+SET status = 'pending', snoozes = snoozes + 1, scheduled_at = :retry_at, updated_at = :now,
+    started_at = :started_at, lease_owner = NULL, lease_until = NULL
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from snooze})
+  AND cancel_requested_at IS NULL;
+
+-- name: stop
+UPDATE jobs
+SET status = 'cancelled', error = coalesce(cancel_reason, :reason), completed_at = :now,
+    updated_at = :now, started_at = :started_at, lease_owner = NULL, lease_until = NULL
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from stop});
+
+-- name: bury
+UPDATE jobs
+SET status = 'dead_letter', attempts = attempts + :spent, rescues = rescues + :rescued,
+    error = :error, error_details = :details, completed_at = :now, failed_at = :now,
+    updated_at = :now, started_at = :started_at, lease_owner = NULL, lease_until = NULL
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from bury});
+
+-- name: hand_back
+UPDATE jobs
+SET status = 'queued', fence = fence + 1, updated_at = :now, started_at = NULL,
+    lease_owner = NULL, lease_until = NULL, rescues = rescues + :rescued,
+    error = coalesce(:error, error), error_details = coalesce(:details, error_details)
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from hand_back})
+  AND cancel_requested_at IS NULL;
+
+-- name: insert_execution
+INSERT INTO job_executions (
+    job_id, fence, status, started_at, ended_at, wait_ms, duration_ms, cpu_ms, memory_kb, worker,
+    error_class, error_code, error, error_stack, result
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (job_id, fence) DO NOTHING;
+
+-- name: rescues_of
+SELECT rescues FROM jobs WHERE id = ? AND fence = ? AND lease_owner = ?;
+
+-- name: report_progress
+UPDATE jobs
+SET progress_percent = coalesce(:percent, progress_percent),
+    progress_message = coalesce(:message, progress_message),
+    checkpoint = coalesce(:checkpoint, checkpoint), updated_at = :now
+WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status = 'in_progress';
+
+-- name: insert_log
+INSERT INTO job_logs (job_id, fence, at, level, message) VALUES (?, ?, ?, ?, ?);

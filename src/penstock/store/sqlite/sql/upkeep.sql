@@ -1,0 +1,55 @@
+-- name: lead
+INSERT INTO leaders (role, owner, until) VALUES (:role, :owner, :until)
+ON CONFLICT (role) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE leaders.owner = excluded.owner OR leaders.until <= :monotonic;
+
+-- name: resign
+DELETE FROM leaders WHERE role = ? AND owner = ?;
+
+-- name: expiring
+SELECT id, type, queue FROM jobs
+WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed') AND expires_at <= ?
+ORDER BY expires_at LIMIT ?;
+
+-- name: expire
+UPDATE jobs
+SET status = 'dead_letter', error = :error, error_details = :details, completed_at = :now,
+    failed_at = :now, updated_at = :now
+WHERE id = :id AND status IN ({from expire});
+
+-- name: lapsed
+SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at, queued_at
+FROM jobs
+WHERE status = 'in_progress' AND lease_until < :monotonic
+LIMIT :limit;
+
+-- name: leased_by
+SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at, queued_at
+FROM jobs
+WHERE status = 'in_progress' AND lease_owner = :owner
+LIMIT :limit;
+
+-- name: ended_before
+SELECT id FROM jobs WHERE status = ? AND completed_at < ? ORDER BY completed_at LIMIT ?;
+
+-- name: spare_last
+SELECT id FROM (
+    SELECT id, type, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age
+    FROM jobs WHERE status = :status AND type IN (SELECT key FROM json_each(:keep_last))
+)
+WHERE age <= (SELECT value FROM json_each(:keep_last) WHERE key = type);
+
+-- name: delete_jobs
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: delete_executions
+DELETE FROM job_executions WHERE job_id IN (SELECT value FROM json_each(?));
+
+-- name: delete_logs
+DELETE FROM job_logs WHERE job_id IN (SELECT value FROM json_each(?));
+
+-- name: delete_dead_letters
+DELETE FROM dead_letter_jobs WHERE job_id IN (SELECT value FROM json_each(?));
+
+-- name: delete_expired_keys
+DELETE FROM job_keys WHERE expires_at IS NOT NULL AND expires_at <= ?;

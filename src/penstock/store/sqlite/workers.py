@@ -1,0 +1,46 @@
+"""The register of workers on SQLite."""
+
+from msgspec.json import decode, encode
+from msgspec.structs import asdict
+
+from penstock.store.contract import Beat, WorkerInfo
+from penstock.store.sqlite.claim import lanes
+from penstock.store.sqlite.transaction import Transaction
+
+FORGET_AFTER_MS = 3_600_000
+
+
+def beat(tx: Transaction, beat: Beat) -> None:
+    """Write or refresh a worker's row."""
+    row = asdict(beat) | {
+        "queues": None if beat.queues is None else encode(beat.queues).decode(),
+        "types": encode(beat.types).decode(),
+        "now": tx.now,
+    }
+    tx.run("beat", row)
+
+
+def forget(tx: Transaction, owner: str) -> None:
+    """Remove a worker that stopped, and those nobody heard of for an hour."""
+    tx.run("forget_worker", (owner,))
+    tx.run("forget_stale_workers", (tx.now - FORGET_AFTER_MS,))
+
+
+def known(tx: Transaction) -> list[WorkerInfo]:
+    """All known workers, the freshest first."""
+    names = WorkerInfo.__struct_fields__[:-1]
+    found = []
+    for row in tx.run("workers").fetchall():
+        fields = dict(zip(names, row, strict=True))
+        fields["queues"] = None if fields["queues"] is None else tuple(decode(fields["queues"]))
+        fields["types"] = tuple(decode(fields["types"]))
+        found.append(WorkerInfo(**fields, heartbeat_age_ms=tx.now - fields["heartbeat_at"]))
+    return found
+
+
+def waiting_types(tx: Transaction) -> dict[str, int]:
+    """Types with queued jobs, and how many, counted up to a thousand each."""
+    depths: dict[str, int] = {}
+    for lane in lanes(tx):
+        depths[lane[2]] = depths.get(lane[2], 0) + tx.value("lane_depth", lane)
+    return depths

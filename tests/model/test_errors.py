@@ -1,0 +1,118 @@
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from penstock.model import errors
+from penstock.model.errors import PenstockError
+
+STORE = "sqlite:///work.db"
+
+EXAMPLES: tuple[PenstockError, ...] = (
+    errors.UnknownType("send", ["resize"]),
+    errors.InvalidArguments("resize", "width", "int", "str"),
+    errors.PayloadTooLarge("resize", 2_000_000, 1_048_576),
+    errors.InvalidOption("priority", 11, "a whole number from 1 to 10"),
+    errors.ResultNotSerializable("resize", "socket"),
+    errors.CorruptPayload("01J", "resize", "not JSON"),
+    errors.JobNotFound("01J"),
+    errors.JobFailed("01J", "dead_letter", "boom"),
+    errors.JobCancelled("01J"),
+    errors.ResultTimeout("01J", 10, "queued"),
+    errors.KeyTaken("welcome-1", "01J", "send"),
+    errors.IllegalTransition("completed", "cancel", "01J"),
+    errors.StoreError(STORE, "failed (disk I/O error)"),
+    errors.StoreUnavailable(STORE, "no such file"),
+    errors.StoreCorrupt(STORE, "malformed page"),
+    errors.StoreReadOnly(STORE),
+    errors.StoreIsDirectory(STORE),
+    errors.SchemaTooNew(STORE, 9, 3),
+    errors.NetworkFilesystem(STORE, "nfs4"),
+    errors.SqliteTooOld(STORE, "3.40.1", "3.51.3"),
+    errors.ForeignHandle(STORE),
+    errors.ForeignConnection(STORE, "sqlite3.Connection"),
+    errors.ForkedStore(STORE),
+    errors.TransactionHeld(STORE),
+    errors.StoreFull(STORE),
+    errors.NotAPenstockStore(STORE, "a table named 'users'"),
+    errors.StoreClosed(STORE),
+    errors.MissingExtra("postgres", "psycopg"),
+)
+
+
+def test_every_error_has_an_example_here() -> None:
+    defined = {
+        cls
+        for _, cls in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(cls, PenstockError) and cls is not PenstockError
+    }
+    assert defined == {type(error) for error in EXAMPLES}
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickle_and_copy_with_its_fields(error: PenstockError) -> None:
+    error.add_note("seen in a child process")
+    for revived in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(revived) is type(error)
+        assert str(revived) == str(error)
+        assert vars(revived) == vars(error)
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_is_a_sentence(error: PenstockError) -> None:
+    sentence = str(error)
+    assert sentence[0].isupper()
+    assert sentence.endswith(".") or isinstance(error, errors.JobFailed)
+    assert "\n" not in sentence
+    assert "None" not in sentence
+
+
+def test_an_option_error_names_the_option_its_value_and_what_is_allowed() -> None:
+    error = errors.InvalidOption("priority", 11, "a whole number from 1 to 10")
+    assert str(error) == "Option 'priority' is 11, but it must be a whole number from 1 to 10."
+
+
+def test_an_option_error_shortens_a_long_value_and_survives_a_broken_repr() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert len(errors.InvalidOption("key", "k" * 5_000, "shorter").value) == 80
+    assert errors.InvalidOption("key", Broken(), "text").value == "a Broken"
+
+
+def test_wrong_arguments_name_the_argument_and_the_expected_type() -> None:
+    missing = errors.InvalidArguments.missing("resize", "width", "int")
+    unexpected = errors.InvalidArguments.unexpected("resize", "colour", ["path", "width"])
+    assert str(missing) == (
+        "Argument 'width' of job type 'resize' is wrong: expected int, got nothing."
+    )
+    assert "expected one of path, width" in str(unexpected)
+
+
+def test_a_cancelled_job_is_a_failed_job() -> None:
+    error = errors.JobCancelled("01J", "withdrawn")
+    assert isinstance(error, errors.JobFailed)
+    assert (error.status, str(error)) == ("cancelled", "Job 01J ended as cancelled: withdrawn")
+
+
+def test_a_result_timeout_is_caught_as_a_timeout_error() -> None:
+    with pytest.raises(TimeoutError, match=r"after 2\.5 s"):
+        raise errors.ResultTimeout("01J", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://bob:hunter2@db/app", "postgresql://bob:***@db/app"),
+        ("redis://:hun@ter2@cache:6379/0", "redis://:***@cache:6379/0"),
+        ("postgresql://bob@db/app", "postgresql://bob@db/app"),
+        ("sqlite:///home/a:b@c/work.db", "sqlite:///home/a:b@c/work.db"),
+        ("/tmp/work.db", "/tmp/work.db"),
+    ],
+)
+def test_a_store_error_shows_the_url_without_its_password(url: str, shown: str) -> None:
+    error = errors.StoreClosed(url)
+    assert error.store == shown
+    assert "hunter2" not in str(error)

@@ -1,0 +1,93 @@
+"""Durable background work for Python: jobs that survive anything.
+
+Names are loaded when first used, so that `import penstock` costs a hook almost nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.client.context import Context
+    from penstock.client.handle import JobHandle
+    from penstock.client.inject import inject
+    from penstock.client.job_type import JobType, Prepared
+    from penstock.config import Settings, load_settings
+    from penstock.model.errors import (
+        JobCancelled,
+        JobFailed,
+        JobNotFound,
+        PenstockError,
+        ResultTimeout,
+    )
+    from penstock.model.job import Job, KeyScope
+    from penstock.model.outcome import Cancel, Dead, Retry, Snooze
+    from penstock.model.retry import ErrorClass
+    from penstock.model.states import Status
+    from penstock.worker.worker import Worker
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Penstock": "client.app",
+    "Context": "client.context",
+    "JobHandle": "client.handle",
+    "inject": "client.inject",
+    "JobType": "client.job_type",
+    "Prepared": "client.job_type",
+    "Settings": "config",
+    "load_settings": "config",
+    "JobCancelled": "model.errors",
+    "JobFailed": "model.errors",
+    "JobNotFound": "model.errors",
+    "PenstockError": "model.errors",
+    "ResultTimeout": "model.errors",
+    "Job": "model.job",
+    "KeyScope": "model.job",
+    "Cancel": "model.outcome",
+    "Dead": "model.outcome",
+    "Retry": "model.outcome",
+    "Snooze": "model.outcome",
+    "ErrorClass": "model.retry",
+    "Status": "model.states",
+    "Worker": "worker.worker",
+}
+
+__all__ = [
+    "Cancel",
+    "Context",
+    "Dead",
+    "ErrorClass",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobHandle",
+    "JobNotFound",
+    "JobType",
+    "KeyScope",
+    "Penstock",
+    "PenstockError",
+    "Prepared",
+    "ResultTimeout",
+    "Retry",
+    "Settings",
+    "Snooze",
+    "Status",
+    "Worker",
+    "__version__",
+    "inject",
+    "load_settings",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    value = getattr(import_module(f"penstock.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

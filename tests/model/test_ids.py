@@ -1,6 +1,7 @@
 import os
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def test_an_id_tells_the_millisecond_it_was_made(ms: int) -> None:
 def test_ids_grow_strictly_even_when_the_clock_goes_back(times: list[int]) -> None:
     source = IdSource()
     ids = [source.new_id(ms) for ms in times]
-    assert all(earlier < later for earlier, later in zip(ids, ids[1:], strict=False))
+    assert all(earlier < later for earlier, later in pairwise(ids))
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8))

@@ -1,13 +1,12 @@
 """Every error penstock raises; each takes fields and writes its own sentence."""
 
 from collections.abc import Iterable
-from typing import Any
 
 
 class PenstockError(Exception):
     """The base of every error that penstock raises on purpose."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _revive, (type(self), self.args, self.__dict__)
 
 
@@ -334,7 +333,7 @@ class MissingExtra(PenstockError):
 
 
 def _revive(
-    cls: type[PenstockError], args: tuple[Any, ...], fields: dict[str, Any]
+    cls: type[PenstockError], args: tuple[object, ...], fields: dict[str, object]
 ) -> PenstockError:
     # Past __init__, which takes the fields and not the finished sentence in args.
     error = cls.__new__(cls, *args)

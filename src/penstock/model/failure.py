@@ -11,6 +11,7 @@ from penstock.model.retry import ErrorClass
 
 MESSAGE_LIMIT = 4_000
 STACK_LIMIT = 16_000
+REDACTABLE = 60_000
 
 
 class Failure(Struct, frozen=True):
@@ -30,14 +31,19 @@ class Failure(Struct, frozen=True):
             error_class=error_class,
             code=type(error).__name__,
             message=redact(str(error) or type(error).__name__)[:MESSAGE_LIMIT],
-            stack=redact(stack[-STACK_LIMIT:]),
+            stack=_last(redact(_last(stack, REDACTABLE)), STACK_LIMIT),
             fingerprint="|".join((error_class, type(error).__name__, *_places(error))),
         )
 
     @classmethod
     def because(cls, error_class: ErrorClass, code: str, message: str) -> "Failure":
-        """Describe a failure that no exception carries (expiry, a dead process, a handler's word)."""
+        """Describe a failure that no exception carries: expiry, a dead process, a handler's word."""
         return cls(error_class, code, redact(message)[:MESSAGE_LIMIT], "", f"{error_class}|{code}")
+
+
+def _last(stack: str, limit: int) -> str:
+    """The innermost frames that fit; cut between lines, so that no secret loses its beginning."""
+    return stack if len(stack) <= limit else stack[-limit:].partition("\n")[2]
 
 
 def _places(error: BaseException) -> Iterator[str]:

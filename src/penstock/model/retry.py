@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from penstock.model import errors
 from penstock.model.retry_after import attribute, retry_after_ms
@@ -82,7 +83,7 @@ POLICIES: Mapping[ErrorClass, Policy] = MappingProxyType(
     }
 )
 
-Classifier = Callable[[BaseException], ErrorClass | None] | Mapping[type[BaseException], ErrorClass]
+Classifier = Callable[[BaseException], ErrorClass | None] | Mapping[type[Any], ErrorClass]
 """A job type's own opinion of an exception: a function, or classes by exception type."""
 
 _BY_STATUS: Mapping[int, ErrorClass] = {
@@ -255,15 +256,16 @@ def decide(
     multiplier: float | None = None,
     retry_after_ms: int | None = None,
     cap_ms: int = DEFAULT_CAP_MS,
+    class_budget: int | None = None,
 ) -> RetryDecision:
     """Decide what follows a failed execution.
 
     `attempts_before` counts the budget-spending attempts before this one, `snoozes` the waits that
-    spent none. The job's own `delay_ms` and `multiplier` replace those of the class, and a delay
-    longer than the cap raises the cap; a Retry-After replaces the delay and is never undercut.
+    spent none. The job's own `delay_ms`, `multiplier` and `class_budget` replace those of the class; a first delay
+    over the cap raises the cap. A Retry-After replaces the delay and is never undercut.
     """
     policy = POLICIES[error_class]
-    budget = min(policy.budget, max_retries)
+    budget = min(policy.budget if class_budget is None else class_budget, max_retries)
     used, allowed = (
         (attempts_before, budget)
         if policy.spends_attempt
@@ -278,7 +280,8 @@ def decide(
     base = policy.delay_ms if delay_ms is None else delay_ms
     growth = policy.multiplier if multiplier is None else multiplier
     if retry_after_ms is None:
-        delay = backoff_ms(base, growth, used + 1, jitter=jitter, cap_ms=max(cap_ms, base))
+        cap = max(cap_ms, base + _spread(base, 1.0))
+        delay = backoff_ms(base, growth, used + 1, jitter=jitter, cap_ms=cap)
     else:
         delay = _told_to_wait(retry_after_ms, growth, used + 1, jitter, cap_ms)
     return RetryIn(delay, policy.spends_attempt)

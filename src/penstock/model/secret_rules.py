@@ -90,9 +90,11 @@ _COOKIE = rf"(?i)(?P<name>(?:set-)?cookie{_HEADER_GAP})[^\s=;\"'\\]{{1,256}}=[^\
 
 _URL = r"(?P<name>(?<=://)[^\s/:@\"'<>]{0,256}:)(?P<value>[^\s/\"'<>]{1,512})(?=@)"
 
+# What is glued to an address goes with it, or the next pass would find an address in the rest.
 _EMAIL = (
-    r"(?P<before>(?<![\w.%+-])|(?<=\\[nrt]))(?P<local>[\w.%+-]{1,256}+)"
+    r"(?:(?<![\w.%+-])|(?<=\\[nrt]))(?P<local>[\w.%+-]{1,256}+)"
     r"@(?P<domain>[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}\.[A-Za-z]{2,24})"
+    r"(?P<glued>(?:[\w%+@-][\w.%+@-]{0,4096}+)?)"
 )
 
 _WORDS = (
@@ -185,7 +187,8 @@ def _email(found: re.Match[str]) -> str:
     is_example = f".{domain}".endswith(
         (".example.com", ".example.org", ".example.net", ".example", ".invalid", ".test")
     )
-    return found[0] if is_example or found["local"] == "git" else mark("EMAIL")
+    is_known = is_example or found["local"] == "git"
+    return found[0] if is_known and not found["glued"] else mark("EMAIL")
 
 
 def _always(kind: str) -> Callable[[re.Match[str]], str]:

@@ -1,6 +1,6 @@
 """Leasing jobs: tenants take turns, and within a tenant the lowest rank goes first."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ from penstock.model.job import KeyScope, Lease
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import Claim, Claimed
 from penstock.store.sqlite.expire import expire
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import Transaction, readable
 
 Lane = tuple[str, str, str]
 Candidate = tuple[int, int]
@@ -30,8 +30,8 @@ class Claims:
         """Stage and expire what fell due, then lease up to the limit."""
         expire(tx, STAGE_FIRST)
         stage(tx, STAGE_FIRST)
-        lanes = [lane for lane in _lanes(tx) if _wanted(lane, claim)]
-        chosen = self._choose(tx, lanes, claim)
+        wanted = (lane for lane in lanes(tx) if _wanted(lane, claim))
+        chosen = self._choose(tx, list(islice(wanted, MAX_LANES)), claim)
         leases = [lease for group in _groups(chosen, claim) for lease in _lease(tx, claim, *group)]
         leases.sort(key=lambda pair: pair[0])
         return Claimed([lease for _, lease in leases], _next_due_in(tx))
@@ -68,10 +68,6 @@ def lanes(tx: Transaction) -> Iterator[Lane]:
     while lane is not None:
         yield lane
         lane = tx.run("next_lane", lane).fetchone()
-
-
-def _lanes(tx: Transaction) -> Iterable[Lane]:
-    return islice(lanes(tx), MAX_LANES)
 
 
 def _wanted(lane: Lane, claim: Claim) -> bool:
@@ -127,10 +123,12 @@ def _lease(
             "start": start,
         },
     ).fetchall()
-    keyed = [row[2] for row in rows if row[1] == KeyScope.WHILE_PENDING]
+    keyed = [row[3] for row in rows if row[1] == KeyScope.WHILE_PENDING]
     if keyed:
         tx.run("release_keys_at_claim", (encode(keyed).decode(),))
-    return [((not start, row[0]), Lease(*row[2:])) for row in rows]
+    return [
+        ((not start, row[0]), Lease(*row[3:8], readable(row[2]), *row[8:])) for row in rows
+    ]
 
 
 def _next_due_in(tx: Transaction) -> int | None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import apsw
 
+from penstock.store.sqlite.forks import refuse_inherited
+
 BUSY_SECONDS = 30.0
 WAL_PAGES = 2_000
 WAL_BYTES = 32 * 1024 * 1024
@@ -14,6 +16,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
     """A connection in WAL mode that loses nothing it has committed (`None` is in memory)."""
     if path is None:
         return apsw.Connection(":memory:")
+    refuse_inherited(path)
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(str(path), flags)
     connection.set_busy_handler(_patience())

@@ -12,10 +12,11 @@ from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.forks import closed, is_inherited, opened, refuse_inherited
 from penstock.store.sqlite.migrate import migrate
 from penstock.store.sqlite.readers import Readers
 from penstock.store.sqlite.refusals import check_path
-from penstock.store.sqlite.signals import Signal
+from penstock.store.sqlite.signals import Listener, Signal
 from penstock.store.sqlite.transaction import Transaction
 from penstock.store.sqlite.wal_watch import WalWatch
 from penstock.store.sqlite.writer import Writer
@@ -42,6 +43,7 @@ class Database:
         if self._writer is not None:
             return self._writer.call(lambda tx: (0, 0))
         if self.path is not None:
+            refuse_inherited(self.path)
             check_path(self.path)
         with translated(self.name):
             connection = connect(self.path)
@@ -52,6 +54,7 @@ class Database:
                 raise
         self._writer = Writer(self.name, connection, self.clock, self.signal.ring)
         if self.path is not None:
+            opened(self.path)
             self._readers = Readers(self.path, self.clock)
             self._watch = WalWatch(self.path, self.signal.ring)
             self._watch.start()
@@ -59,6 +62,8 @@ class Database:
 
     def close(self) -> None:
         """Commit what was submitted and let go of the file."""
+        if self.path is not None and is_inherited(self.path):
+            return  # even closing would disturb the parent's connections
         watch, readers, writer = self._watch, self._readers, self._writer
         self._watch = self._readers = self._writer = None
         if watch is not None:
@@ -67,6 +72,8 @@ class Database:
             readers.close()
         if writer is not None:
             writer.close()
+            if self.path is not None:
+                closed(self.path)
 
     @property
     def writer(self) -> Writer:
@@ -92,6 +99,12 @@ class Database:
         if self._readers is None:
             return self.writer.call(question)
         return self._readers.call(question)
+
+    def subscribe(self) -> Listener:
+        """Listen for changes made by this or any other process."""
+        if self.path is not None:
+            refuse_inherited(self.path)
+        return self.signal.subscribe()
 
     def lend(self) -> apsw.Connection:
         """A connection for the caller's own transactions."""

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import DecodeError
 from msgspec.json import decode, encode
 
 from penstock.model.job import Job, KeyScope
 from penstock.model.states import Status
 from penstock.store.contract import Execution, JobFilter, LogLine
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import Transaction, readable
 
 _COLUMNS = Job.__struct_fields__
+_SCOPES = {scope.value: scope for scope in KeyScope}
 
 
 def get(tx: Transaction, ids: Sequence[str]) -> list[Job]:
@@ -78,11 +80,21 @@ def node_of(owner: str | None) -> str | None:
 def _job(tx: Transaction, row: tuple[Any, ...]) -> Job:
     fields = dict(zip(_COLUMNS, row, strict=True))
     fields["status"] = Status(fields["status"])
-    fields["key_scope"] = KeyScope(fields["key_scope"]) if fields["key_scope"] else None
-    fields["tags"] = tuple(decode(fields["tags"])) if fields["tags"] else ()
+    fields["payload"] = readable(fields["payload"])
+    fields["key_scope"] = _SCOPES.get(fields["key_scope"])
+    fields["tags"] = _tags(fields["tags"])
     if fields["lease_until"] is not None:
         fields["lease_until"] += tx.now - tx.monotonic
     return Job(**fields)
+
+
+def _tags(stored: str | None) -> tuple[str, ...]:
+    if not stored:
+        return ()
+    try:
+        return decode(stored, type=tuple[str, ...])
+    except DecodeError:  # edited by hand: shown as it is, so that the job can still be listed
+        return (stored,)
 
 
 def _execution(

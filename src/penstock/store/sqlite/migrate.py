@@ -54,7 +54,8 @@ def migrate(connection: apsw.Connection, path: str, clock: Clock) -> tuple[int, 
         _remember(connection, "schema", latest())
         _begin_boot(connection, clock)
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk may have ended it
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
     return before, latest()

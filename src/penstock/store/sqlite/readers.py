@@ -12,6 +12,7 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.forks import refuse_inherited
 from penstock.store.sqlite.transaction import Transaction
 
 T = TypeVar("T")
@@ -29,11 +30,13 @@ class Readers:
 
     async def run(self, question: Callable[[Transaction], T]) -> T:
         """Ask in a thread of the pool."""
+        refuse_inherited(self._path)  # a forked pool has no threads and would never answer
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self.call, question)
 
     def call(self, question: Callable[[Transaction], T]) -> T:
         """Ask in the calling thread."""
+        refuse_inherited(self._path)
         with translated(str(self._path)):
             connection = self._connection()
             connection.execute("BEGIN")
@@ -42,7 +45,8 @@ class Readers:
                     Transaction(connection, self._clock.now(), self._clock.monotonic())
                 )
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:  # an I/O error may have ended it
+                    connection.execute("COMMIT")
 
     def close(self) -> None:
         """Let all connections go."""

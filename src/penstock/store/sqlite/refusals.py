@@ -131,9 +131,9 @@ def refuse_foreign_connection(connection: object, path: str | os.PathLike[str]) 
     store = os.fspath(path)
     if not isinstance(connection, apsw.Connection):
         raise ForeignConnection(store, _described(connection))
-    if _is_async(connection):
-        raise ForeignConnection(store, "an asynchronous apsw connection")
     try:
+        if _is_async(connection):
+            raise ForeignConnection(store, "an asynchronous apsw connection")
         filename = connection.filename
     except apsw.ConnectionClosedError:
         raise ForeignConnection(store, "a closed apsw connection") from None

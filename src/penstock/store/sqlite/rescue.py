@@ -29,6 +29,7 @@ class _Lapsed(NamedTuple):
 def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> list[Rescued]:
     """Take away leases that ran out, or every lease of a dead owner."""
     if owner is None:
+        tx.run("adopt")
         rows = tx.run("lapsed", {"monotonic": tx.monotonic, "limit": limit}).fetchall()
     else:
         rows = tx.run("leased_by", {"owner": owner, "limit": limit}).fetchall()

@@ -143,7 +143,7 @@ class SqliteReader:
 
     async def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
         """Each job now and whenever it changes, until all are terminal."""
-        listener = self._db.signal.subscribe()
+        listener = self._db.subscribe()
         seen: dict[str, Job] = {}
         waiting = list(dict.fromkeys(ids))
         try:
@@ -304,7 +304,7 @@ class SqliteStore:
 
     def subscribe(self) -> Listener:
         """Listen for changes made by this or any other process."""
-        return self._db.signal.subscribe()
+        return self._db.subscribe()
 
     async def migrate(self) -> tuple[int, int]:
         """Bring the schema up to date; the versions before and after."""

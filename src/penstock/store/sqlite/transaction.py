@@ -46,6 +46,11 @@ class Transaction:
         return [self.many(name, (row,)) == 1 for row in rows]
 
 
+def readable(stored: bytes) -> str:
+    """Text that a hand may have edited: one row that is not UTF-8 must not end a whole query."""
+    return stored.decode("utf-8", "replace")
+
+
 class Savepoint:
     """A nested transaction that an exception, or `undo()`, takes back."""
 

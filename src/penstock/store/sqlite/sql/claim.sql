@@ -40,8 +40,8 @@ SET status = 'in_progress', fence = fence + 1, lease_owner = :owner, lease_until
     progress_percent = NULL, progress_message = NULL
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND status IN ({from claim})
   AND (expires_at IS NULL OR expires_at > :now)
-RETURNING rank, key_scope, id, fence, type, queue, priority, payload, attempts, snoozes, rescues,
-    max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
+RETURNING rank, key_scope, CAST(payload AS BLOB), id, fence, type, queue, priority, attempts,
+    snoozes, rescues, max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
     workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at;
 
 -- name: start

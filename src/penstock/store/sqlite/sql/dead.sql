@@ -9,7 +9,7 @@ SELECT id, type, queue, tenant_id, :reason, :error, :code, :fingerprint, attempt
         'payload', CASE WHEN json_valid(payload) THEN json(payload) ELSE payload END,
         'max_retries', max_retries, 'timeout_ms', timeout_ms, 'tenant_id', tenant_id,
         'workspace_id', workspace_id, 'created_by', created_by, 'parent_job_id', parent_job_id,
-        'key', key, 'tags', json(coalesce(tags, '[]')), 'created_at', created_at,
+        'key', key, 'tags', CASE WHEN json_valid(coalesce(tags, '[]')) THEN json(coalesce(tags, '[]')) ELSE tags END, 'created_at', created_at,
         'scheduled_at', scheduled_at, 'checkpoint', checkpoint),
     coalesce((SELECT json_group_array(json_object(
         'fence', fence, 'status', status, 'started_at', started_at, 'ended_at', ended_at,
@@ -26,7 +26,7 @@ SET reason = excluded.reason, error = excluded.error, error_code = excluded.erro
 
 -- name: dead_letters
 SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
-    snapshot, executions, resolution, notes, resolved_by, resolved_at, created_at
+    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at
 FROM dead_letter_jobs
 WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
   AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
@@ -34,7 +34,7 @@ ORDER BY seq DESC LIMIT :limit;
 
 -- name: dead_letter
 SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
-    snapshot, executions, resolution, notes, resolved_by, resolved_at, created_at
+    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at
 FROM dead_letter_jobs WHERE job_id = ?;
 
 -- name: resolve_dead_letter

@@ -1,5 +1,5 @@
 -- name: get_jobs
-SELECT id, type, queue, category, status, priority, payload, result, error, error_details, attempts,
+SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
     max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
     scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
     progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
@@ -8,7 +8,7 @@ SELECT id, type, queue, category, status, priority, payload, result, error, erro
 FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: find_jobs
-SELECT id, type, queue, category, status, priority, payload, result, error, error_details, attempts,
+SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
     max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
     scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
     progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
@@ -18,7 +18,7 @@ FROM jobs
 WHERE (:status IS NULL OR status = :status) AND (:type IS NULL OR type = :type)
   AND (:queue IS NULL OR queue = :queue) AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
   AND (:parent_job_id IS NULL OR parent_job_id = :parent_job_id)
-  AND (:tag IS NULL OR :tag IN (SELECT value FROM json_each(coalesce(tags, '[]'))))
+  AND (:tag IS NULL OR :tag IN (SELECT value FROM json_each(iif(json_valid(tags), tags, '[]'))))
   AND (:before IS NULL OR seq < (SELECT seq FROM jobs WHERE id = :before))
 ORDER BY seq DESC LIMIT :limit;
 

@@ -17,14 +17,20 @@ SET status = 'dead_letter', error = :error, error_details = :details, completed_
     failed_at = :now, updated_at = :now
 WHERE id = :id AND status IN ({from expire});
 
+-- name: adopt
+-- A running row without an owner was edited by hand; with one it is rescued like any other.
+UPDATE jobs SET lease_owner = 'nobody' WHERE status = 'in_progress' AND lease_owner IS NULL;
+
 -- name: lapsed
-SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at, queued_at
+SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at,
+    coalesce(queued_at, created_at)
 FROM jobs
-WHERE status = 'in_progress' AND lease_until < :monotonic
+WHERE status = 'in_progress' AND coalesce(lease_until, -1) < :monotonic
 LIMIT :limit;
 
 -- name: leased_by
-SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at, queued_at
+SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at,
+    coalesce(queued_at, created_at)
 FROM jobs
 WHERE status = 'in_progress' AND lease_owner = :owner
 LIMIT :limit;

@@ -1,0 +1,1 @@
+"""The application's side: registering job types, enqueueing, finding, cancelling."""

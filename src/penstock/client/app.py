@@ -1,0 +1,266 @@
+"""The application: it registers job types and enqueues jobs of them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+
+import msgspec
+
+from penstock.client.context import Context
+from penstock.client.handle import JobHandle
+from penstock.client.hooks import Hooks
+from penstock.client.job_type import JobType, Prepared, RunIn
+from penstock.client.options import JobOptions
+from penstock.client.sync import SyncPenstock
+from penstock.config import Settings, load_settings
+from penstock.model.clock import Clock
+from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
+from penstock.model.job import Job
+from penstock.model.retry import Classifier, ErrorClass
+from penstock.model.states import Status
+from penstock.store.contract import Execution, JobFilter, LogLine, Store
+from penstock.store.open import open_store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Penstock:
+    """Durable jobs: `app = Penstock("sqlite:///work.db")`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings = (settings or load_settings()).replace(url=url)
+        self.hooks = Hooks()
+        self._clock = clock
+        self._types: dict[str, JobType[..., ..., Any]] = {}
+        self._openings = 0
+        self._opening = asyncio.Lock()
+
+    @cached_property
+    def store(self) -> Store:
+        """The store behind the URL; opened by `async with app`."""
+        return open_store(self.settings.url, self._clock)
+
+    @cached_property
+    def sync(self) -> SyncPenstock:
+        """The same methods for code without an event loop."""
+        return SyncPenstock(self)
+
+    async def __aenter__(self) -> "Penstock":
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the store; calls nest, and the last close closes."""
+        async with self._opening:
+            if self._openings == 0:
+                await self.store.open()
+            self._openings += 1
+
+    async def close(self) -> None:
+        """Undo one `open`."""
+        async with self._opening:
+            if self._openings == 1:
+                await self.store.close()
+            self._openings = max(0, self._openings - 1)
+
+    # --- registering -------------------------------------------------------------------------
+
+    @overload
+    def job(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> JobType[P, Concatenate[Context, P], R]: ...
+    @overload
+    def job(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> JobType[P, Concatenate[Context, P], R]: ...
+    @overload
+    def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> JobType[P, P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /) -> JobType[P, P, R]: ...
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        run_in: RunIn | None = None,
+        lease: float | None = None,
+        classify: Sequence[Classifier] = (),
+        budgets: Mapping[ErrorClass, int] | None = None,
+        retry_cap: float | None = None,
+        **options: Any,
+    ) -> "Decorator": ...
+
+    def job(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        run_in: RunIn | None = None,
+        lease: float | None = None,
+        classify: Sequence[Classifier] = (),
+        budgets: Mapping[ErrorClass, int] | None = None,
+        retry_cap: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Register a handler: `@app.job` or `@app.job(queue="mail", max_retries=5)`."""
+
+        def register(handler: Callable[..., Any]) -> JobType[..., ..., Any]:
+            registered: JobType[..., ..., Any] = JobType(
+                self,
+                handler,
+                name=name or handler.__name__,
+                aliases=aliases,
+                options=self.checked(JobOptions().with_(**options)),
+                run_in=run_in,
+                lease=lease,
+                classify=classify,
+                budgets=budgets or {},
+                retry_cap=retry_cap,
+            )
+            self._register(registered)
+            return registered
+
+        return register if function is None else register(function)
+
+    def checked(self, options: JobOptions) -> JobOptions:
+        """Refuse options this application's settings do not allow."""
+        if options.timeout > self.settings.max_timeout:
+            raise InvalidOption(
+                "timeout",
+                options.timeout,
+                f"at most {self.settings.max_timeout:g} s, or raise the setting max_timeout",
+            )
+        return options
+
+    def find_type(self, name: str) -> JobType[..., ..., Any]:
+        """The type registered under a name or an alias."""
+        try:
+            return self._types[name]
+        except KeyError:
+            raise UnknownType(name, sorted({t.name for t in self._types.values()})) from None
+
+    @property
+    def types(self) -> dict[str, JobType[..., ..., Any]]:
+        """Every registered name and alias."""
+        return dict(self._types)
+
+    # --- enqueueing --------------------------------------------------------------------------
+
+    async def enqueue(
+        self, prepared: Prepared[R], *, connection: object | None = None
+    ) -> JobHandle[R]:
+        """Enqueue a call made with `new`; durable when this returns."""
+        return (await self.enqueue_many([prepared], connection=connection))[0]
+
+    async def enqueue_many(
+        self, prepared: Sequence[Prepared[R]], *, connection: object | None = None
+    ) -> list[JobHandle[R]]:
+        """Enqueue all of them in one transaction, or none."""
+        jobs = [call.job for call in prepared]
+        answers = await self.store.jobs.enqueue(jobs, connection=connection)
+        return [
+            JobHandle(self, answer.id, call.type, answer.created)
+            for call, answer in zip(prepared, answers, strict=True)
+        ]
+
+    async def enqueue_payload(
+        self, type_name: str, payload: str = "{}", **options: Any
+    ) -> JobHandle[Any]:
+        """Enqueue by name with arguments as JSON text, checked like any other call."""
+        type_ = self.find_type(type_name)
+        chosen = self.checked(type_.defaults.with_(**options))
+        return await self.enqueue(type_.from_payload(payload, chosen))
+
+    def connection(self) -> Any:
+        """A connection whose transaction `enqueue(..., connection=…)` joins (apsw on SQLite)."""
+        return self.store.connection()
+
+    # --- looking and acting ------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job:
+        """The job, or JobNotFound."""
+        found = await self.store.reader.get([job_id])
+        if not found:
+            raise JobNotFound(job_id)
+        return found[0]
+
+    async def find(self, **where: Any) -> list[Job]:
+        """A page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
+        try:
+            return await self.store.reader.find(msgspec.convert(where, JobFilter))
+        except msgspec.ValidationError as error:
+            raise InvalidOption("filter", str(where), f"made of known fields ({error})") from error
+
+    async def executions(self, job_id: str) -> list[Execution]:
+        """Every execution of a job, oldest first."""
+        return await self.store.reader.executions(job_id)
+
+    async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
+        """The lines its handler logged."""
+        return await self.store.reader.logs(job_id, limit)
+
+    async def handle(self, job_id: str) -> JobHandle[Any]:
+        """A handle on a job enqueued elsewhere."""
+        job = await self.get(job_id)
+        return JobHandle(self, job.id, self._types.get(job.type), created=False)
+
+    async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
+        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        return Status((await self.store.jobs.cancel([job_id], reason))[job_id])
+
+    async def requeue(self, job_id: str) -> Job:
+        """Run a cancelled or dead job again, with a fresh retry budget."""
+        await self.store.jobs.requeue([job_id])
+        return await self.get(job_id)
+
+    def _register(self, registered: JobType[..., ..., Any]) -> None:
+        for name in registered.names:
+            known = self._types.get(name)
+            if known is not None and known.function.__qualname__ != registered.__qualname__:
+                raise InvalidOption(
+                    "name",
+                    name,
+                    f"one that no other job type has ({known.function.__qualname__} has it)",
+                )
+            self._types[name] = registered
+
+
+class Decorator:
+    """What `@app.job(...)` returns, typed like `@app.job`."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> JobType[P, Concatenate[Context, P], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> JobType[P, Concatenate[Context, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> JobType[P, P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> JobType[P, P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        """Only its type exists; `job` returns a function."""
+        raise TypeError("use @app.job(...)")

@@ -1,0 +1,166 @@
+"""A handler's parameters as a payload: encoded and validated at enqueue, decoded at the run."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from penstock.client.codec import decoder, encode
+from penstock.client.inject import Injected
+from penstock.model.errors import CorruptPayload, InvalidArguments, InvalidOption
+
+_PATH = re.compile(r" - at `\$\.?(\w*)[^`]*`$")
+_MISSING = re.compile(r"missing required field `(\w+)`")
+_UNKNOWN = re.compile(r"unknown field `(\w+)`")
+_EXPECTED = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+
+
+class Arguments:
+    """Knows one handler's parameters; its types are resolved when first needed."""
+
+    def __init__(self, function: Callable[..., Any], type_name: str) -> None:
+        self._function = function
+        self._type_name = type_name
+        self._parameters = list(inspect.signature(function).parameters.values())
+        self.takes_context = bool(self._parameters) and _is_context(self._parameters[0])
+        if self.takes_context:
+            self._parameters = self._parameters[1:]
+        for parameter in self._parameters:
+            if parameter.kind is parameter.VAR_POSITIONAL or _is_context(parameter):
+                raise InvalidOption(
+                    "handler",
+                    f"{function.__qualname__}({parameter})",
+                    "a function with named parameters and the context first, or not at all",
+                )
+        self.injected: dict[str, Injected] = {
+            p.name: p.default for p in self._parameters if isinstance(p.default, Injected)
+        }
+        self._plain = [p for p in self._parameters if p.name not in self.injected]
+        self._names = tuple(p.name for p in self._plain if p.kind is not p.VAR_KEYWORD)
+        self._open = any(p.kind is p.VAR_KEYWORD for p in self._plain)
+        self._positional = not self._open and all(
+            p.kind is not p.KEYWORD_ONLY for p in self._parameters
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether the handler takes an argument of this name."""
+        return self._open or name in self._names
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The payload for a call; raises a sentence when the call does not fit the handler."""
+        named = dict(zip(self._names, args, strict=False))
+        if len(args) > len(self._names):
+            raise InvalidArguments.unexpected(
+                self._type_name, f"number {len(args)}", self._names
+            )
+        twice = named.keys() & kwargs.keys()
+        if twice:
+            raise InvalidArguments(
+                self._type_name, sorted(twice)[0], "one value", "one by position and one by name"
+            )
+        named |= kwargs
+        try:
+            payload = encode(named)
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise self._unserializable(named, error) from error
+        self._decode(payload)
+        return payload
+
+    def check(self, payload: str) -> None:
+        """Validate a payload written by hand."""
+        self._decode(payload)
+
+    def decode(self, job_id: str, payload: str) -> "msgspec.Struct":
+        """The stored arguments, typed."""
+        try:
+            return self._decode(payload)
+        except InvalidArguments as error:
+            raise CorruptPayload(job_id, self._type_name, str(error)) from error
+
+    def call(self, context: Any, arguments: "msgspec.Struct", resources: Mapping[str, Any]) -> Any:
+        """Call the handler with decoded arguments."""
+        first = (context,) if self.takes_context else ()
+        if self._positional and not resources:
+            return self._function(*first, *msgspec.structs.astuple(arguments))
+        values = msgspec.structs.asdict(arguments)
+        extra = values.pop("extra_", None) or {}
+        return self._function(*first, **values, **extra, **resources)
+
+    def _decode(self, payload: str) -> "msgspec.Struct":
+        try:
+            arguments = self._decoder.decode(payload)
+        except msgspec.DecodeError as error:
+            raise self._explain(str(error)) from error
+        if self._open:
+            given = msgspec.json.decode(payload)
+            known = {name: getattr(arguments, name) for name in self._names}
+            extra = {name: value for name, value in given.items() if name not in known}
+            return self._struct(**known, extra_=extra)
+        return arguments
+
+    @cached_property
+    def _struct(self) -> Any:
+        hints = inspect.get_annotations(self._function, eval_str=True)
+        fields: list[Any] = []
+        for parameter in self._plain:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                continue
+            kind = hints.get(parameter.name, Any)
+            if parameter.default is parameter.empty:
+                fields.append((parameter.name, kind))
+            else:
+                default = parameter.default
+                fields.append(
+                    (parameter.name, kind, msgspec.field(default_factory=_constant(default)))
+                )
+        if self._open:
+            fields.append(("extra_", dict[str, Any], msgspec.field(default_factory=dict)))
+        return msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=not self._open
+        )
+
+    @cached_property
+    def _decoder(self) -> "msgspec.json.Decoder[Any]":
+        try:
+            return decoder(self._struct)
+        except (NameError, TypeError) as error:
+            raise InvalidOption(
+                "handler", self._function.__qualname__, f"annotated with usable types ({error})"
+            ) from error
+
+    def _explain(self, problem: str) -> InvalidArguments:
+        if missing := _MISSING.search(problem):
+            return InvalidArguments.missing(self._type_name, missing[1], "a value")
+        if unknown := _UNKNOWN.search(problem):
+            return InvalidArguments.unexpected(self._type_name, unknown[1], self._names)
+        place = _PATH.search(problem)
+        argument = place[1] if place and place[1] else "payload"
+        if expected := _EXPECTED.search(problem):
+            return InvalidArguments(self._type_name, argument, expected[1], expected[2])
+        return InvalidArguments(
+            self._type_name, argument, "a valid value", _PATH.sub("", problem)
+        )
+
+    def _unserializable(self, named: dict[str, Any], error: Exception) -> InvalidArguments:
+        for name, value in named.items():
+            try:
+                encode(value)
+            except (TypeError, ValueError, msgspec.MsgspecError):
+                return InvalidArguments(
+                    self._type_name, name, "something JSON can hold", type(value).__name__
+                )
+        return InvalidArguments(self._type_name, "payload", "something JSON can hold", str(error))
+
+
+def _is_context(parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        return annotation.strip("'\"").rpartition(".")[2].partition("[")[0] == "Context"
+    return getattr(annotation, "__penstock_context__", False)
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value

@@ -1,0 +1,140 @@
+"""What a handler knows of its own execution, and what it may say while it runs."""
+
+import asyncio
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from penstock.client.codec import encode
+from penstock.model.errors import InvalidOption
+from penstock.model.job import Lease
+from penstock.model.redact import redact
+
+if TYPE_CHECKING:
+    from penstock.client.handle import JobHandle
+    from penstock.client.job_type import Prepared
+
+R = TypeVar("R")
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class Reporter(Protocol):
+    """Takes what a context says to the store."""
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """Remember the latest progress; written soon."""
+        ...
+
+    def log(self, level: str, message: str) -> None:
+        """Keep a line; written soon."""
+        ...
+
+    async def checkpoint(self, value: str) -> None:
+        """Write a checkpoint; durable when this returns."""
+        ...
+
+    async def enqueue(self, prepared: "Prepared[Any]", parent_id: str) -> "JobHandle[Any]":
+        """Enqueue a child."""
+        ...
+
+
+class Context:
+    """The first argument of a handler that asks for it."""
+
+    __penstock_context__ = True
+
+    def __init__(
+        self, job: Lease, reporter: Reporter, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.job = job
+        self._reporter = reporter
+        self._loop = loop
+        self._stop_requested = False
+        self._checkpoint: str | None = job.checkpoint
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return self.job.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1; snoozes and rescues do not count."""
+        return self.job.attempts + 1
+
+    @property
+    def fence(self) -> int:
+        """The number that proves the lease; pass it to systems that can refuse older ones."""
+        return self.job.fence
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every execution of this job: its unique key, or else its id."""
+        return self.job.key or self.job.id
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked the job to stop; check it between steps and return early."""
+        return self._stop_requested
+
+    @property
+    def checkpoint(self) -> Any:
+        """What an earlier execution, or this one, saved with `save_checkpoint`; None at first."""
+        return None if self._checkpoint is None else msgspec.json.decode(self._checkpoint)
+
+    @cached_property
+    def sync(self) -> "SyncContext":
+        """The awaitable methods for handlers that are plain functions."""
+        return SyncContext(self)
+
+    def progress(self, percent: float, message: str | None = None) -> None:
+        """Tell how far the job is, 0 to 100."""
+        if not 0 <= percent <= 100:
+            raise InvalidOption("percent", percent, "a number from 0 to 100")
+        self._reporter.progress(percent, None if message is None else redact(message)[:500])
+
+    def log(self, message: str, level: str = "info") -> None:
+        """Keep a line with the job; secrets in it are redacted."""
+        if level not in LEVELS:
+            raise InvalidOption("level", level, f"one of: {', '.join(LEVELS)}")
+        self._reporter.log(level, redact(message)[:4000])
+
+    async def save_checkpoint(self, value: Any) -> None:
+        """Save where the job has got to; a retry or a rescue finds it in `checkpoint`."""
+        text = encode(value)
+        await self._reporter.checkpoint(text)
+        self._checkpoint = text
+
+    async def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]":
+        """Enqueue a child: `await ctx.enqueue(resize.new("a.png", 100))`."""
+        return await self._reporter.enqueue(prepared, self.job.id)
+
+    def request_stop(self) -> None:
+        """Set `cancelled`; the worker calls this."""
+        self._stop_requested = True
+
+    def wait_in_thread(self, start: Callable[[], Any]) -> Any:
+        """Run a coroutine on the worker's event loop and wait for it in this thread."""
+        if self._loop is None:
+            return asyncio.run(start())
+        return asyncio.run_coroutine_threadsafe(start(), self._loop).result()
+
+
+class SyncContext:
+    """`ctx.sync`: blocking twins of the context's awaitable methods."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def save_checkpoint(self, value: Any) -> None:
+        """Save where the job has got to."""
+        self._context.wait_in_thread(lambda: self._context.save_checkpoint(value))
+
+    def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]":
+        """Enqueue a child."""
+        handle: JobHandle[R] = self._context.wait_in_thread(
+            lambda: self._context.enqueue(prepared)
+        )
+        return handle

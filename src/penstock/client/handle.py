@@ -1,0 +1,62 @@
+"""What an enqueue gives back: the job's id, and the way to its result."""
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout
+from penstock.model.job import Job
+from penstock.model.states import Status
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.client.job_type import JobType
+
+R = TypeVar("R")
+
+
+class JobHandle(Generic[R]):
+    """A job that was enqueued; `created` is false when a unique key found an earlier one."""
+
+    __slots__ = ("_app", "_type", "created", "id")
+
+    def __init__(
+        self, app: "Penstock", job_id: str, type_: "JobType[..., ..., R] | None", created: bool
+    ) -> None:
+        self._app = app
+        self._type = type_
+        self.id = job_id
+        self.created = created
+
+    def __repr__(self) -> str:
+        name = self._type.name if self._type else "?"
+        return f"<job {self.id} of type {name!r}>"
+
+    async def get(self) -> Job:
+        """The job as it stands now."""
+        return await self._app.get(self.id)
+
+    async def cancel(self, reason: str = "cancelled by the caller") -> Status:
+        """Cancel it, or ask it to stop if it runs."""
+        return await self._app.cancel(self.id, reason)
+
+    async def result(self, timeout: float | None = None) -> R:
+        """Wait for the value; raises JobFailed, JobCancelled or ResultTimeout."""
+        seen: Job | None = None
+        try:
+            async with asyncio.timeout(timeout):
+                async for job in self._app.store.reader.watch([self.id]):
+                    seen = job
+        except TimeoutError:
+            status = seen.status if seen else None
+            raise ResultTimeout(self.id, timeout or 0, status) from None
+        if seen is None:
+            raise JobNotFound(self.id)
+        return self._value(seen)
+
+    def _value(self, job: Job) -> R:
+        if job.status is Status.CANCELLED:
+            raise JobCancelled(job.id, job.error)
+        if job.status is not Status.COMPLETED:
+            raise JobFailed(job.id, job.status, job.error)
+        type_ = self._type or self._app.find_type(job.type)
+        return type_.decode_result(job.result)

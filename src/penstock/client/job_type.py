@@ -1,0 +1,170 @@
+"""A registered handler: still a plain function, and a way to enqueue calls of it."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
+
+import msgspec
+
+from penstock.client.arguments import Arguments
+from penstock.client.codec import decoder, encode
+from penstock.client.options import JobOptions
+from penstock.model.errors import InvalidOption, PayloadTooLarge, ResultNotSerializable
+from penstock.model.ids import new_id
+from penstock.model.job import NewJob
+from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorClass
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.client.handle import JobHandle
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+RunIn = Literal["loop", "thread", "process"]
+
+
+class Prepared(Generic[R]):
+    """A call that is checked and ready to be enqueued: `resize.new("a.png", 100)`."""
+
+    __slots__ = ("job", "type")
+
+    def __init__(self, type_: "JobType[..., ..., R]", job: NewJob) -> None:
+        self.type = type_
+        self.job = job
+
+
+class JobType(Generic[P, Q, R]):
+    """What `@app.job` makes of a function."""
+
+    def __init__(
+        self,
+        app: "Penstock",
+        function: Callable[Q, Any],
+        *,
+        name: str,
+        aliases: Sequence[str],
+        options: JobOptions,
+        run_in: RunIn | None,
+        lease: float | None,
+        classify: Sequence[Classifier],
+        budgets: Mapping[ErrorClass, int],
+        retry_cap: float | None,
+    ) -> None:
+        update_wrapper(self, function)
+        self.app = app
+        self.function = function
+        self.name = name
+        self.names = (name, *aliases)
+        self.defaults = options
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
+        if self.run_in == "loop" and not self.is_async:
+            raise InvalidOption("run_in", "loop", "'thread' or 'process' for a sync handler")
+        if self.run_in == "thread" and self.is_async:
+            raise InvalidOption("run_in", "thread", "'loop' or 'process' for an async handler")
+        self.lease = lease
+        self.classify = tuple(classify)
+        self.budgets = dict(budgets)
+        self.retry_cap_ms = _cap_ms(retry_cap)
+        self.arguments = Arguments(function, name)
+
+    def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> Any:
+        """Call the function itself, as if it had never been decorated."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<job type {self.name!r}>"
+
+    def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
+        """Check a call without enqueueing it, for `app.enqueue_many` and `ctx.enqueue`."""
+        return self._prepare(self.defaults, args, kwargs)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "JobHandle[R]":
+        """Enqueue a call; typed like the function, without the context."""
+        connection = _take_connection(self.arguments, kwargs)
+        prepared = self._prepare(self.defaults, args, kwargs)
+        return await self.app.enqueue(prepared, connection=connection)
+
+    def options(self, *, connection: object | None = None, **changes: Any) -> "Configured[P, R]":
+        """The same type with other options: `send.options(delay=60, key="k").enqueue(...)`."""
+        return Configured(self, self.app.checked(self.defaults.with_(**changes)), connection)
+
+    def from_payload(self, payload: str, options: JobOptions) -> Prepared[R]:
+        """A call given as JSON text, as the command line has it."""
+        self.arguments.check(payload)
+        return self._with_payload(options, payload)
+
+    def encode_result(self, value: Any) -> str:
+        """A handler's value as JSON text."""
+        if value is None:
+            return "null"
+        try:
+            text = encode(value)
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise ResultNotSerializable(self.name, type(value).__name__) from error
+        if len(text) > self.app.settings.payload_limit:
+            raise PayloadTooLarge(
+                self.name, len(text), self.app.settings.payload_limit, "result"
+            )
+        return text
+
+    def decode_result(self, text: str | None) -> R:
+        """A stored value with the type the handler declares."""
+        return self._result_decoder.decode(text or "null")  # type: ignore[no-any-return]
+
+    @cached_property
+    def _result_decoder(self) -> "msgspec.json.Decoder[Any]":
+        hints = inspect.get_annotations(self.function, eval_str=True)
+        return decoder(hints.get("return", Any))
+
+    def _prepare(
+        self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Prepared[R]:
+        return self._with_payload(options, self.arguments.encode(args, kwargs))
+
+    def _with_payload(self, options: JobOptions, payload: str) -> Prepared[R]:
+        limit = self.app.settings.payload_limit
+        if len(payload) > limit or len(payload) * 4 > limit < len(payload.encode()):
+            raise PayloadTooLarge(self.name, len(payload.encode()), limit)
+        return Prepared(self, options.new_job(new_id(), self.name, payload))
+
+
+class Configured(Generic[P, R]):
+    """A job type with options for the next enqueues."""
+
+    __slots__ = ("_connection", "_options", "_type")
+
+    def __init__(
+        self, type_: "JobType[P, ..., R]", options: JobOptions, connection: object | None
+    ) -> None:
+        self._type = type_
+        self._options = options
+        self._connection = connection
+
+    def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
+        """Check a call without enqueueing it."""
+        return self._type._prepare(self._options, args, kwargs)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "JobHandle[R]":
+        """Enqueue a call with these options."""
+        connection = _take_connection(self._type.arguments, kwargs) or self._connection
+        prepared = self._type._prepare(self._options, args, kwargs)
+        return await self._type.app.enqueue(prepared, connection=connection)
+
+
+def _cap_ms(seconds: float | None) -> int:
+    if seconds is None:
+        return DEFAULT_CAP_MS
+    if not 0 < seconds * 1000 <= MAX_CAP_MS:
+        raise InvalidOption("retry_cap", seconds, "a number of seconds up to 3600")
+    return int(seconds * 1000)
+
+
+def _take_connection(arguments: Arguments, kwargs: dict[str, Any]) -> object | None:
+    """`connection=` joins a transaction unless the handler has a parameter of that name."""
+    if "connection" in kwargs and not arguments.has("connection"):
+        connection: object = kwargs.pop("connection")
+        return connection
+    return None

@@ -1,0 +1,149 @@
+"""The options of a job: defaults of its type, and what one enqueue overrides."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from penstock.model.errors import InvalidOption
+from penstock.model.job import (
+    DEFAULT_MAX_RETRIES,
+    DEFAULT_PRIORITY,
+    DEFAULT_QUEUE,
+    KeyScope,
+    NewJob,
+)
+
+MAX_KEY = 255
+MAX_TAGS = 32
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,127}")
+
+
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job is to be run; durations are in seconds."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    max_retries: int = DEFAULT_MAX_RETRIES
+    timeout: float = 300
+    retry_delay: float | None = None
+    backoff: float | None = None
+    delay: float = 0
+    at: datetime | None = None
+    expires_in: float | None = None
+    key: str | None = None
+    key_scope: str = KeyScope.UNTIL_DONE
+    key_window: float | None = None
+    category: str = "general"
+    tenant: str = ""
+    workspace: str | None = None
+    created_by: str | None = None
+    limit_key: str | None = None
+    order_key: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+
+    def with_(self, **changes: Any) -> "JobOptions":
+        """A copy with other values, checked."""
+        unknown = changes.keys() - set(self.__struct_fields__)
+        if unknown:
+            known = ", ".join(self.__struct_fields__)
+            raise InvalidOption(sorted(unknown)[0], "given", f"one of: {known}")
+        changed = msgspec.structs.replace(self, **changes)
+        changed.check()
+        return changed
+
+    def check(self) -> None:
+        """Refuse what no store would take, in one sentence each."""
+        _whole("priority", self.priority, 1, 10)
+        _whole("max_retries", self.max_retries, 0, 1_000)
+        _positive("timeout", self.timeout)
+        for name in ("queue", "category"):
+            _named(name, getattr(self, name))
+        for name in ("delay", "retry_delay", "expires_in", "key_window"):
+            _not_negative(name, getattr(self, name))
+        _check_key(self)
+        if self.backoff is not None and not 1 <= self.backoff <= 10:
+            raise InvalidOption("backoff", self.backoff, "a multiplier from 1 to 10")
+        if self.at is not None and self.at.tzinfo is None:
+            raise InvalidOption("at", self.at, "a time with its zone, such as datetime.now(UTC)")
+        if len(self.tags) > MAX_TAGS or not all(isinstance(tag, str) for tag in self.tags):
+            raise InvalidOption("tags", self.tags, f"at most {MAX_TAGS} words")
+
+    def new_job(self, job_id: str, type_: str, payload: str) -> NewJob:
+        """The job these options describe."""
+        return NewJob(
+            id=job_id,
+            type=type_,
+            payload=payload,
+            queue=self.queue,
+            category=self.category,
+            priority=self.priority,
+            max_retries=self.max_retries,
+            retry_delay_ms=_ms(self.retry_delay),
+            backoff_multiplier=self.backoff,
+            timeout_ms=int(self.timeout * 1000),
+            delay_ms=int(self.delay * 1000),
+            scheduled_at=_at(self.at),
+            expires_in_ms=_ms(self.expires_in),
+            key=self.key,
+            key_scope=self._scope(),
+            key_window_ms=_ms(self.key_window),
+            tenant_id=self.tenant,
+            workspace_id=self.workspace,
+            created_by=self.created_by,
+            limit_key=self.limit_key,
+            order_key=self.order_key,
+            tags=self.tags,
+            metadata=None if self.metadata is None else msgspec.json.encode(self.metadata).decode(),
+        )
+
+    def _scope(self) -> KeyScope | None:
+        if self.key is None:
+            return None
+        return KeyScope.WINDOW if self.key_window is not None else KeyScope(self.key_scope)
+
+
+def _check_key(options: JobOptions) -> None:
+    key = options.key
+    if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_KEY):
+        raise InvalidOption("key", key, f"a text of 1 to {MAX_KEY} characters")
+    if options.key_scope not in set(KeyScope):
+        raise InvalidOption("key_scope", options.key_scope, f"one of: {', '.join(KeyScope)}")
+    if options.key_scope == KeyScope.WINDOW and options.key_window is None:
+        raise InvalidOption("key_window", None, "a number of seconds when key_scope is 'window'")
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        meaning = " (1 is most urgent)" if name == "priority" else ""
+        raise InvalidOption(name, value, f"a whole number from {low} to {high}{meaning}")
+
+
+def _positive(name: str, value: Any) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e10:
+        raise InvalidOption(name, value, "a number of seconds above 0")
+
+
+def _not_negative(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e10:
+        raise InvalidOption(name, value, "a number of seconds, 0 or more")
+
+
+def _named(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise InvalidOption(
+            name, value, "a name of up to 128 letters, digits and _ . : @ / -, starting with one"
+        )
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1000)
+
+
+def _at(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.astimezone(UTC).timestamp() * 1000)

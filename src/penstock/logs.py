@@ -1,0 +1,30 @@
+"""Log lines for people in a terminal, JSON for machines."""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+
+def configure_logs(*, json: bool = False, level: str = "info") -> None:
+    """Write to standard error: readable in a terminal, one JSON object per line otherwise asked."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
+        ),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

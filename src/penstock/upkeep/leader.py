@@ -1,0 +1,47 @@
+"""Leader election through the store: one process runs the passes, the others stand by."""
+
+import structlog
+
+from penstock.client.app import Penstock
+from penstock.service import Service
+
+log = structlog.get_logger("penstock.upkeep")
+
+ROLE = "upkeep"
+TERM_SECONDS = 15.0
+
+
+class Leader(Service):
+    """Keeps, or keeps trying to get, the leadership."""
+
+    name = "leader"
+
+    def __init__(self, app: Penstock, owner: str, term: float = TERM_SECONDS) -> None:
+        super().__init__(term / 3)
+        self._upkeep = app.store.upkeep
+        self._clock = app.store.clock
+        self._owner = owner
+        self._term_ms = int(term * 1000)
+        self._until: int | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether the term this process was given still runs."""
+        return self._until is not None and self._clock.monotonic() < self._until
+
+    async def run_once(self) -> None:
+        """Take or renew the term."""
+        asked = self._clock.monotonic()
+        led = self.leads
+        self._until = None
+        if await self._upkeep.lead(ROLE, self._owner, self._term_ms):
+            self._until = asked + self._term_ms
+        if self.leads and not led:
+            log.info("leads", worker_id=self._owner)
+
+    async def stop(self) -> None:
+        """Let somebody else lead at once."""
+        await super().stop()
+        if self.leads:
+            self._until = None
+            await self._upkeep.resign(ROLE, self._owner)

@@ -1,0 +1,50 @@
+"""Deleting ended jobs past their retention."""
+
+import asyncio
+
+import structlog
+
+from penstock.client.app import Penstock
+from penstock.config import Settings
+from penstock.model.states import Status
+from penstock.service import Service
+from penstock.store.contract import Retention
+from penstock.upkeep.leader import Leader
+
+log = structlog.get_logger("penstock.upkeep")
+
+
+class Prune(Service):
+    """Deletes in small batches with pauses, so that nobody waits for it."""
+
+    name = "prune"
+
+    def __init__(self, app: Penstock, leader: Leader) -> None:
+        super().__init__(app.settings.prune_interval)
+        self._upkeep = app.store.upkeep
+        self._leader = leader
+        self._retention = retention_of(app.settings)
+
+    async def run_once(self) -> None:
+        """Prune until nothing is past its retention."""
+        pruned = 0
+        more = self._leader.leads
+        while more:
+            batch = await self._upkeep.prune(self._retention)
+            pruned += batch.jobs
+            more = batch.more and self._leader.leads
+            await asyncio.sleep(0.01)
+        if pruned:
+            log.info("pruned", jobs=pruned)
+
+
+def retention_of(settings: Settings) -> Retention:
+    """The retention the settings ask for."""
+    return Retention(
+        keep_ms={
+            Status.COMPLETED: int(settings.keep_completed * 1000),
+            Status.CANCELLED: int(settings.keep_cancelled * 1000),
+            Status.DEAD_LETTER: int(settings.keep_dead * 1000),
+        },
+        keep_last=settings.keep_last,
+    )

@@ -1,0 +1,1 @@
+"""Fetch, execute, settle: the side that runs jobs."""

@@ -1,0 +1,190 @@
+"""The process of a job: reads a lease, runs its handler, says how it went, reads the next.
+
+Run as `python -m penstock.worker.child FD`. When the worker at the other end of the socket is
+gone the process ends at once: no job outlives its worker.
+"""
+
+import asyncio
+import importlib
+import os
+import pickle
+import resource
+import runpy
+import socket
+import sys
+import threading
+import time
+import traceback
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+from penstock.client.context import Context
+from penstock.client.handle import JobHandle
+from penstock.client.job_type import JobType, Prepared
+from penstock.model.errors import UnknownType
+from penstock.model.outcome import Outcome
+from penstock.worker.protocol import (
+    HEADER,
+    Checkpoint,
+    FromChild,
+    Log,
+    Progress,
+    Raised,
+    Ready,
+    Returned,
+    Run,
+    Saved,
+    Stop,
+    Target,
+    frame,
+    to_child,
+)
+from penstock.worker.resources import Resources
+
+
+class Child:
+    """One job at a time, in this process's main thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._runs: SimpleQueue[Run] = SimpleQueue()
+        self._saved: SimpleQueue[Saved] = SimpleQueue()
+        self._context: Context | None = None
+        self._types: dict[Target, JobType[..., ..., Any]] = {}
+
+    def serve(self) -> None:
+        """Run leases until the worker goes away."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.send(Ready())
+        with asyncio.Runner() as runner:
+            resources = Resources()
+            while True:
+                run = self._runs.get()
+                self.send(self._attempt(runner, resources, run))
+
+    def send(self, message: FromChild) -> None:
+        """Say something to the worker."""
+        with self._sending:
+            self._connection.sendall(frame(message))
+
+    def save(self, value: str) -> None:
+        """Have a checkpoint written; returns when it is durable."""
+        self.send(Checkpoint(value))
+        self._saved.get()
+
+    def _attempt(self, runner: asyncio.Runner, resources: Resources, run: Run) -> FromChild:
+        before = time.process_time()
+        try:
+            type_ = self._find(run.target)
+            value = self._call(runner, resources, type_, run)
+            if isinstance(value, Outcome):
+                raise value
+            return Returned(type_.encode_result(value), _cpu_ms(before), _memory_kb())
+        except BaseException as error:
+            stack = "".join(traceback.format_exception(error))
+            return Raised(_pickled(error), str(error), stack, _cpu_ms(before), _memory_kb())
+
+    def _call(
+        self, runner: asyncio.Runner, resources: Resources, type_: JobType[..., ..., Any], run: Run
+    ) -> Any:
+        arguments = type_.arguments.decode(run.lease.id, run.lease.payload)
+        context = Context(run.lease, ChildReporter(self, type_), None)
+        self._context = context
+        filled = runner.run(resources.fill(type_.arguments.injected))
+        if type_.is_async:
+            return runner.run(type_.arguments.call(context, arguments, filled))
+        return type_.arguments.call(context, arguments, filled)
+
+    def _find(self, target: Target) -> JobType[..., ..., Any]:
+        found = self._types.get(target)
+        if found is None:
+            found = find_type(target)
+            if found.app.settings.url != target.url:
+                found.app.settings = found.app.settings.replace(url=target.url)
+            self._types[target] = found
+        return found
+
+    def _listen(self) -> None:
+        while True:
+            match to_child.decode(self._receive(int.from_bytes(self._receive(HEADER), "big"))):
+                case Run() as run:
+                    self._runs.put(run)
+                case Saved() as saved:
+                    self._saved.put(saved)
+                case Stop():
+                    if self._context is not None:
+                        self._context.request_stop()
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            part = self._connection.recv(size - len(received))
+            if not part:
+                os._exit(0)
+            received += part
+        return bytes(received)
+
+
+class ChildReporter:
+    """The `Reporter` of a handler that runs in a process of its own."""
+
+    def __init__(self, child: Child, type_: JobType[..., ..., Any]) -> None:
+        self._child = child
+        self._type = type_
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """Pass progress on to the worker."""
+        self._child.send(Progress(percent, message))
+
+    def log(self, level: str, message: str) -> None:
+        """Pass a line on to the worker."""
+        self._child.send(Log(level, message))
+
+    async def checkpoint(self, value: str) -> None:
+        """Have the worker write a checkpoint."""
+        await asyncio.to_thread(self._child.save, value)
+
+    async def enqueue(self, prepared: Prepared[Any], parent_id: str) -> JobHandle[Any]:
+        """Enqueue a child through this process's own connection."""
+        child = msgspec.structs.replace(prepared.job, parent_job_id=parent_id)
+        async with self._type.app as app:
+            return await app.enqueue(Prepared(prepared.type, child))
+
+
+def find_type(target: Target) -> JobType[..., ..., Any]:
+    """Import the module a handler lives in and pick the handler out of it."""
+    if target.main_path is not None:
+        names: Any = runpy.run_path(target.main_path, run_name="__penstock_main__")
+    else:
+        names = vars(importlib.import_module(target.module))
+    first, *rest = target.qualname.split(".")
+    found: Any = names.get(first)
+    for name in rest:
+        found = getattr(found, name, None)
+    if not isinstance(found, JobType):
+        raise UnknownType(f"{target.module}.{target.qualname}")
+    return found
+
+
+def _pickled(error: BaseException) -> bytes:
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)
+    except Exception:
+        return b""
+    return data
+
+
+def _cpu_ms(before: float) -> int:
+    return int((time.process_time() - before) * 1000)
+
+
+def _memory_kb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    Child(socket.socket(fileno=int(sys.argv[1]))).serve()

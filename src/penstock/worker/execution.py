@@ -1,0 +1,174 @@
+"""One execution as a visible pipeline: decode, call, judge. The body is the documentation."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from penstock.client.app import Penstock
+from penstock.client.context import Context
+from penstock.model.failure import Failure
+from penstock.model.retry import ErrorClass
+from penstock.model.settlement import Settlement
+from penstock.worker.processes import ProcessDied, Processes, can_run_in_process
+from penstock.worker.reports import JobReporter, Reports
+from penstock.worker.resources import Resources
+from penstock.worker.running import Running, StopReason
+from penstock.worker.threads import Threads
+from penstock.worker.verdict import Encoded, Verdict
+
+log = structlog.get_logger("penstock.worker")
+
+
+class Executor:
+    """Runs leases in the event loop, in threads or in processes, and judges how they ended."""
+
+    def __init__(self, app: Penstock, reports: Reports, processes: int) -> None:
+        self.threads = Threads()
+        self.processes = Processes(processes)
+        self.resources = Resources()
+        self._app = app
+        self._clock = app.store.clock
+        self._hooks = app.hooks
+        self._reports = reports
+        self._loop = asyncio.get_running_loop()
+        self._max_snoozes = app.settings.max_snoozes
+
+    async def close(self) -> None:
+        """Let go of threads, processes and resources."""
+        self.threads.close()
+        await self.processes.close()
+        await self.resources.close()
+
+    async def run(self, running: Running) -> Settlement | None:
+        """Execute a lease; None when the lease was lost and nothing is left to settle."""
+        usage = _Usage()
+        began = self._clock.monotonic()
+        try:
+            value = await self._call(running, usage)
+            return self._verdict(running, began, usage).of_value(value, self._max_snoozes)
+        except asyncio.CancelledError:
+            if running.reason is None:
+                raise
+            return self._stopped(running, self._verdict(running, began, usage))
+        except BaseException as error:
+            return await self._judge(running, error, self._verdict(running, began, usage))
+
+    async def _call(self, running: Running, usage: "_Usage") -> Any:
+        lease, type_ = running.lease, running.type
+        arguments = type_.arguments.decode(lease.id, lease.payload)
+        reporter = JobReporter(self._reports, lease.id, lease.fence)
+        context = Context(lease, reporter, self._loop)
+        running.context = context
+        resources = (
+            await self.resources.fill(type_.arguments.injected) if type_.arguments.injected else {}
+        )
+
+        async def handle() -> Any:
+            if type_.run_in == "process" or self._is_suspect(running):
+                return await self._in_process(running, reporter, usage)
+            if type_.is_async:
+                return await type_.arguments.call(context, arguments, resources)
+            call = type_.arguments.call
+            value, usage.cpu_ms = await self.threads.run(
+                lambda: call(context, arguments, resources)
+            )
+            return value
+
+        if not self._hooks.used:
+            return await handle()
+        return await self._with_hooks(context, handle)
+
+    def _is_suspect(self, running: Running) -> bool:
+        """A job that was running when a worker died runs next in a process of its own."""
+        return running.lease.rescues > 0 and can_run_in_process(running.type)
+
+    async def _in_process(
+        self, running: Running, reporter: JobReporter, usage: "_Usage"
+    ) -> Any:
+        running.interrupt = lambda: self.processes.kill(running.lease.id)
+        try:
+            returned = await self.processes.run(
+                running.type, running.lease, reporter, alone=self._is_suspect(running)
+            )
+        finally:
+            running.interrupt = None
+        usage.cpu_ms, usage.memory_kb = returned.cpu_ms, returned.memory_kb
+        return Encoded(returned.result)
+
+    async def _with_hooks(self, context: Context, handle: Callable[[], Awaitable[Any]]) -> Any:
+        await self._notify(self._hooks.start, context)
+        call = handle
+        for middleware in reversed(self._hooks.middleware):
+            call = _around(middleware, context, call)
+        value = await call()
+        await self._notify(self._hooks.complete, context, _plain(value))
+        return value
+
+    async def _judge(
+        self, running: Running, error: BaseException, verdict: Verdict
+    ) -> Settlement | None:
+        if running.reason is not None:
+            return self._stopped(running, verdict)
+        if isinstance(error, SystemExit | KeyboardInterrupt):
+            error = RuntimeError(f"The handler raised {error!r}.")
+        if running.context is not None and self._hooks.failed:
+            await self._notify(self._hooks.failed, running.context, error)
+        if running.context is not None and running.context.cancelled:
+            return verdict.cancelled("cancelled while it ran")
+        if isinstance(error, ProcessDied):
+            return verdict.crashed(Failure.of(error, ErrorClass.POISON))
+        return verdict.of_error(error, self._max_snoozes)
+
+    def _stopped(self, running: Running, verdict: Verdict) -> Settlement | None:
+        match running.reason:
+            case StopReason.TIMEOUT:
+                return verdict.timed_out(running.lease.timeout_ms / 1000)
+            case StopReason.CANCEL:
+                return verdict.cancelled("cancelled while it ran")
+            case StopReason.SHUTDOWN:
+                return verdict.handed_back()
+            case _:
+                return None
+
+    def _verdict(self, running: Running, began: int, usage: "_Usage") -> Verdict:
+        return Verdict(
+            running.type,
+            running.lease,
+            now=self._clock.now(),
+            started_at=running.started_at or self._clock.now(),
+            duration_ms=self._clock.monotonic() - began,
+            cpu_ms=usage.cpu_ms,
+            memory_kb=usage.memory_kb,
+        )
+
+    async def _notify(self, hooks: list[Callable[..., Any]], *args: Any) -> None:
+        for hook in hooks:
+            try:
+                answer = hook(*args)
+                if inspect.isawaitable(answer):
+                    await answer
+            except Exception:
+                log.exception("hook_failed", hook=hook.__qualname__, job_id=args[0].id)
+
+
+class _Usage:
+    """What an execution used, as far as it can be known."""
+
+    __slots__ = ("cpu_ms", "memory_kb")
+
+    def __init__(self) -> None:
+        self.cpu_ms: int | None = None
+        self.memory_kb: int | None = None
+
+
+def _around(
+    middleware: Callable[..., Awaitable[Any]], context: Context, call: Callable[[], Awaitable[Any]]
+) -> Callable[[], Awaitable[Any]]:
+    return lambda: middleware(context, call)
+
+
+def _plain(value: Any) -> Any:
+    return value.decoded() if isinstance(value, Encoded) else value

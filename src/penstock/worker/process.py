@@ -1,0 +1,103 @@
+"""A worker in a process of its own: `python -m penstock.worker.process SPEC`."""
+
+import asyncio
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from penstock.client.app import Penstock
+from penstock.logs import configure_logs
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.worker.recycle import EXIT_CODE
+from penstock.worker.worker import Worker
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """All a worker process needs to know, passed to it as JSON."""
+
+    target: str
+    url: str | None = None
+    owner: str | None = None
+    name: str | None = None
+    queues: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    concurrency: int | None = None
+    max_priority: int | None = None
+    burst: bool = False
+    log_json: bool = False
+    log_level: str = "info"
+    settings: dict[str, Any] = {}
+
+
+def load_app(target: str, url: str | None = None) -> Penstock:
+    """The application behind `module:app`."""
+    module_name, _, attribute = target.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and module_name.startswith(error.name):
+            raise InvalidOption("app", target, f"importable ({error})") from error
+        raise
+    found: Any = module
+    for name in (attribute or "app").split("."):
+        found = getattr(found, name, None)
+    if not isinstance(found, Penstock):
+        raise InvalidOption("app", target, "module:name of a Penstock application")
+    if url is not None:
+        found.settings = found.settings.replace(url=url)
+    return found
+
+
+async def serve(spec: WorkerSpec) -> int:
+    """Run one worker until a signal ends it; the exit code says whether to replace it."""
+    app = load_app(spec.target, spec.url)
+    app.settings = app.settings.replace(**spec.settings)
+    worker = Worker(
+        app,
+        queues=spec.queues,
+        types=spec.types,
+        concurrency=spec.concurrency,
+        max_priority=spec.max_priority,
+        name=spec.name,
+        owner=spec.owner,
+        burst=spec.burst,
+    )
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.stop)
+    await worker.run()
+    return EXIT_CODE if worker.recycling.chosen else 0
+
+
+def run(spec: WorkerSpec) -> int:
+    """Run a worker with the fastest event loop there is."""
+    configure_logs(json=spec.log_json, level=spec.log_level)
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(serve(spec))
+    return uvloop.run(serve(spec))
+
+
+def main() -> None:
+    """Run what the first argument describes."""
+    spec = msgspec.json.decode(sys.argv[1], type=WorkerSpec)
+    try:
+        code = run(spec)
+    except PenstockError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        code = 2
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Abandoned threads would keep a normal exit waiting for ever.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

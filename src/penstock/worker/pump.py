@@ -1,0 +1,221 @@
+"""The cycle of a worker: settle what ended, mark what started, claim the next, all in one commit.
+
+While a cycle is being written the event loop goes on executing what was prefetched, so that the
+disk and the handlers work at the same time.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from penstock.model.errors import PenstockError
+from penstock.model.job import Lease
+from penstock.model.settlement import Settlement
+from penstock.store.contract import Claim, Claimed, Report, Store
+
+log = structlog.get_logger("penstock.worker")
+
+PREFETCH_SECONDS = 0.05
+RETRY_SECONDS = 0.5
+
+
+class Pump:
+    """Moves leases in and settlements out."""
+
+    def __init__(
+        self,
+        store: Store,
+        claim: Callable[[int, int], Claim],
+        launch: Callable[[Lease], None],
+        *,
+        concurrency: int,
+        max_prefetch: int,
+        poll_seconds: float,
+    ) -> None:
+        self.running = 0
+        self.waiting: deque[Lease] = deque()
+        self.settled_total = 0
+        self.stale_total = 0
+        self.polled_at = time.monotonic()
+        self.accepting = True
+        self._store = store
+        self._claim = claim
+        self._launch = launch
+        self._concurrency = concurrency
+        self._max_prefetch = max_prefetch
+        self._poll_seconds = poll_seconds
+        self._settled: list[Settlement] = []
+        self._last_words: list[Report] = []
+        self._started: list[tuple[str, int]] = []
+        self._mean_seconds = 1.0
+        self._hungry = True
+        self._writing = False
+        self._next_poll = 0.0
+        self._wake = asyncio.Event()
+        self._warned_at = 0.0
+        self._owner = claim(0, 0).owner
+
+    @property
+    def idle(self) -> bool:
+        """Nothing running, nothing waiting, nothing to write, and the last claim found nothing."""
+        busy = self.running or self.waiting or self._settled or self._hungry or self._writing
+        return not busy
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether settlements still wait to be written."""
+        return bool(self._settled)
+
+    @property
+    def poll_age_ms(self) -> int:
+        """How long ago the store last answered; a worker with no free slot has no need to ask."""
+        if self.running >= self._concurrency:
+            return 0
+        return int((time.monotonic() - self.polled_at) * 1000)
+
+    def wake(self) -> None:
+        """Something changed in the store: look for work."""
+        self._hungry = True
+        self._wake.set()
+
+    def finished(
+        self, settlement: Settlement | None, seconds: float, last_words: Report | None = None
+    ) -> None:
+        """An execution ended; start the next prefetched one in its place."""
+        self.running -= 1
+        if last_words is not None:
+            self._last_words.append(last_words)
+        self._mean_seconds += (seconds - self._mean_seconds) * 0.05
+        if settlement is not None:
+            self._settled.append(settlement)
+        if self.waiting and self.accepting:
+            lease = self.waiting.popleft()
+            if lease.started_at is None:
+                self._started.append((lease.id, lease.fence))
+            self._start(lease)
+        self._wake.set()
+
+    def give_back(self, settlements: Sequence[Settlement]) -> None:
+        """Settle leases that never ran here."""
+        self._settled.extend(settlements)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Cycle until cancelled."""
+        while True:
+            if not self._due():
+                await self._rest()
+            await self.cycle()
+
+    async def cycle(self) -> None:
+        """One commit: settle, mark, claim; submitted together, they share a transaction."""
+        self._wake.clear()
+        settled, self._settled = self._settled, []
+        last_words, self._last_words = self._last_words, []
+        started, self._started = self._started, []
+        want = self._want()
+        if want:
+            self._hungry = False
+        self._writing = True
+        answers = await asyncio.gather(
+            self._report(last_words),
+            self._settle(settled),
+            self._mark(started),
+            self._fetch(want),
+            return_exceptions=True,
+        )
+        self._writing = False
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
+        if not failures:
+            self.polled_at = time.monotonic()
+            return
+        for failure in failures:
+            if not isinstance(failure, PenstockError):
+                raise failure
+        await self._back_off(failures[0])
+
+    async def _report(self, last_words: list[Report]) -> None:
+        """Written first: once a lease is settled, its words would be stale."""
+        if last_words:
+            await self._store.jobs.report(self._owner, last_words)
+
+    async def _settle(self, settled: list[Settlement]) -> None:
+        if not settled:
+            return
+        try:
+            stale = await self._store.jobs.settle(self._owner, settled)
+        except PenstockError:
+            self._settled = settled + self._settled
+            raise
+        self.settled_total += len(settled)
+        for job_id in stale:
+            self.stale_total += 1
+            log.warning("stale_settlement", job_id=job_id, worker_id=self._owner)
+
+    async def _mark(self, started: list[tuple[str, int]]) -> None:
+        if not started:
+            return
+        try:
+            await self._store.jobs.start(self._owner, started)
+        except PenstockError:
+            self._started = started + self._started
+            raise
+
+    async def _fetch(self, want: int) -> None:
+        if not want:
+            return
+        free = max(0, self._concurrency - self.running)
+        try:
+            claimed = await self._store.jobs.claim(self._claim(want, free))
+        except PenstockError:
+            self._hungry = True
+            raise
+        self._take(claimed, want)
+
+    def _take(self, claimed: Claimed, want: int) -> None:
+        self._hungry = self._hungry or len(claimed.leases) == want
+        pause = self._poll_seconds
+        if claimed.next_due_in_ms is not None:
+            pause = min(pause, claimed.next_due_in_ms / 1000)
+        self._next_poll = time.monotonic() + pause
+        for lease in claimed.leases:
+            if self.running < self._concurrency and self.accepting:
+                self._start(lease)
+            else:
+                self.waiting.append(lease)
+
+    def _start(self, lease: Lease) -> None:
+        self.running += 1
+        self._launch(lease)
+
+    def _want(self) -> int:
+        if not self.accepting:
+            return 0
+        if not self._hungry and time.monotonic() < self._next_poll:
+            return 0
+        return max(0, self._concurrency - self.running + self._prefetch() - len(self.waiting))
+
+    def _prefetch(self) -> int:
+        """What this worker gets through in a twentieth of a second: long jobs prefetch nothing."""
+        covered = self._concurrency * PREFETCH_SECONDS / max(self._mean_seconds, 1e-6)
+        return min(self._max_prefetch, int(covered))
+
+    def _due(self) -> bool:
+        return bool(self._settled or self._started) or self._want() > 0
+
+    async def _rest(self) -> None:
+        pause = max(0.0, self._next_poll - time.monotonic()) if self.accepting else 60.0
+        try:
+            async with asyncio.timeout(pause or None):
+                await self._wake.wait()
+        except TimeoutError:
+            self._hungry = True
+
+    async def _back_off(self, error: BaseException) -> None:
+        if time.monotonic() - self._warned_at > 60:
+            self._warned_at = time.monotonic()
+            log.warning("store_unavailable", worker_id=self._owner, error=str(error))
+        await asyncio.sleep(RETRY_SECONDS)

@@ -1,0 +1,105 @@
+"""What running handlers say, gathered and written in batches."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.client.handle import JobHandle
+from penstock.client.job_type import Prepared
+from penstock.model.errors import StoreError
+from penstock.store.contract import Report, Store
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+
+FLUSH_SECONDS = 0.25
+MAX_LINES = 1_000
+
+
+class Reports:
+    """Buffers the reports of all executions; safe to fill from any thread."""
+
+    def __init__(self, app: "Penstock", owner: str) -> None:
+        self.app = app
+        self._store: Store = app.store
+        self._owner = owner
+        self._waiting: dict[str, JobReporter] = {}
+
+    def note(self, reporter: "JobReporter") -> None:
+        """Remember that an execution has something to say."""
+        self._waiting[reporter.job_id] = reporter
+
+    def last_words(self, job_id: str) -> Report | None:
+        """What an execution said and nobody has written yet; to be written before it is settled."""
+        reporter = self._waiting.pop(job_id, None)
+        return None if reporter is None else reporter.take()
+
+    async def flush(self) -> None:
+        """Write what was said since the last flush, and tell the progress hooks."""
+        waiting, self._waiting = self._waiting, {}
+        reports = [report for reporter in waiting.values() if (report := reporter.take())]
+        if reports:
+            await self.write(reports)
+
+    async def write(self, reports: list[Report]) -> None:
+        """Write reports; a stale lease's words are dropped with it."""
+        await self._store.jobs.report(self._owner, reports)
+
+    async def run(self) -> None:
+        """Flush a few times a second until cancelled."""
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            try:
+                await self.flush()
+            except StoreError:
+                continue
+
+
+class JobReporter:
+    """The `Reporter` of a handler that runs in this process."""
+
+    __slots__ = ("_fence", "_lines", "_progress", "_reports", "job_id")
+
+    def __init__(self, reports: Reports, job_id: str, fence: int) -> None:
+        self._reports = reports
+        self._fence = fence
+        self._progress: tuple[float, str | None] | None = None
+        self._lines: list[tuple[int, str, str]] = []
+        self.job_id = job_id
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """Keep the latest progress."""
+        self._progress = (percent, message)
+        self._reports.note(self)
+
+    def log(self, level: str, message: str) -> None:
+        """Keep a line, up to a bound."""
+        if len(self._lines) < MAX_LINES:
+            self._lines.append((self._reports.app.store.clock.now(), level, message))
+            self._reports.note(self)
+
+    async def checkpoint(self, value: str) -> None:
+        """Write a checkpoint, with all that was said before it."""
+        report = self.take() or Report(id=self.job_id, fence=self._fence)
+        await self._reports.write([msgspec.structs.replace(report, checkpoint=value)])
+
+    async def enqueue(self, prepared: Prepared[Any], parent_id: str) -> JobHandle[Any]:
+        """Enqueue a child of this job."""
+        child = msgspec.structs.replace(prepared.job, parent_job_id=parent_id)
+        return await self._reports.app.enqueue(Prepared(prepared.type, child))
+
+    def take(self) -> Report | None:
+        """What has not been written yet."""
+        progress, self._progress = self._progress, None
+        lines, self._lines = self._lines, []
+        if progress is None and not lines:
+            return None
+        percent, message = progress or (None, None)
+        return Report(
+            id=self.job_id,
+            fence=self._fence,
+            progress_percent=percent,
+            progress_message=message,
+            logs=lines,
+        )

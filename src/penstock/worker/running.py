@@ -1,0 +1,62 @@
+"""The executions a worker has under way, and why one of them may be stopped early."""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum, auto
+
+from penstock.client.context import Context
+from penstock.client.job_type import JobType
+from penstock.model.job import Lease
+
+
+class StopReason(Enum):
+    """Why an execution is stopped from outside."""
+
+    TIMEOUT = auto()
+    CANCEL = auto()
+    SHUTDOWN = auto()
+    LOST = auto()
+
+
+class Running:
+    """One lease in the hands of this worker, started or still prefetched."""
+
+    __slots__ = (
+        "cancel_at",
+        "context",
+        "deadline",
+        "interrupt",
+        "lease",
+        "reason",
+        "started_at",
+        "task",
+        "type",
+    )
+
+    def __init__(self, lease: Lease, type_: "JobType[..., ..., object]") -> None:
+        self.lease = lease
+        self.type = type_
+        self.context: Context | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.started_at: int | None = None
+        self.deadline: int | None = None
+        self.cancel_at: int | None = None
+        self.reason: StopReason | None = None
+        self.interrupt: Callable[[], None] | None = None
+
+    def stop(self, reason: StopReason) -> None:
+        """End the execution as soon as its kind allows."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        if self.interrupt is not None:
+            self.interrupt()
+        elif self.task is not None:
+            self.task.cancel()
+
+    def request_cancel(self, grace_until: int) -> None:
+        """Ask the handler to stop; if it has not by then, it is stopped."""
+        if self.context is not None:
+            self.context.request_stop()
+        if self.cancel_at is None:
+            self.cancel_at = grace_until

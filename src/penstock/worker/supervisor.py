@@ -1,0 +1,104 @@
+"""Worker processes under one parent: a crash is noticed at once, its jobs rescued, it replaced."""
+
+import asyncio
+import signal
+import sys
+import time
+
+import msgspec
+import structlog
+
+from penstock.store.contract import Store
+from penstock.upkeep.rescue import report
+from penstock.worker.process import WorkerSpec, load_app
+from penstock.worker.recycle import EXIT_CODE
+from penstock.worker.worker import new_owner
+
+log = structlog.get_logger("penstock.supervisor")
+
+BAD_SPEC = 2
+HEALTHY_SECONDS = 10.0
+MAX_PAUSE_SECONDS = 30.0
+
+
+class Supervisor:
+    """Keeps `processes` workers alive until it is told to stop."""
+
+    def __init__(self, spec: WorkerSpec, processes: int = 1) -> None:
+        self._spec = spec
+        self._count = processes
+        self._children: dict[str, asyncio.subprocess.Process] = {}
+        self._stopping = asyncio.Event()
+        self._signals = 0
+        self._exit_code = 0
+
+    async def run(self) -> int:
+        """Supervise until stopped; the exit code for the shell."""
+        app = load_app(self._spec.target, self._spec.url)
+        async with app:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+            await asyncio.gather(
+                *(self._keep_alive(index, app.store) for index in range(self._count))
+            )
+        return self._exit_code
+
+    def stop(self) -> None:
+        """Drain the workers; a second call ends them at once."""
+        self._signals += 1
+        self._stopping.set()
+        for child in self._children.values():
+            if child.returncode is None:
+                child.send_signal(signal.SIGTERM)
+
+    async def _keep_alive(self, index: int, store: Store) -> None:
+        pause = 0.1
+        while not self._stopping.is_set():
+            owner = new_owner()
+            started = time.monotonic()
+            code = await self._run_child(index, owner)
+            if code not in (0, EXIT_CODE):
+                await self._recover(store, owner, code)
+            if self._spec.burst or code in (0, BAD_SPEC):
+                self._exit_code = max(self._exit_code, code)
+                return
+            healthy = time.monotonic() - started > HEALTHY_SECONDS
+            pause = 0.1 if healthy else min(pause * 2, MAX_PAUSE_SECONDS)
+            await self._sleep(pause)
+
+    async def _run_child(self, index: int, owner: str) -> int:
+        name = self._spec.name or "worker"
+        spec = msgspec.structs.replace(
+            self._spec, owner=owner, name=f"{name}-{index + 1}" if self._count > 1 else name
+        )
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "penstock.worker.process",
+            msgspec.json.encode(spec).decode(),
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._children[owner] = child
+        # A stop that came while the child was being made.
+        for _ in range(self._signals):
+            child.send_signal(signal.SIGTERM)
+        try:
+            return await child.wait()
+        finally:
+            del self._children[owner]
+
+    async def _recover(self, store: Store, owner: str, code: int) -> None:
+        """The process is dead for certain, so its leases need not run out first."""
+        log.error("worker_died", worker_id=owner, exit_code=code)
+        while rescued := await store.upkeep.rescue(owner=owner):
+            report(rescued)
+        await store.workers.forget(owner)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,178 @@
+"""From how a handler ended to how its lease is settled. Pure: all facts are arguments."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from penstock.client.job_type import JobType
+from penstock.model.failure import Failure
+from penstock.model.job import Lease
+from penstock.model.outcome import Cancel, Dead, Outcome, Retry, Snooze
+from penstock.model.retry import (
+    POLICIES,
+    ErrorClass,
+    GiveUp,
+    RetryIn,
+    classify,
+    decide,
+    next_timeout_ms,
+    retry_after_ms,
+)
+from penstock.model.settlement import (
+    Buried,
+    Cancelled,
+    Completed,
+    Crashed,
+    Failed,
+    HandedBack,
+    Settlement,
+    Snoozed,
+)
+
+
+class Encoded:
+    """A value that came out of a process as JSON text already."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def decoded(self) -> Any:
+        """The plain data."""
+        return msgspec.json.decode(self.text)
+
+
+class Verdict:
+    """Builds the settlement of one execution."""
+
+    __slots__ = ("_facts", "_jitter", "_lease", "_now", "_type")
+
+    def __init__(
+        self,
+        type_: JobType[..., ..., Any],
+        lease: Lease,
+        *,
+        now: int,
+        started_at: int,
+        duration_ms: int,
+        cpu_ms: int | None = None,
+        memory_kb: int | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._type = type_
+        self._lease = lease
+        self._now = now
+        self._jitter = jitter
+        self._facts: dict[str, Any] = {
+            "id": lease.id,
+            "fence": lease.fence,
+            "type": lease.type,
+            "queue": lease.queue,
+            "started_at": started_at,
+            "wait_ms": max(0, started_at - lease.queued_at),
+            "duration_ms": duration_ms,
+            "cpu_ms": cpu_ms,
+            "memory_kb": memory_kb,
+        }
+
+    def of_value(self, value: Any, max_snoozes: int) -> Settlement:
+        """The handler returned: a value, or an outcome in place of one."""
+        if isinstance(value, Outcome):
+            return self.of_error(value, max_snoozes)
+        if isinstance(value, Encoded):
+            return Completed(**self._facts, result=value.text)
+        return Completed(**self._facts, result=self._type.encode_result(value))
+
+    def of_error(self, error: BaseException, max_snoozes: int) -> Settlement:
+        """The handler raised: one of the outcomes, or an exception to be classified."""
+        match error:
+            case Snooze():
+                return self._snoozed(error, max_snoozes)
+            case Cancel():
+                return self.cancelled(error.reason)
+            case Dead():
+                return self._dead(ErrorClass.INTERNAL_ERROR, "Dead", error.reason)
+            case Retry():
+                return self._asked_to_retry(error)
+            case _:
+                return self._failed(error)
+
+    def timed_out(self, seconds: float) -> Settlement:
+        """The handler used up its time."""
+        return self._failed(TimeoutError(f"The handler did not finish within {seconds:g} s."))
+
+    def crashed(self, failure: Failure) -> Settlement:
+        """The process of the job died under it."""
+        return Crashed(**self._facts, failure=failure)
+
+    def cancelled(self, reason: str) -> Settlement:
+        """The execution ended because the job was cancelled."""
+        return Cancelled(**self._facts, reason=reason)
+
+    def handed_back(self) -> Settlement:
+        """The worker is shutting down."""
+        return HandedBack(**self._facts, started=True)
+
+    def _snoozed(self, snooze: Snooze, max_snoozes: int) -> Settlement:
+        if self._lease.snoozes + 1 > max_snoozes:
+            return self._dead(
+                ErrorClass.INTERNAL_ERROR,
+                "SnoozedTooOften",
+                f"The job was snoozed {max_snoozes} times: {snooze.reason}",
+            )
+        delay = max(0, int(snooze.seconds * 1000))
+        return Snoozed(**self._facts, delay_ms=delay, reason=snooze.reason)
+
+    def _asked_to_retry(self, retry: Retry) -> Settlement:
+        failure = Failure.because(ErrorClass.UNKNOWN, "Retry", retry.reason)
+        if self._lease.attempts >= self._lease.max_retries:
+            return Buried(**self._facts, failure=failure)
+        delay = 0 if retry.after is None else max(0, int(retry.after * 1000))
+        if retry.after is None:
+            decision = self._decide(ErrorClass.UNKNOWN, None, self._lease.max_retries)
+            delay = decision.delay_ms if isinstance(decision, RetryIn) else 0
+        return Failed(**self._facts, failure=failure, retry_in_ms=delay)
+
+    def _failed(self, error: BaseException) -> Settlement:
+        error_class = classify(error, self._type.classify)
+        failure = Failure.of(error, error_class)
+        after = retry_after_ms(error, self._now)
+        decision = self._decide(error_class, after, self._type.budgets.get(error_class))
+        if isinstance(decision, GiveUp):
+            return Buried(**self._facts, failure=failure)
+        return Failed(
+            **self._facts,
+            failure=failure,
+            retry_in_ms=decision.delay_ms,
+            spends_attempt=decision.spends_attempt,
+            timeout_ms=self._more_time(error_class),
+        )
+
+    def _decide(
+        self, error_class: ErrorClass, after_ms: int | None, budget: int | None
+    ) -> RetryIn | GiveUp:
+        lease = self._lease
+        return decide(
+            error_class,
+            attempts_before=lease.attempts,
+            max_retries=lease.max_retries,
+            snoozes=lease.snoozes,
+            jitter=self._jitter(),
+            delay_ms=lease.retry_delay_ms,
+            multiplier=lease.backoff_multiplier,
+            retry_after_ms=after_ms,
+            cap_ms=self._type.retry_cap_ms,
+            class_budget=budget,
+        )
+
+    def _more_time(self, error_class: ErrorClass) -> int | None:
+        if not POLICIES[error_class].more_time:
+            return None
+        limit = int(self._type.app.settings.max_timeout * 1000)
+        return next_timeout_ms(self._lease.timeout_ms, limit)
+
+    def _dead(self, error_class: ErrorClass, code: str, message: str) -> Settlement:
+        return Buried(**self._facts, failure=Failure.because(error_class, code, message))

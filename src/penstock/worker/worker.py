@@ -1,0 +1,366 @@
+"""A worker: one event loop that fetches, executes and settles jobs until it is told to stop."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import structlog
+
+from penstock.client.app import Penstock
+from penstock.client.job_type import JobType
+from penstock.model.errors import InvalidOption
+from penstock.model.ids import new_id
+from penstock.model.job import Lease
+from penstock.model.settlement import Completed, HandedBack, Settlement
+from penstock.service import Service
+from penstock.store.contract import Beat, Claim, Held, Renewal
+from penstock.upkeep import upkeep_services
+from penstock.worker.execution import Executor
+from penstock.worker.heartbeat import Heartbeat
+from penstock.worker.pump import Pump
+from penstock.worker.recycle import Recycling
+from penstock.worker.reports import Reports
+from penstock.worker.running import Running, StopReason
+
+log = structlog.get_logger("penstock.worker")
+
+TICK_SECONDS = 0.1
+CANCEL_CHECK_SECONDS = 0.25
+
+
+def new_owner(node: str | None = None) -> str:
+    """A lease owner's name: fresh for every process that ever runs jobs."""
+    return f"{(node or os.uname().nodename).replace(':', '-')}:{new_id()}"
+
+
+class Worker:
+    """`await Worker(app).run()` runs jobs until `stop()`; `burst=True` ends when none is left."""
+
+    def __init__(
+        self,
+        app: Penstock,
+        *,
+        queues: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        max_priority: int | None = None,
+        name: str | None = None,
+        owner: str | None = None,
+        burst: bool = False,
+        upkeep: bool = True,
+    ) -> None:
+        self.app = app
+        self.owner = owner or new_owner()
+        self.name = name or self.owner
+        self.recycling = Recycling(app.settings)
+        self.counts = {"completed": 0, "failed": 0}
+        self._concurrency = concurrency or app.settings.concurrency
+        self._queues = tuple(queues) if queues else None
+        self._types = _known_types(app, types)
+        self._max_priority = max_priority
+        self._burst = burst
+        self._with_upkeep = upkeep
+        self._held: dict[str, Running] = {}
+        self._stopping = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._process = psutil.Process()
+        self._ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until told to stop, then drain."""
+        async with self.app:
+            self._prepare()
+            background = [
+                asyncio.create_task(work, name=f"penstock-{work.__name__}")
+                for work in (self._pump.run(), self._watch(), self._tick(), self._reports.run())
+            ]
+            services = upkeep_services(self.app, self.owner) if self._with_upkeep else []
+            self._heartbeat.start()
+            for service in services:
+                await service.start()
+            log.info("worker_started", worker_id=self.owner, types=len(self._types))
+            self._ready.set()
+            try:
+                await self._until_stopped(background)
+            finally:
+                await self._shut_down(background, services)
+
+    def stop(self) -> None:
+        """Finish what runs, then end; a second call ends at once and hands jobs back."""
+        if self._stopping.is_set():
+            self._stop_now.set()
+        self._stopping.set()
+
+    async def started(self) -> None:
+        """Return once the worker takes jobs."""
+        await self._ready.wait()
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        app, settings = self.app, self.app.settings
+        self._loop = asyncio.get_running_loop()
+        self._clock = app.store.clock
+        self._reports = Reports(app, self.owner)
+        self._executor = Executor(app, self._reports, processes=os.cpu_count() or 1)
+        self._pump = Pump(
+            app.store,
+            self._claim,
+            self._launch,
+            concurrency=self._concurrency,
+            max_prefetch=settings.prefetch,
+            poll_seconds=settings.poll_interval,
+        )
+        self._heartbeat = Heartbeat(
+            app.store,
+            self.owner,
+            held=self._to_renew,
+            beat=self._beat,
+            heard=lambda renewal: self._loop.call_soon_threadsafe(self._hear, renewal),
+            renew_seconds=settings.renew_interval,
+            beat_seconds=settings.heartbeat_interval,
+        )
+
+    def _claim(self, limit: int, start: int) -> Claim:
+        leases = {
+            name: int(type_.lease * 1000)
+            for name, type_ in self._types.items()
+            if type_.lease is not None
+        }
+        return Claim(
+            owner=self.owner,
+            types=list(self._types),
+            limit=limit,
+            start=start,
+            lease_ms=int(self.app.settings.lease * 1000),
+            queues=self._queues,
+            max_priority=self._max_priority,
+            type_lease_ms=leases,
+        )
+
+    # --- one execution -----------------------------------------------------------------------
+
+    def _launch(self, lease: Lease) -> None:
+        running = self._held.get(lease.id) or Running(lease, self._types[lease.type])
+        self._held[lease.id] = running
+        running.started_at = self._clock.now()
+        running.deadline = self._clock.monotonic() + lease.timeout_ms
+        running.task = self._loop.create_task(self._execute(running))
+
+    async def _execute(self, running: Running) -> None:
+        began = time.perf_counter()
+        settlement: Settlement | None = None
+        try:
+            settlement = await self._executor.run(running)
+        finally:
+            if self._held.get(running.lease.id) is running:
+                del self._held[running.lease.id]
+                self._count(settlement)
+                seconds = time.perf_counter() - began
+                last_words = self._reports.last_words(running.lease.id)
+                self._pump.finished(settlement, seconds, last_words)
+
+    def _count(self, settlement: Settlement | None) -> None:
+        if isinstance(settlement, Completed):
+            self.counts["completed"] += 1
+        elif settlement is not None and not isinstance(settlement, HandedBack):
+            self.counts["failed"] += 1
+            log.info(
+                "job_" + type(settlement).__name__.lower(),
+                job_id=settlement.id,
+                job_type=settlement.type,
+                worker_id=self.owner,
+                duration_ms=settlement.duration_ms,
+            )
+
+    # --- watching ----------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Hear of changes: new work, and requests to cancel what runs here."""
+        listener = self.app.store.subscribe()
+        checked = 0.0
+        try:
+            while True:
+                if await listener.wait(self.app.settings.poll_interval):
+                    self._pump.wake()
+                if self._held and time.monotonic() - checked > CANCEL_CHECK_SECONDS:
+                    checked = time.monotonic()
+                    requests = await asyncio.to_thread(
+                        self.app.store.leases.cancel_requests, self.owner
+                    )
+                    self._hear(Renewal([], requests))
+        finally:
+            listener.close()
+
+    def _hear(self, renewal: Renewal) -> None:
+        for job_id in renewal.lost:
+            if job_id in self._held:
+                log.warning("lease_lost", job_id=job_id, worker_id=self.owner)
+                self._held[job_id].stop(StopReason.LOST)
+        grace_until = self._clock.monotonic() + int(self.app.settings.cancel_grace * 1000)
+        for job_id in renewal.cancelled:
+            if job_id in self._held:
+                self._held[job_id].request_cancel(grace_until)
+                self._executor.processes.request_stop(job_id)
+
+    async def _tick(self) -> None:
+        """Enforce deadlines, and notice when this process should be replaced."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            now = self._clock.monotonic()
+            for running in list(self._held.values()):
+                if running.deadline is not None and now >= running.deadline:
+                    running.stop(StopReason.TIMEOUT)
+                    self._abandon_if_stuck(running, now)
+                elif running.cancel_at is not None and now >= running.cancel_at:
+                    running.stop(StopReason.CANCEL)
+            reason = self.recycling.reason(self._executor.threads.abandoned)
+            if reason is not None and not self._stopping.is_set():
+                log.warning("worker_recycles", worker_id=self.owner, reason=reason)
+                self.recycling.chosen = reason
+                self._stopping.set()
+
+    def _abandon_if_stuck(self, running: Running, now: int) -> None:
+        """A handler that ignores its end loses its slot; its lease runs out and is rescued."""
+        grace = int(self.app.settings.timeout_grace * 1000)
+        if running.deadline is not None and now >= running.deadline + grace:
+            if self._held.pop(running.lease.id, None) is not None:
+                self._pump.finished(None, running.lease.timeout_ms / 1000)
+                self.recycling.note_stuck()
+
+    def _to_renew(self) -> list[Held]:
+        """Everything held, started or not, except what is past its time and grace."""
+        now = self._clock.monotonic()
+        grace = int(self.app.settings.timeout_grace * 1000)
+        default = int(self.app.settings.lease * 1000)
+        held = []
+        for running in list(self._held.values()):
+            if running.deadline is None or now < running.deadline + grace:
+                held.append(self._held_lease(running.lease, default))
+        held.extend(self._held_lease(lease, default) for lease in list(self._pump.waiting))
+        return held
+
+    def _held_lease(self, lease: Lease, default: int) -> Held:
+        own = self._types[lease.type].lease
+        return Held(lease.id, lease.fence, default if own is None else int(own * 1000))
+
+    def _beat(self) -> Beat:
+        with self._process.oneshot():
+            return Beat(
+                owner=self.owner,
+                name=self.name,
+                node=self.owner.partition(":")[0],
+                pid=os.getpid(),
+                queues=self._queues,
+                types=tuple(self._types),
+                concurrency=self._concurrency,
+                running=self._pump.running,
+                completed=self.counts["completed"],
+                failed=self.counts["failed"],
+                cpu_percent=self._process.cpu_percent(),
+                memory_mb=round(self._process.memory_info().rss / 1e6, 1),
+                poll_age_ms=self._pump.poll_age_ms,
+                state="draining" if self._stopping.is_set() else "running",
+            )
+
+    # --- the end -----------------------------------------------------------------------------
+
+    async def _until_stopped(self, background: list["asyncio.Task[None]"]) -> None:
+        stopping = asyncio.create_task(self._stopping.wait())
+        idle = asyncio.create_task(self._until_idle())
+        try:
+            await asyncio.wait(
+                [stopping, idle, *background], return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in background:
+                if task.done():
+                    task.result()
+        finally:
+            stopping.cancel()
+            idle.cancel()
+
+    async def _until_idle(self) -> None:
+        if not self._burst:
+            await asyncio.Event().wait()
+        while not self._pump.idle:
+            await asyncio.sleep(0.005)
+
+    async def _shut_down(
+        self, background: list["asyncio.Task[None]"], services: list[Service]
+    ) -> None:
+        self._stopping.set()
+        self._pump.accepting = False
+        self._hand_back_waiting()
+        for service in services:
+            await service.stop()
+        await self._drain(self.app.settings.drain_timeout)
+        for running in list(self._held.values()):
+            running.stop(StopReason.SHUTDOWN)
+        await self._drain(1.0)
+        self._hand_back_stuck()
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        await self._finish()
+
+    async def _finish(self) -> None:
+        """Write the last settlements and let go of everything, whatever fails on the way."""
+        with suppress(Exception):
+            await self._reports.flush()
+        for _ in range(3):
+            await self._pump.cycle()
+            if not self._pump.unwritten:
+                break
+        self._heartbeat.stop()
+        await self._executor.close()
+        with suppress(Exception):
+            await self.app.store.workers.forget(self.owner)
+        log.info("worker_stopped", worker_id=self.owner, **self.counts)
+
+    async def _drain(self, seconds: float) -> None:
+        """Wait for the running executions, unless told to stop at once."""
+        tasks = [r.task for r in self._held.values() if r.task is not None]
+        if not tasks:
+            return
+        now = asyncio.create_task(self._stop_now.wait())
+        done = asyncio.create_task(asyncio.wait(tasks, timeout=seconds))  # type: ignore[arg-type]
+        await asyncio.wait([now, done], return_when=asyncio.FIRST_COMPLETED)
+        now.cancel()
+        done.cancel()
+
+    def _hand_back_waiting(self) -> None:
+        waiting, self._pump.waiting = list(self._pump.waiting), type(self._pump.waiting)()
+        self._pump.give_back([_handed_back(lease, started=False) for lease in waiting])
+
+    def _hand_back_stuck(self) -> None:
+        """Threads that did not end keep running; their leases go back, their words are stale."""
+        stuck = [running.lease for running in self._held.values()]
+        self._held.clear()
+        self._pump.give_back([_handed_back(lease, started=True) for lease in stuck])
+
+
+def _handed_back(lease: Lease, *, started: bool) -> HandedBack:
+    return HandedBack(
+        id=lease.id,
+        fence=lease.fence,
+        type=lease.type,
+        queue=lease.queue,
+        started_at=lease.started_at or lease.queued_at,
+        started=started,
+    )
+
+
+def _known_types(
+    app: Penstock, names: Sequence[str] | None
+) -> dict[str, JobType[..., ..., Any]]:
+    known = app.types
+    if not known:
+        raise InvalidOption("app", "empty", "an application with at least one @app.job")
+    if names is None:
+        return known
+    wanted = {name for given in names for name in app.find_type(given).names}
+    return {name: type_ for name, type_ in known.items() if name in wanted}

@@ -1,0 +1,74 @@
+"""Child processes that run a script of `support/`, spoken to by lines over pipes."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+ROOT = Path(__file__).parents[3]
+
+
+class Child:
+    """`with Child("producer", path) as child:` runs it, and ends it for certain."""
+
+    def __init__(self, script: str, *arguments: object, env: dict[str, str] | None = None) -> None:
+        path = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", f"tests.faults.support.{script}", *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": path} | (env or {}),
+            bufsize=0,
+        )
+        self._heard = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def tell(self, message: object = None) -> None:
+        """Send a line; the child waits for it in `hear()`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    def answer(self, seconds: float = 60) -> Any:
+        """The next line the child said."""
+        assert self._process.stdout is not None
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+            more = os.read(self._process.stdout.fileno(), 65_536) if ready else b""
+            if not more:
+                raise AssertionError(f"the child said nothing more; it ended with {self.wait(1)}")
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        return json.loads(line)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def wait(self, seconds: float = 60) -> int:
+        """Its exit code."""
+        return self._process.wait(seconds)
+
+
+def say(message: object) -> None:
+    """In the child: send a line to the test."""
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def hear() -> Any:
+    """In the child: wait for the test's next line."""
+    return json.loads(sys.stdin.readline() or "null")

@@ -1,0 +1,130 @@
+"""Checks that the docs are true: generated parts, links, decisions, code, commands, public names."""
+
+import ast
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from generate_docs import stale_pages
+
+import penstock
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
+)
+_LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
+_CODE_SPAN = re.compile(r"`[^`\n]*`")
+
+
+def pages() -> list[Path]:
+    """Every page: those of the project's root, and all of docs/."""
+    return sorted(ROOT.glob("*.md")) + sorted(DOCS.rglob("*.md"))
+
+
+def generated_parts() -> Iterator[str]:
+    """Parts made from code that no longer match it."""
+    for page in stale_pages():
+        yield f"{page.relative_to(ROOT)} differs from the code; run `make docs`."
+
+
+def links() -> Iterator[str]:
+    """Relative links to a file or heading that does not exist."""
+    for page in pages():
+        text = _CODE_SPAN.sub("", _FENCE.sub("", page.read_text("utf-8")))
+        for link in _LINK.findall(text):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists():
+                yield f"{page.relative_to(ROOT)} links to {link}, which does not exist."
+            elif anchor and anchor not in anchors(target):
+                yield f"{page.relative_to(ROOT)} links to {link}, which has no such heading."
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    found: dict[str, int] = {}
+    names = set()
+    for heading in _HEADING.findall(_FENCE.sub("", page.read_text("utf-8"))):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        repeats = found.get(name, 0)
+        found[name] = repeats + 1
+        names.add(f"{name}-{repeats}" if repeats else name)
+    return names
+
+
+def decisions() -> Iterator[str]:
+    """Decisions that the index does not list."""
+    index = (DOCS / "adr" / "README.md").read_text("utf-8")
+    for page in sorted((DOCS / "adr").glob("[0-9]*.md")):
+        if f"({page.name})" not in index:
+            yield f"docs/adr/README.md does not list {page.name}."
+
+
+def python_blocks() -> Iterator[str]:
+    """Python examples that are not Python."""
+    for page in pages():
+        for block in _FENCE.finditer(page.read_text("utf-8")):
+            if block["info"].split()[:1] != ["python"]:
+                continue
+            try:
+                # Examples may await at the top level, as the interactive shell of asyncio does.
+                flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+                compile(textwrap.dedent(block["code"]), page.name, "exec", flags=flags)
+            except SyntaxError as error:
+                code = error.text or ""
+                yield f"{page.relative_to(ROOT)} has an example that is not Python: {code.strip()}"
+
+
+def commands() -> Iterator[str]:
+    """Commands without a word in docs/cli.md, and words there about commands that do not exist."""
+    try:
+        from penstock.cli import app
+    except ImportError:
+        return
+    import typer.main
+
+    known = set(_command_names(typer.main.get_command(app), "penstock"))
+    text = (DOCS / "cli.md").read_text("utf-8")
+    written = set(re.findall(r"^#+ `(penstock[ \w-]*?)`", text, re.MULTILINE))
+    for name in sorted(known - written):
+        yield f"docs/cli.md has no heading for `{name}`."
+    for name in sorted(written - known):
+        yield f"docs/cli.md describes `{name}`, which is no command."
+
+
+def _command_names(command: object, name: str) -> Iterator[str]:
+    children: dict[str, object] = getattr(command, "commands", {})
+    if not children:
+        yield name
+    for child_name, child in children.items():
+        if not getattr(child, "hidden", False):
+            yield from _command_names(child, f"{name} {child_name}")
+
+
+def public_names() -> Iterator[str]:
+    """Public names that no page mentions."""
+    text = "\n".join(page.read_text("utf-8") for page in pages() if page.name != "CHANGELOG.md")
+    for name in getattr(penstock, "__all__", ()):
+        if not name.startswith("__") and not re.search(rf"\b{name}\b", text):
+            yield f"No page mentions penstock.{name}."
+
+
+CHECKS = (generated_parts, links, decisions, python_blocks, commands, public_names)
+
+
+def main() -> int:
+    """Print every problem; 1 if there is any."""
+    problems = [problem for check in CHECKS for problem in check()]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

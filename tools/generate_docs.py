@@ -1,0 +1,107 @@
+"""Regenerates the parts of the docs that are made from code; `--check` fails if one is stale.
+
+A generated part stands between `<!-- generated: name -->` and `<!-- end -->`.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.model.retry import POLICIES, Policy
+from penstock.model.states import TERMINAL, TRANSITIONS, Status
+
+DOCS = Path(__file__).parents[1] / "docs"
+_PART = re.compile(
+    r"(?P<open><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL
+)
+
+
+def states_mermaid() -> str:
+    """The state machine as a Mermaid picture, steps between the same two states on one arrow."""
+    arrows: dict[tuple[Status, Status], list[str]] = {}
+    for step in TRANSITIONS:
+        arrows.setdefault((step.source, step.target), []).append(step.action)
+    lines = ["stateDiagram-v2", "    [*] --> pending: enqueue", "    [*] --> queued: enqueue"]
+    lines += [
+        f"    {source} --> {target}: {', '.join(actions)}"
+        for (source, target), actions in arrows.items()
+    ]
+    lines += [f"    {status} --> [*]" for status in Status if status in TERMINAL]
+    return "\n".join(("```mermaid", *lines, "```"))
+
+
+def states_table() -> str:
+    """Every state, the steps that leave it and where they lead."""
+    rows = ["| from | action | to |", "|---|---|---|"]
+    rows += [f"| `{step.source}` | {step.action} | `{step.target}` |" for step in TRANSITIONS]
+    final = [status for status in Status if not any(status == step.source for step in TRANSITIONS)]
+    rows += [f"| `{status}` | – | – |" for status in final]
+    return "\n".join(rows)
+
+
+def retry_table() -> str:
+    """Every class of error and how it is retried."""
+    rows = [
+        "| class | retried | budget | first delay | multiplier | spends an attempt |",
+        "|---|---|---|---|---|---|",
+    ]
+    for error_class, policy in POLICIES.items():
+        rows.append(f"| `{error_class}` | {' | '.join(_retry_cells(policy))} |")
+    return "\n".join(rows)
+
+
+def _retry_cells(policy: Policy) -> tuple[str, ...]:
+    if not policy.retried:
+        return ("no: dead letter", "–", "–", "–", "–")
+    return (
+        "yes, with more time" if policy.more_time else "yes",
+        str(policy.budget),
+        f"{policy.delay_ms / 1000:g} s" if policy.delay_ms else "at once",
+        f"×{policy.multiplier:g}",
+        "yes" if policy.spends_attempt else "no",
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "states-mermaid": states_mermaid,
+    "states-table": states_table,
+    "retry-table": retry_table,
+}
+
+
+def regenerated(text: str, page: str) -> str:
+    """A page with its generated parts made anew."""
+
+    def part(match: re.Match[str]) -> str:
+        if match["name"] not in PARTS:
+            known = ", ".join(PARTS)
+            raise SystemExit(f"{page}: nothing generates {match['name']!r}; known are {known}.")
+        return f"{match['open']}{PARTS[match['name']]()}\n{match['close']}"
+
+    return _PART.sub(part, text)
+
+
+def stale_pages() -> dict[Path, str]:
+    """Pages whose generated parts differ from the code, with their text as it should be."""
+    fresh = {
+        page: regenerated(page.read_text("utf-8"), page.name) for page in sorted(DOCS.rglob("*.md"))
+    }
+    return {page: text for page, text in fresh.items() if text != page.read_text("utf-8")}
+
+
+def main() -> int:
+    """Write stale pages anew, or only name them."""
+    stale = stale_pages()
+    for page, text in stale.items():
+        name = page.relative_to(DOCS.parent)
+        if "--check" in sys.argv[1:]:
+            print(f"{name} differs from the code; run `make docs`.", file=sys.stderr)
+        else:
+            page.write_text(text, "utf-8")
+            print(f"wrote {name}")
+    return 1 if stale and "--check" in sys.argv[1:] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -58,7 +58,9 @@ def test_the_examples_of_a_page_run_one_after_the_other(
 
 def test_an_example_that_raises_fails_with_the_line_of_its_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# Title\n\n```python run\nimport asyncio\nawait asyncio.sleep(0)\n1 / 0\n```\n")
+    page.write_text(
+        "# Title\n\n```python run\nimport asyncio\nawait asyncio.sleep(0)\n1 / 0\n```\n"
+    )
     with pytest.raises(ZeroDivisionError) as error:
         asyncio.run(run(examples(page), {}))
     assert (error.traceback[-1].path, error.traceback[-1].lineno + 1) == (page, 6)

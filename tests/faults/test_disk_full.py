@@ -10,7 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from penstock.model.errors import StoreFull
+from penstock.model.job import NewJob
 from penstock.model.states import Status
+from penstock.store.contract import Store
 from tests.faults.support.disk import SmallDisk, mounted
 from tests.faults.support.facts import integrity, job_ids
 from tests.faults.support.work import claim_of, completed, new_jobs, opened
@@ -62,22 +64,25 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Full]:
         yield full
 
 
+async def fill(store: Store) -> tuple[set[str], list[NewJob]]:
+    """Enqueue until there is no room: the ids acknowledged, and the jobs refused."""
+    acknowledged: set[str] = set()
+    for _ in range(ENOUGH):
+        jobs = new_jobs(2, payload=PAYLOAD)
+        try:
+            await store.jobs.enqueue(jobs)
+        except StoreFull:
+            return acknowledged, jobs
+        acknowledged |= {job.id for job in jobs}
+    raise AssertionError("the disk never became full")
+
+
 async def test_a_full_disk_is_said_so_loses_nothing_and_work_goes_on_once_there_is_room(
     small: Full,
 ) -> None:
     path = small.folder / "work.db"
     async with opened(path) as store:
-        acknowledged: set[str] = set()
-        refused = []
-        for _ in range(ENOUGH):
-            jobs = new_jobs(2, payload=PAYLOAD)
-            try:
-                await store.jobs.enqueue(jobs)
-            except StoreFull:
-                refused = jobs
-                break
-            acknowledged |= {job.id for job in jobs}
-        assert refused
+        acknowledged, refused = await fill(store)
         assert len(acknowledged) > 10
 
         together = [new_jobs(2, payload=PAYLOAD) for _ in range(10)]
@@ -104,9 +109,7 @@ async def test_a_store_that_finds_no_room_to_begin_with_says_so_and_opens_once_t
 ) -> None:
     filler = small.folder / "filler.db"
     async with opened(filler) as store:
-        with pytest.raises(StoreFull):
-            for _ in range(ENOUGH):
-                await store.jobs.enqueue(new_jobs(2, payload=PAYLOAD))
+        await fill(store)
         path = small.folder / "work.db"
         with pytest.raises(StoreFull):
             async with opened(path):

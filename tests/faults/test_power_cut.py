@@ -1,7 +1,6 @@
 """Fault 26: the power goes, and what was not synced is dropped or only partly there."""
 
 import os
-import shutil
 from pathlib import Path
 from random import Random
 
@@ -69,8 +68,6 @@ def chosen(changes: list[Change]) -> set[int]:
 async def check(
     cut: Cut, luck: Random | None, allowed: list[str], clock: FakeClock, folder: Path
 ) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     cut.restore(folder, luck)
     path = folder / "work.db"
     async with opened(path, clock) as store:

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.client.context import Context
 from penstock.client.handle import JobHandle
-from penstock.client.hooks import Hooks
+from penstock.client.hooks import H, Hooks, M
 from penstock.client.job_type import JobType, Prepared, RunIn
 from penstock.client.options import JobOptions
 from penstock.client.sync import SyncPenstock
@@ -108,10 +108,15 @@ class Penstock:
         **options: Any,
     ) -> "Decorator": ...
 
-    def job(
+    def job(self, function: Any = None, /, **registration: Any) -> Any:
+        """Register a handler: `@app.job` or `@app.job(queue="mail", max_retries=5)`."""
+        if function is not None:
+            return self._make_type(function, **registration)
+        return lambda handler: self._make_type(handler, **registration)
+
+    def _make_type(
         self,
-        function: Callable[..., Any] | None = None,
-        /,
+        handler: Callable[..., Any],
         *,
         name: str | None = None,
         aliases: Sequence[str] = (),
@@ -121,26 +126,21 @@ class Penstock:
         budgets: Mapping[ErrorClass, int] | None = None,
         retry_cap: float | None = None,
         **options: Any,
-    ) -> Any:
-        """Register a handler: `@app.job` or `@app.job(queue="mail", max_retries=5)`."""
-
-        def register(handler: Callable[..., Any]) -> JobType[..., ..., Any]:
-            registered: JobType[..., ..., Any] = JobType(
-                self,
-                handler,
-                name=name or handler.__name__,
-                aliases=aliases,
-                options=self.checked(JobOptions().with_(**options)),
-                run_in=run_in,
-                lease=lease,
-                classify=classify,
-                budgets=budgets or {},
-                retry_cap=retry_cap,
-            )
-            self._register(registered)
-            return registered
-
-        return register if function is None else register(function)
+    ) -> JobType[..., ..., Any]:
+        made: JobType[..., ..., Any] = JobType(
+            self,
+            handler,
+            name=name or handler.__name__,
+            aliases=aliases,
+            options=self.checked(JobOptions().with_(**options)),
+            run_in=run_in,
+            lease=lease,
+            classify=classify,
+            budgets=budgets or {},
+            retry_cap=retry_cap,
+        )
+        self._register(made)
+        return made
 
     def checked(self, options: JobOptions) -> JobOptions:
         """Refuse options this application's settings do not allow."""
@@ -163,6 +163,28 @@ class Penstock:
     def types(self) -> dict[str, JobType[..., ..., Any]]:
         """Every registered name and alias."""
         return dict(self._types)
+
+    # --- hooks -------------------------------------------------------------------------------
+
+    def middleware(self, function: M) -> M:
+        """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
+        return self.hooks.add_middleware(function)
+
+    def on_start(self, hook: H) -> H:
+        """Call `hook(ctx)` before a handler runs."""
+        return self.hooks.on_start(hook)
+
+    def on_complete(self, hook: H) -> H:
+        """Call `hook(ctx, result)` after a handler returned a value."""
+        return self.hooks.on_complete(hook)
+
+    def on_failed(self, hook: H) -> H:
+        """Call `hook(ctx, error)` after a handler raised."""
+        return self.hooks.on_failed(hook)
+
+    def on_progress(self, hook: H) -> H:
+        """Call `hook(ctx, percent, message)` when a handler's progress is written."""
+        return self.hooks.on_progress(hook)
 
     # --- enqueueing --------------------------------------------------------------------------
 
@@ -236,7 +258,10 @@ class Penstock:
     def _register(self, registered: JobType[..., ..., Any]) -> None:
         for name in registered.names:
             known = self._types.get(name)
-            if known is not None and known.function.__qualname__ != registered.__qualname__:
+            if (
+                known is not None
+                and known.function.__qualname__ != registered.function.__qualname__
+            ):
                 raise InvalidOption(
                     "name",
                     name,

@@ -53,9 +53,7 @@ class Arguments:
         """The payload for a call; raises a sentence when the call does not fit the handler."""
         named = dict(zip(self._names, args, strict=False))
         if len(args) > len(self._names):
-            raise InvalidArguments.unexpected(
-                self._type_name, f"number {len(args)}", self._names
-            )
+            raise InvalidArguments.unexpected(self._type_name, f"number {len(args)}", self._names)
         twice = named.keys() & kwargs.keys()
         if twice:
             raise InvalidArguments(
@@ -64,7 +62,7 @@ class Arguments:
         named |= kwargs
         try:
             payload = encode(named)
-        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise self._unserializable(named, error) from error
         self._decode(payload)
         return payload
@@ -91,14 +89,18 @@ class Arguments:
 
     def _decode(self, payload: str) -> "msgspec.Struct":
         try:
-            arguments = self._decoder.decode(payload)
+            arguments: msgspec.Struct = self._decoder.decode(payload)
         except msgspec.DecodeError as error:
             raise self._explain(str(error)) from error
+        except RecursionError as error:
+            raise InvalidArguments(
+                self._type_name, "payload", "data without endless nesting", "too many levels"
+            ) from error
         if self._open:
             given = msgspec.json.decode(payload)
             known = {name: getattr(arguments, name) for name in self._names}
             extra = {name: value for name, value in given.items() if name not in known}
-            return self._struct(**known, extra_=extra)
+            arguments = self._struct(**known, extra_=extra)
         return arguments
 
     @cached_property
@@ -140,15 +142,13 @@ class Arguments:
         argument = place[1] if place and place[1] else "payload"
         if expected := _EXPECTED.search(problem):
             return InvalidArguments(self._type_name, argument, expected[1], expected[2])
-        return InvalidArguments(
-            self._type_name, argument, "a valid value", _PATH.sub("", problem)
-        )
+        return InvalidArguments(self._type_name, argument, "a valid value", _PATH.sub("", problem))
 
     def _unserializable(self, named: dict[str, Any], error: Exception) -> InvalidArguments:
         for name, value in named.items():
             try:
                 encode(value)
-            except (TypeError, ValueError, msgspec.MsgspecError):
+            except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
                 return InvalidArguments(
                     self._type_name, name, "something JSON can hold", type(value).__name__
                 )

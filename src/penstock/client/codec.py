@@ -1,9 +1,13 @@
 """Values to JSON and back, with their types: what msgspec knows, plus Pydantic models and paths."""
 
+import re
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
+
+
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
 
 
 def encode_hook(value: Any) -> Any:
@@ -19,7 +23,7 @@ def decode_hook(kind: type, value: Any) -> Any:
     """Turn plain data into a type msgspec does not know."""
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
-    if isinstance(kind, type) and issubclass(kind, PurePath):
+    if issubclass(kind, PurePath):
         return kind(value)
     if isinstance(value, kind):
         return value
@@ -27,7 +31,6 @@ def decode_hook(kind: type, value: Any) -> Any:
 
 
 encoder = msgspec.json.Encoder(enc_hook=encode_hook, decimal_format="string")
-
 
 
 def encode(value: Any) -> str:
@@ -38,3 +41,15 @@ def encode(value: Any) -> str:
 def decoder(kind: Any, *, strict: bool = True) -> "msgspec.json.Decoder[Any]":
     """A decoder that gives back values of a type."""
     return msgspec.json.Decoder(kind, dec_hook=decode_hook, strict=strict)
+
+
+def depth(text: str) -> int:
+    """How many levels a JSON text nests: `depth('[{"a": []}]') == 3`."""
+    level = deepest = 0
+    for token in _NESTING.finditer(text):
+        if token[1]:
+            level += 1
+            deepest = max(deepest, level)
+        elif token[2]:
+            level -= 1
+    return deepest

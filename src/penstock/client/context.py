@@ -134,7 +134,5 @@ class SyncContext:
 
     def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]":
         """Enqueue a child."""
-        handle: JobHandle[R] = self._context.wait_in_thread(
-            lambda: self._context.enqueue(prepared)
-        )
+        handle: JobHandle[R] = self._context.wait_in_thread(lambda: self._context.enqueue(prepared))
         return handle

@@ -48,6 +48,6 @@ class Hooks:
         return hook
 
     def on_progress(self, hook: H) -> H:
-        """Call `hook(ctx, percent, message)` when a handler reports progress."""
+        """Call `hook(ctx, percent, message)` when a handler's progress is written."""
         self.progress.append(hook)
         return hook

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
 import msgspec
 
 from penstock.client.arguments import Arguments
-from penstock.client.codec import decoder, encode
+from penstock.client.codec import decoder, depth, encode
 from penstock.client.options import JobOptions
-from penstock.model.errors import InvalidOption, PayloadTooLarge, ResultNotSerializable
+from penstock.model.errors import (
+    InvalidArguments,
+    InvalidOption,
+    PayloadTooLarge,
+    ResultNotSerializable,
+)
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorClass
@@ -93,6 +98,11 @@ class JobType(Generic[P, Q, R]):
 
     def from_payload(self, payload: str, options: JobOptions) -> Prepared[R]:
         """A call given as JSON text, as the command line has it."""
+        levels, limit = depth(payload), self.app.settings.payload_depth
+        if levels > limit:
+            raise InvalidArguments(
+                self.name, "payload", f"at most {limit} levels of nesting", str(levels)
+            )
         self.arguments.check(payload)
         return self._with_payload(options, payload)
 
@@ -105,9 +115,7 @@ class JobType(Generic[P, Q, R]):
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise ResultNotSerializable(self.name, type(value).__name__) from error
         if len(text) > self.app.settings.payload_limit:
-            raise PayloadTooLarge(
-                self.name, len(text), self.app.settings.payload_limit, "result"
-            )
+            raise PayloadTooLarge(self.name, len(text), self.app.settings.payload_limit, "result")
         return text
 
     def decode_result(self, text: str | None) -> R:

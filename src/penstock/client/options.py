@@ -108,7 +108,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_key(options: JobOptions) -> None:
     key = options.key
-    if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_KEY):
+    if key is not None and not 0 < len(str(key)) <= MAX_KEY:
         raise InvalidOption("key", key, f"a text of 1 to {MAX_KEY} characters")
     if options.key_scope not in set(KeyScope):
         raise InvalidOption("key_scope", options.key_scope, f"one of: {', '.join(KeyScope)}")

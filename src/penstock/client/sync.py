@@ -20,7 +20,7 @@ class SyncPenstock:
     """`app.sync`: for scripts, Django views and anything else without an event loop."""
 
     def __init__(self, app: "Penstock") -> None:
-        self._app = app
+        self.app = app
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -28,52 +28,51 @@ class SyncPenstock:
         self, prepared: "Prepared[R]", *, connection: object | None = None
     ) -> "JobHandle[R]":
         """Enqueue a call made with `new`; durable when this returns."""
-        return self._run(self._app.enqueue(prepared, connection=connection))
+        return self.run(self.app.enqueue(prepared, connection=connection))
 
     def enqueue_many(
         self, prepared: "Sequence[Prepared[R]]", *, connection: object | None = None
     ) -> "list[JobHandle[R]]":
         """Enqueue all of them in one transaction, or none."""
-        return self._run(self._app.enqueue_many(prepared, connection=connection))
+        return self.run(self.app.enqueue_many(prepared, connection=connection))
 
     def get(self, job_id: str) -> "Job":
         """The job, or JobNotFound."""
-        return self._run(self._app.get(job_id))
+        return self.run(self.app.get(job_id))
 
     def find(self, **where: Any) -> "list[Job]":
         """A page of jobs, newest first."""
-        return self._run(self._app.find(**where))
+        return self.run(self.app.find(**where))
 
     def result(self, handle: "JobHandle[R]", timeout: float | None = None) -> R:
         """Wait for a job's value."""
-        return self._run(handle.result(timeout))
+        return self.run(handle.result(timeout))
 
     def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> "Status":
         """Cancel a waiting job, or ask a running one to stop."""
-        return self._run(self._app.cancel(job_id, reason))
+        return self.run(self.app.cancel(job_id, reason))
 
     def requeue(self, job_id: str) -> "Job":
         """Run a cancelled or dead job again."""
-        return self._run(self._app.requeue(job_id))
+        return self.run(self.app.requeue(job_id))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run any other coroutine on the background loop: `app.sync.run(app.logs(job.id))`."""
+        return asyncio.run_coroutine_threadsafe(work, self._started()).result()
 
     def close(self) -> None:
         """Close the store and end the background loop; a later call starts it again."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._app.close(), loop).result()
+            asyncio.run_coroutine_threadsafe(self.app.close(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._started()).result()
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=loop.run_forever, name="penstock-sync", daemon=True
-                ).start()
-                asyncio.run_coroutine_threadsafe(self._app.open(), loop).result()
+                threading.Thread(target=loop.run_forever, name="penstock-sync", daemon=True).start()
+                asyncio.run_coroutine_threadsafe(self.app.open(), loop).result()
                 self._loop = loop
             return self._loop

@@ -37,7 +37,7 @@ class Failure(Struct, frozen=True):
 
     @classmethod
     def because(cls, error_class: ErrorClass, code: str, message: str) -> "Failure":
-        """Describe a failure that no exception carries: expiry, a dead process, a handler's word."""
+        """Describe a failure no exception carries: expiry, a dead process, a handler's word."""
         return cls(error_class, code, redact(message)[:MESSAGE_LIMIT], "", f"{error_class}|{code}")
 
 

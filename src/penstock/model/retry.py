@@ -261,8 +261,9 @@ def decide(
     """Decide what follows a failed execution.
 
     `attempts_before` counts the budget-spending attempts before this one, `snoozes` the waits that
-    spent none. The job's own `delay_ms`, `multiplier` and `class_budget` replace those of the class; a first delay
-    over the cap raises the cap. A Retry-After replaces the delay and is never undercut.
+    spent none. The job's own `delay_ms`, `multiplier` and `class_budget` replace those of the
+    class; a first delay over the cap raises the cap. A Retry-After replaces the delay and is never
+    undercut.
     """
     policy = POLICIES[error_class]
     budget = min(policy.budget if class_budget is None else class_budget, max_retries)

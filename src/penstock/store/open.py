@@ -17,7 +17,9 @@ def open_store(url: str, clock: Clock | None = None) -> Store:
         from penstock.store.sqlite.store import SqliteStore
 
         return SqliteStore(url, _sqlite_path(url, rest), clock)
-    raise InvalidOption("url", url, "one that starts with sqlite://, the only store of this version")
+    raise InvalidOption(
+        "url", url, "one that starts with sqlite://, the only store of this version"
+    )
 
 
 def _sqlite_path(url: str, rest: str) -> Path | None:

@@ -7,6 +7,7 @@ from penstock.upkeep.prune import Prune
 from penstock.upkeep.rescue import Rescue
 from penstock.upkeep.roll_up import RollUp
 from penstock.upkeep.stage import Stage
+from penstock.upkeep.unclaimed import Unclaimed
 
 
 def upkeep_services(app: Penstock, owner: str) -> list[Service]:
@@ -18,4 +19,5 @@ def upkeep_services(app: Penstock, owner: str) -> list[Service]:
         Rescue(app, leader),
         RollUp(app, leader),
         Prune(app, leader),
+        Unclaimed(app, leader),
     ]

@@ -28,18 +28,22 @@ class Rescue(Service):
         self._max_rescues = settings.max_rescues
         self._lease_ms = int(settings.lease * 1000)
         self._renew_ms = int(settings.renew_interval * 1000)
-        self._seen: int | None = None
-        self._not_before = 0
+        self._longest_gap_ms = int(self.interval * 1000) + self._renew_ms
+        self._led_at: int | None = None
+        self._not_before: int | None = None
 
     async def run_once(self) -> None:
         """Rescue what may be rescued."""
+        if not self._leader.leads:
+            return
+        # To lead is to have reached the store a moment ago; a gap means that it was out of reach.
         now = self._clock.monotonic()
-        if self._seen is None:
+        if self._not_before is None:
             self._not_before = now + self._renew_ms
-        elif now - self._seen > self.interval * 1000 + self._renew_ms:
+        elif self._led_at is not None and now - self._led_at > self._longest_gap_ms:
             self._not_before = now + self._lease_ms
-        self._seen = now
-        if self._leader.leads and now >= self._not_before:
+        self._led_at = now
+        if now >= self._not_before:
             report(await self._upkeep.rescue(max_rescues=self._max_rescues))
 
 

@@ -1,25 +1,22 @@
 """One execution as a visible pipeline: decode, call, judge. The body is the documentation."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
-
-import structlog
 
 from penstock.client.app import Penstock
 from penstock.client.context import Context
 from penstock.model.failure import Failure
+from penstock.model.outcome import Cancel, Outcome, Snooze
 from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Settlement
+from penstock.worker.notify import notify
 from penstock.worker.processes import ProcessDied, Processes, can_run_in_process
 from penstock.worker.reports import JobReporter, Reports
 from penstock.worker.resources import Resources
 from penstock.worker.running import Running, StopReason
 from penstock.worker.threads import Threads
 from penstock.worker.verdict import Encoded, Verdict
-
-log = structlog.get_logger("penstock.worker")
 
 
 class Executor:
@@ -50,9 +47,12 @@ class Executor:
             value = await self._call(running, usage)
             return self._verdict(running, began, usage).of_value(value, self._max_snoozes)
         except asyncio.CancelledError:
-            if running.reason is None:
+            if running.reason is not None:
+                return await self._stopped(running, self._verdict(running, began, usage))
+            if _is_being_cancelled():
                 raise
-            return self._stopped(running, self._verdict(running, began, usage))
+            error = RuntimeError("The handler raised CancelledError though nobody cancelled it.")
+            return await self._judge(running, error, self._verdict(running, began, usage))
         except BaseException as error:
             return await self._judge(running, error, self._verdict(running, began, usage))
 
@@ -61,7 +61,7 @@ class Executor:
         arguments = type_.arguments.decode(lease.id, lease.payload)
         reporter = JobReporter(self._reports, lease.id, lease.fence)
         context = Context(lease, reporter, self._loop)
-        running.context = context
+        running.context = reporter.context = context
         resources = (
             await self.resources.fill(type_.arguments.injected) if type_.arguments.injected else {}
         )
@@ -85,9 +85,7 @@ class Executor:
         """A job that was running when a worker died runs next in a process of its own."""
         return running.lease.rescues > 0 and can_run_in_process(running.type)
 
-    async def _in_process(
-        self, running: Running, reporter: JobReporter, usage: "_Usage"
-    ) -> Any:
+    async def _in_process(self, running: Running, reporter: JobReporter, usage: "_Usage") -> Any:
         running.interrupt = lambda: self.processes.kill(running.lease.id)
         try:
             returned = await self.processes.run(
@@ -99,33 +97,50 @@ class Executor:
         return Encoded(returned.result)
 
     async def _with_hooks(self, context: Context, handle: Callable[[], Awaitable[Any]]) -> Any:
-        await self._notify(self._hooks.start, context)
+        await notify(self._hooks.start, context)
         call = handle
         for middleware in reversed(self._hooks.middleware):
             call = _around(middleware, context, call)
         value = await call()
-        await self._notify(self._hooks.complete, context, _plain(value))
+        if isinstance(value, Outcome):
+            raise value
+        await notify(self._hooks.complete, context, _plain(value))
         return value
 
     async def _judge(
         self, running: Running, error: BaseException, verdict: Verdict
     ) -> Settlement | None:
         if running.reason is not None:
-            return self._stopped(running, verdict)
+            return await self._stopped(running, verdict)
         if isinstance(error, SystemExit | KeyboardInterrupt):
             error = RuntimeError(f"The handler raised {error!r}.")
-        if running.context is not None and self._hooks.failed:
-            await self._notify(self._hooks.failed, running.context, error)
+        if not isinstance(error, Snooze | Cancel):
+            await self._tell_failed(running, error)
         if running.context is not None and running.context.cancelled:
             return verdict.cancelled("cancelled while it ran")
         if isinstance(error, ProcessDied):
             return verdict.crashed(Failure.of(error, ErrorClass.POISON))
-        return verdict.of_error(error, self._max_snoozes)
+        return self._weigh(error, verdict)
 
-    def _stopped(self, running: Running, verdict: Verdict) -> Settlement | None:
+    def _weigh(self, error: BaseException, verdict: Verdict) -> Settlement:
+        try:
+            return verdict.of_error(error, self._max_snoozes)
+        except Exception as broken:  # Snooze("soon"), or an exception whose text raises
+            kind = type(error).__name__
+            reason = RuntimeError(f"The handler ended with a broken {kind}: {broken!r}")
+            return verdict.of_error(reason, self._max_snoozes)
+
+    async def _tell_failed(self, running: Running, error: BaseException) -> None:
+        if running.context is not None and self._hooks.failed:
+            await notify(self._hooks.failed, running.context, error)
+
+    async def _stopped(self, running: Running, verdict: Verdict) -> Settlement | None:
         match running.reason:
             case StopReason.TIMEOUT:
-                return verdict.timed_out(running.lease.timeout_ms / 1000)
+                seconds = running.lease.timeout_ms / 1000
+                error = TimeoutError(f"The handler did not finish within {seconds:g} s.")
+                await self._tell_failed(running, error)
+                return self._weigh(error, verdict)
             case StopReason.CANCEL:
                 return verdict.cancelled("cancelled while it ran")
             case StopReason.SHUTDOWN:
@@ -144,15 +159,6 @@ class Executor:
             memory_kb=usage.memory_kb,
         )
 
-    async def _notify(self, hooks: list[Callable[..., Any]], *args: Any) -> None:
-        for hook in hooks:
-            try:
-                answer = hook(*args)
-                if inspect.isawaitable(answer):
-                    await answer
-            except Exception:
-                log.exception("hook_failed", hook=hook.__qualname__, job_id=args[0].id)
-
 
 class _Usage:
     """What an execution used, as far as it can be known."""
@@ -162,6 +168,11 @@ class _Usage:
     def __init__(self) -> None:
         self.cpu_ms: int | None = None
         self.memory_kb: int | None = None
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _around(

@@ -15,6 +15,8 @@ from penstock.model.errors import InvalidOption, PenstockError
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import Worker
 
+ORPHAN_SECONDS = 1.0
+
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All a worker process needs to know, passed to it as JSON."""
@@ -30,6 +32,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     burst: bool = False
     log_json: bool = False
     log_level: str = "info"
+    parent_pid: int | None = None
     settings: dict[str, Any] = {}
 
 
@@ -71,8 +74,17 @@ async def serve(spec: WorkerSpec) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stop)
+    orphaned = asyncio.create_task(_stop_when_orphaned(worker, spec.parent_pid))
     await worker.run()
+    orphaned.cancel()
     return EXIT_CODE if worker.recycling.chosen else 0
+
+
+async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
+    """A worker whose supervisor is gone drains: nobody would replace or stop it any more."""
+    while parent_pid is None or os.getppid() == parent_pid:
+        await asyncio.sleep(ORPHAN_SECONDS)
+    worker.stop()
 
 
 def run(spec: WorkerSpec) -> int:

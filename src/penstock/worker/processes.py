@@ -29,8 +29,8 @@ from penstock.worker.protocol import (
     Saved,
     Stop,
     Target,
-    from_child,
     frame,
+    from_child,
 )
 from penstock.worker.reports import JobReporter
 
@@ -55,9 +55,8 @@ class HandlerError(PenstockError):
 class JobProcess:
     """One child process and the socket to it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", connection: socket.socket) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
-        self._connection = connection
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
@@ -73,12 +72,15 @@ class JobProcess:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
                 start_new_session=True,
             )
-        child = cls(process, ours)
+        child = cls(process)
         ours.setblocking(False)
-        child._reader, child._writer = await asyncio.open_connection(sock=ours)
-        message = await child._next()
-        if not isinstance(message, Ready):
-            raise ProcessDied(process.poll())
+        try:
+            child._reader, child._writer = await asyncio.open_connection(sock=ours)
+            if not isinstance(await child._next(), Ready):
+                raise ProcessDied(await asyncio.to_thread(child._exit_code))
+        except BaseException:
+            child.kill()
+            raise
         return child
 
     @property
@@ -162,10 +164,12 @@ class Processes:
             child = self._idle.pop() if self._idle else await JobProcess.start()
             return await self._run_in(child, run, reporter, keep=True)
 
-    def kill(self, job_id: str) -> None:
-        """Kill the process a job runs in."""
-        if job_id in self._busy:
-            self._busy[job_id].kill()
+    def kill(self, job_id: str) -> bool:
+        """Kill the process a job runs in; false when it has none yet."""
+        if job_id not in self._busy:
+            return False
+        self._busy[job_id].kill()
+        return True
 
     def request_stop(self, job_id: str) -> None:
         """Tell the handler of a job that somebody asked it to stop."""

@@ -34,6 +34,7 @@ class Pump:
         concurrency: int,
         max_prefetch: int,
         poll_seconds: float,
+        internal_error: Callable[[], None],
     ) -> None:
         self.running = 0
         self.waiting: deque[Lease] = deque()
@@ -47,12 +48,13 @@ class Pump:
         self._concurrency = concurrency
         self._max_prefetch = max_prefetch
         self._poll_seconds = poll_seconds
+        self._internal_error = internal_error
         self._settled: list[Settlement] = []
         self._last_words: list[Report] = []
         self._started: list[tuple[str, int]] = []
         self._mean_seconds = 1.0
         self._hungry = True
-        self._writing = False
+        self._cycling = asyncio.Lock()
         self._next_poll = 0.0
         self._wake = asyncio.Event()
         self._warned_at = 0.0
@@ -61,7 +63,9 @@ class Pump:
     @property
     def idle(self) -> bool:
         """Nothing running, nothing waiting, nothing to write, and the last claim found nothing."""
-        busy = self.running or self.waiting or self._settled or self._hungry or self._writing
+        busy = (
+            self.running or self.waiting or self._settled or self._hungry or self._cycling.locked()
+        )
         return not busy
 
     @property
@@ -92,16 +96,18 @@ class Pump:
         if settlement is not None:
             self._settled.append(settlement)
         if self.waiting and self.accepting:
-            lease = self.waiting.popleft()
-            if lease.started_at is None:
-                self._started.append((lease.id, lease.fence))
-            self._start(lease)
+            self._start(self.waiting.popleft())
         self._wake.set()
 
     def give_back(self, settlements: Sequence[Settlement]) -> None:
         """Settle leases that never ran here."""
         self._settled.extend(settlements)
         self._wake.set()
+
+    async def settled(self) -> None:
+        """Return when no write is under way."""
+        async with self._cycling:
+            return
 
     async def run(self) -> None:
         """Cycle until cancelled."""
@@ -112,6 +118,10 @@ class Pump:
 
     async def cycle(self) -> None:
         """One commit: settle, mark, claim; submitted together, they share a transaction."""
+        async with self._cycling:
+            await self._cycle()
+
+    async def _cycle(self) -> None:
         self._wake.clear()
         settled, self._settled = self._settled, []
         last_words, self._last_words = self._last_words, []
@@ -119,7 +129,6 @@ class Pump:
         want = self._want()
         if want:
             self._hungry = False
-        self._writing = True
         answers = await asyncio.gather(
             self._report(last_words),
             self._settle(settled),
@@ -127,27 +136,34 @@ class Pump:
             self._fetch(want),
             return_exceptions=True,
         )
-        self._writing = False
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
         if not failures:
             self.polled_at = time.monotonic()
             return
         for failure in failures:
-            if not isinstance(failure, PenstockError):
+            if not isinstance(failure, Exception):
                 raise failure
+            if not isinstance(failure, PenstockError):
+                log.error("cycle_failed", worker_id=self._owner, exc_info=failure)
+                self._internal_error()
         await self._back_off(failures[0])
 
     async def _report(self, last_words: list[Report]) -> None:
         """Written first: once a lease is settled, its words would be stale."""
-        if last_words:
+        if not last_words:
+            return
+        try:
             await self._store.jobs.report(self._owner, last_words)
+        except Exception:
+            self._last_words = last_words + self._last_words
+            raise
 
     async def _settle(self, settled: list[Settlement]) -> None:
         if not settled:
             return
         try:
             stale = await self._store.jobs.settle(self._owner, settled)
-        except PenstockError:
+        except Exception:
             self._settled = settled + self._settled
             raise
         self.settled_total += len(settled)
@@ -160,7 +176,7 @@ class Pump:
             return
         try:
             await self._store.jobs.start(self._owner, started)
-        except PenstockError:
+        except Exception:
             self._started = started + self._started
             raise
 
@@ -170,7 +186,7 @@ class Pump:
         free = max(0, self._concurrency - self.running)
         try:
             claimed = await self._store.jobs.claim(self._claim(want, free))
-        except PenstockError:
+        except Exception:
             self._hungry = True
             raise
         self._take(claimed, want)
@@ -189,6 +205,8 @@ class Pump:
 
     def _start(self, lease: Lease) -> None:
         self.running += 1
+        if lease.started_at is None:
+            self._started.append((lease.id, lease.fence))
         self._launch(lease)
 
     def _want(self) -> int:

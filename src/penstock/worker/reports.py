@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.client.context import Context
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import Prepared
 from penstock.model.errors import StoreError
 from penstock.store.contract import Report, Store
+from penstock.worker.notify import notify
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
@@ -25,6 +27,7 @@ class Reports:
         self._store: Store = app.store
         self._owner = owner
         self._waiting: dict[str, JobReporter] = {}
+        self._progress: list[tuple[Context, float, str | None]] = []
 
     def note(self, reporter: "JobReporter") -> None:
         """Remember that an execution has something to say."""
@@ -41,6 +44,14 @@ class Reports:
         reports = [report for reporter in waiting.values() if (report := reporter.take())]
         if reports:
             await self.write(reports)
+        made, self._progress = self._progress, []
+        for progress in made:
+            await notify(self.app.hooks.progress, *progress)
+
+    def progressed(self, context: Context, percent: float, message: str | None) -> None:
+        """Have the progress hooks told at the next flush."""
+        if self.app.hooks.progress:
+            self._progress.append((context, percent, message))
 
     async def write(self, reports: list[Report]) -> None:
         """Write reports; a stale lease's words are dropped with it."""
@@ -59,7 +70,7 @@ class Reports:
 class JobReporter:
     """The `Reporter` of a handler that runs in this process."""
 
-    __slots__ = ("_fence", "_lines", "_progress", "_reports", "job_id")
+    __slots__ = ("_fence", "_lines", "_progress", "_reports", "context", "job_id")
 
     def __init__(self, reports: Reports, job_id: str, fence: int) -> None:
         self._reports = reports
@@ -67,6 +78,7 @@ class JobReporter:
         self._progress: tuple[float, str | None] | None = None
         self._lines: list[tuple[int, str, str]] = []
         self.job_id = job_id
+        self.context: Context | None = None
 
     def progress(self, percent: float, message: str | None) -> None:
         """Keep the latest progress."""
@@ -96,6 +108,8 @@ class JobReporter:
         if progress is None and not lines:
             return None
         percent, message = progress or (None, None)
+        if percent is not None and self.context is not None:
+            self._reports.progressed(self.context, percent, message)
         return Report(
             id=self.job_id,
             fence=self._fence,

@@ -42,16 +42,15 @@ class Running:
         self.deadline: int | None = None
         self.cancel_at: int | None = None
         self.reason: StopReason | None = None
-        self.interrupt: Callable[[], None] | None = None
+        self.interrupt: Callable[[], bool] | None = None
 
     def stop(self, reason: StopReason) -> None:
         """End the execution as soon as its kind allows."""
         if self.reason is not None:
             return
         self.reason = reason
-        if self.interrupt is not None:
-            self.interrupt()
-        elif self.task is not None:
+        interrupted = self.interrupt is not None and self.interrupt()
+        if not interrupted and self.task is not None:
             self.task.cancel()
 
     def request_cancel(self, grace_until: int) -> None:

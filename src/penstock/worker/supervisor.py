@@ -1,6 +1,7 @@
 """Worker processes under one parent: a crash is noticed at once, its jobs rescued, it replaced."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -70,7 +71,10 @@ class Supervisor:
     async def _run_child(self, index: int, owner: str) -> int:
         name = self._spec.name or "worker"
         spec = msgspec.structs.replace(
-            self._spec, owner=owner, name=f"{name}-{index + 1}" if self._count > 1 else name
+            self._spec,
+            owner=owner,
+            name=f"{name}-{index + 1}" if self._count > 1 else name,
+            parent_pid=os.getpid(),
         )
         child = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -1,4 +1,4 @@
-"""Threads for sync handlers. One that outlives its timeout is abandoned: threads cannot be killed."""
+"""Threads for sync handlers. One that outlives its timeout is abandoned: nothing can kill it."""
 
 import asyncio
 import contextvars

@@ -100,10 +100,6 @@ class Verdict:
             case _:
                 return self._failed(error)
 
-    def timed_out(self, seconds: float) -> Settlement:
-        """The handler used up its time."""
-        return self._failed(TimeoutError(f"The handler did not finish within {seconds:g} s."))
-
     def crashed(self, failure: Failure) -> Settlement:
         """The process of the job died under it."""
         return Crashed(**self._facts, failure=failure)

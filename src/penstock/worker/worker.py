@@ -61,6 +61,11 @@ class Worker:
         self._concurrency = concurrency or app.settings.concurrency
         self._queues = tuple(queues) if queues else None
         self._types = _known_types(app, types)
+        self._own_leases = {
+            name: int(type_.lease * 1000)
+            for name, type_ in self._types.items()
+            if type_.lease is not None
+        }
         self._max_priority = max_priority
         self._burst = burst
         self._with_upkeep = upkeep
@@ -75,7 +80,7 @@ class Worker:
         async with self.app:
             self._prepare()
             background = [
-                asyncio.create_task(work, name=f"penstock-{work.__name__}")
+                asyncio.create_task(work)
                 for work in (self._pump.run(), self._watch(), self._tick(), self._reports.run())
             ]
             services = upkeep_services(self.app, self.owner) if self._with_upkeep else []
@@ -114,32 +119,28 @@ class Worker:
             concurrency=self._concurrency,
             max_prefetch=settings.prefetch,
             poll_seconds=settings.poll_interval,
+            internal_error=self.recycling.note_internal_error,
         )
         self._heartbeat = Heartbeat(
             app.store,
             self.owner,
             held=self._to_renew,
             beat=self._beat,
-            heard=lambda renewal: self._loop.call_soon_threadsafe(self._hear, renewal),
+            heard=self._hear_from_thread,
             renew_seconds=settings.renew_interval,
             beat_seconds=settings.heartbeat_interval,
         )
 
     def _claim(self, limit: int, start: int) -> Claim:
-        leases = {
-            name: int(type_.lease * 1000)
-            for name, type_ in self._types.items()
-            if type_.lease is not None
-        }
         return Claim(
             owner=self.owner,
-            types=list(self._types),
+            types=self._types.keys(),
             limit=limit,
             start=start,
             lease_ms=int(self.app.settings.lease * 1000),
             queues=self._queues,
             max_priority=self._max_priority,
-            type_lease_ms=leases,
+            type_lease_ms=self._own_leases,
         )
 
     # --- one execution -----------------------------------------------------------------------
@@ -196,6 +197,9 @@ class Worker:
         finally:
             listener.close()
 
+    def _hear_from_thread(self, renewal: Renewal) -> None:
+        self._loop.call_soon_threadsafe(self._hear, renewal)
+
     def _hear(self, renewal: Renewal) -> None:
         for job_id in renewal.lost:
             if job_id in self._held:
@@ -227,26 +231,25 @@ class Worker:
     def _abandon_if_stuck(self, running: Running, now: int) -> None:
         """A handler that ignores its end loses its slot; its lease runs out and is rescued."""
         grace = int(self.app.settings.timeout_grace * 1000)
-        if running.deadline is not None and now >= running.deadline + grace:
-            if self._held.pop(running.lease.id, None) is not None:
-                self._pump.finished(None, running.lease.timeout_ms / 1000)
-                self.recycling.note_stuck()
+        stuck = running.deadline is not None and now >= running.deadline + grace
+        if stuck and self._held.pop(running.lease.id, None) is not None:
+            self._pump.finished(None, running.lease.timeout_ms / 1000)
+            self.recycling.note_stuck()
 
     def _to_renew(self) -> list[Held]:
         """Everything held, started or not, except what is past its time and grace."""
         now = self._clock.monotonic()
         grace = int(self.app.settings.timeout_grace * 1000)
         default = int(self.app.settings.lease * 1000)
-        held = []
-        for running in list(self._held.values()):
-            if running.deadline is None or now < running.deadline + grace:
-                held.append(self._held_lease(running.lease, default))
-        held.extend(self._held_lease(lease, default) for lease in list(self._pump.waiting))
-        return held
-
-    def _held_lease(self, lease: Lease, default: int) -> Held:
-        own = self._types[lease.type].lease
-        return Held(lease.id, lease.fence, default if own is None else int(own * 1000))
+        leases = [
+            running.lease
+            for running in list(self._held.values())
+            if running.deadline is None or now < running.deadline + grace
+        ]
+        return [
+            Held(lease.id, lease.fence, self._own_leases.get(lease.type, default))
+            for lease in [*leases, *list(self._pump.waiting)]
+        ]
 
     def _beat(self) -> Beat:
         with self._process.oneshot():
@@ -273,9 +276,7 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         idle = asyncio.create_task(self._until_idle())
         try:
-            await asyncio.wait(
-                [stopping, idle, *background], return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait([stopping, idle, *background], return_when=asyncio.FIRST_COMPLETED)
             for task in background:
                 if task.done():
                     task.result()
@@ -302,6 +303,9 @@ class Worker:
             running.stop(StopReason.SHUTDOWN)
         await self._drain(1.0)
         self._hand_back_stuck()
+        # A claim under way may still grant leases: only after it is none left to arrive.
+        await self._pump.settled()
+        self._hand_back_waiting()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -327,7 +331,7 @@ class Worker:
         if not tasks:
             return
         now = asyncio.create_task(self._stop_now.wait())
-        done = asyncio.create_task(asyncio.wait(tasks, timeout=seconds))  # type: ignore[arg-type]
+        done = asyncio.create_task(asyncio.wait(tasks, timeout=seconds))
         await asyncio.wait([now, done], return_when=asyncio.FIRST_COMPLETED)
         now.cancel()
         done.cancel()
@@ -354,9 +358,7 @@ def _handed_back(lease: Lease, *, started: bool) -> HandedBack:
     )
 
 
-def _known_types(
-    app: Penstock, names: Sequence[str] | None
-) -> dict[str, JobType[..., ..., Any]]:
+def _known_types(app: Penstock, names: Sequence[str] | None) -> dict[str, JobType[..., ..., Any]]:
     known = app.types
     if not known:
         raise InvalidOption("app", "empty", "an application with at least one @app.job")

@@ -6,13 +6,14 @@ Argument: the store's file.
 import os
 import select
 import sys
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 
 import apsw
 
 from penstock.store.sqlite.connect import connect
-from tests.faults.support.children import say
+from tests.faults.support.children import hear, say
 
 MODES = (
     apsw.SQLITE_CHECKPOINT_PASSIVE,
@@ -24,11 +25,13 @@ PASSES = 20_000
 
 
 def main(path: str) -> None:
+    say("ready")
+    hear()
     connection = connect(Path(path))
     largest = passes = refused = 0
-    say("ready")
     for mode in cycle(MODES):
-        largest = max(largest, os.stat(path + "-wal").st_size)
+        with suppress(FileNotFoundError):  # before the first write
+            largest = max(largest, os.stat(path + "-wal").st_size)
         try:
             connection.wal_checkpoint(mode=mode)
             passes += 1

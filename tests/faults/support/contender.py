@@ -5,6 +5,7 @@ Arguments: the store's file, its name, how many rounds.
 
 import asyncio
 import sys
+from collections import Counter
 
 from penstock.model.errors import StoreError
 from tests.faults.support.children import hear, say
@@ -15,21 +16,22 @@ PAYLOAD = '"' + "x" * 20_000 + '"'
 
 
 async def main(path: str, name: str, rounds: int) -> None:
-    said = {"enqueued": 0, "completed": 0, "stale": 0, "errors": []}
+    done = Counter[str]()
+    errors: list[str] = []
     say("ready")
     hear()
     try:
         async with opened(path) as store:
             for _ in range(rounds):
                 await store.jobs.enqueue(new_jobs(BATCH, payload=PAYLOAD))
-                said["enqueued"] += BATCH
+                done["enqueued"] += BATCH
                 leases = (await store.jobs.claim(claim_of(name, BATCH - 1))).leases
                 stale = await store.jobs.settle(name, [completed(lease) for lease in leases])
-                said["completed"] += len(leases) - len(stale)
-                said["stale"] += len(stale)
+                done["completed"] += len(leases) - len(stale)
+                done["stale"] += len(stale)
     except StoreError as error:
-        said["errors"].append(f"{error!r} from {error.__cause__!r}")
-    say(said)
+        errors.append(f"{error!r} from {error.__cause__!r}")
+    say({"errors": errors, **done})
 
 
 if __name__ == "__main__":

@@ -74,8 +74,9 @@ class _Vfs(apsw.VFS):
         self._disk.delete(filename, syncdir)
         super().xDelete(filename, syncdir)
 
-    def excepthook(self, *_: object) -> None:
+    def excepthook(self, *_: object) -> bool:
         """SQLite passes over failures of a checkpoint; so does this."""
+        return True
 
 
 class _File(apsw.VFSFile):
@@ -97,5 +98,6 @@ class _File(apsw.VFSFile):
         super().xSync(flags)
         self._disk.synced(self._path)
 
-    def excepthook(self, *_: object) -> None:
+    def excepthook(self, *_: object) -> bool:
         """The error reaches the caller through SQLite's result code."""
+        return True

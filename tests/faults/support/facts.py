@@ -8,7 +8,15 @@ import apsw
 
 TORTURE = os.environ.get("PENSTOCK_TORTURE") == "1"
 
-TABLES = ("jobs", "job_executions", "job_keys", "job_logs", "dead_letter_jobs", "metrics", "leaders")
+TABLES = (
+    "jobs",
+    "job_executions",
+    "job_keys",
+    "job_logs",
+    "dead_letter_jobs",
+    "metrics",
+    "leaders",
+)
 
 
 def figure(short: int, full: int) -> int:
@@ -21,7 +29,7 @@ def query(path: Path, sql: str, *bindings: object) -> list[tuple]:  # type: igno
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(10_000)
-        return connection.execute(sql, bindings).fetchall()  # type: ignore[arg-type]
+        return connection.execute(sql, bindings).fetchall()
     finally:
         connection.close()
 

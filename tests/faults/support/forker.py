@@ -77,7 +77,7 @@ def forked(store: Store, path: str) -> dict[str, str]:
         sys.exit(0)  # the ordinary way, which lets go of every object
     os.close(writer)
     with os.fdopen(reader) as pipe:
-        said = json.loads(pipe.read() or "{}")
+        said: dict[str, str] = json.loads(pipe.read() or "{}")
     _, status = os.waitpid(child, 0)
     return said | {"exit": str(os.waitstatus_to_exitcode(status))}
 

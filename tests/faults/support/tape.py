@@ -1,6 +1,7 @@
 """Every change to a disk on a tape, from which the disk after a power cut can be made."""
 
 import copy
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -65,7 +66,7 @@ class ForgetfulTape(Tape):
             self.failures += 1
             self.changes.append(Change("lost", path))
             error = apsw.IOError("the disk did not take it")
-            error.extendedresult = apsw.SQLITE_IOERR_FSYNC
+            error.extendedresult = apsw.SQLITE_IOERR_FSYNC  # type: ignore[attr-defined]
             raise error
 
 
@@ -101,7 +102,7 @@ class Cut:
                 if changes[-1].kind == "delete":
                     _apply(self._synced, self._pending.pop(other)[-1])
 
-    def files(self, luck: Random | None) -> dict[str, bytearray]:
+    def _files(self, luck: Random | None) -> dict[str, bytearray]:
         """The files after a cut here: unsynced sectors are gone, or survive at random."""
         files = copy.deepcopy(self._synced)
         if luck is not None:
@@ -112,12 +113,12 @@ class Cut:
                             _apply(files, part)
         return files
 
-    def restore(self, folder: Path, luck: Random | None) -> Path:
-        """Write the files of this cut into a folder; the database among them."""
-        files = self.files(luck)
-        for path, content in files.items():
+    def restore(self, folder: Path, luck: Random | None = None) -> None:
+        """Make a folder that holds the files of this cut and nothing else."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for path, content in self._files(luck).items():
             (folder / Path(path).name).write_bytes(content)
-        return folder
 
 
 def cuts(changes: list[Change]) -> Iterator[Cut]:

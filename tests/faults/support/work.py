@@ -1,9 +1,9 @@
 """Jobs to enqueue and ways to end their leases."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from collections.abc import AsyncIterator
+from typing import Any
 
 from penstock.model.clock import Clock
 from penstock.model.failure import Failure
@@ -37,9 +37,9 @@ async def opened(path: Path | str, clock: Clock | None = None) -> AsyncIterator[
         await store.close()
 
 
-def new_jobs(count: int, *, type: str = "work", payload: str = "{}") -> list[NewJob]:
+def new_jobs(count: int, *, job_type: str = "work", payload: str = "{}") -> list[NewJob]:
     """Jobs that are due at once."""
-    return [NewJob(id=new_id(), type=type, payload=payload) for _ in range(count)]
+    return [NewJob(id=new_id(), type=job_type, payload=payload) for _ in range(count)]
 
 
 def claim_of(
@@ -56,14 +56,14 @@ def completed(lease: Lease) -> Settlement:
 
 def ending(lease: Lease, kind: int) -> Settlement:
     """The seven ways a lease can end, by number."""
-    facts = {
+    facts: dict[str, Any] = {
         "id": lease.id,
         "fence": lease.fence,
         "type": lease.type,
         "queue": lease.queue,
         "started_at": lease.started_at or 0,
     }
-    endings = (
+    endings: tuple[Callable[[], Settlement], ...] = (
         lambda: Completed(**facts),
         lambda: Failed(**facts, failure=FAILURE, retry_in_ms=0),
         lambda: Snoozed(**facts, delay_ms=0, reason="later"),

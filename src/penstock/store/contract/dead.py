@@ -44,7 +44,7 @@ class DeadLetters(Protocol):
     async def find(
         self,
         *,
-        type: str | None = None,
+        type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
         before: str | None = None,
         limit: int = 50,

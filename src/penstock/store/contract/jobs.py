@@ -1,6 +1,6 @@
 """The life of a job, for producers and workers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,11 +17,11 @@ class Claim(Struct, frozen=True, kw_only=True):
     """
 
     owner: str
-    types: Sequence[str]
+    types: Collection[str]
     limit: int
     start: int
     lease_ms: int
-    queues: Sequence[str] | None = None
+    queues: Collection[str] | None = None
     max_priority: int | None = None
     type_lease_ms: Mapping[str, int] = {}
 

@@ -37,15 +37,50 @@ class Subscription(Protocol):
 class Store(Protocol):
     """One installation of penstock."""
 
-    url: str
-    clock: Clock
-    jobs: JobStore
-    leases: Leases
-    reader: JobReader
-    dead: DeadLetters
-    workers: Workers
-    metrics: Metrics
-    upkeep: Upkeep
+    @property
+    def url(self) -> str:
+        """The URL it was opened with."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The one clock all its times come from."""
+        ...
+
+    @property
+    def jobs(self) -> JobStore:
+        """The life of jobs."""
+        ...
+
+    @property
+    def leases(self) -> Leases:
+        """Keeping leases alive."""
+        ...
+
+    @property
+    def reader(self) -> JobReader:
+        """Questions about jobs."""
+        ...
+
+    @property
+    def dead(self) -> DeadLetters:
+        """Dead letters."""
+        ...
+
+    @property
+    def workers(self) -> Workers:
+        """The register of workers."""
+        ...
+
+    @property
+    def metrics(self) -> Metrics:
+        """Roll-ups."""
+        ...
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """The leader's passes."""
+        ...
 
     async def open(self) -> None:
         """Connect, check the promises, migrate."""

@@ -61,13 +61,13 @@ def restore(copy: Path, target: Path) -> int:
 
 def verify(connection: apsw.Connection, path: str) -> int:
     """Check every page and index of a file; the number of jobs in it."""
-    problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    problem = str(connection.execute("PRAGMA integrity_check(1)").get)
     if problem != "ok":
         raise StoreCorrupt(path, problem)
     check(connection, path)
     if version(connection) == 0:
         raise NotAPenstockStore(path, "no penstock tables")
-    return int(connection.execute("SELECT count(*) FROM jobs").fetchone()[0])
+    return int(connection.execute("SELECT count(*) FROM jobs").get)
 
 
 def _copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:

@@ -25,16 +25,27 @@ class Claims:
 
     def __init__(self) -> None:
         self._last_tenant = ""
+        self._walked_to: Lane | None = None
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
         expire(tx, STAGE_FIRST)
         stage(tx, STAGE_FIRST)
-        wanted = (lane for lane in lanes(tx) if _wanted(lane, claim))
-        chosen = self._choose(tx, list(islice(wanted, MAX_LANES)), claim)
-        leases = [lease for group in _groups(chosen, claim) for lease in _lease(tx, claim, *group)]
-        leases.sort(key=lambda pair: pair[0])
-        return Claimed([lease for _, lease in leases], _next_due_in(tx))
+        chosen = self._choose(tx, self._lanes(tx, claim), claim)
+        leases = {
+            seq: lease
+            for group in _groups(chosen, claim)
+            for seq, lease in _lease(tx, claim, *group)
+        }
+        in_turn = [leases[seq] for _, seq, _ in chosen if seq in leases]
+        return Claimed(in_turn, _next_due_in(tx))
+
+    def _lanes(self, tx: Transaction, claim: Claim) -> list[Lane]:
+        """The lanes to choose from; where there are too many, each claim walks on from the last."""
+        wanted = (lane for lane in lanes_after(tx, self._walked_to) if _wanted(lane, claim))
+        found = list(islice(wanted, MAX_LANES))
+        self._walked_to = found[-1] if len(found) == MAX_LANES else None
+        return found
 
     def _choose(
         self, tx: Transaction, lanes: list[Lane], claim: Claim
@@ -44,7 +55,9 @@ class Claims:
         for lane in lanes:
             tenants.setdefault(lane[1], []).append(lane)
         order = sorted(tenants, key=lambda tenant: (tenant <= self._last_tenant, tenant))
-        waiting = [merge(*(_candidates(tx, lane, claim) for lane in tenants[t])) for t in order]
+        waiting: list[Iterator[tuple[int, int, str]]] = [
+            merge(*(_candidates(tx, lane, claim) for lane in tenants[t])) for t in order
+        ]
         picked: list[tuple[int, int, str]] = []
         for turn, candidate in islice(_take_turns(waiting), claim.limit):
             picked.append(candidate)
@@ -64,10 +77,25 @@ def stage(tx: Transaction, limit: int) -> int:
 
 def lanes(tx: Transaction) -> Iterator[Lane]:
     """Every (queue, tenant, type) with queued jobs, by jumping from one to the next."""
-    lane: Lane | None = tx.run("first_lane").fetchone()
+    lane: Lane | None = tx.row("first_lane")
     while lane is not None:
         yield lane
-        lane = tx.run("next_lane", lane).fetchone()
+        lane = tx.row("next_lane", lane)
+
+
+def lanes_after(tx: Transaction, start: Lane | None) -> Iterator[Lane]:
+    """Every lane once, beginning behind one of them and going round."""
+    if start is None:
+        yield from lanes(tx)
+        return
+    lane: Lane | None = tx.row("next_lane", start)
+    while lane is not None:
+        yield lane
+        lane = tx.row("next_lane", lane)
+    for lane in lanes(tx):
+        if lane > start:
+            return
+        yield lane
 
 
 def _wanted(lane: Lane, claim: Claim) -> bool:
@@ -112,8 +140,8 @@ def _groups(
 
 def _lease(
     tx: Transaction, claim: Claim, seqs: list[int], lease_ms: int, start: bool
-) -> list[tuple[Any, Lease]]:
-    rows = tx.run(
+) -> list[tuple[int, Lease]]:
+    rows: list[Any] = tx.rows(
         "claim",
         {
             "seqs": encode(seqs).decode(),
@@ -122,13 +150,16 @@ def _lease(
             "now": tx.now,
             "start": start,
         },
-    ).fetchall()
-    keyed = [row[3] for row in rows if row[1] == KeyScope.WHILE_PENDING]
+    )
+    keyed = [row[2] for row in rows if row[1] == KeyScope.WHILE_PENDING]
     if keyed:
         tx.run("release_keys_at_claim", (encode(keyed).decode(),))
-    return [
-        ((not start, row[0]), Lease(*row[3:8], readable(row[2]), *row[8:])) for row in rows
-    ]
+    return [(row[0], _granted(row)) for row in rows]
+
+
+def _granted(row: tuple[Any, ...]) -> Lease:
+    fields = (*row[2:7], readable(row[7]), *row[8:])
+    return Lease(*fields)
 
 
 def _next_due_in(tx: Transaction) -> int | None:

@@ -1,6 +1,7 @@
 """Opening a connection the way every part of this store needs it."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -32,7 +33,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
     return connection
 
 
-def _patience():  # type: ignore[no-untyped-def]
+def _patience() -> Callable[[int], bool]:
     """Waits for a lock in small steps; SQLite's own steps grow to 100 ms and starve writers."""
     started = 0.0
 

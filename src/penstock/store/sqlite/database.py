@@ -13,7 +13,7 @@ from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.forks import closed, is_inherited, opened, refuse_inherited
-from penstock.store.sqlite.migrate import migrate
+from penstock.store.sqlite.migrate import latest, migrate
 from penstock.store.sqlite.readers import Readers
 from penstock.store.sqlite.refusals import check_path
 from penstock.store.sqlite.signals import Listener, Signal
@@ -41,7 +41,8 @@ class Database:
     def open(self) -> tuple[int, int]:
         """Connect, check, migrate; the schema versions before and after."""
         if self._writer is not None:
-            return self._writer.call(lambda tx: (0, 0))
+            self._writer.check()
+            return latest(), latest()
         if self.path is not None:
             refuse_inherited(self.path)
             check_path(self.path)

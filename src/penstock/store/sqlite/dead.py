@@ -7,7 +7,7 @@ from msgspec.json import encode
 
 from penstock.store.contract import DeadLetter, Resolution
 from penstock.store.sqlite.prune import delete
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import Transaction, readable
 
 _COLUMNS = DeadLetter.__struct_fields__
 
@@ -26,12 +26,12 @@ def find(
         "before": before,
         "limit": limit,
     }
-    return [_dead_letter(row) for row in tx.run("dead_letters", bindings)]
+    return [_dead_letter(row) for row in tx.rows("dead_letters", bindings)]
 
 
 def get(tx: Transaction, job_id: str) -> DeadLetter | None:
     """One dead letter, or none."""
-    row = tx.run("dead_letter", (job_id,)).fetchone()
+    row = tx.row("dead_letter", (job_id,))
     return None if row is None else _dead_letter(row)
 
 
@@ -49,12 +49,13 @@ def resolve(
 
 def purge(tx: Transaction, ids: Sequence[str]) -> int:
     """Delete dead letters and their jobs for good."""
-    known = [row[0] for row in tx.run("purgeable", (encode(list(ids)).decode(),))]
+    known = [row[0] for row in tx.rows("purgeable", (encode(list(ids)).decode(),))]
     delete(tx, known)
     return len(known)
 
 
 def _dead_letter(row: tuple[Any, ...]) -> DeadLetter:
     fields = dict(zip(_COLUMNS, row, strict=True))
+    fields["snapshot"] = readable(fields["snapshot"])
     fields["resolution"] = Resolution(fields["resolution"])
     return DeadLetter(**fields)

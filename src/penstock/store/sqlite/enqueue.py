@@ -23,14 +23,15 @@ def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
 
 
 def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
+    if tx.value("known_id", (job.id,)) is not None:
+        return Enqueued(job.id, False)
     if job.key is not None:
         holder = tx.value("key_holder", (job.tenant_id, job.type, job.key, tx.now))
         if holder is not None:
             return Enqueued(holder, False)
-    created = tx.many("insert_job", (_row(tx, job),)) == 1
-    if created and job.key is not None:
         take_key(tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms)
-    return Enqueued(job.id, created)
+    tx.run("insert_job", _row(tx, job))
+    return Enqueued(job.id, True)
 
 
 def take_key(

@@ -9,7 +9,7 @@ from penstock.store.sqlite.transaction import Transaction
 
 def expire(tx: Transaction, limit: int) -> list[str]:
     """Bury waiting jobs past their expiry."""
-    rows = tx.run("expiring", (tx.now, limit)).fetchall()
+    rows = tx.rows("expiring", (tx.now, limit))
     if not rows:
         return []
     failure = Failure.because(ErrorClass.TIMEOUT, "Expired", "The job expired before it could run.")

@@ -57,4 +57,4 @@ def _row_checks(tx: Transaction) -> Iterator[tuple[str, bool, str]]:
 
 
 def _pragma(tx: Transaction, name: str) -> str:
-    return str(tx.connection.execute(f"PRAGMA {name}").fetchone()[0])
+    return str(tx.connection.execute(f"PRAGMA {name}").get)

@@ -16,4 +16,4 @@ def renew(tx: Transaction, owner: str, held: Sequence[Held]) -> Renewal:
 
 def cancel_requests(tx: Transaction, owner: str) -> list[str]:
     """The owner's running jobs that somebody asked to stop."""
-    return [row[0] for row in tx.run("cancel_requests", (owner,))]
+    return [row[0] for row in tx.rows("cancel_requests", (owner,))]

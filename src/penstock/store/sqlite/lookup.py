@@ -34,13 +34,13 @@ def find(tx: Transaction, where: JobFilter) -> list[Job]:
         "before": where.before,
         "limit": where.limit,
     }
-    return [_job(tx, row) for row in tx.run("find_jobs", bindings).fetchall()]
+    return [_job(tx, row) for row in tx.rows("find_jobs", bindings)]
 
 
 def executions(tx: Transaction, job_id: str) -> list[Execution]:
     """A job's executions, oldest first, the running one included."""
-    ended = [_execution(*row) for row in tx.run("executions", (job_id,)).fetchall()]
-    running = tx.run("running_execution", (job_id,)).fetchone()
+    ended = [_execution(*row) for row in tx.rows("executions", (job_id,))]
+    running = tx.row("running_execution", (job_id,))
     if running is None:
         return ended
     job, fence, started_at, owner, queued_at = running
@@ -69,7 +69,7 @@ def executions(tx: Transaction, job_id: str) -> list[Execution]:
 
 def logs(tx: Transaction, job_id: str, limit: int) -> list[LogLine]:
     """The lines its handler kept, oldest first."""
-    return [LogLine(*row) for row in tx.run("logs", (job_id, limit)).fetchall()]
+    return [LogLine(*row) for row in tx.rows("logs", (job_id, limit))]
 
 
 def node_of(owner: str | None) -> str | None:

@@ -21,11 +21,11 @@ FOLDS = ((FINE_MS, MINUTE_MS), (MINUTE_MS, HOUR_MS), (HOUR_MS, DAY_MS))
 def depths(tx: Transaction) -> list[QueueDepth]:
     """Every queue that has waiting or running jobs, read from the partial indexes."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for queue, count, _ in tx.run("queued_depths"):
+    for queue, count, _ in tx.rows("queued_depths"):
         counts[queue]["queued"] = count
-    for queue, status, count in tx.run("waiting_depths"):
+    for queue, status, count in tx.rows("waiting_depths"):
         counts[queue][status] = count
-    for queue, count in tx.run("leased_depths"):
+    for queue, count in tx.rows("leased_depths"):
         counts[queue]["in_progress"] = count
     oldest = _oldest(tx)
     return [
@@ -46,7 +46,7 @@ def window(tx: Transaction, span_ms: int) -> list[Window]:
     resolution = next(r for r, kept in KEPT_MS.items() if span_ms <= kept)
     since = (tx.now - span_ms) // resolution * resolution
     sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for type_, queue, name, value in tx.run("metric_window", (resolution, since)):
+    for type_, queue, name, value in tx.rows("metric_window", (resolution, since)):
         sums[type_, queue][name] += value
         sums["", ""][name] += value
     if not sums:
@@ -54,12 +54,10 @@ def window(tx: Transaction, span_ms: int) -> list[Window]:
     return [_window(*names, span_ms, found) for names, found in sorted(sums.items())]
 
 
-def series(
-    tx: Transaction, resolution_ms: int, span_ms: int
-) -> list[tuple[int, dict[str, float]]]:
+def series(tx: Transaction, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
     """Counters and gauges per step, oldest first."""
     steps: dict[int, dict[str, float]] = {}
-    for bucket, name, value in tx.run("metric_series", (resolution_ms, tx.now - span_ms)):
+    for bucket, name, value in tx.rows("metric_series", (resolution_ms, tx.now - span_ms)):
         steps.setdefault(bucket, {})[name] = value
     return list(steps.items())
 

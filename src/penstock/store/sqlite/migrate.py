@@ -42,10 +42,9 @@ def version(connection: apsw.Connection) -> int:
 
 def migrate(connection: apsw.Connection, path: str, clock: Clock) -> tuple[int, int]:
     """Bring a file up to date; the versions before and after."""
-    check(connection, path)
+    # Under the lock, because another process may be making the tables right now.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have migrated between the check and the lock.
         before = check(connection, path)
         connection.execute(_META)
         for number, sql in migrations().items():
@@ -85,9 +84,9 @@ def _begin_boot(connection: apsw.Connection, clock: Clock) -> None:
         _remember(connection, "boot", clock.boot_id)
 
 
-def _remember(connection: apsw.Connection, name: str, value: object) -> None:
+def _remember(connection: apsw.Connection, name: str, value: str | int) -> None:
     connection.execute(
         "INSERT INTO penstock_meta VALUES (?, ?) "
         "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        (name, value),  # type: ignore[arg-type]
+        (name, value),
     )

@@ -35,7 +35,7 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
 def requeue(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Give ended jobs a fresh budget, all of them or none."""
     for job_id in ids:
-        found = tx.run("requeueable", (job_id,)).fetchone()
+        found = tx.row("requeueable", (job_id,))
         if found is None:
             raise JobNotFound(job_id)
         status, tenant_id, type_, key, scope = found
@@ -56,6 +56,6 @@ def requeue(tx: Transaction, ids: Sequence[str]) -> list[str]:
 def _count_cancelled(tx: Transaction, ids: list[str]) -> None:
     counters = Counters()
     for job_id in ids:
-        type_, queue = tx.run("lane_of", (job_id,)).fetchone()
-        counters.add(type_, queue, "cancelled")
+        for type_, queue in tx.rows("lane_of", (job_id,)):
+            counters.add(type_, queue, "cancelled")
     counters.write(tx)

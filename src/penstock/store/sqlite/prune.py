@@ -14,7 +14,7 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     more = False
     keep_last = encode(dict(retention.keep_last)).decode()
     for status, keep_ms in retention.keep_ms.items():
-        old = [row[0] for row in tx.run("ended_before", (status.value, tx.now - keep_ms, limit))]
+        old = [row[0] for row in tx.rows("ended_before", (status.value, tx.now - keep_ms, limit))]
         if retention.keep_last and old:
             spared = tx.run("spare_last", {"status": status.value, "keep_last": keep_last})
             old = sorted(set(old) - {row[0] for row in spared})

@@ -41,9 +41,7 @@ class Readers:
             connection = self._connection()
             connection.execute("BEGIN")
             try:
-                return question(
-                    Transaction(connection, self._clock.now(), self._clock.monotonic())
-                )
+                return question(Transaction(connection, self._clock.now(), self._clock.monotonic()))
             finally:
                 if connection.in_transaction:  # an I/O error may have ended it
                     connection.execute("COMMIT")

@@ -30,9 +30,9 @@ def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> 
     """Take away leases that ran out, or every lease of a dead owner."""
     if owner is None:
         tx.run("adopt")
-        rows = tx.run("lapsed", {"monotonic": tx.monotonic, "limit": limit}).fetchall()
+        rows = tx.rows("lapsed", {"monotonic": tx.monotonic, "limit": limit})
     else:
-        rows = tx.run("leased_by", {"owner": owner, "limit": limit}).fetchall()
+        rows = tx.rows("leased_by", {"owner": owner, "limit": limit})
     if not rows:
         return []
     counters = Counters()
@@ -62,6 +62,7 @@ def _take_away(tx: Transaction, lapsed: _Lapsed, max_rescues: int) -> Fate:
         "details": None,
         "rescued": lapsed.started_at is not None,
         "spent": False,
+        "taken": True,
     }
     if lapsed.cancel_requested_at is not None:
         _keep_lost(tx, lapsed)

@@ -44,7 +44,9 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
     release_keys(tx, [job_id for job_id in ended if job_id not in gone])
     counters.write(tx)
     tx.changed = True
-    return stale
+    if not stale:
+        return stale
+    return [s.id for s in settlements if s.id in gone and not _settled_before(tx, owner, s)]
 
 
 def report(tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
@@ -150,6 +152,7 @@ def _stop(tx: Transaction, owner: str, settlement: Settlement, reason: str) -> s
     row = _identity(tx, owner, settlement) | {
         "reason": reason,
         "started_at": settlement.started_at,
+        "taken": False,
     }
     if tx.many("stop", (row,)) == 0:
         return None
@@ -169,6 +172,7 @@ def _lay_down(
     row = _identity(tx, owner, settlement) | {
         "spent": spent,
         "rescued": rescued,
+        "taken": False,
         "error": failure.message,
         "details": details(failure),
         "started_at": settlement.started_at,
@@ -191,14 +195,16 @@ _ENDINGS: dict[type[Settlement], Callable[[Transaction, str, Any], str | None]] 
 _TERMINAL_ENDINGS = frozenset({"cancelled", "dead"})
 
 
+def _settled_before(tx: Transaction, owner: str, settlement: Settlement) -> bool:
+    return tx.value("settled_before", (settlement.id, settlement.fence, owner)) is not None
+
+
 def _identity(tx: Transaction, owner: str, item: Settlement | Report) -> dict[str, Any]:
     return {"id": item.id, "fence": item.fence, "owner": owner, "now": tx.now}
 
 
 def _time(counters: Counters, settlement: Settlement) -> None:
-    counters.time(
-        settlement.type, settlement.queue, settlement.duration_ms, settlement.wait_ms
-    )
+    counters.time(settlement.type, settlement.queue, settlement.duration_ms, settlement.wait_ms)
 
 
 def _keep(

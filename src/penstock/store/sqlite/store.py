@@ -52,6 +52,7 @@ from penstock.store.sqlite.signals import Listener
 from penstock.store.sqlite.transaction import Transaction
 
 WATCH_SECONDS = 1.0
+WATCH_PAUSE_SECONDS = 0.05
 
 
 class SqliteJobs:
@@ -146,6 +147,8 @@ class SqliteReader:
         listener = self._db.subscribe()
         seen: dict[str, Job] = {}
         waiting = list(dict.fromkeys(ids))
+        # Commits of other jobs ring too: a long wait looks less and less often.
+        pause = 0.001
         try:
             while waiting:
                 for job in await self.get(waiting):
@@ -154,7 +157,9 @@ class SqliteReader:
                         yield job
                 waiting = [i for i in waiting if i in seen and not seen[i].status.terminal]
                 if waiting:
+                    await asyncio.sleep(pause)
                     await listener.wait(WATCH_SECONDS)
+                    pause = min(pause * 2, WATCH_PAUSE_SECONDS)
         finally:
             listener.close()
 
@@ -168,7 +173,7 @@ class SqliteDeadLetters:
     async def find(
         self,
         *,
-        type: str | None = None,
+        type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
         before: str | None = None,
         limit: int = 50,

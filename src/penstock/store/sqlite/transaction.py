@@ -1,6 +1,6 @@
 """One transaction in progress: a connection, the store's time, and the named queries."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -26,9 +26,17 @@ class Transaction:
         """Run a named query."""
         return self.connection.execute(self._queries[name], bindings)
 
+    def rows(self, name: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """All rows of a named query."""
+        return self.run(name, bindings).fetchall()
+
+    def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        return self.run(name, bindings).fetchone()
+
     def value(self, name: str, bindings: Bindings = ()) -> Any:
         """The first column of the first row, or None."""
-        row = self.run(name, bindings).fetchone()
+        row = self.row(name, bindings)
         return None if row is None else row[0]
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:
@@ -37,7 +45,7 @@ class Transaction:
         self.connection.executemany(self._queries[name], rows)
         return self.connection.total_changes() - before
 
-    def fenced(self, name: str, rows: list[Bindings]) -> list[bool]:
+    def fenced(self, name: str, rows: Sequence[Bindings]) -> list[bool]:
         """Run a fenced update for every row; which of them still held the lease."""
         with Savepoint(self.connection) as savepoint:
             if self.many(name, rows) == len(rows):

@@ -30,7 +30,7 @@ def known(tx: Transaction) -> list[WorkerInfo]:
     """All known workers, the freshest first."""
     names = WorkerInfo.__struct_fields__[:-1]
     found = []
-    for row in tx.run("workers").fetchall():
+    for row in tx.rows("workers"):
         fields = dict(zip(names, row, strict=True))
         fields["queues"] = None if fields["queues"] is None else tuple(decode(fields["queues"]))
         fields["types"] = tuple(decode(fields["types"]))

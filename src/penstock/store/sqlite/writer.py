@@ -91,11 +91,15 @@ class Writer:
         if os.getpid() == self._pid:
             self._thread.join()
 
-    def _submit(self, entry: _Entry) -> None:
+    def check(self) -> None:
+        """Refuse a process that was forked from the one that opened the file."""
         if os.getpid() != self._pid:
             raise ForkedStore(self._path)
         if self._closed:
             raise StoreClosed(self._path)
+
+    def _submit(self, entry: _Entry) -> None:
+        self.check()
         self._entries.put(entry)
 
     def _serve(self) -> None:

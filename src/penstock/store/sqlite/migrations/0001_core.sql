@@ -16,6 +16,7 @@ CREATE TABLE jobs (
     max_retries         INTEGER NOT NULL,
     snoozes             INTEGER NOT NULL DEFAULT 0,
     rescues             INTEGER NOT NULL DEFAULT 0,
+    returns             INTEGER NOT NULL DEFAULT 0,
     timeout_ms          INTEGER NOT NULL,
     scheduled_at        INTEGER NOT NULL,
     waiting_on          INTEGER NOT NULL DEFAULT 0,

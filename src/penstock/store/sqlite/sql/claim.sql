@@ -16,9 +16,22 @@ SELECT queue, tenant_id, type FROM jobs WHERE status = 'queued'
 ORDER BY queue, tenant_id, type LIMIT 1;
 
 -- name: next_lane
-SELECT queue, tenant_id, type FROM jobs
-WHERE status = 'queued' AND (queue, tenant_id, type) > (?, ?, ?)
-ORDER BY queue, tenant_id, type LIMIT 1;
+-- Three seeks, each past all jobs of one lane; a row-value comparison would walk through them.
+SELECT * FROM (
+    SELECT queue, tenant_id, type FROM jobs
+    WHERE status = 'queued' AND queue = ?1 AND tenant_id = ?2 AND type > ?3
+    ORDER BY type LIMIT 1)
+UNION ALL
+SELECT * FROM (
+    SELECT queue, tenant_id, type FROM jobs
+    WHERE status = 'queued' AND queue = ?1 AND tenant_id > ?2
+    ORDER BY tenant_id, type LIMIT 1)
+UNION ALL
+SELECT * FROM (
+    SELECT queue, tenant_id, type FROM jobs
+    WHERE status = 'queued' AND queue > ?1
+    ORDER BY queue, tenant_id, type LIMIT 1)
+LIMIT 1;
 
 -- name: lane
 SELECT rank, seq FROM jobs
@@ -36,11 +49,11 @@ ORDER BY rank;
 UPDATE jobs
 SET status = 'in_progress', fence = fence + 1, lease_owner = :owner, lease_until = :until,
     updated_at = :now,
-    started_at = CASE WHEN :start OR fence - attempts - snoozes - 2 * rescues >= 6 THEN :now END,
+    started_at = CASE WHEN :start OR returns >= 3 THEN :now END,
     progress_percent = NULL, progress_message = NULL
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND status IN ({from claim})
   AND (expires_at IS NULL OR expires_at > :now)
-RETURNING rank, key_scope, CAST(payload AS BLOB), id, fence, type, queue, priority, attempts,
+RETURNING seq, key_scope, id, fence, type, queue, priority, CAST(payload AS BLOB), attempts,
     snoozes, rescues, max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
     workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at;
 

@@ -7,6 +7,9 @@ INSERT INTO jobs (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING;
 
+-- name: known_id
+SELECT id FROM jobs WHERE id = ?;
+
 -- name: key_holder
 SELECT job_id FROM job_keys
 WHERE tenant_id = ? AND type = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?);

@@ -25,13 +25,15 @@ WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from 
 
 -- name: stop
 UPDATE jobs
-SET status = 'cancelled', error = coalesce(cancel_reason, :reason), completed_at = :now,
+SET status = 'cancelled', fence = fence + :taken,
+    error = coalesce(cancel_reason, :reason), completed_at = :now,
     updated_at = :now, started_at = :started_at, lease_owner = NULL, lease_until = NULL
 WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from stop});
 
 -- name: bury
 UPDATE jobs
-SET status = 'dead_letter', attempts = attempts + :spent, rescues = rescues + :rescued,
+SET status = 'dead_letter', fence = fence + :taken,
+    attempts = attempts + :spent, rescues = rescues + :rescued,
     error = :error, error_details = :details, completed_at = :now, failed_at = :now,
     updated_at = :now, started_at = :started_at, lease_owner = NULL, lease_until = NULL
 WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from bury});
@@ -40,6 +42,7 @@ WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from 
 UPDATE jobs
 SET status = 'queued', fence = fence + 1, updated_at = :now, started_at = NULL,
     lease_owner = NULL, lease_until = NULL, rescues = rescues + :rescued,
+    returns = returns + 1 - :rescued,
     error = coalesce(:error, error), error_details = coalesce(:details, error_details)
 WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status IN ({from hand_back})
   AND cancel_requested_at IS NULL;
@@ -50,6 +53,11 @@ INSERT INTO job_executions (
     error_class, error_code, error, error_stack, result
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (job_id, fence) DO NOTHING;
+
+-- name: settled_before
+-- The same settlement sent twice, because its answer was lost, is not a stale one.
+SELECT 1 FROM job_executions
+WHERE job_id = ? AND fence = ? AND worker = ? AND status <> 'lost';
 
 -- name: rescues_of
 SELECT rescues FROM jobs WHERE id = ? AND fence = ? AND lease_owner = ?;

@@ -1,0 +1,46 @@
+"""One probe in a process of its own: `python -m penstock.bench.child CALL`."""
+
+import asyncio
+import inspect
+import sys
+from typing import Any
+
+import msgspec
+
+from penstock.bench.probes import client, raw, worker
+from penstock.logs import configure_logs
+
+PROBES = {"client": client, "raw": raw, "worker": worker}
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A probe, such as `raw.drain`, and its arguments."""
+
+    probe: str
+    arguments: dict[str, Any]
+
+
+def run(call: Call) -> Any:
+    """Run a probe, in the event loop it would have in production."""
+    group, _, name = call.probe.partition(".")
+    probe = getattr(PROBES[group], name)
+    if not inspect.iscoroutinefunction(probe):
+        return probe(**call.arguments)
+    if group == "client":
+        return asyncio.run(probe(**call.arguments))
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(probe(**call.arguments))
+    return uvloop.run(probe(**call.arguments))
+
+
+def main() -> None:
+    """Run what the first argument describes and answer with JSON."""
+    configure_logs(level="error")
+    answer = run(msgspec.json.decode(sys.argv[1], type=Call))
+    sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Measuring the limit of the store."""
+
+import time
+from pathlib import Path
+
+from penstock.bench.workload import PAYLOAD
+from penstock.store.sqlite.raw_limit import (
+    open_raw,
+    raw_drain,
+    raw_enqueue,
+    raw_rows,
+    raw_singles,
+)
+
+FILL_BATCH = 10_000
+
+
+def fill(path: str, jobs: int) -> None:
+    """Put jobs into a file as fast as it takes them; not measured."""
+    connection = open_raw(Path(path))
+    for start in range(0, jobs, FILL_BATCH):
+        rows = raw_rows(min(FILL_BATCH, jobs - start), "noop", PAYLOAD)
+        raw_enqueue(connection, rows, FILL_BATCH)
+    connection.close()
+
+
+def enqueue(path: str, jobs: int) -> float:
+    """Rows per second."""
+    connection = open_raw(Path(path))
+    rows = raw_rows(jobs, "noop", PAYLOAD)
+    began = time.perf_counter()
+    raw_enqueue(connection, rows)
+    taken = time.perf_counter() - began
+    connection.close()
+    return jobs / taken
+
+
+def drain(path: str) -> float:
+    """Rows claimed and completed per second."""
+    connection = open_raw(Path(path))
+    began = time.perf_counter()
+    jobs = raw_drain(connection, "noop")
+    taken = time.perf_counter() - began
+    connection.close()
+    return jobs / taken
+
+
+def singles(path: str, jobs: int) -> list[float]:
+    """The milliseconds of each transaction with one row."""
+    connection = open_raw(Path(path))
+    taken = raw_singles(connection, raw_rows(jobs, "noop", PAYLOAD))
+    connection.close()
+    return [seconds * 1000 for seconds in taken]

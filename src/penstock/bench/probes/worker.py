@@ -1,0 +1,51 @@
+"""Measuring the working side."""
+
+import asyncio
+import time
+from typing import Any
+
+import psutil
+
+from penstock.bench.workload import TARGET, app_on
+from penstock.worker.process import WorkerSpec
+from penstock.worker.supervisor import Supervisor
+from penstock.worker.worker import Worker
+
+SAMPLE_SECONDS = 0.05
+
+
+async def drain(path: str, concurrency: int, mark: int = 0) -> dict[str, Any]:
+    """Jobs per second of one worker, its start and end included, and its memory on the way.
+
+    `mark` is the number of jobs after which the memory is first noted.
+    """
+    async with app_on(path) as app:
+        worker = Worker(app, concurrency=concurrency, burst=True)
+        noting = asyncio.create_task(_rss_after(worker, mark))
+        began = time.perf_counter()
+        await worker.run()
+        taken = time.perf_counter() - began
+        noting.cancel()
+        completed = worker.counts["completed"]
+        return {
+            "rate": completed / taken,
+            "completed": completed,
+            "mark_mb": noting.result() if noting.done() else _rss_mb(),
+            "end_mb": _rss_mb(),
+        }
+
+
+async def supervise(path: str) -> int:
+    """Keep one worker process on a file until stopped."""
+    spec = WorkerSpec(target=TARGET, url=f"sqlite:///{path}", log_level="error")
+    return await Supervisor(spec).run()
+
+
+async def _rss_after(worker: Worker, mark: int) -> float:
+    while worker.counts["completed"] < mark:
+        await asyncio.sleep(SAMPLE_SECONDS)
+    return _rss_mb()
+
+
+def _rss_mb() -> float:
+    return float(psutil.Process().memory_info().rss) / 1e6

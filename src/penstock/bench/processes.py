@@ -1,0 +1,83 @@
+"""Starting the processes that are measured, and ending them."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from penstock.bench.child import Call
+from penstock.bench.workload import TARGET
+from penstock.worker.process import WorkerSpec
+
+STOP_SECONDS = 20.0
+PROBE_SECONDS = 1_800.0
+
+
+class ProbeFailed(RuntimeError):
+    """A measured process ended badly."""
+
+    def __init__(self, name: str, output: str) -> None:
+        last = output.strip().splitlines()[-1:] or ["it said nothing"]
+        super().__init__(f"The measurement {name} failed: {last[0]}")
+        self.output = output
+
+
+def probe(name: str, path: Path, **arguments: Any) -> Any:
+    """Run a probe on a file in a fresh process; its answer."""
+    return answer(name, _command(name, path, arguments))
+
+
+def answer(name: str, command: list[str]) -> Any:
+    """Run a command that prints JSON on its last line."""
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+    )
+    if ended.returncode != 0:
+        raise ProbeFailed(name, ended.stderr or ended.stdout)
+    return msgspec.json.decode(ended.stdout.splitlines()[-1])
+
+
+@contextmanager
+def worker_process(path: Path, concurrency: int) -> Iterator[None]:
+    """A worker on a file, as `penstock worker` starts it."""
+    spec = WorkerSpec(
+        target=TARGET, url=f"sqlite:///{path}", concurrency=concurrency, log_level="error"
+    )
+    text = msgspec.json.encode(spec).decode()
+    with _running([sys.executable, "-m", "penstock.worker.process", text]):
+        probe("client.wait_for_worker", path)
+        yield
+
+
+@contextmanager
+def supervised_worker(path: Path) -> Iterator[tuple[psutil.Process, psutil.Process]]:
+    """A supervisor on a file and its one worker."""
+    with _running(_command("worker.supervise", path, {})) as process:
+        probe("client.wait_for_worker", path)
+        supervisor = psutil.Process(process.pid)
+        yield supervisor, supervisor.children()[0]
+
+
+@contextmanager
+def _running(command: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _command(name: str, path: Path, arguments: dict[str, Any]) -> list[str]:
+    call = msgspec.json.encode(Call(name, {"path": str(path), **arguments})).decode()
+    return [sys.executable, "-m", "penstock.bench.child", call]

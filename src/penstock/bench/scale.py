@@ -1,0 +1,56 @@
+"""How much one run measures."""
+
+import msgspec
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts and durations of one run."""
+
+    jobs: int
+    repetitions: int
+    singles: int
+    pickups: int
+    enqueuers: int
+    backlog: int
+    memory_mark: int
+    history: int
+    idle_seconds: float
+    imports: int
+    peer_jobs: int
+    peer_fsync_jobs: int
+
+    @classmethod
+    def full(cls, jobs: int) -> "Scale":
+        """What the targets are stated for; with 50,000 jobs it takes some minutes."""
+        return cls(
+            jobs=jobs,
+            repetitions=5,
+            singles=500,
+            pickups=200,
+            enqueuers=50,
+            backlog=2 * jobs,
+            memory_mark=2 * jobs,
+            history=20 * jobs,
+            idle_seconds=10,
+            imports=20,
+            peer_jobs=max(100, min(10_000, jobs // 5)),
+            peer_fsync_jobs=max(100, min(2_000, jobs // 25)),
+        )
+
+    @classmethod
+    def quick(cls, jobs: int) -> "Scale":
+        """Every figure from few jobs: enough to see that the bench works, not to believe it."""
+        return cls(
+            jobs=jobs,
+            repetitions=1,
+            singles=min(100, jobs),
+            pickups=min(30, jobs),
+            enqueuers=50,
+            backlog=4 * jobs,
+            memory_mark=2 * jobs,
+            history=10 * jobs,
+            idle_seconds=1,
+            imports=3,
+            peer_jobs=max(50, jobs // 5),
+            peer_fsync_jobs=max(50, jobs // 50),
+        )

@@ -1,0 +1,5 @@
+"""The command line: parse, build settings, call one function."""
+
+from penstock.cli.program import app, main
+
+__all__ = ["app", "main"]

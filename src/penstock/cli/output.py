@@ -1,0 +1,76 @@
+"""What is written to standard output: tables for people, one JSON document for scripts."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON document.")]
+
+STYLES = {
+    "pending": "cyan",
+    "queued": "bright_cyan",
+    "in_progress": "bright_blue",
+    "running": "bright_blue",
+    "failed": "yellow",
+    "paused": "magenta",
+    "completed": "green",
+    "cancelled": "bright_black",
+    "dead_letter": "red",
+}
+SPARKS = "▁▂▃▄▅▆▇█"
+
+
+def console() -> "Console":
+    """Standard output; as wide as the terminal, or 120 columns when there is none."""
+    import shutil
+
+    from rich.console import Console
+
+    width = shutil.get_terminal_size((120, 50)).columns
+    return Console(file=sys.stdout, width=width, highlight=False)
+
+
+def table(*columns: str, note: str | None = None) -> "Table":
+    """A table without lines; names that end in `#` are numbers, `note` takes what room is left."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=False)
+    for name in columns:
+        right = name.endswith("#")
+        made.add_column(
+            name.rstrip("#"), no_wrap=True, justify="right" if right else "left", overflow="ellipsis"
+        )
+    if note is not None:
+        made.add_column(note, no_wrap=True, overflow="ellipsis", ratio=1)
+    return made
+
+
+def styled(status: str) -> str:
+    """A status in its colour, as markup."""
+    return f"[{STYLES.get(status, 'default')}]{status}[/]"
+
+
+def plain(value: object) -> str:
+    """Text from outside, on one line, with nothing in it read as markup or as a command."""
+    from rich.markup import escape
+
+    words = " ".join(str(value).split())
+    return escape("".join(letter for letter in words if letter.isprintable()))
+
+
+def sparkline(values: list[float]) -> str:
+    """Numbers as a row of bars."""
+    top = max(values, default=0) or 1
+    return "".join(SPARKS[min(7, int(value / top * 7.999))] for value in values)
+
+
+def write_json(document: Any) -> None:
+    """Write one JSON document."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

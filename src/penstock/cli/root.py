@@ -1,0 +1,88 @@
+"""The root command: options that may stand anywhere, and errors as one sentence."""
+
+import sys
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.cli import exits
+
+WITH_VALUE = ("--url", "--config")
+FLAGS = ("--debug",)
+
+
+class Root(TyperGroup):
+    """Takes the global options before or after the command's name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments with the global options first."""
+        return list(super().parse_args(ctx, hoisted(args)))
+
+    def main(self, args: Any = None, *rest: Any, **extra: Any) -> NoReturn:
+        """Run a command line; every way out ends in an exit code and at most one sentence."""
+        words = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(words, *rest, **extra)
+        except Exception as error:
+            if "--debug" in words:
+                raise
+            code = complain(error)
+        sys.exit(code if isinstance(code, int) else exits.OK)
+
+
+def hoisted(args: list[str]) -> list[str]:
+    """Move the global options to the front: `jobs ls --url X` is `--url X jobs ls`."""
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            rest += [word, *words]
+        elif word in WITH_VALUE:
+            front += [word, *(value for value in (next(words, None),) if value is not None)]
+        elif word in FLAGS or word.startswith(tuple(f"{name}=" for name in WITH_VALUE)):
+            front.append(word)
+        else:
+            rest.append(word)
+    return front + rest
+
+
+def complain(error: Exception) -> int:
+    """Say what went wrong in one sentence on standard error; the exit code for it."""
+    from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, PenstockError
+
+    if isinstance(error, typer.Abort):
+        return say("nothing was done.", exits.WRONG)
+    if hasattr(error, "format_message"):
+        return say(_usage(error), exits.WRONG)
+    if isinstance(error, JobNotFound | NotFound):
+        return say(str(error), exits.NOT_FOUND)
+    if isinstance(error, JobFailed | JobCancelled):
+        return say(str(error), exits.FAILED)
+    if isinstance(error, PenstockError | Refused):
+        return say(str(error), exits.WRONG)
+    kind = type(error).__name__
+    return say(f"{kind}: {error}; run it again with --debug for the traceback.", exits.BUG)
+
+
+def say(sentence: str, code: int) -> int:
+    """Write `penstock: sentence` to standard error and pass the code on."""
+    typer.echo(f"penstock: {' '.join(sentence.split())}", err=True)
+    return code
+
+
+class Refused(Exception):
+    """Input that only the command line can judge."""
+
+
+class NotFound(Refused):
+    """Something named that does not exist."""
+
+
+def _usage(error: Any) -> str:
+    message = str(error.format_message()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "penstock"
+    return f"{message}; see `{command} --help`."

@@ -1,0 +1,107 @@
+"""What the global options say, and the store they lead to."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from penstock.cli.root import Refused
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.config import Settings
+    from penstock.store.contract import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Session:
+    """The global options; what they leave open, the environment and `penstock.toml` say."""
+
+    url: str | None = None
+    config: Path | None = None
+
+    @property
+    def settings(self) -> "Settings":
+        """Flags over environment over TOML over defaults."""
+        from penstock.config import load_settings
+
+        return load_settings(self.config, url=self.url)
+
+
+def session(ctx: typer.Context) -> Session:
+    """The session the root command made."""
+    found = ctx.find_object(Session)
+    return found or Session()
+
+
+def ask(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> T:
+    """Open the store that exists, ask it one thing, close it."""
+    return asyncio.run(asked(session(ctx).settings.url, question))
+
+
+async def asked(
+    url: str, question: "Callable[[Store], Awaitable[T]]", *, create: bool = False
+) -> T:
+    """Open a store, ask it one thing, close it; a missing one is refused unless `create`."""
+    from penstock.store.open import open_store
+
+    store = open_store(url)
+    if not create:
+        refuse_missing(url)
+    await store.open()
+    try:
+        return await question(store)
+    finally:
+        await store.close()
+
+
+def database_file(url: str) -> Path:
+    """The file behind a SQLite URL."""
+    from urllib.parse import unquote
+
+    from penstock.store.open import open_store
+
+    open_store(url)
+    name = unquote(url.partition(":///")[2].partition("?")[0])
+    if name == ":memory:":
+        raise Refused(
+            f"Option 'url' is {url!r}, which no other process can see; "
+            "name a file such as sqlite:///work.db."
+        )
+    return Path(name).expanduser().absolute()
+
+
+def refuse_missing(url: str) -> None:
+    """Looking at a store must not create it."""
+    file = database_file(url)
+    if not file.exists():
+        raise Refused(
+            f"There is no store at {file}; name another with --url or PENSTOCK_URL, "
+            "or create this one with `penstock migrate`."
+        )
+
+
+def load(ctx: typer.Context, target: str) -> "Penstock":
+    """The application behind `module:app`, with --url and --config applied."""
+    from penstock.model.errors import PenstockError
+    from penstock.worker.process import load_app
+
+    chosen = session(ctx)
+    if chosen.config is not None:
+        # The application's own load_settings(), here and in worker processes, finds it there.
+        os.environ["PENSTOCK_CONFIG"] = str(chosen.config.absolute())
+    try:
+        return load_app(target, chosen.url)
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise Refused(
+            f"Importing {target!r} raised {type(error).__name__}: {error}; "
+            "run it again with --debug for the traceback."
+        ) from error

@@ -1,0 +1,49 @@
+"""Tools for testing applications and stores; names load when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.testing.app import in_memory
+    from penstock.testing.asserts import assert_enqueued, assert_not_enqueued, enqueued
+    from penstock.testing.clock import FakeClock
+    from penstock.testing.drain import Drained, drain
+    from penstock.testing.eager import eager
+    from penstock.testing.signals import Signals
+
+_HOME = {
+    "Drained": "drain",
+    "FakeClock": "clock",
+    "Signals": "signals",
+    "assert_enqueued": "asserts",
+    "assert_not_enqueued": "asserts",
+    "drain": "drain",
+    "eager": "eager",
+    "enqueued": "asserts",
+    "in_memory": "app",
+}
+
+__all__ = [
+    "Drained",
+    "FakeClock",
+    "Signals",
+    "assert_enqueued",
+    "assert_not_enqueued",
+    "drain",
+    "eager",
+    "enqueued",
+    "in_memory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
+    value = getattr(import_module(f"penstock.testing.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

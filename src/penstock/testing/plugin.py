@@ -1,0 +1,40 @@
+"""The pytest plugin. It loads in every test run, so it imports nothing before a fixture is used.
+
+A project that has an `app`, `clock` or `drain` fixture of its own overrides these.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.testing.clock import FakeClock
+    from penstock.testing.drain import Drained
+
+
+@pytest.fixture
+def clock() -> "FakeClock":
+    """A clock that stands still until the test moves it."""
+    from penstock.testing.clock import FakeClock
+
+    return FakeClock()
+
+
+@pytest.fixture
+def app(clock: "FakeClock") -> "Iterator[Penstock]":
+    """A penstock application on an empty store in memory, with `clock` for its clock."""
+    from penstock.testing.app import in_memory
+
+    with in_memory(clock=clock) as application:
+        yield application
+
+
+@pytest.fixture
+def drain(app: "Penstock") -> "Callable[..., Coroutine[Any, Any, Drained]]":
+    """`await drain()` runs what is due; `await drain(through=3600)` the next hour as well."""
+    from penstock.testing.drain import drain
+
+    return partial(drain, app)

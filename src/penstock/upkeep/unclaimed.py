@@ -1,0 +1,36 @@
+"""Reporting jobs that wait although no live worker knows their type."""
+
+import structlog
+
+from penstock.client.app import Penstock
+from penstock.service import Service
+from penstock.upkeep.leader import Leader
+
+log = structlog.get_logger("penstock.upkeep")
+
+DEAD_AFTER_MS = 30_000
+
+
+class Unclaimed(Service):
+    """Says once a minute which types nobody runs; the jobs stay queued for the next deploy."""
+
+    name = "unclaimed"
+
+    def __init__(self, app: Penstock, leader: Leader) -> None:
+        super().__init__(60.0)
+        self._workers = app.store.workers
+        self._leader = leader
+
+    async def run_once(self) -> None:
+        """Compare what waits with what is run."""
+        if not self._leader.leads:
+            return
+        for type_, jobs in (await self.waiting()).items():
+            log.warning("no_worker_for_type", job_type=type_, jobs=jobs)
+
+    async def waiting(self) -> dict[str, int]:
+        """Types with queued jobs that no live worker runs, and how many."""
+        alive = [w for w in await self._workers.list() if w.heartbeat_age_ms < DEAD_AFTER_MS]
+        known = {type_ for worker in alive for type_ in worker.types}
+        waiting = await self._workers.waiting_types()
+        return {type_: jobs for type_, jobs in waiting.items() if type_ not in known}

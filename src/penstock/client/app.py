@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -12,7 +12,7 @@ from penstock.client.context import Context
 from penstock.client.handle import JobHandle
 from penstock.client.hooks import H, Hooks, M
 from penstock.client.job_type import JobType, Prepared, RunIn
-from penstock.client.options import JobOptions
+from penstock.client.options import JobOptions, OptionFields
 from penstock.client.sync import SyncPenstock
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
@@ -97,6 +97,7 @@ class Penstock:
     @overload
     def job(
         self,
+        /,
         *,
         name: str | None = None,
         aliases: Sequence[str] = (),
@@ -105,7 +106,7 @@ class Penstock:
         classify: Sequence[Classifier] = (),
         budgets: Mapping[ErrorClass, int] | None = None,
         retry_cap: float | None = None,
-        **options: Any,
+        **options: Unpack[OptionFields],
     ) -> "Decorator": ...
 
     def job(self, function: Any = None, /, **registration: Any) -> Any:
@@ -125,7 +126,7 @@ class Penstock:
         classify: Sequence[Classifier] = (),
         budgets: Mapping[ErrorClass, int] | None = None,
         retry_cap: float | None = None,
-        **options: Any,
+        **options: Unpack[OptionFields],
     ) -> JobType[..., ..., Any]:
         made: JobType[..., ..., Any] = JobType(
             self,
@@ -206,7 +207,7 @@ class Penstock:
         ]
 
     async def enqueue_payload(
-        self, type_name: str, payload: str = "{}", **options: Any
+        self, type_name: str, payload: str = "{}", **options: Unpack[OptionFields]
     ) -> JobHandle[Any]:
         """Enqueue by name with arguments as JSON text, checked like any other call."""
         type_ = self.find_type(type_name)

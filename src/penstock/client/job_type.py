@@ -3,13 +3,13 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
 from penstock.client.arguments import Arguments
 from penstock.client.codec import decoder, depth, encode
-from penstock.client.options import JobOptions
+from penstock.client.options import JobOptions, OptionFields
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -84,15 +84,17 @@ class JobType(Generic[P, Q, R]):
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
         """Check a call without enqueueing it, for `app.enqueue_many` and `ctx.enqueue`."""
-        return self._prepare(self.defaults, args, kwargs)
+        return self.prepare(self.defaults, args, kwargs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "JobHandle[R]":
         """Enqueue a call; typed like the function, without the context."""
         connection = _take_connection(self.arguments, kwargs)
-        prepared = self._prepare(self.defaults, args, kwargs)
+        prepared = self.prepare(self.defaults, args, kwargs)
         return await self.app.enqueue(prepared, connection=connection)
 
-    def options(self, *, connection: object | None = None, **changes: Any) -> "Configured[P, R]":
+    def options(
+        self, *, connection: object | None = None, **changes: Unpack[OptionFields]
+    ) -> "Configured[P, R]":
         """The same type with other options: `send.options(delay=60, key="k").enqueue(...)`."""
         return Configured(self, self.app.checked(self.defaults.with_(**changes)), connection)
 
@@ -127,9 +129,10 @@ class JobType(Generic[P, Q, R]):
         hints = inspect.get_annotations(self.function, eval_str=True)
         return decoder(hints.get("return", Any))
 
-    def _prepare(
+    def prepare(
         self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Prepared[R]:
+        """Check a call under given options."""
         return self._with_payload(options, self.arguments.encode(args, kwargs))
 
     def _with_payload(self, options: JobOptions, payload: str) -> Prepared[R]:
@@ -153,12 +156,12 @@ class Configured(Generic[P, R]):
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
         """Check a call without enqueueing it."""
-        return self._type._prepare(self._options, args, kwargs)
+        return self._type.prepare(self._options, args, kwargs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "JobHandle[R]":
         """Enqueue a call with these options."""
         connection = _take_connection(self._type.arguments, kwargs) or self._connection
-        prepared = self._type._prepare(self._options, args, kwargs)
+        prepared = self._type.prepare(self._options, args, kwargs)
         return await self._type.app.enqueue(prepared, connection=connection)
 
 

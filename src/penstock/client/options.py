@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -19,6 +19,31 @@ from penstock.model.job import (
 MAX_KEY = 255
 MAX_TAGS = 32
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,127}")
+
+
+class OptionFields(TypedDict, total=False):
+    """The options as keyword arguments; `JobOptions` says what they mean."""
+
+    queue: str
+    priority: int
+    max_retries: int
+    timeout: float
+    retry_delay: float | None
+    backoff: float | None
+    delay: float
+    at: datetime | None
+    expires_in: float | None
+    key: str | None
+    key_scope: str
+    key_window: float | None
+    category: str
+    tenant: str
+    workspace: str | None
+    created_by: str | None
+    limit_key: str | None
+    order_key: str | None
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any] | None
 
 
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +70,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
 
-    def with_(self, **changes: Any) -> "JobOptions":
+    def with_(self, **changes: Unpack[OptionFields]) -> "JobOptions":
         """A copy with other values, checked."""
         unknown = changes.keys() - set(self.__struct_fields__)
         if unknown:

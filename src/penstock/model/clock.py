@@ -3,7 +3,6 @@
 import sys
 import time
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -42,7 +41,7 @@ class SystemClock:
         """Return the milliseconds of the host's monotonic clock."""
         return time.monotonic_ns() // 1_000_000
 
-    @cached_property
+    @property
     def boot_id(self) -> str:
         """Name this boot of the host."""
         return _linux_boot_id() or _macos_boot_id() or _estimated_boot_id()

@@ -36,7 +36,8 @@ class History:
             self._check_lease(job)
             self._seen[job.id] = job
         assert len(jobs) == len(self._seen), "a job vanished"
-        _check_keys(jobs)
+        keys = Counter((job.tenant_id, job.type, job.key) for job in jobs if self._excludes(job))
+        assert all(count == 1 for count in keys.values()), f"a key has two holders: {keys}"
 
     def _check_step(self, job: Job, actions: frozenset[str]) -> None:
         seen = self._seen.get(job.id)
@@ -51,6 +52,14 @@ class History:
             self._endings[job.id] += job.status.terminal
         ended, cycles = self._endings[job.id], self._requeues[job.id]
         assert ended == cycles + job.status.terminal, f"{job.id} ended {ended} times"
+
+    def _excludes(self, job: Job) -> bool:
+        """Whether this job's key must keep every other out (a window is left to the model)."""
+        if job.key_scope is KeyScope.WHILE_PENDING:
+            fresh = job.fence == 0 and self._requeues[job.id] == 0
+            return fresh and not job.status.terminal
+        alive = job.key_scope is KeyScope.UNTIL_DONE and not job.status.terminal
+        return alive or job.key_scope is KeyScope.FOREVER
 
     def _check_lease(self, job: Job) -> None:
         running = job.status is Status.IN_PROGRESS
@@ -68,13 +77,3 @@ def _reachable(source: Status, actions: frozenset[str]) -> set[Status]:
         edge = {t.target for t in TRANSITIONS if t.source in edge and t.action in actions} - found
         found |= edge
     return found
-
-
-def _check_keys(jobs: Sequence[Job]) -> None:
-    """A key that lasts until its job is done belongs to one unfinished job at most."""
-    held = Counter(
-        (job.tenant_id, job.type, job.key)
-        for job in jobs
-        if job.key_scope is KeyScope.UNTIL_DONE and not job.status.terminal
-    )
-    assert all(count == 1 for count in held.values()), f"keys held twice: {held}"

@@ -85,7 +85,9 @@ def forked(store: Store, path: str) -> dict[str, str]:
 def main(path: str) -> None:
     store = open_store(f"sqlite:///{path}")
     asyncio.run(store.open())
-    asyncio.run(store.reader.find(JobFilter()))  # so that the fork inherits reading connections
+    # So that the fork inherits reading connections, of other threads and of this one.
+    asyncio.run(store.reader.find(JobFilter()))
+    store.leases.cancel_requests("parent:1")
     before, after = new_jobs(50), new_jobs(50)
     asyncio.run(store.jobs.enqueue(before))
     said = forked(store, path)

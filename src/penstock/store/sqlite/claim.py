@@ -158,7 +158,7 @@ def _lease(
 
 
 def _granted(row: tuple[Any, ...]) -> Lease:
-    fields = (*row[2:7], readable(row[7]), *row[8:])
+    fields: list[Any] = [*row[2:7], readable(row[7]), *row[8:]]
     return Lease(*fields)
 
 

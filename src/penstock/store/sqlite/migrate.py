@@ -18,7 +18,7 @@ def migrations() -> dict[int, str]:
     """Version to SQL, from files named 0001_core.sql and so on."""
     found = {
         int(file.name[:4]): file.read_text("utf-8")
-        for file in files(__package__).joinpath("migrations").iterdir()
+        for file in files("penstock.store.sqlite").joinpath("migrations").iterdir()
         if file.name.endswith(".sql")
     }
     return dict(sorted(found.items()))

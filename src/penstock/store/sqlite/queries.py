@@ -18,7 +18,9 @@ _GUARD = re.compile(r"\{from (\w+)\}")
 def queries() -> dict[str, str]:
     """All named queries."""
     found: dict[str, str] = {}
-    for file in sorted(files(__package__).joinpath("sql").iterdir(), key=lambda f: f.name):
+    for file in sorted(
+        files("penstock.store.sqlite").joinpath("sql").iterdir(), key=lambda f: f.name
+    ):
         if file.name.endswith(".sql"):
             parts = _NAME.split(file.read_text("utf-8"))[1:]
             found |= zip(parts[::2], map(_with_guards, parts[1::2]), strict=True)

@@ -153,9 +153,11 @@ class _Bell(Protocol):
 
     def patience(self, changed: bool) -> float:
         """Seconds to wait for a hint before looking without one."""
+        ...
 
     def wait(self, seconds: float) -> bool:
         """Wait so long for a hint; tell whether it came."""
+        ...
 
     def ring(self) -> None:
         """End the present and every later wait."""

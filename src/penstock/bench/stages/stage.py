@@ -1,0 +1,48 @@
+"""A part of a run."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from penstock.bench.readings import Readings
+from penstock.bench.scale import Scale
+
+Step = Callable[[], None]
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A title for the progress bar, and what to do."""
+
+    title: str
+    steps: list[Step]
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What every stage works with."""
+
+    scale: Scale
+    directory: Path
+    readings: Readings
+
+    @property
+    def history_file(self) -> Path:
+        """The file that the memory stage fills with completed jobs."""
+        return self.directory / "history.db"
+
+    @contextmanager
+    def fresh_file(self) -> Iterator[Path]:
+        """A database file for one step."""
+        path = self.directory / "step.db"
+        remove(path)
+        try:
+            yield path
+        finally:
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Delete a database and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

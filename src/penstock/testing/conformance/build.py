@@ -1,0 +1,180 @@
+"""Small builders: what the tests of a store say over and over."""
+
+from typing import Any, TypedDict, Unpack
+
+from msgspec import Struct
+
+from penstock.model.failure import Failure
+from penstock.model.ids import new_id
+from penstock.model.job import Job, Lease, NewJob
+from penstock.model.retry import ErrorClass
+from penstock.model.settlement import (
+    Buried,
+    Cancelled,
+    Completed,
+    Crashed,
+    Failed,
+    HandedBack,
+    Snoozed,
+)
+from penstock.model.states import Status
+from penstock.store.contract import Claim, DeadLetter, Execution, Held, LogLine, Store
+
+OWNER = "host-a:1:first"
+OTHER = "host-b:2:second"
+LEASE_MS = 60_000
+NOBODY = "01JD0000000000000000000000"
+
+BROKEN = Failure(ErrorClass.UNKNOWN, "ValueError", "it broke", "Traceback …", "unknown|ValueError")
+DIED = Failure(ErrorClass.POISON, "ProcessDied", "the process died", "", "poison|ProcessDied")
+
+
+class _Facts(TypedDict):
+    id: str
+    fence: int
+    type: str
+    queue: str
+    started_at: int
+    wait_ms: int
+    duration_ms: int
+
+
+class Picture(Struct, frozen=True):
+    """Everything a store shows of one job, for comparing before with after."""
+
+    job: Job
+    executions: list[Execution]
+    logs: list[LogLine]
+    dead: DeadLetter | None
+
+
+class Options(TypedDict, total=False):
+    """What a test may say about a claim; the rest has a default."""
+
+    owner: str
+    types: tuple[str, ...]
+    limit: int
+    start: int
+    lease_ms: int
+    queues: tuple[str, ...]
+    max_priority: int
+    type_lease_ms: dict[str, int]
+
+
+def a_job(**fields: Any) -> NewJob:
+    """A job of type `work`, with an id of its own."""
+    return NewJob(**{"id": new_id(), "type": "work"} | fields)
+
+
+def a_claim(**options: Unpack[Options]) -> Claim:
+    """Ask for up to 100 jobs of type `work`, starting all of them."""
+    chosen: Options = {"owner": OWNER, "types": ("work",), "limit": 100, "lease_ms": LEASE_MS}
+    chosen.update(options)
+    chosen.setdefault("start", chosen["limit"])
+    return Claim(**chosen)
+
+
+async def enqueue(store: Store, **fields: Any) -> str:
+    """Enqueue one job; its id."""
+    [answer] = await store.jobs.enqueue([a_job(**fields)])
+    return answer.id
+
+
+async def claim_all(store: Store, **options: Unpack[Options]) -> list[Lease]:
+    """Claim what there is."""
+    return (await store.jobs.claim(a_claim(**options))).leases
+
+
+async def claim_one(store: Store, **options: Unpack[Options]) -> Lease:
+    """Claim, expecting one job."""
+    [lease] = await claim_all(store, **options)
+    return lease
+
+
+async def running(store: Store, **fields: Any) -> Lease:
+    """Enqueue one job and claim it."""
+    job_id = await enqueue(store, **fields)
+    leases = await claim_all(store, types=(fields.get("type", "work"),))
+    return next(lease for lease in leases if lease.id == job_id)
+
+
+async def job_of(store: Store, job_id: str) -> Job:
+    """The job, which must exist."""
+    [job] = await store.reader.get([job_id])
+    return job
+
+
+async def status_of(store: Store, job_id: str) -> Status:
+    """The job's status."""
+    return (await job_of(store, job_id)).status
+
+
+async def picture(store: Store, job_id: str) -> Picture:
+    """All that is stored about a job."""
+    return Picture(
+        await job_of(store, job_id),
+        await store.reader.executions(job_id),
+        await store.reader.logs(job_id),
+        await store.dead.get(job_id),
+    )
+
+
+def held(lease: Lease, lease_ms: int = LEASE_MS) -> Held:
+    """The lease, to be renewed."""
+    return Held(lease.id, lease.fence, lease_ms)
+
+
+def completed(lease: Lease, result: str = "null", duration_ms: int = 5) -> Completed:
+    """The handler returned."""
+    return Completed(**_facts(lease, duration_ms), result=result)
+
+
+def failed(lease: Lease, retry_in_ms: int = 1_000, *, spends_attempt: bool = True) -> Failed:
+    """The handler raised, and will be tried again."""
+    return Failed(
+        **_facts(lease), failure=BROKEN, retry_in_ms=retry_in_ms, spends_attempt=spends_attempt
+    )
+
+
+def snoozed(lease: Lease, delay_ms: int = 1_000) -> Snoozed:
+    """The handler asked to come back later."""
+    return Snoozed(**_facts(lease), delay_ms=delay_ms, reason="not yet")
+
+
+def cancelled(lease: Lease, reason: str = "withdrawn") -> Cancelled:
+    """The handler cancelled the job."""
+    return Cancelled(**_facts(lease), reason=reason)
+
+
+def buried(lease: Lease) -> Buried:
+    """No further attempt."""
+    return Buried(**_facts(lease), failure=BROKEN)
+
+
+def crashed(lease: Lease) -> Crashed:
+    """The process died under the job."""
+    return Crashed(**_facts(lease), failure=DIED)
+
+
+def handed_back(lease: Lease, *, started: bool = True) -> HandedBack:
+    """The worker shuts down."""
+    return HandedBack(**_facts(lease), started=started)
+
+
+async def dead_job(store: Store, **fields: Any) -> str:
+    """Enqueue a job and bury it; its id."""
+    lease = await running(store, **fields)
+    assert await store.jobs.settle(OWNER, [buried(lease)]) == []
+    return lease.id
+
+
+def _facts(lease: Lease, duration_ms: int = 5) -> _Facts:
+    return {
+        "id": lease.id,
+        "fence": lease.fence,
+        "type": lease.type,
+        "queue": lease.queue,
+        "started_at": lease.started_at or lease.queued_at,
+        "wait_ms": 2,
+        "duration_ms": duration_ms,
+    }

@@ -17,7 +17,7 @@ DATA = "x" * 89
 ended: list[float] = []
 
 
-def noop(data: str) -> None:
+def noop(data: str) -> None:  # noqa: ARG001
     ended.append(time.perf_counter())
 
 

@@ -45,7 +45,7 @@ def produce(folder: Path, failpoint: int = 0) -> Child:
 def check_acknowledged(folder: Path) -> None:
     acknowledged = list(read_log(folder / "acknowledged"))
     path = folder / "work.db"
-    assert len(acknowledged) > 100
+    assert len(acknowledged) > 10
     assert {job_id for job_id, _, _ in acknowledged} <= job_ids(path)
     assert integrity(path) == "ok"
     sizes = {batch: size for _, batch, size in acknowledged}

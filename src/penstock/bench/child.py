@@ -7,17 +7,11 @@ from typing import Any
 
 import msgspec
 
+from penstock.bench.call import Call
 from penstock.bench.probes import client, raw, worker
 from penstock.logs import configure_logs
 
 PROBES = {"client": client, "raw": raw, "worker": worker}
-
-
-class Call(msgspec.Struct, frozen=True):
-    """A probe, such as `raw.drain`, and its arguments."""
-
-    probe: str
-    arguments: dict[str, Any]
 
 
 def run(call: Call) -> Any:
@@ -37,7 +31,7 @@ def run(call: Call) -> Any:
 
 def main() -> None:
     """Run what the first argument describes and answer with JSON."""
-    configure_logs(level="error")
+    configure_logs(level="warning")
     answer = run(msgspec.json.decode(sys.argv[1], type=Call))
     sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
 

@@ -28,9 +28,12 @@ class Huey:
 
     def install(self) -> None:
         """Make its environment, unless it works already."""
-        works = self._python.exists() and not subprocess.run(
-            [self._python, "-c", "import huey"], capture_output=True, check=False
-        ).returncode
+        works = (
+            self._python.exists()
+            and not subprocess.run(
+                [self._python, "-c", "import huey"], capture_output=True, check=False
+            ).returncode
+        )
         if works:
             return
         venv.create(self._python.parents[1], clear=True, with_pip=True)
@@ -43,7 +46,7 @@ class Huey:
 
     def try_threads(self, bench: Bench, threads: int) -> None:
         """Measure one setting."""
-        self._rates[threads] = self._run(bench, bench.scale.peer_fsync_jobs, threads, "default")
+        self._rates[threads] = self._run(bench, bench.scale.peer_trial_jobs, threads, "default")
 
     def drain(self, bench: Bench) -> None:
         """Measure the best setting, with the disk waited for as SQLite does by default."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from penstock.bench.child import Call
+from penstock.bench.call import Call
 from penstock.bench.workload import TARGET
 from penstock.worker.process import WorkerSpec
 

@@ -17,7 +17,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float
     imports: int
     peer_jobs: int
-    peer_fsync_jobs: int
+    peer_trial_jobs: int
 
     @classmethod
     def full(cls, jobs: int) -> "Scale":
@@ -34,7 +34,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             idle_seconds=10,
             imports=20,
             peer_jobs=max(100, min(10_000, jobs // 5)),
-            peer_fsync_jobs=max(100, min(2_000, jobs // 25)),
+            peer_trial_jobs=max(100, min(2_000, jobs // 25)),
         )
 
     @classmethod
@@ -52,5 +52,5 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             idle_seconds=1,
             imports=3,
             peer_jobs=max(50, jobs // 5),
-            peer_fsync_jobs=max(50, jobs // 50),
+            peer_trial_jobs=max(50, jobs // 50),
         )

@@ -1,27 +1,25 @@
 """Records of the store as JSON: times in ISO-8601, stored documents decoded."""
 
 import json
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from penstock.model.clock import iso
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 STORED = {"payload", "result", "checkpoint", "metadata", "error_details", "trace_context"}
 TIMES = {"at", "lease_until"}
 
 
-def document(record: msgspec.Struct) -> dict[str, Any]:
+def document(record: "Struct") -> dict[str, Any]:
     """A record as a script wants to read it."""
-    return fields(msgspec.structs.asdict(record))
+    from msgspec.structs import asdict
+
+    return {name: _readable(name, value) for name, value in asdict(record).items()}
 
 
-def fields(values: dict[str, Any]) -> dict[str, Any]:
-    """The same names, with readable values."""
-    return {name: _readable(name, value) for name, value in values.items()}
-
-
-def dead_document(letter: msgspec.Struct) -> dict[str, Any]:
+def dead_document(letter: "Struct") -> dict[str, Any]:
     """A dead letter with its snapshot and executions opened."""
     opened = document(letter)
     for name in ("snapshot", "executions"):

@@ -45,7 +45,10 @@ def table(*columns: str, note: str | None = None) -> "Table":
     for name in columns:
         right = name.endswith("#")
         made.add_column(
-            name.rstrip("#"), no_wrap=True, justify="right" if right else "left", overflow="ellipsis"
+            name.rstrip("#"),
+            no_wrap=True,
+            justify="right" if right else "left",
+            overflow="ellipsis",
         )
     if note is not None:
         made.add_column(note, no_wrap=True, overflow="ellipsis", ratio=1)

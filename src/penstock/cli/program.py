@@ -5,22 +5,20 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import (
-    bench,
-    dead,
-    demo,
-    doctor,
-    enqueue,
-    jobs,
-    stats,
-    store,
-    torture,
-    version,
-    worker,
-    workers,
-)
+from penstock.cli.bench import bench
+from penstock.cli.dead import app as dead
+from penstock.cli.demo import demo
+from penstock.cli.doctor import doctor
+from penstock.cli.enqueue import enqueue
+from penstock.cli.jobs import app as jobs
 from penstock.cli.root import Root
 from penstock.cli.session import Session
+from penstock.cli.stats import stats
+from penstock.cli.store import backup, migrate, restore
+from penstock.cli.torture import torture
+from penstock.cli.version import version
+from penstock.cli.worker import worker
+from penstock.cli.workers import app as workers
 
 RUN, LOOK, KEEP, TRY = "Run jobs", "Look and act", "Keep the store", "Try and measure"
 
@@ -51,24 +49,24 @@ def root(
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Durable background jobs for Python. These options may stand anywhere on the line."""
-    ctx.obj = Session(url=url, config=config)
+    """Durable background jobs for Python. The options here may stand anywhere on the line."""
+    ctx.obj = Session(url=url, config=config, debug=debug)
 
 
-app.command("worker", rich_help_panel=RUN)(worker.worker)
-app.command("enqueue", rich_help_panel=RUN)(enqueue.enqueue)
-app.add_typer(jobs.app, name="jobs", rich_help_panel=LOOK)
-app.add_typer(dead.app, name="dead", rich_help_panel=LOOK)
-app.add_typer(workers.app, name="workers", rich_help_panel=LOOK)
-app.command("stats", rich_help_panel=LOOK)(stats.stats)
-app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
-app.command("migrate", rich_help_panel=KEEP)(store.migrate)
-app.command("backup", rich_help_panel=KEEP)(store.backup)
-app.command("restore", rich_help_panel=KEEP)(store.restore)
-app.command("demo", rich_help_panel=TRY)(demo.demo)
-app.command("bench", rich_help_panel=TRY)(bench.bench)
-app.command("torture", rich_help_panel=TRY)(torture.torture)
-app.command("version", rich_help_panel=TRY)(version.version)
+app.command("worker", rich_help_panel=RUN)(worker)
+app.command("enqueue", rich_help_panel=RUN)(enqueue)
+app.add_typer(jobs, name="jobs", rich_help_panel=LOOK)
+app.add_typer(dead, name="dead", rich_help_panel=LOOK)
+app.add_typer(workers, name="workers", rich_help_panel=LOOK)
+app.command("stats", rich_help_panel=LOOK)(stats)
+app.command("doctor", rich_help_panel=LOOK)(doctor)
+app.command("migrate", rich_help_panel=KEEP)(migrate)
+app.command("backup", rich_help_panel=KEEP)(backup)
+app.command("restore", rich_help_panel=KEEP)(restore)
+app.command("demo", rich_help_panel=TRY)(demo)
+app.command("bench", rich_help_panel=TRY)(bench)
+app.command("torture", rich_help_panel=TRY)(torture)
+app.command("version", rich_help_panel=TRY)(version)
 
 
 def main() -> None:

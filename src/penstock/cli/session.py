@@ -1,11 +1,10 @@
 """What the global options say, and the store they lead to."""
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -25,6 +24,7 @@ class Session:
 
     url: str | None = None
     config: Path | None = None
+    debug: bool = False
 
     @property
     def settings(self) -> "Settings":
@@ -42,7 +42,14 @@ def session(ctx: typer.Context) -> Session:
 
 def ask(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> T:
     """Open the store that exists, ask it one thing, close it."""
-    return asyncio.run(asked(session(ctx).settings.url, question))
+    return run(asked(session(ctx).settings.url, question))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; importing asyncio is put off until something has to run."""
+    import asyncio
+
+    return asyncio.run(work)
 
 
 async def asked(

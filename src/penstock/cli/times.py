@@ -1,6 +1,7 @@
 """Times and spans as people say them, and spans as people type them."""
 
 import re
+from itertools import pairwise
 
 from penstock.cli.root import Refused
 
@@ -28,7 +29,7 @@ def span(ms: float | None) -> str:
         return f"{ms:.0f} ms"
     if ms < 60_000:
         return f"{ms / 1_000:.1f} s"
-    for (unit, size), (smaller, part) in zip(UNITS, UNITS[1:], strict=False):
+    for (unit, size), (smaller, part) in pairwise(UNITS):
         if ms >= size:
             rest = int(ms % size // part)
             return f"{int(ms // size)} {unit}" + (f" {rest} {smaller}" if rest else "")
@@ -39,7 +40,9 @@ def parse_span(text: str, option: str) -> int:
     """Milliseconds of `90`, `90s`, `15m`, `1h` or `7d`; a bare number is seconds."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
-        raise Refused(f"Option {option!r} is {text!r}, but it must be a span such as 90s, 15m or 1h.")
+        raise Refused(
+            f"Option {option!r} is {text!r}, but it must be a span such as 90s, 15m or 1h."
+        )
     return int(float(found[1]) * _TYPED[found[2] or "s"])
 
 

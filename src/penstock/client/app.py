@@ -229,10 +229,15 @@ class Penstock:
 
     async def find(self, **where: Any) -> list[Job]:
         """A page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
+        unknown = sorted(where.keys() - set(JobFilter.__struct_fields__))
+        if unknown:
+            known = ", ".join(JobFilter.__struct_fields__)
+            raise InvalidOption("filter", unknown[0], f"one of: {known}")
         try:
-            return await self.store.reader.find(msgspec.convert(where, JobFilter))
+            wanted = msgspec.convert(where, JobFilter)
         except msgspec.ValidationError as error:
-            raise InvalidOption("filter", str(where), f"made of known fields ({error})") from error
+            raise InvalidOption("filter", where, f"made of valid values ({error})") from error
+        return await self.store.reader.find(wanted)
 
     async def executions(self, job_id: str) -> list[Execution]:
         """Every execution of a job, oldest first."""

@@ -134,15 +134,23 @@ class Arguments:
             ) from error
 
     def _explain(self, problem: str) -> InvalidArguments:
-        if missing := _MISSING.search(problem):
-            return InvalidArguments.missing(self._type_name, missing[1], "a value")
-        if unknown := _UNKNOWN.search(problem):
-            return InvalidArguments.unexpected(self._type_name, unknown[1], self._names)
         place = _PATH.search(problem)
-        argument = place[1] if place and place[1] else "payload"
+        argument = place[1] if place else ""
+        if not argument and (missing := _MISSING.search(problem)):
+            return InvalidArguments.missing(self._type_name, missing[1], self._kind(missing[1]))
+        if not argument and (unknown := _UNKNOWN.search(problem)):
+            return InvalidArguments.unexpected(self._type_name, unknown[1], self._names)
         if expected := _EXPECTED.search(problem):
-            return InvalidArguments(self._type_name, argument, expected[1], expected[2])
-        return InvalidArguments(self._type_name, argument, "a valid value", _PATH.sub("", problem))
+            named = argument or "payload"
+            return InvalidArguments(self._type_name, named, expected[1], expected[2])
+        found = " ".join(_PATH.sub("", problem).split())
+        return InvalidArguments(
+            self._type_name, argument or "payload", self._kind(argument), f"something else ({found})"
+        )
+
+    def _kind(self, argument: str) -> str:
+        hints = inspect.get_annotations(self._function, eval_str=True)
+        return inspect.formatannotation(hints[argument]) if argument in hints else "a valid value"
 
     def _unserializable(self, named: dict[str, Any], error: Exception) -> InvalidArguments:
         for name, value in named.items():

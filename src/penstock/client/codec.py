@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
 
 

@@ -3,13 +3,13 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack, get_args
 
 import msgspec
 
 from penstock.client.arguments import Arguments
 from penstock.client.codec import decoder, depth, encode
-from penstock.client.options import JobOptions, OptionFields
+from penstock.client.options import JobOptions, OptionFields, check_name, check_seconds
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -62,9 +62,15 @@ class JobType(Generic[P, Q, R]):
         self.function = function
         self.name = name
         self.names = (name, *aliases)
+        for each in self.names:
+            check_name("name", each)
+        if lease is not None:
+            check_seconds("lease", lease)
         self.defaults = options
         self.is_async = inspect.iscoroutinefunction(function)
         self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
+        if self.run_in not in get_args(RunIn):
+            raise InvalidOption("run_in", run_in, f"one of: {', '.join(get_args(RunIn))}")
         if self.run_in == "loop" and not self.is_async:
             raise InvalidOption("run_in", "loop", "'thread' or 'process' for a sync handler")
         if self.run_in == "thread" and self.is_async:

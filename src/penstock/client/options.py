@@ -84,9 +84,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse what no store would take, in one sentence each."""
         _whole("priority", self.priority, 1, 10)
         _whole("max_retries", self.max_retries, 0, 1_000)
-        _positive("timeout", self.timeout)
+        check_seconds("timeout", self.timeout)
         for name in ("queue", "category"):
-            _named(name, getattr(self, name))
+            check_name(name, getattr(self, name))
         for name in ("delay", "retry_delay", "expires_in", "key_window"):
             _not_negative(name, getattr(self, name))
         _check_key(self)
@@ -147,7 +147,8 @@ def _whole(name: str, value: Any, low: int, high: int) -> None:
         raise InvalidOption(name, value, f"a whole number from {low} to {high}{meaning}")
 
 
-def _positive(name: str, value: Any) -> None:
+def check_seconds(name: str, value: Any) -> None:
+    """Refuse a duration that is not above 0."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e10:
         raise InvalidOption(name, value, "a number of seconds above 0")
 
@@ -159,7 +160,8 @@ def _not_negative(name: str, value: Any) -> None:
         raise InvalidOption(name, value, "a number of seconds, 0 or more")
 
 
-def _named(name: str, value: Any) -> None:
+def check_name(name: str, value: Any) -> None:
+    """Refuse a name that a URL, a log line or a shell would stumble over."""
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidOption(
             name, value, "a name of up to 128 letters, digits and _ . : @ / -, starting with one"

@@ -23,6 +23,7 @@ class SyncPenstock:
         self.app = app
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def enqueue(
         self, prepared: "Prepared[R]", *, connection: object | None = None
@@ -66,13 +67,26 @@ class SyncPenstock:
             loop, self._loop = self._loop, None
         if loop is not None:
             asyncio.run_coroutine_threadsafe(self.app.close(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            self._end(loop)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                threading.Thread(target=loop.run_forever, name="penstock-sync", daemon=True).start()
-                asyncio.run_coroutine_threadsafe(self.app.open(), loop).result()
+                self._thread = threading.Thread(
+                    target=loop.run_forever, name="penstock-sync", daemon=True
+                )
+                self._thread.start()
+                try:
+                    asyncio.run_coroutine_threadsafe(self.app.open(), loop).result()
+                except BaseException:
+                    self._end(loop)
+                    raise
                 self._loop = loop
             return self._loop
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+        loop.close()

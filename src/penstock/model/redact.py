@@ -21,6 +21,7 @@ def redact(text: str) -> str:
 
     `redact("token=abc123def")` is `"token=[REDACTED_TOKEN]"`; what is redacted stays as it is.
     """
+    text = _storable(text)
     for _ in range(_PASSES):
         cleaned = _replaced(_shortened(text))
         if cleaned == text:
@@ -28,6 +29,11 @@ def redact(text: str) -> str:
         text = cleaned
     # A text that keeps changing cannot be shown to be clean, so none of it is kept.
     return mark("TEXT")
+
+
+def _storable(text: str) -> str:
+    """Half a surrogate pair has no UTF-8, and one such text would fail a whole batch of writes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _replaced(text: str) -> str:

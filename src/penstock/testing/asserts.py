@@ -16,55 +16,55 @@ PAGE = 500
 
 
 @overload
-def enqueued(app: Penstock, type: AnyType = None) -> Coroutine[Any, Any, list[Job]]: ...
+def enqueued(app: Penstock, job_type: AnyType = None) -> Coroutine[Any, Any, list[Job]]: ...
 @overload
-def enqueued(app: SyncPenstock, type: AnyType = None) -> list[Job]: ...
+def enqueued(app: SyncPenstock, job_type: AnyType = None) -> list[Job]: ...
 
 
 def enqueued(
-    app: Penstock | SyncPenstock, type: AnyType = None
+    app: Penstock | SyncPenstock, job_type: AnyType = None
 ) -> Coroutine[Any, Any, list[Job]] | list[Job]:
     """Every job in the store, whatever became of it, oldest first: `await enqueued(app, send)`."""
     if isinstance(app, SyncPenstock):
-        return app.run(_enqueued(app.app, type))
-    return _enqueued(app, type)
+        return app.run(_enqueued(app.app, job_type))
+    return _enqueued(app, job_type)
 
 
 @overload
 def assert_enqueued(
-    app: Penstock, type: AnyType, /, **arguments: Any
+    app: Penstock, job_type: AnyType, /, **arguments: Any
 ) -> Coroutine[Any, Any, Job]: ...
 @overload
-def assert_enqueued(app: SyncPenstock, type: AnyType, /, **arguments: Any) -> Job: ...
+def assert_enqueued(app: SyncPenstock, job_type: AnyType, /, **arguments: Any) -> Job: ...
 
 
 def assert_enqueued(
-    app: Penstock | SyncPenstock, type: AnyType, /, **arguments: Any
+    app: Penstock | SyncPenstock, job_type: AnyType, /, **arguments: Any
 ) -> Coroutine[Any, Any, Job] | Job:
     """The first job of a type with these arguments; others it may have do not matter.
 
     `job = await assert_enqueued(app, send_mail, to="a@example.com")`, or pass `app.sync`.
     """
     if isinstance(app, SyncPenstock):
-        return app.run(_assert_enqueued(app.app, type, arguments))
-    return _assert_enqueued(app, type, arguments)
+        return app.run(_assert_enqueued(app.app, job_type, arguments))
+    return _assert_enqueued(app, job_type, arguments)
 
 
 @overload
 def assert_not_enqueued(
-    app: Penstock, type: AnyType, /, **arguments: Any
+    app: Penstock, job_type: AnyType, /, **arguments: Any
 ) -> Coroutine[Any, Any, None]: ...
 @overload
-def assert_not_enqueued(app: SyncPenstock, type: AnyType, /, **arguments: Any) -> None: ...
+def assert_not_enqueued(app: SyncPenstock, job_type: AnyType, /, **arguments: Any) -> None: ...
 
 
 def assert_not_enqueued(
-    app: Penstock | SyncPenstock, type: AnyType, /, **arguments: Any
+    app: Penstock | SyncPenstock, job_type: AnyType, /, **arguments: Any
 ) -> Coroutine[Any, Any, None] | None:
     """Fail if a job of this type with these arguments was enqueued."""
     if isinstance(app, SyncPenstock):
-        return app.run(_assert_not_enqueued(app.app, type, arguments))
-    return _assert_not_enqueued(app, type, arguments)
+        return app.run(_assert_not_enqueued(app.app, job_type, arguments))
+    return _assert_not_enqueued(app, job_type, arguments)
 
 
 async def _enqueued(app: Penstock, type_: AnyType) -> list[Job]:

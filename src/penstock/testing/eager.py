@@ -28,7 +28,9 @@ def eager(app: Penstock) -> Iterator[None]:
     """
 
     async def run_many(
-        prepared: Sequence[Prepared[Any]], *, connection: object | None = None
+        prepared: Sequence[Prepared[Any]],
+        *,
+        connection: object | None = None,  # noqa: ARG001 - nothing is written that could join it
     ) -> list[JobHandle[Any]]:
         return [await _run(app, call) for call in prepared]
 

@@ -2,7 +2,7 @@
 
 from penstock.client.app import Penstock
 from penstock.service import Service
-from penstock.upkeep.leader import Leader
+from penstock.upkeep.leader import TERM_SECONDS, Leader
 from penstock.upkeep.prune import Prune
 from penstock.upkeep.rescue import Rescue
 from penstock.upkeep.roll_up import RollUp
@@ -12,7 +12,8 @@ from penstock.upkeep.unclaimed import Unclaimed
 
 def upkeep_services(app: Penstock, owner: str) -> list[Service]:
     """All passes of one process, and the election that decides whether they do anything."""
-    leader = Leader(app, owner)
+    # A dead leader's term must not keep leases from being rescued longer than they last.
+    leader = Leader(app, owner, min(TERM_SECONDS, app.settings.lease))
     return [
         leader,
         Stage(app, leader),

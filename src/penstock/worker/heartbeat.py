@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from penstock.model.errors import PenstockError
 from penstock.store.contract import Beat, Held, Renewal, Store
 
 log = structlog.get_logger("penstock.worker")
@@ -22,7 +21,7 @@ class Heartbeat:
         *,
         held: Callable[[], Sequence[Held]],
         beat: Callable[[], Beat],
-        heard: Callable[[Renewal], None],
+        heard: Callable[[Renewal, Sequence[Held]], None],
         renew_seconds: float,
         beat_seconds: float,
     ) -> None:
@@ -63,13 +62,13 @@ class Heartbeat:
     def _renew(self) -> None:
         held = self._held()
         if held:
-            self._heard(self._store.leases.renew(self._owner, held))
+            self._heard(self._store.leases.renew(self._owner, held), held)
 
     def _quietly(self, action: Callable[[], None]) -> None:
         """A store that is away for a while must not end the heartbeat; say so once a minute."""
         try:
             action()
-        except PenstockError as error:
+        except Exception as error:
             if time.monotonic() - self._warned_at > 60:
                 self._warned_at = time.monotonic()
                 log.warning("heartbeat_failed", worker_id=self._owner, error=str(error))

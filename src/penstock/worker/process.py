@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.client.app import Penstock
 from penstock.logs import configure_logs
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import InvalidOption, PenstockError, StoreFull, StoreUnavailable
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import Worker
 
@@ -104,7 +104,8 @@ def main() -> None:
         code = run(spec)
     except PenstockError as error:
         sys.stderr.write(f"penstock: {error}\n")
-        code = 2
+        # A store that is away for a while is worth another try, a mistake of the caller is not.
+        code = 1 if isinstance(error, StoreUnavailable | StoreFull) else 2
     sys.stdout.flush()
     sys.stderr.flush()
     # Abandoned threads would keep a normal exit waiting for ever.

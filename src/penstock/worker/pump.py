@@ -7,7 +7,7 @@ disk and the handlers work at the same time.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -98,6 +98,10 @@ class Pump:
         if self.waiting and self.accepting:
             self._start(self.waiting.popleft())
         self._wake.set()
+
+    def drop(self, leases: Collection[tuple[str, int]]) -> None:
+        """Forget prefetched leases that were lost; each is an id and a fence."""
+        self.waiting = deque(w for w in self.waiting if (w.id, w.fence) not in leases)
 
     def give_back(self, settlements: Sequence[Settlement]) -> None:
         """Settle leases that never ran here."""

@@ -9,7 +9,9 @@ import time
 import msgspec
 import structlog
 
+from penstock.model.errors import StoreError
 from penstock.store.contract import Store
+from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report
 from penstock.worker.process import WorkerSpec, load_app
 from penstock.worker.recycle import EXIT_CODE
@@ -36,6 +38,8 @@ class Supervisor:
     async def run(self) -> int:
         """Supervise until stopped; the exit code for the shell."""
         app = load_app(self._spec.target, self._spec.url)
+        app.settings = app.settings.replace(**self._spec.settings)
+        self._max_rescues = app.settings.max_rescues
         async with app:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -61,7 +65,7 @@ class Supervisor:
             code = await self._run_child(index, owner)
             if code not in (0, EXIT_CODE):
                 await self._recover(store, owner, code)
-            if self._spec.burst or code in (0, BAD_SPEC):
+            if self._spec.burst or code == BAD_SPEC:
                 self._exit_code = max(self._exit_code, code)
                 return
             healthy = time.monotonic() - started > HEALTHY_SECONDS
@@ -96,9 +100,13 @@ class Supervisor:
     async def _recover(self, store: Store, owner: str, code: int) -> None:
         """The process is dead for certain, so its leases need not run out first."""
         log.error("worker_died", worker_id=owner, exit_code=code)
-        while rescued := await store.upkeep.rescue(owner=owner):
-            report(rescued)
-        await store.workers.forget(owner)
+        try:
+            while rescued := await store.upkeep.rescue(owner=owner, max_rescues=self._max_rescues):
+                report(rescued)
+            await store.upkeep.resign(ROLE, owner)
+            await store.workers.forget(owner)
+        except StoreError as error:
+            log.warning("recovery_left_to_upkeep", worker_id=owner, error=str(error))
 
     async def _sleep(self, seconds: float) -> None:
         try:

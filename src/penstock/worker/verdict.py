@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from penstock.client.job_type import JobType
-from penstock.model.failure import Failure
+from penstock.model.failure import MESSAGE_LIMIT, Failure
 from penstock.model.job import Lease
 from penstock.model.outcome import Cancel, Dead, Outcome, Retry, Snooze
+from penstock.model.redact import redact
 from penstock.model.retry import (
     POLICIES,
     ErrorClass,
@@ -106,7 +107,7 @@ class Verdict:
 
     def cancelled(self, reason: str) -> Settlement:
         """The execution ended because the job was cancelled."""
-        return Cancelled(**self._facts, reason=reason)
+        return Cancelled(**self._facts, reason=_words(reason))
 
     def handed_back(self) -> Settlement:
         """The worker is shutting down."""
@@ -120,10 +121,10 @@ class Verdict:
                 f"The job was snoozed {max_snoozes} times: {snooze.reason}",
             )
         delay = max(0, int(snooze.seconds * 1000))
-        return Snoozed(**self._facts, delay_ms=delay, reason=snooze.reason)
+        return Snoozed(**self._facts, delay_ms=delay, reason=_words(snooze.reason))
 
     def _asked_to_retry(self, retry: Retry) -> Settlement:
-        failure = Failure.because(ErrorClass.UNKNOWN, "Retry", retry.reason)
+        failure = Failure.because(ErrorClass.UNKNOWN, "Retry", str(retry.reason))
         if self._lease.attempts >= self._lease.max_retries:
             return Buried(**self._facts, failure=failure)
         delay = 0 if retry.after is None else max(0, int(retry.after * 1000))
@@ -171,4 +172,9 @@ class Verdict:
         return next_timeout_ms(self._lease.timeout_ms, limit)
 
     def _dead(self, error_class: ErrorClass, code: str, message: str) -> Settlement:
-        return Buried(**self._facts, failure=Failure.because(error_class, code, message))
+        return Buried(**self._facts, failure=Failure.because(error_class, code, str(message)))
+
+
+def _words(reason: object) -> str:
+    """A handler's own words, through the same gate as its errors."""
+    return redact(str(reason))[:MESSAGE_LIMIT]

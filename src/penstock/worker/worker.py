@@ -12,7 +12,7 @@ import structlog
 
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, StoreError
 from penstock.model.ids import new_id
 from penstock.model.job import Lease
 from penstock.model.settlement import Completed, HandedBack, Settlement
@@ -157,6 +157,9 @@ class Worker:
         settlement: Settlement | None = None
         try:
             settlement = await self._executor.run(running)
+        except Exception:
+            log.exception("execution_failed", job_id=running.lease.id, worker_id=self.owner)
+            self.recycling.note_internal_error()
         finally:
             if self._held.get(running.lease.id) is running:
                 del self._held[running.lease.id]
@@ -190,23 +193,32 @@ class Worker:
                     self._pump.wake()
                 if self._held and time.monotonic() - checked > CANCEL_CHECK_SECONDS:
                     checked = time.monotonic()
-                    requests = await asyncio.to_thread(
-                        self.app.store.leases.cancel_requests, self.owner
-                    )
-                    self._hear(Renewal([], requests))
+                    await self._ask_who_is_cancelled()
         finally:
             listener.close()
 
-    def _hear_from_thread(self, renewal: Renewal) -> None:
-        self._loop.call_soon_threadsafe(self._hear, renewal)
+    async def _ask_who_is_cancelled(self) -> None:
+        try:
+            asked = await asyncio.to_thread(self.app.store.leases.cancel_requests, self.owner)
+        except StoreError:
+            return  # the pump says so, and the next renewal asks again
+        self._hear(set(), asked)
 
-    def _hear(self, renewal: Renewal) -> None:
-        for job_id in renewal.lost:
-            if job_id in self._held:
+    def _hear_from_thread(self, renewal: Renewal, renewed: Sequence[Held]) -> None:
+        lost = {(held.id, held.fence) for held in renewed if held.id in renewal.lost}
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self._loop.call_soon_threadsafe(self._hear, lost, renewal.cancelled)
+
+    def _hear(self, lost: set[tuple[str, int]], cancelled: Sequence[str]) -> None:
+        if lost:
+            self._pump.drop(lost)
+        for job_id, fence in lost:
+            running = self._held.get(job_id)
+            if running is not None and running.lease.fence == fence:
                 log.warning("lease_lost", job_id=job_id, worker_id=self.owner)
-                self._held[job_id].stop(StopReason.LOST)
+                running.stop(StopReason.LOST)
         grace_until = self._clock.monotonic() + int(self.app.settings.cancel_grace * 1000)
-        for job_id in renewal.cancelled:
+        for job_id in cancelled:
             if job_id in self._held:
                 self._held[job_id].request_cancel(grace_until)
                 self._executor.processes.request_stop(job_id)

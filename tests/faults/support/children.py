@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ class Child:
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": path} | (env or {}),
             bufsize=0,
+            start_new_session=True,
         )
         self._heard = b""
 
@@ -31,7 +33,8 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
+        with suppress(ProcessLookupError):  # its own children too, if it has any
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None

@@ -3,11 +3,11 @@
 import asyncio
 import random
 import time
-from typing import Any
 
 from penstock.bench.workload import DATA, app_on, noop, stamp
 
 RESULT_SECONDS = 60.0
+LOAD_GROUP = 10
 
 
 async def enqueue_many(path: str, jobs: int, batch: int) -> float:
@@ -20,25 +20,32 @@ async def enqueue_many(path: str, jobs: int, batch: int) -> float:
         return jobs / (time.perf_counter() - began)
 
 
-async def singles(path: str, jobs: int, gap_ms: float = 0) -> list[float]:
+async def singles(path: str, jobs: int) -> list[float]:
     """The milliseconds of each enqueue, one after the other."""
-    taken = []
     async with app_on(path):
-        for _ in range(jobs):
-            began = time.perf_counter()
-            await noop.enqueue(DATA)
-            taken.append((time.perf_counter() - began) * 1000)
-            if gap_ms:
+        return [await _single() for _ in range(jobs)]
+
+
+async def under_load(path: str, jobs: int, gap_ms: float) -> list[float]:
+    """The same while a worker drains the file; ends early when it has nothing left to drain."""
+    taken: list[float] = []
+    async with app_on(path) as app:
+        while len(taken) < jobs:
+            group = []
+            for _ in range(LOAD_GROUP):
+                group.append(await _single())
                 await asyncio.sleep(gap_ms / 1000)
+            busy = sum(depth.queued for depth in await app.store.metrics.depths()) > LOAD_GROUP
+            if not busy and taken:
+                break
+            taken += group
     return taken
 
 
-async def under_load(path: str, jobs: int, gap_ms: float) -> dict[str, Any]:
-    """The same while a worker drains the file; also what it had left at the end."""
-    async with app_on(path) as app:
-        taken = await singles(path, jobs, gap_ms)
-        left = sum(depth.queued for depth in await app.store.metrics.depths())
-    return {"taken": taken, "left": left}
+async def _single() -> float:
+    began = time.perf_counter()
+    await noop.enqueue(DATA)
+    return (time.perf_counter() - began) * 1000
 
 
 async def concurrently(path: str, jobs: int, enqueuers: int) -> float:
@@ -68,5 +75,5 @@ async def pickups(path: str, jobs: int, gaps_ms: tuple[float, float]) -> list[fl
 async def wait_for_worker(path: str) -> None:
     """Return once a worker says that it works on the file."""
     async with app_on(path) as app:
-        while not await app.store.workers.list():
+        while not await app.store.workers.list():  # noqa: ASYNC110 - it is in another process
             await asyncio.sleep(0.02)

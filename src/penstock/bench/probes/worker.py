@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from typing import Any
 
 import psutil
 
@@ -14,7 +13,7 @@ from penstock.worker.worker import Worker
 SAMPLE_SECONDS = 0.05
 
 
-async def drain(path: str, concurrency: int, mark: int = 0) -> dict[str, Any]:
+async def drain(path: str, jobs: int, concurrency: int, mark: int = 0) -> dict[str, float]:
     """Jobs per second of one worker, its start and end included, and its memory on the way.
 
     `mark` is the number of jobs after which the memory is first noted.
@@ -26,10 +25,10 @@ async def drain(path: str, concurrency: int, mark: int = 0) -> dict[str, Any]:
         await worker.run()
         taken = time.perf_counter() - began
         noting.cancel()
-        completed = worker.counts["completed"]
+        if worker.counts["completed"] != jobs:
+            raise RuntimeError(f"The worker ended with {worker.counts} of {jobs} jobs.")
         return {
-            "rate": completed / taken,
-            "completed": completed,
+            "rate": jobs / taken,
             "mark_mb": noting.result() if noting.done() else _rss_mb(),
             "end_mb": _rss_mb(),
         }
@@ -42,7 +41,7 @@ async def supervise(path: str) -> int:
 
 
 async def _rss_after(worker: Worker, mark: int) -> float:
-    while worker.counts["completed"] < mark:
+    while worker.counts["completed"] < mark:  # noqa: ASYNC110 - the worker keeps no event for it
         await asyncio.sleep(SAMPLE_SECONDS)
     return _rss_mb()
 

@@ -55,13 +55,18 @@ def _with_history(bench: Bench) -> None:
 
 def _fill_and_drain(bench: Bench, path: Path, concurrency: int, name: str) -> None:
     probe("raw.fill", path, jobs=bench.scale.jobs)
-    answer = probe("worker.drain", path, concurrency=concurrency)
-    if answer["completed"] != bench.scale.jobs:
-        raise RuntimeError(f"{answer['completed']} of {bench.scale.jobs} jobs were completed.")
+    answer = probe("worker.drain", path, jobs=bench.scale.jobs, concurrency=concurrency)
     bench.readings.add(name, answer["rate"])
 
 
 def _drain_noting_memory(bench: Bench, path: Path) -> None:
-    answer = probe("worker.drain", path, concurrency=CONCURRENCY, mark=bench.scale.memory_mark)
+    scale = bench.scale
+    answer = probe(
+        "worker.drain",
+        path,
+        jobs=scale.history,
+        concurrency=CONCURRENCY,
+        mark=scale.memory_mark,
+    )
     bench.readings.add("memory at mark MB", answer["mark_mb"])
     bench.readings.add("memory at end MB", answer["end_mb"])

@@ -1,6 +1,6 @@
 """A part of a run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ class Stage(msgspec.Struct, frozen=True):
     """A title for the progress bar, and what to do."""
 
     title: str
-    steps: list[Step]
+    steps: Sequence[Step]
 
 
 class Bench(msgspec.Struct, frozen=True):

@@ -35,4 +35,5 @@ def keep_dead_letter(tx: Transaction, job_id: str, failure: Failure) -> None:
 
 def release_keys(tx: Transaction, ids: list[str]) -> None:
     """Let go of the keys that a job holds only until it is done."""
-    tx.run("release_keys_at_end", (encode(ids).decode(),))
+    if ids and tx.value("any_key") is not None:
+        tx.run("release_keys_at_end", (encode(ids).decode(),))

@@ -1,8 +1,11 @@
 """Counters gathered during an operation and written as a handful of upserts."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 from penstock.model.histogram import step_of
+from penstock.model.settlement import Settlement
 from penstock.store.sqlite.transaction import Transaction
 
 FINE_MS = 10_000
@@ -20,12 +23,23 @@ class Counters:
         """Count something."""
         self._sums[type_, queue, name] += by
 
-    def time(self, type_: str, queue: str, duration_ms: int, wait_ms: int) -> None:
-        """Count an execution's duration and the wait before it."""
-        self._sums[type_, queue, f"duration:{step_of(duration_ms)}"] += 1
-        self._sums[type_, queue, f"wait:{step_of(wait_ms)}"] += 1
+    def ended(self, settlements: Sequence[Settlement], name: str) -> None:
+        """Count executions that ended alike, with their durations and waits."""
+        lanes: Counter[tuple[str, str]] = Counter()
+        times: Counter[tuple[str, str, str, int]] = Counter()
+        for s in settlements:
+            lanes[s.type, s.queue] += 1
+            times[s.type, s.queue, "duration", s.duration_ms] += 1
+            times[s.type, s.queue, "wait", s.wait_ms] += 1
+        for (type_, queue), count in lanes.items():
+            self.add(type_, queue, name, count)
+        for (type_, queue, kind, ms), count in times.items():
+            self.add(type_, queue, f"{kind}:{step_of(ms)}", count)
 
     def write(self, tx: Transaction) -> None:
         """Add the sums to the current step of ten seconds."""
         bucket = tx.now // FINE_MS * FINE_MS
-        tx.many("add_metric", [(FINE_MS, bucket, *name, by) for name, by in self._sums.items()])
+        rows: list[tuple[Any, ...]] = [
+            (FINE_MS, bucket, *name, by) for name, by in self._sums.items()
+        ]
+        tx.many("add_metric", rows)

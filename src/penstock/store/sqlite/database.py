@@ -13,7 +13,7 @@ from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.forks import closed, is_inherited, opened, refuse_inherited
-from penstock.store.sqlite.migrate import latest, migrate
+from penstock.store.sqlite.migrate import latest, look_first, migrate
 from penstock.store.sqlite.readers import Readers
 from penstock.store.sqlite.refusals import check_path
 from penstock.store.sqlite.signals import Listener, Signal
@@ -47,6 +47,8 @@ class Database:
             refuse_inherited(self.path)
             check_path(self.path)
         with translated(self.name):
+            if self.path is not None:
+                look_first(self.path)
             connection = connect(self.path)
             try:
                 versions = migrate(connection, self.name, self.clock)

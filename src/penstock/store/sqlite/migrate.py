@@ -2,11 +2,14 @@
 
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import apsw
 
 from penstock.model.clock import Clock
 from penstock.model.errors import NotAPenstockStore, SchemaTooNew
+
+LOOK_MS = 30_000
 
 _META = """
 CREATE TABLE IF NOT EXISTS penstock_meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT
@@ -58,6 +61,20 @@ def migrate(connection: apsw.Connection, path: str, clock: Clock) -> tuple[int, 
         raise
     connection.execute("COMMIT")
     return before, latest()
+
+
+def look_first(path: Path) -> None:
+    """Refuse a file that is not ours before a connection changes even its journal mode."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(LOOK_MS)
+        # One snapshot: another process may be making the tables right now.
+        connection.execute("BEGIN")
+        check(connection, str(path))
+    finally:
+        connection.close()
 
 
 def check(connection: apsw.Connection, path: str) -> int:

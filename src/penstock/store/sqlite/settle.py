@@ -37,9 +37,8 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
             continue
         if ending in _TERMINAL_ENDINGS:
             ended.append(settlement.id)
-        counters.add(settlement.type, settlement.queue, ending)
         if ending != "handed_back":
-            _time(counters, settlement)
+            counters.ended([settlement], ending)
     gone = set(stale)
     release_keys(tx, [job_id for job_id in ended if job_id not in gone])
     counters.write(tx)
@@ -79,9 +78,7 @@ def _complete(
     )
     applied = [s for s, ok in zip(settlements, held, strict=True) if ok]
     tx.many("insert_execution", [_execution(tx, owner, s, "completed") for s in applied])
-    for settlement in applied:
-        counters.add(settlement.type, settlement.queue, "completed")
-        _time(counters, settlement)
+    counters.ended(applied, "completed")
     return [s.id for s, ok in zip(settlements, held, strict=True) if not ok]
 
 
@@ -201,10 +198,6 @@ def _settled_before(tx: Transaction, owner: str, settlement: Settlement) -> bool
 
 def _identity(tx: Transaction, owner: str, item: Settlement | Report) -> dict[str, Any]:
     return {"id": item.id, "fence": item.fence, "owner": owner, "now": tx.now}
-
-
-def _time(counters: Counters, settlement: Settlement) -> None:
-    counters.time(settlement.type, settlement.queue, settlement.duration_ms, settlement.wait_ms)
 
 
 def _keep(

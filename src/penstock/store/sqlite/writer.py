@@ -118,7 +118,17 @@ class Writer:
                 _deliver(batch)
                 if changed:
                     self._on_change()
+        self._refuse_latecomers()
         self._connection.close()
+
+    def _refuse_latecomers(self) -> None:
+        """Answer what was submitted in the very moment of closing."""
+        late: list[_Entry] = []
+        while not self._entries.empty():
+            if (entry := self._entries.get()) is not None:
+                entry.error = StoreClosed(self._path)
+                late.append(entry)
+        _deliver(late)
 
     def _commit(self, batch: list[_Entry]) -> bool:
         try:

@@ -1,6 +1,7 @@
 """Small builders: what the tests of a store say over and over."""
 
-from typing import Any, TypedDict, Unpack
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from penstock.model.settlement import (
     Crashed,
     Failed,
     HandedBack,
+    Settlement,
     Snoozed,
 )
 from penstock.model.states import Status
@@ -27,6 +29,8 @@ NOBODY = "01JD0000000000000000000000"
 
 BROKEN = Failure(ErrorClass.UNKNOWN, "ValueError", "it broke", "Traceback …", "unknown|ValueError")
 DIED = Failure(ErrorClass.POISON, "ProcessDied", "the process died", "", "poison|ProcessDied")
+
+Ending: TypeAlias = Callable[[Lease], Settlement]
 
 
 class _Facts(TypedDict):

@@ -56,7 +56,8 @@ class TestEnqueue:
         assert job.status is Status.QUEUED
         assert job.created_at == job.updated_at == job.queued_at == job.scheduled_at == clock.now()
         assert (job.fence, job.attempts, job.snoozes, job.rescues) == (0, 0, 0, 0)
-        assert job.started_at is job.completed_at is job.failed_at is job.lease_owner is None
+        assert (job.started_at, job.completed_at, job.failed_at) == (None, None, None)
+        assert (job.lease_owner, job.lease_until) == (None, None)
 
     async def test_every_field_is_read_back_as_it_was_written(self, store: Store) -> None:
         await store.jobs.enqueue([RICH])

@@ -4,12 +4,12 @@ import pytest
 
 from penstock.model.errors import KeyTaken
 from penstock.model.job import Enqueued, KeyScope
-from penstock.model.settlement import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Retention, Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OWNER,
+    Ending,
     a_job,
     buried,
     cancelled,
@@ -77,10 +77,10 @@ class TestWhilePending:
 
     @pytest.mark.parametrize("ending", [failed, snoozed, crashed, handed_back])
     async def test_a_job_that_comes_back_does_not_retake_it(
-        self, store: Store, clock: FakeClock, ending: type[Settlement]
+        self, store: Store, clock: FakeClock, ending: Ending
     ) -> None:
         lease = await running(store, key="k", key_scope=KeyScope.WHILE_PENDING)
-        await store.jobs.settle(OWNER, [ending(lease)])  # type: ignore[call-arg, arg-type]
+        await store.jobs.settle(OWNER, [ending(lease)])
         assert (await _again(store, key_scope=KeyScope.WHILE_PENDING)).created
         clock.advance(seconds=2)
         assert len(await claim_all(store)) == 2
@@ -101,19 +101,17 @@ class TestUntilDone:
     """Held until the terminal state."""
 
     @pytest.mark.parametrize("ending", [failed, snoozed, crashed, handed_back])
-    async def test_a_job_that_comes_back_still_holds_it(
-        self, store: Store, ending: type[Settlement]
-    ) -> None:
+    async def test_a_job_that_comes_back_still_holds_it(self, store: Store, ending: Ending) -> None:
         lease = await running(store, key="k", key_scope=KeyScope.UNTIL_DONE)
-        await store.jobs.settle(OWNER, [ending(lease)])  # type: ignore[call-arg, arg-type]
+        await store.jobs.settle(OWNER, [ending(lease)])
         assert await _again(store) == Enqueued(lease.id, False)
 
     @pytest.mark.parametrize("ending", [completed, cancelled, buried])
     async def test_every_terminal_settlement_releases_it(
-        self, store: Store, ending: type[Settlement]
+        self, store: Store, ending: Ending
     ) -> None:
         lease = await running(store, key="k", key_scope=KeyScope.UNTIL_DONE)
-        await store.jobs.settle(OWNER, [ending(lease)])  # type: ignore[call-arg, arg-type]
+        await store.jobs.settle(OWNER, [ending(lease)])
         assert (await _again(store)).created
 
     async def test_a_stale_settlement_releases_nothing(self, store: Store) -> None:

@@ -23,6 +23,9 @@ SET job_id = excluded.job_id, scope = excluded.scope, expires_at = excluded.expi
 DELETE FROM job_keys
 WHERE job_id IN (SELECT value FROM json_each(?)) AND scope = 'while_pending';
 
+-- name: any_key
+SELECT 1 FROM job_keys LIMIT 1;
+
 -- name: release_keys_at_end
 DELETE FROM job_keys
 WHERE job_id IN (SELECT value FROM json_each(?)) AND scope IN ('while_pending', 'until_done');

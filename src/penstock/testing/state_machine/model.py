@@ -22,7 +22,7 @@ from penstock.store.contract import Claim, Fate, Report
 
 MAX_RESCUES = 3
 
-_WAITING = (Status.PENDING, Status.QUEUED, Status.FAILED)
+WAITING = (Status.PENDING, Status.QUEUED, Status.FAILED)
 _STAGED = (Status.PENDING, Status.FAILED)
 _RELEASED_AT_END = (KeyScope.WHILE_PENDING, KeyScope.UNTIL_DONE)
 
@@ -103,7 +103,7 @@ class StoreModel:
         found = {
             job_id
             for job_id, job in self.jobs.items()
-            if job.status in _WAITING and job.expires_at is not None and job.expires_at <= now
+            if job.status in WAITING and job.expires_at is not None and job.expires_at <= now
         }
         for job_id in found:
             self._end(self.jobs[job_id], Status.DEAD_LETTER)
@@ -187,12 +187,13 @@ class StoreModel:
             job.cancel_requested = True
         return job.status
 
-    def refusal(self, job_id: str, now: int) -> type[Exception] | None:
+    def refusal(self, job_id: str, now: int) -> IllegalTransition | KeyTaken | None:
         """Why a requeue must be refused, if it must."""
         job = self.jobs[job_id]
         if job.status not in sources("requeue"):
-            return IllegalTransition
-        return KeyTaken if _retakes_key(job) and self._holder(job.new, now) else None
+            return IllegalTransition(job.status, "requeue", job_id)
+        holder = self._holder(job.new, now) if _retakes_key(job) else None
+        return KeyTaken(job.new.key or "", holder, job.new.type) if holder else None
 
     def requeue(self, job_id: str, now: int) -> None:
         """Give an ended job a fresh budget; its fence goes on counting."""

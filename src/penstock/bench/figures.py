@@ -1,0 +1,197 @@
+"""From readings to figures: what was measured, against what, and whether the target is met."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from penstock.bench.readings import Readings
+from penstock.bench.scale import Scale
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the table."""
+
+    topic: str
+    name: str
+    measured: float
+    unit: str
+    reference: float | None = None
+    reference_name: str | None = None
+    ratio: float | None = None
+    target: str | None = None
+    met: bool | None = None
+
+
+def figures(readings: Readings, scale: Scale) -> list[Figure]:
+    """Every figure of a run, in the order of the table."""
+    return [
+        *_bulk(readings),
+        *_single(readings, scale),
+        *_drain(readings, scale),
+        *_presence(readings),
+        *_memory(readings, scale),
+        _import(readings),
+    ]
+
+
+def _bulk(readings: Readings) -> Iterator[Figure]:
+    for batch in (1000, 100):
+        yield _against_limit(
+            readings,
+            "bulk enqueue",
+            f"batches of {batch:,}, jobs built",
+            f"enqueue by {batch}/s",
+            "raw enqueue/s",
+        )
+
+
+def _single(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    topic, name, limit = "single enqueue", "single ms", "raw single ms"
+    for percent in (50, 95):
+        measured, bare = readings.percentile(name, percent), readings.percentile(limit, percent)
+        yield Figure(
+            topic=topic,
+            name=f"p{percent}, nothing else running",
+            measured=measured,
+            unit="ms",
+            reference=bare,
+            reference_name="one bare transaction",
+            ratio=measured / bare,
+            target="ratio ≤ 1.5" if percent == 50 else None,
+            met=measured / bare <= 1.5 if percent == 50 else None,
+        )
+    yield _below(
+        readings.percentile("loaded single ms", 95),
+        10,
+        topic=topic,
+        name=f"p95 while a worker drains {scale.backlog:,} jobs",
+        unit="ms",
+    )
+    ratio = readings.ratio("concurrent/s", "sequential/s")
+    yield Figure(
+        topic=topic,
+        name=f"{scale.enqueuers} tasks at once",
+        measured=readings.median("concurrent/s"),
+        unit="jobs/s",
+        reference=readings.median("sequential/s"),
+        reference_name="one after the other",
+        ratio=ratio,
+        target="ratio > 1 (commits are shared)",
+        met=ratio > 1,
+    )
+
+
+def _drain(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    topic = f"drain of {scale.jobs:,} by one process"
+    name = "concurrency 100"
+    yield _against_limit(readings, topic, name, "drain/s", "raw drain/s")
+    yield _against_limit(
+        readings, topic, "concurrency 10", "drain by 10/s", "raw drain/s", goal=None
+    )
+    kept = readings.ratio("drain with history/s", "drain/s")
+    yield Figure(
+        topic=topic,
+        name=f"{scale.history:,} completed jobs in the file",
+        measured=readings.median("drain with history/s"),
+        unit="jobs/s",
+        reference=readings.median("drain/s"),
+        reference_name="an empty file",
+        ratio=kept,
+        target="ratio ≥ 0.9",
+        met=kept >= 0.9,
+    )
+    for peer, goal in (("huey", 8.0), ("huey without fsync", None)):
+        if readings.has(f"{peer}/s"):
+            yield _against(readings, topic, name, "drain/s", f"{peer}/s", peer, goal)
+
+
+def _presence(readings: Readings) -> Iterator[Figure]:
+    topic, name = "pickup by another process", "from enqueue to handler start"
+    yield Figure(
+        topic=topic,
+        name=f"p50 {name}",
+        measured=readings.percentile("pickup ms", 50),
+        unit="ms",
+    )
+    p95 = readings.percentile("pickup ms", 95)
+    yield _below(p95, 10, topic=topic, name=f"p95 {name}", unit="ms")
+    yield _below(
+        readings.median("idle worker %"), 1, topic="idle", name="worker", unit="% of a core"
+    )
+    yield Figure(
+        topic="idle",
+        name="its supervisor",
+        measured=readings.median("idle supervisor %"),
+        unit="% of a core",
+    )
+
+
+def _memory(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    early, late = readings.median("memory at mark MB"), readings.median("memory at end MB")
+    yield Figure(
+        topic="memory",
+        name=f"one worker after {scale.history:,} jobs",
+        measured=late,
+        unit="MB",
+        reference=early,
+        reference_name=f"after {scale.memory_mark:,}",
+        ratio=late / early,
+        target="flat: ratio ≤ 1.1",
+        met=late / early <= 1.1,
+    )
+
+
+def _import(readings: Readings) -> Figure:
+    start = readings.median("interpreter start ms")
+    return _below(
+        readings.median("import penstock ms") - start,
+        30,
+        topic="import penstock",
+        name=f"over the interpreter's own {start:.0f} ms",
+        unit="ms",
+    )
+
+
+def _against_limit(
+    readings: Readings,
+    topic: str,
+    name: str,
+    measured: str,
+    limit: str,
+    goal: float | None = 0.5,
+) -> Figure:
+    return _against(readings, topic, name, measured, limit, "raw limit", goal)
+
+
+def _against(
+    readings: Readings,
+    topic: str,
+    name: str,
+    measured: str,
+    reference: str,
+    reference_name: str,
+    goal: float | None,
+) -> Figure:
+    ratio = readings.ratio(measured, reference)
+    return Figure(
+        topic=topic,
+        name=name,
+        measured=readings.median(measured),
+        unit="jobs/s",
+        reference=readings.median(reference),
+        reference_name=reference_name,
+        ratio=ratio,
+        target=None if goal is None else f"ratio ≥ {goal:g}",
+        met=None if goal is None else ratio >= goal,
+    )
+
+
+def _below(measured: float, limit: float, *, topic: str, name: str, unit: str) -> Figure:
+    return Figure(
+        topic=topic,
+        name=name,
+        measured=measured,
+        unit=unit,
+        target=f"< {limit:g} {unit}",
+        met=measured < limit,
+    )

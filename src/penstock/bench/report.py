@@ -1,0 +1,102 @@
+"""The result of a run: as a table, as JSON, and as the page kept in the repository."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from penstock.bench.figures import Figure
+from penstock.bench.scale import Scale
+
+COLUMNS = ("", "measured", "against", "ratio", "target", "met")
+
+INTRODUCTION = """# Benchmark results
+
+Made by `{command}`; run it to replace this page. Every figure comes from one run on one machine.
+What is compared takes turns, {repetitions} times each, in fresh processes; a rate is the median
+of its repetitions, and a ratio the median of the repetitions' own ratios.
+
+The **raw limit** is `src/penstock/store/sqlite/raw_limit.py`: the same rows under the same schema
+and indexes with `synchronous=FULL`, inserted in batches of 100, and claimed and completed with
+their execution rows, each transaction completing 100 and claiming the next 100. Its rows are built
+before the clock starts; it has no engine, no handlers, no counters and nobody to wake.
+
+Jobs are no-ops (`async def`) with a payload of 100 bytes. Drains are by one worker in one process,
+its start and shutdown included. Penstock always waits for the disk; huey is measured at the best of
+1, 4 and 8 threads with its default, which waits for the disk too, and again with `fsync=False`.
+"""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """All there is to tell about a run."""
+
+    command: str
+    machine: dict[str, str]
+    scale: Scale
+    figures: list[Figure]
+    readings: dict[str, dict[str, float]]
+    notes: list[str]
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Print the table."""
+    table = Table(title="penstock bench", caption=_caption(outcome), caption_justify="left")
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column in ("measured", "ratio") else "left")
+    topic = ""
+    for figure in outcome.figures:
+        if figure.topic != topic:
+            topic = figure.topic
+            table.add_section()
+            table.add_row(f"[bold]{topic}[/bold]")
+        met = {True: "[green]yes[/green]", False: "[red]no[/red]", None: ""}[figure.met]
+        table.add_row(f"  {figure.name}", *_cells(figure), met)
+    console.print(table)
+
+
+def as_json(outcome: Outcome) -> str:
+    """One JSON document."""
+    return msgspec.json.format(msgspec.json.encode(outcome), indent=2).decode()
+
+
+def as_markdown(outcome: Outcome) -> str:
+    """The page for `benchmarks/RESULTS.md`."""
+    lines = [INTRODUCTION.format(command=outcome.command, repetitions=outcome.scale.repetitions)]
+    lines += ["## Figures", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
+    for figure in outcome.figures:
+        met = {True: "yes", False: "**no**", None: ""}[figure.met]
+        lines.append(_line([f"{figure.topic}: {figure.name}", *_cells(figure), met]))
+    lines += ["", *(f"- {note}" for note in outcome.notes)]
+    lines += ["", "## Machine", "", _line(["fact", "value"]), _line(["---", "---"])]
+    lines += [_line(fact) for fact in outcome.machine.items()]
+    lines += ["", "## Spread of the repetitions", ""]
+    lines += [_line(["reading", "count", "smallest", "median", "largest"]), _line(["---"] * 5)]
+    for name, spread in outcome.readings.items():
+        numbers = [_number(spread[key]) for key in ("min", "median", "max")]
+        lines.append(_line([name, f"{spread['count']:,.0f}", *numbers]))
+    return "\n".join(lines) + "\n"
+
+
+def _cells(figure: Figure) -> list[str]:
+    against = ""
+    if figure.reference is not None:
+        against = f"{_number(figure.reference)} {figure.reference_name}"
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+    return [f"{_number(figure.measured)} {figure.unit}", against, ratio, figure.target or ""]
+
+
+def _caption(outcome: Outcome) -> str:
+    facts = [f"{name}: {value}" for name, value in outcome.machine.items()]
+    return "\n".join([*outcome.notes, "; ".join(facts)])
+
+
+def _line(cells: Sequence[Any]) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,0 +1,115 @@
+"""`penstock bench`: everything measured in one run."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from penstock.bench.figures import figures
+from penstock.bench.machine import facts
+from penstock.bench.peer import Huey
+from penstock.bench.processes import ProbeFailed
+from penstock.bench.readings import Readings
+from penstock.bench.report import Outcome, as_markdown, show
+from penstock.bench.report import as_json as to_json
+from penstock.bench.scale import Scale
+from penstock.bench.stages.drain import drain, memory
+from penstock.bench.stages.enqueue import bulk_enqueue, single_enqueue
+from penstock.bench.stages.presence import idle, import_time, pickup
+from penstock.bench.stages.stage import Bench, Stage
+
+QUICK_JOBS = 2_000
+
+
+def run_bench(
+    *,
+    jobs: int = 50_000,
+    quick: bool = False,
+    peers: bool = True,
+    as_json: bool = False,
+    directory: Path | None = None,
+    console: Console | None = None,
+) -> int:
+    """Measure, show, and in a full run from a checkout rewrite `benchmarks/RESULTS.md`.
+
+    The database files are made in a temporary directory inside `directory`. The exit code is 0
+    when everything could be measured; the figures say which targets were missed.
+    """
+    console = console or Console()
+    aside = Console(stderr=True)
+    scale = Scale.quick(min(jobs, QUICK_JOBS)) if quick else Scale.full(jobs)
+    checkout = _checkout()
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as scratch:
+        bench = Bench(scale, Path(scratch), Readings())
+        machine = facts(Path(scratch))
+        try:
+            notes = _measure(bench, checkout if peers else None, aside)
+        except (ProbeFailed, subprocess.SubprocessError) as error:
+            aside.print(f"[red]{error}[/red]")
+            aside.print(getattr(error, "output", None) or "", markup=False)
+            return 1
+    outcome = Outcome(
+        command=_command(jobs, quick),
+        machine=machine,
+        scale=scale,
+        figures=figures(bench.readings, scale),
+        readings=bench.readings.spread(),
+        notes=notes,
+    )
+    if as_json:
+        console.print(to_json(outcome), markup=False, highlight=False, soft_wrap=True)
+    else:
+        show(outcome, console)
+    if not quick and checkout is not None:
+        (checkout / "benchmarks" / "RESULTS.md").write_text(as_markdown(outcome), "utf-8")
+    return 0
+
+
+def _measure(bench: Bench, checkout: Path | None, aside: Console) -> list[str]:
+    """Run the stages; notes that belong under the table."""
+    huey = Huey(checkout) if checkout else None
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=aside) as progress:
+        if huey:
+            _advance(progress, Stage("peer's environment", [huey.install]))
+        for stage in _stages(bench, huey):
+            _advance(progress, stage)
+    if huey is None:
+        return ["huey was not measured (peers are off, or this is no checkout of penstock)."]
+    return [f"huey ran with threads: {huey.best_threads}, the best of {huey.THREADS}."]
+
+
+def _stages(bench: Bench, huey: Huey | None) -> list[Stage]:
+    return [
+        import_time(bench),
+        bulk_enqueue(bench),
+        single_enqueue(bench),
+        pickup(bench),
+        idle(bench),
+        memory(bench),
+        drain(bench, huey),
+    ]
+
+
+def _advance(progress: Progress, stage: Stage) -> None:
+    for step in progress.track(stage.steps, description=stage.title):
+        step()
+
+
+def _checkout() -> Path | None:
+    """The repository this package runs from, if it does."""
+    root = Path(__file__).parents[3]
+    return root if (root / "requirements" / "bench.lock").is_file() else None
+
+
+def _command(jobs: int, quick: bool) -> str:
+    if quick:
+        return "penstock bench --quick"
+    return "make bench" if jobs == 50_000 else f"penstock bench --jobs {jobs}"

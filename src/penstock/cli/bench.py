@@ -1,0 +1,5 @@
+"""`penstock bench`."""
+
+
+def bench() -> None:
+    """Measure speed against the raw limit of SQLite."""

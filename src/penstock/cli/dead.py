@@ -1,0 +1,159 @@
+"""`penstock dead`: what could not be done, and what a person decides about it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import exits
+from penstock.cli.confirm import YesFlag, confirm
+from penstock.cli.dead_choice import (
+    by_resolution,
+    chosen_ids,
+    known_letter,
+    open_letters,
+    requeue_each,
+)
+from penstock.cli.documents import dead_document
+from penstock.cli.output import JsonFlag, console, plain, write_json
+from penstock.cli.root import NotFound, Refused, say
+from penstock.cli.session import ask
+
+if TYPE_CHECKING:
+    from penstock.store.contract import DeadLetter, Store
+
+app = typer.Typer(no_args_is_help=True, help="Look at dead letters and decide about them.")
+
+OptionalIds = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID...]", help="The jobs' ids.", show_default=False)
+]
+TypeOption = Annotated[str | None, typer.Option("--type", help="All of this type.")]
+AllFlag = Annotated[bool, typer.Option("--all", help="All of them.")]
+
+
+@app.command("ls")
+def ls(
+    ctx: typer.Context,
+    type_name: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
+    resolution: Annotated[
+        str, typer.Option(help="open, pending, investigating, resolved, ignored or any.")
+    ] = "open",
+    before: Annotated[str | None, typer.Option(metavar="ID", help="Older than this one.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """List dead letters, newest first; those that nobody has settled, unless told otherwise."""
+    from penstock.cli.dead_view import dead_table
+
+    wanted = by_resolution(resolution)
+
+    async def look(store: "Store") -> "tuple[list[DeadLetter], int]":
+        return await open_letters(store, type_name, wanted, before, limit), store.clock.now()
+
+    found, now = ask(ctx, look)
+    if as_json:
+        write_json([dead_document(letter) for letter in found])
+    elif found:
+        out = console()
+        out.print(dead_table(found, now))
+        if len(found) == limit:
+            out.print(f"[dim]Older ones: add --before {found[-1].job_id}[/]", soft_wrap=True)
+    elif resolution == "open" and type_name is None:
+        typer.echo("No dead letters wait for a decision.")
+    else:
+        typer.echo("No dead letter matches; try --resolution any.")
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a dead letter: why, with what arguments, and every execution."""
+    from penstock.cli.dead_view import show_letter
+
+    async def look(store: "Store") -> "tuple[DeadLetter, int]":
+        return await known_letter(store, job_id), store.clock.now()
+
+    letter, now = ask(ctx, look)
+    if as_json:
+        write_json(dead_document(letter))
+    else:
+        show_letter(console(), letter, now)
+
+
+@app.command("requeue")
+def requeue(
+    ctx: typer.Context,
+    job_ids: OptionalIds = None,
+    type_name: TypeOption = None,
+    all_: AllFlag = False,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run dead jobs again with a fresh retry budget: by id, by type, or all."""
+    ids = chosen_ids(ctx, job_ids, type_name, all_)
+    if all_ and ids:
+        confirm(f"Run {len(ids):,} dead jobs again?", yes=yes)
+    done, refused = ask(ctx, lambda store: requeue_each(store, ids))
+    if as_json:
+        write_json({"requeued": done, "refused": refused})
+    elif done or refused:
+        typer.echo(f"Requeued {len(done):,} of {len(ids):,}.")
+    else:
+        typer.echo("No open dead letter matches; nothing was requeued.")
+    for sentence in refused.values():
+        say(sentence, exits.WRONG)
+    raise typer.Exit(exits.WRONG if refused else exits.OK)
+
+
+@app.command("resolve")
+def resolve(
+    ctx: typer.Context,
+    job_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The jobs' ids.")],
+    as_: Annotated[
+        str, typer.Option("--as", help="pending, investigating, resolved or ignored.")
+    ] = "resolved",
+    notes: Annotated[str | None, typer.Option(help="What was found out.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who.", show_default="this user")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Record how far you have got with dead letters."""
+    import getpass
+
+    wanted = by_resolution(as_)
+    if len(wanted) != 1 or wanted[0] is None:
+        raise Refused(f"Option 'as' is {as_!r}, but it must be one state, such as resolved.")
+    state, who = wanted[0], by or getpass.getuser()
+    found = ask(ctx, lambda store: store.dead.resolve(job_ids, state, notes=notes, by=who))
+    if as_json:
+        write_json({"resolution": state.value, "ids": found})
+    else:
+        for job_id in found:
+            typer.echo(f"{job_id} is {state.value}.")
+    missing = [job_id for job_id in job_ids if job_id not in found]
+    if missing:
+        raise NotFound(f"There is no dead letter of {', '.join(missing)}; see `penstock dead ls`.")
+
+
+@app.command("purge")
+def purge(
+    ctx: typer.Context,
+    job_ids: OptionalIds = None,
+    type_name: TypeOption = None,
+    all_: AllFlag = False,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Delete dead letters and their jobs for good: by id, by type, or all."""
+    ids = chosen_ids(ctx, job_ids, type_name, all_, settled=True)
+    if ids:
+        many = (
+            f"{len(ids):,} dead letters" if len(ids) > 1 else f"the dead letter of {plain(ids[0])}"
+        )
+        confirm(f"Delete {many} for good?", yes=yes)
+    purged = ask(ctx, lambda store: store.dead.purge(ids))
+    if as_json:
+        write_json({"purged": purged})
+    else:
+        typer.echo(f"Purged {purged:,}.")

@@ -1,0 +1,96 @@
+"""Dead letters as tables and pages for people."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.documents import decoded
+from penstock.cli.output import plain, styled, table
+from penstock.cli.times import ago, span
+from penstock.model.clock import iso
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from penstock.store.contract import DeadLetter
+
+STYLES = {"pending": "red", "investigating": "yellow", "resolved": "green", "ignored": "dim"}
+
+
+def dead_table(letters: "list[DeadLetter]", now: int) -> "Table":
+    """One line per dead letter."""
+    made = table("ID", "TYPE", "DIED", "TRIES#", "RESOLUTION", note="WHY")
+    for letter in letters:
+        made.add_row(
+            letter.job_id,
+            plain(letter.type),
+            ago(letter.created_at, now),
+            str(letter.attempts),
+            resolution(letter),
+            plain(letter.error or letter.reason),
+        )
+    return made
+
+
+def show_letter(out: "Console", letter: "DeadLetter", now: int) -> None:
+    """A page about one dead letter."""
+    from rich.syntax import Syntax
+    from rich.table import Table
+
+    out.print(f"[bold]{plain(letter.type)}[/] {letter.job_id}  {resolution(letter)}")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts(letter, now):
+        grid.add_row(name, value)
+    out.print(grid)
+    snapshot = decoded(letter.snapshot)
+    payload = snapshot.get("payload") if isinstance(snapshot, dict) else snapshot
+    pretty = json.dumps(payload, indent=2, ensure_ascii=False)
+    out.print("\n[dim]payload[/]")
+    out.print(Syntax(pretty, "json", theme="ansi_dark", background_color="default", word_wrap=True))
+    history = decoded(letter.executions)
+    if isinstance(history, list) and history:
+        out.print(history_table(sorted(history, key=lambda run: run.get("fence", 0)), now))
+    out.print(
+        f"[dim]Run it again: penstock dead requeue {letter.job_id}\n"
+        f"Settle it:    penstock dead resolve {letter.job_id} --notes '…'[/]",
+        soft_wrap=True,
+    )
+
+
+def facts(letter: "DeadLetter", now: int) -> list[tuple[str, str]]:
+    """What is known of a dead letter, in the order a person asks."""
+    decided = letter.resolved_by and f"{plain(letter.resolved_by)}, {ago(letter.resolved_at, now)}"
+    rows: list[tuple[str, str | None]] = [
+        ("why", f"[red]{plain(letter.reason)}[/]"),
+        ("error", plain(letter.error) if letter.error and letter.error != letter.reason else None),
+        ("code", letter.error_code),
+        ("died", f"{ago(letter.created_at, now)} [dim]({iso(letter.created_at)})[/]"),
+        ("queue", plain(letter.queue)),
+        ("tries", f"{letter.attempts}, rescued {letter.rescues}×"),
+        ("like it", f"fingerprint {letter.fingerprint}"),
+        ("notes", letter.notes and plain(letter.notes)),
+        ("decided by", decided),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def history_table(history: list[dict[str, Any]], now: int) -> "Table":
+    """One line per execution, oldest first."""
+    made = table("EXECUTION#", "ENDED AS", "STARTED", "TOOK#", "CLASS", note="ERROR")
+    for run in history:
+        made.add_row(
+            f"#{run.get('fence')}",
+            styled(str(run.get("status"))),
+            ago(run.get("started_at"), now),
+            span(run.get("duration_ms")),
+            plain(run.get("error_class") or ""),
+            plain(run.get("error") or ""),
+        )
+    return made
+
+
+def resolution(letter: "DeadLetter") -> str:
+    """Its resolution in its colour."""
+    return f"[{STYLES[letter.resolution.value]}]{letter.resolution.value}[/]"

@@ -1,0 +1,156 @@
+"""Jobs as tables and pages for people."""
+
+import json
+from typing import TYPE_CHECKING
+
+from penstock.cli.documents import decoded
+from penstock.cli.output import plain, styled, table
+from penstock.cli.times import ago, span
+from penstock.model.clock import iso
+from penstock.model.states import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from penstock.model.job import Job
+    from penstock.store.contract import Execution
+
+
+def job_table(jobs: "list[Job]", now: int) -> "Table":
+    """One line per job."""
+    made = table("ID", "TYPE", "QUEUE", "STATUS", "TRIES#", "CREATED", note="NOTE")
+    for job in jobs:
+        made.add_row(
+            job.id,
+            plain(job.type),
+            plain(job.queue),
+            styled(job.status),
+            f"{job.attempts}/{job.max_retries + 1}",
+            ago(job.created_at, now),
+            note(job, now),
+        )
+    return made
+
+
+def note(job: "Job", now: int) -> str:
+    """The one thing worth knowing about a job in its state."""
+    if job.status in (Status.PENDING, Status.QUEUED):
+        due = f"due {ago(job.scheduled_at, now)}" if job.scheduled_at > now else ""
+        return due or (f"rescued {job.rescues}×" if job.rescues else "")
+    if job.status is Status.FAILED:
+        return f"again {ago(job.scheduled_at, now)}: {plain(job.error or '')}"
+    if job.status is Status.IN_PROGRESS:
+        asked = "asked to stop " if job.cancel_requested_at else ""
+        percent = "" if job.progress_percent is None else f"{job.progress_percent:.0f} % "
+        return asked + percent + plain(job.progress_message or "")
+    if job.status is Status.COMPLETED and job.started_at and job.completed_at:
+        return f"took {span(job.completed_at - job.started_at)}"
+    return plain(job.error or "")
+
+
+def show_job(out: "Console", job: "Job", executions: "list[Execution]", now: int) -> None:
+    """A page about one job."""
+    from rich.table import Table
+
+    out.print(f"[bold]{plain(job.type)}[/] {job.id}  {styled(job.status)}")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts(job, now):
+        grid.add_row(name, value)
+    out.print(grid)
+    show_documents(out, job)
+    if executions:
+        out.print(execution_table(executions, now))
+    out.print(f"[dim]{next_step(job)}[/]", soft_wrap=True)
+
+
+def facts(job: "Job", now: int) -> list[tuple[str, str]]:
+    """What is known of a job, in the order a person asks."""
+    rows: list[tuple[str, str | None]] = [
+        ("queue", f"{plain(job.queue)}, priority {job.priority}"),
+        ("tries", _tries(job)),
+        ("created", _when(job.created_at, now)),
+        ("due", _when(job.scheduled_at, now) if not job.status.terminal else None),
+        ("started", _when(job.started_at, now)),
+        ("ended", _when(job.completed_at or job.failed_at, now)),
+        ("expires", _when(job.expires_at, now)),
+        ("leased by", _lease(job, now)),
+        ("progress", _progress(job)),
+        ("key", job.key and f"{plain(job.key)} ({job.key_scope})"),
+        ("tenant", job.tenant_id and plain(job.tenant_id)),
+        ("parent", job.parent_job_id),
+        ("tags", ", ".join(plain(tag) for tag in job.tags) or None),
+        ("timeout", span(job.timeout_ms)),
+        ("error", job.error and f"[red]{plain(job.error)}[/]"),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def show_documents(out: "Console", job: "Job") -> None:
+    """The payload and what the job made of it."""
+    from rich.syntax import Syntax
+
+    for name in ("payload", "checkpoint", "result"):
+        text = getattr(job, name)
+        if text is None:
+            continue
+        pretty = json.dumps(decoded(text), indent=2, ensure_ascii=False)
+        out.print(f"\n[dim]{name}[/]")
+        out.print(
+            Syntax(pretty, "json", theme="ansi_dark", background_color="default", word_wrap=True)
+        )
+
+
+def execution_table(executions: "list[Execution]", now: int) -> "Table":
+    """One line per execution, oldest first."""
+    made = table("EXECUTION#", "ENDED AS", "STARTED", "WAITED#", "TOOK#", "CLASS", note="ERROR")
+    for run in executions:
+        made.add_row(
+            f"#{run.fence}",
+            styled(run.status),
+            ago(run.started_at, now),
+            span(run.wait_ms),
+            span(run.duration_ms),
+            run.error_class or "",
+            plain(run.error or ""),
+        )
+    return made
+
+
+def next_step(job: "Job") -> str:
+    """What a person may want to do now."""
+    if job.status is Status.DEAD_LETTER:
+        return f"Its dead letter: penstock dead show {job.id}"
+    if job.status is Status.CANCELLED:
+        return f"Run it again: penstock jobs requeue {job.id}"
+    if job.status is Status.COMPLETED:
+        return f"What it logged: penstock jobs logs {job.id}"
+    return f"Stop it: penstock jobs cancel {job.id}"
+
+
+def _tries(job: "Job") -> str:
+    parts = [f"{job.attempts} of {job.max_retries + 1}"]
+    parts += [f"rescued {job.rescues}×"] if job.rescues else []
+    parts += [f"snoozed {job.snoozes}×"] if job.snoozes else []
+    return ", ".join(parts)
+
+
+def _when(moment: int | None, now: int) -> str | None:
+    return None if moment is None else f"{ago(moment, now)} [dim]({iso(moment)})[/]"
+
+
+def _lease(job: "Job", now: int) -> str | None:
+    if job.lease_owner is None or job.status is not Status.IN_PROGRESS:
+        return None
+    until = "" if job.lease_until is None else f", until {ago(job.lease_until, now)}"
+    return f"{plain(job.lease_owner)}{until}, fence {job.fence}"
+
+
+def _progress(job: "Job") -> str | None:
+    if job.progress_percent is None:
+        return None
+    filled = round(job.progress_percent / 5)
+    bar = f"[green]{'━' * filled}[/][dim]{'━' * (20 - filled)}[/]"
+    return f"{bar} {job.progress_percent:.0f} % {plain(job.progress_message or '')}"

@@ -1,0 +1,162 @@
+"""`penstock jobs`: list, show, cancel, requeue, and the lines jobs logged."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import exits
+from penstock.cli.documents import document
+from penstock.cli.output import JsonFlag, console, plain, styled, write_json
+from penstock.cli.session import ask
+from penstock.model.states import Status
+
+if TYPE_CHECKING:
+    from penstock.model.job import Job
+    from penstock.store.contract import Execution, LogLine, Store
+
+app = typer.Typer(no_args_is_help=True, help="List, show, cancel and requeue jobs.")
+
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
+JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The jobs' ids.")]
+
+
+@app.command("ls")
+def ls(
+    ctx: typer.Context,
+    status: Annotated[Status | None, typer.Option(help="Only in this state.")] = None,
+    type_name: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
+    parent: Annotated[str | None, typer.Option(help="Only children of this job.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="ID", help="Older than this job.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """List jobs, newest first."""
+    from penstock.cli.job_view import job_table
+    from penstock.store.contract import JobFilter
+
+    where = JobFilter(
+        status=status,
+        type=type_name,
+        queue=queue,
+        tag=tag,
+        parent_job_id=parent,
+        before=before,
+        limit=limit,
+    )
+
+    async def look(store: "Store") -> "tuple[list[Job], int]":
+        return await store.reader.find(where), store.clock.now()
+
+    found, now = ask(ctx, look)
+    if as_json:
+        write_json([document(job) for job in found])
+    elif found:
+        out = console()
+        out.print(job_table(found, now))
+        if len(found) == limit:
+            out.print(f"[dim]Older ones: add --before {found[-1].id}[/]", soft_wrap=True)
+    elif any((status, type_name, queue, tag, parent, before)):
+        typer.echo("No job matches; take a filter away, or see `penstock stats`.")
+    else:
+        typer.echo("No jobs yet; enqueue one with `penstock enqueue TYPE --payload '{…}'`.")
+
+
+@app.command("show")
+def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
+    """Show one job with its executions."""
+    from penstock.cli.job_view import show_job
+
+    async def look(store: "Store") -> "tuple[Job, list[Execution], int]":
+        job = await known(store, job_id)
+        return job, await store.reader.executions(job_id), store.clock.now()
+
+    job, executions, now = ask(ctx, look)
+    if as_json:
+        write_json(document(job) | {"executions": [document(e) for e in executions]})
+    else:
+        show_job(console(), job, executions, now)
+
+
+@app.command("cancel")
+def cancel(
+    ctx: typer.Context,
+    job_ids: JobIds,
+    reason: Annotated[
+        str, typer.Option(help="Why; kept with the job.")
+    ] = "cancelled by an operator",
+    as_json: JsonFlag = False,
+) -> None:
+    """Cancel waiting jobs and ask running ones to stop."""
+    answers = ask(ctx, lambda store: store.jobs.cancel(job_ids, reason))
+    if as_json:
+        write_json([{"id": job_id, "status": str(status)} for job_id, status in answers.items()])
+    else:
+        out = console()
+        for job_id, status in answers.items():
+            out.print(_cancelled(job_id, status), soft_wrap=True)
+    over = {Status.COMPLETED, Status.DEAD_LETTER} & set(answers.values())
+    raise typer.Exit(exits.FAILED if over else exits.OK)
+
+
+@app.command("requeue")
+def requeue(ctx: typer.Context, job_ids: JobIds, as_json: JsonFlag = False) -> None:
+    """Run cancelled or dead jobs again, with a fresh retry budget; all of them or none."""
+    done = ask(ctx, lambda store: store.jobs.requeue(list(dict.fromkeys(job_ids))))
+    if as_json:
+        write_json({"requeued": done})
+    else:
+        for job_id in done:
+            typer.echo(f"Requeued {job_id}.")
+
+
+@app.command("logs")
+def logs(
+    ctx: typer.Context,
+    job_id: JobId,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, help="How many lines.")] = 1000,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the lines a job logged with ctx.log."""
+    from penstock.cli.follow import follow_logs
+
+    if follow:
+        ask(ctx, lambda store: follow_logs(store, job_id, as_json=as_json))
+        return
+
+    async def look(store: "Store") -> "list[LogLine]":
+        await known(store, job_id)
+        return await store.reader.logs(job_id, limit)
+
+    lines = ask(ctx, look)
+    if as_json:
+        write_json([document(line) for line in lines])
+    elif not lines:
+        typer.echo('It has logged nothing; a handler logs with `ctx.log("…")`.')
+    else:
+        from penstock.cli.follow import print_line
+
+        for line in lines:
+            print_line(console(), line)
+
+
+async def known(store: "Store", job_id: str) -> "Job":
+    """The job, or JobNotFound."""
+    from penstock.model.errors import JobNotFound
+
+    found = await store.reader.get([job_id])
+    if not found:
+        raise JobNotFound(job_id)
+    return found[0]
+
+
+def _cancelled(job_id: str, status: str) -> str:
+    if status == Status.CANCELLED:
+        return f"{plain(job_id)} is {styled(status)}."
+    if status == Status.IN_PROGRESS:
+        return f"{plain(job_id)} is running and was asked to stop."
+    return f"{plain(job_id)} had already ended as {styled(status)}."

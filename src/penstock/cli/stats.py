@@ -1,0 +1,137 @@
+"""`penstock stats`: figures from the store's roll-ups."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.documents import document
+from penstock.cli.output import JsonFlag, console, plain, sparkline, table, write_json
+from penstock.cli.root import Refused
+from penstock.cli.session import ask
+from penstock.cli.times import parse_span, span
+from penstock.model.clock import iso
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from penstock.store.contract import QueueDepth, Store, Window
+
+SHORTEST_MS, LONGEST_MS = 10_000, 1_000 * 86_400_000
+STEPS = (10_000, 60_000, 3_600_000, 86_400_000)
+BARS = 60
+
+Series = list[tuple[int, dict[str, float]]]
+
+
+def stats(
+    ctx: typer.Context,
+    window: Annotated[str, typer.Option(metavar="SPAN", help="Look back: 5m, 1h, 7d.")] = "1h",
+    as_json: JsonFlag = False,
+) -> None:
+    """Show depths, throughput, success rate and durations."""
+    span_ms = parse_span(window, "window")
+    if not SHORTEST_MS <= span_ms <= LONGEST_MS:
+        raise Refused(f"Option 'window' is {window!r}, but it must be from 10s to 1000d.")
+    step = next((s for s in STEPS if span_ms / s <= BARS), STEPS[-1])
+
+    async def look(store: "Store") -> "tuple[list[QueueDepth], list[Window], int, Series, int]":
+        metrics = store.metrics
+        return (
+            await metrics.depths(),
+            await metrics.window(span_ms),
+            await metrics.dead_count(),
+            await metrics.series(step, span_ms),
+            store.clock.now(),
+        )
+
+    depths, windows, dead, series, now = ask(ctx, look)
+    if as_json:
+        write_json(
+            {
+                "at": iso(now),
+                "window_ms": span_ms,
+                "total": document(windows[0]),
+                "types": [document(row) for row in windows[1:]],
+                "queues": [document(depth) for depth in depths],
+                "dead_letters": dead,
+                "series": [{"at": iso(at)} | values for at, values in series],
+            }
+        )
+        return
+    out = console()
+    out.print(headline(windows[0], dead, window))
+    bars = bars_of(series, step, span_ms, now)
+    if any(bars):
+        out.print(
+            f"[green]{sparkline(bars)}[/] [dim]completed per {span(step).replace('.0', '')}[/]"
+        )
+    if depths:
+        out.print(depth_table(depths))
+    if len(windows) > 1:
+        out.print(window_table(windows[1:]))
+    if not depths and len(windows) == 1:
+        out.print("Nothing waits and nothing ran; enqueue a job or take a longer --window.")
+
+
+def headline(total: "Window", dead: int, window: str) -> str:
+    """The figures of all types in a sentence or two."""
+    rate = (
+        "" if total.success_rate is None else f", {total.success_rate:.1%} of executions succeeded"
+    )
+    letters = f"[red]{dead:,} dead letters wait[/]" if dead else "no dead letters wait"
+    return (
+        f"[bold]{total.completed:,} completed[/] in the last {plain(window)} "
+        f"({total.per_minute:,.0f} a minute){rate}; {letters}."
+    )
+
+
+def bars_of(series: Series, step: int, span_ms: int, now: int) -> list[float]:
+    """Completed jobs per step, with the empty steps."""
+    found = {at: values.get("completed", 0.0) for at, values in series}
+    first = (now - span_ms) // step * step
+    return [found.get(at, 0.0) for at in range(first + step, now + 1, step)]
+
+
+def depth_table(depths: "list[QueueDepth]") -> "Table":
+    """What stands in each queue."""
+    made = table("QUEUE", "QUEUED#", "RUNNING#", "RETRYING#", "PENDING#", "OLDEST QUEUED#")
+    for depth in depths:
+        made.add_row(
+            plain(depth.queue),
+            f"{depth.queued:,}",
+            f"{depth.in_progress:,}",
+            f"{depth.failed:,}",
+            f"{depth.pending:,}",
+            span(depth.oldest_queued_ms),
+        )
+    return made
+
+
+def window_table(windows: "list[Window]") -> "Table":
+    """What each type did."""
+    made = table(
+        "TYPE",
+        "QUEUE",
+        "DONE#",
+        "FAILED#",
+        "DEAD#",
+        "RATE#",
+        "TOOK P50#",
+        "P95#",
+        "P99#",
+        "WAITED P95#",
+    )
+    for row in windows:
+        made.add_row(
+            plain(row.type),
+            plain(row.queue),
+            f"{row.completed:,}",
+            f"{row.failed:,}",
+            f"{row.dead:,}",
+            "–" if row.success_rate is None else f"{row.success_rate:.0%}",
+            span(row.duration_p50_ms),
+            span(row.duration_p95_ms),
+            span(row.duration_p99_ms),
+            span(row.wait_p95_ms),
+        )
+    return made

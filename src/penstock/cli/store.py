@@ -1,0 +1,73 @@
+"""`penstock migrate`, `backup` and `restore`: the store as a whole."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.confirm import YesFlag, confirm
+from penstock.cli.output import JsonFlag, write_json
+from penstock.cli.root import NotFound
+from penstock.cli.session import ask, database_file, run, session
+
+if TYPE_CHECKING:
+    from penstock.store.contract import Store
+
+
+def migrate(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+    """Create the store, or bring its tables up to date."""
+    from penstock.store.open import open_store
+
+    url = session(ctx).settings.url
+    file = database_file(url)
+
+    async def work(store: "Store") -> tuple[int, int]:
+        try:
+            return await store.migrate()
+        finally:
+            await store.close()
+
+    before, after = run(work(open_store(url)))
+    if as_json:
+        write_json({"url": url, "before": before, "after": after})
+    elif before == 0:
+        typer.echo(f"Created {file} with schema version {after}.")
+    elif before == after:
+        typer.echo(f"{file} is up to date: schema version {after}.")
+    else:
+        typer.echo(f"Migrated {file} from schema version {before} to {after}.")
+
+
+def backup(
+    ctx: typer.Context,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Copy the store while it runs, and verify the copy."""
+    jobs = ask(ctx, lambda store: store.backup(target.absolute()))
+    if as_json:
+        write_json({"file": str(target), "jobs": jobs, "bytes": target.stat().st_size})
+    else:
+        size = target.stat().st_size / 1e6
+        typer.echo(f"Copied {jobs:,} jobs to {target} ({size:.1f} MB), verified.")
+
+
+def restore(
+    ctx: typer.Context,
+    copy: Annotated[Path, typer.Argument(metavar="FILE", help="A copy made by `penstock backup`.")],
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Put a verified copy in the store's place; stop the workers first."""
+    from penstock.store.sqlite.backup import restore as put_back
+
+    target = database_file(session(ctx).settings.url)
+    if not copy.exists():
+        raise NotFound(f"There is no file {copy} to restore from.")
+    if target.exists():
+        confirm(f"Replace {target} by {copy}? What is in it now is lost.", yes=yes)
+    jobs = put_back(copy.absolute(), target)
+    if as_json:
+        write_json({"file": str(target), "jobs": jobs})
+    else:
+        typer.echo(f"Restored {jobs:,} jobs from {copy} to {target}.")

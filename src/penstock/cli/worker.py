@@ -1,0 +1,96 @@
+"""`penstock worker`: run jobs, under a supervisor."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from penstock.cli.root import Refused
+from penstock.cli.session import load, run, session
+
+
+class LogLevel(StrEnum):
+    """How much a worker says."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+Target = Annotated[
+    str, typer.Argument(metavar="MODULE:APP", help="Where the application is, e.g. shop.jobs:app.")
+]
+
+
+def worker(
+    ctx: typer.Context,
+    target: Target,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once per process.", show_default="20")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    queues: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these queues.", show_default="all")
+    ] = None,
+    types: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="Only these job types.", show_default="all")
+    ] = None,
+    max_priority: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=10,
+            help="Only jobs of priority 1 (most urgent) to N.",
+            show_default="10",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its name in `workers ls`.")] = None,
+    burst: Annotated[bool, typer.Option("--burst", help="End when no job is left.")] = False,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
+        False
+    ),
+    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+) -> None:
+    """Run jobs until SIGTERM or Ctrl-C, which drain; a second signal ends at once."""
+    from penstock.logs import configure_logs
+    from penstock.worker.process import WorkerSpec
+    from penstock.worker.supervisor import Supervisor
+
+    app = load(ctx, target)
+    wanted = listed(types, "types")
+    for type_name in wanted or ():
+        app.find_type(type_name)
+    if not app.types:
+        raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
+    configure_logs(json=log_json, level=log_level)
+    spec = WorkerSpec(
+        target=target,
+        url=session(ctx).url,
+        name=name,
+        queues=listed(queues, "queues"),
+        types=wanted,
+        concurrency=concurrency,
+        max_priority=max_priority,
+        burst=burst,
+        log_json=log_json,
+        log_level=log_level,
+    )
+    raise typer.Exit(run(_supervise(Supervisor, spec, processes)))
+
+
+async def _supervise(supervisor: type, spec: object, processes: int) -> int:
+    """A supervisor needs the running event loop when it is made."""
+    code: int = await supervisor(spec, processes).run()
+    return code
+
+
+def listed(text: str | None, option: str) -> tuple[str, ...] | None:
+    """Names separated by commas."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise Refused(f"Option {option!r} is {text!r}, but it must name at least one, as in a,b.")
+    return names

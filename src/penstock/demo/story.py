@@ -1,0 +1,160 @@
+"""The story: what is enqueued and what befalls the workers, act by act."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from penstock.client.app import Penstock
+from penstock.client.job_type import Prepared
+from penstock.demo import jobs
+from penstock.demo.fleet import kill
+from penstock.demo.scene import Scene, read_jobs
+from penstock.model.states import Status
+from penstock.store.contract import JobFilter, WorkerInfo
+
+NAMES = ("ada", "grace", "alan", "edsger", "barbara", "donald", "radia", "ken")
+STREAM_SECONDS = 0.25
+BURST = 2_000
+INVOICES = 6
+RUSH = 60
+
+Act = Callable[[], Awaitable[None]]
+
+
+class Story:
+    """Acts at fixed parts of the time, over a steady stream of small jobs."""
+
+    def __init__(self, app: Penstock, scene: Scene) -> None:
+        self.ids: list[str] = []
+        self._app = app
+        self._scene = scene
+        self._numbers = itertools.count(1)
+        self._acts: tuple[tuple[float, Act], ...] = (
+            (0.0, self._open),
+            (0.10, self._bank_is_away),
+            (0.24, self._one_can_never_work),
+            (0.36, self._start_imports),
+            (0.44, self._kill_a_worker),
+            (0.72, self._burst),
+        )
+
+    async def run(self) -> None:
+        """Play every act; the stream flows until nine tenths of the time."""
+        stream = asyncio.create_task(self._stream(until=0.9))
+        try:
+            for part, act in self._acts:
+                await self._at(part)
+                await act()
+            await stream
+        finally:
+            stream.cancel()
+        self._scene.tell("No more new jobs: the workers finish what is there.")
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait until every job has ended."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        waiting = self.ids
+        while asyncio.get_running_loop().time() < deadline:
+            found = await read_jobs(self._app.store, waiting)
+            waiting = [job.id for job in found if not job.status.terminal]
+            if not waiting:
+                return True
+            await asyncio.sleep(0.2)
+        return False
+
+    # --- the acts ----------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        count = len(self._scene.workers)
+        self._scene.tell(
+            f"{count} workers are up: mail runs as coroutines, thumbnails in threads, "
+            "rendering in processes."
+        )
+        length = self._scene.seconds / 5
+        await self._put([jobs.render.new("trailer", length), jobs.render.new("poster", length / 2)])
+
+    async def _bank_is_away(self) -> None:
+        await self._put(
+            [jobs.invoice.new(next(self._numbers), failures=1 + n % 3) for n in range(INVOICES)]
+        )
+        self._scene.tell(
+            f"The bank is away: {INVOICES} invoices fail, wait about 1 s, 2 s, 4 s, and try again."
+        )
+
+    async def _one_can_never_work(self) -> None:
+        await self._put([jobs.charge.new("A-1007")])
+        self._scene.tell(
+            "Order A-1007 has no customer: no retry can help, so it becomes a dead letter."
+        )
+
+    async def _start_imports(self) -> None:
+        pause = self._scene.seconds / 5 / jobs.ROWS
+        await self._put([jobs.import_rows.new(f"{name}.csv", pause) for name in NAMES[:4]])
+        self._scene.tell("Four imports start; each saves a checkpoint every few rows.")
+
+    async def _kill_a_worker(self) -> None:
+        await self._put([self._small_job() for _ in range(RUSH)])
+        await asyncio.sleep(0.1)
+        victim = await self._busiest()
+        if victim is None or not kill(victim.pid):
+            self._scene.tell("No worker was there to kill.")
+            return
+        held = await self._held_by(victim.owner)
+        self._scene.tell(
+            f"kill -9 {victim.pid}: worker {victim.name} dies holding {len(held)} jobs."
+        )
+        await self._see_rescue(held)
+
+    async def _see_rescue(self, held: list[str]) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            found = await read_jobs(self._app.store, held)
+            free = [job for job in found if job.status is not Status.IN_PROGRESS or job.rescues]
+            if len(free) == len(held):
+                break
+        rescued = sum(job.rescues > 0 for job in await read_jobs(self._app.store, held))
+        self._scene.tell(
+            f"Rescued: {rescued} that had started run again, {len(held) - rescued} that had not "
+            "go on untouched. A new worker starts."
+        )
+
+    async def _burst(self) -> None:
+        await self._put([jobs.ping.new(n) for n in range(BURST)])
+        self._scene.tell(f"{BURST:,} jobs at once, enqueued in one transaction.")
+
+    # --- the stream --------------------------------------------------------------------------
+
+    async def _stream(self, until: float) -> None:
+        while self._scene.elapsed < until * self._scene.seconds:
+            await self._put([self._small_job() for _ in range(random.randint(4, 10))])
+            await asyncio.sleep(STREAM_SECONDS)
+
+    def _small_job(self) -> Prepared[str]:
+        number = next(self._numbers)
+        if random.random() < 0.6:
+            return jobs.mail.new(f"{random.choice(NAMES)}@example.com")
+        return jobs.thumbnail.new(f"photo-{number}.jpg", random.choice((160, 320, 640)))
+
+    # --- helpers -----------------------------------------------------------------------------
+
+    async def _at(self, part: float) -> None:
+        await asyncio.sleep(max(0.0, part * self._scene.seconds - self._scene.elapsed))
+
+    async def _put(self, prepared: Sequence[Prepared[Any]]) -> None:
+        handles = await self._app.enqueue_many(prepared)
+        self.ids += [handle.id for handle in handles]
+        self._scene.enqueued = len(self.ids)
+
+    async def _busiest(self) -> WorkerInfo | None:
+        """The worker of ours with the most jobs."""
+        mine = [worker for worker in self._scene.workers if worker.name.startswith("demo")]
+        counted = [(len(await self._held_by(worker.owner)), worker) for worker in mine]
+        return max(counted, key=lambda pair: pair[0])[1] if counted else None
+
+    async def _held_by(self, owner: str) -> list[str]:
+        running = await self._app.store.reader.find(
+            JobFilter(status=Status.IN_PROGRESS, limit=1000)
+        )
+        return [job.id for job in running if job.lease_owner == owner]

@@ -1,0 +1,124 @@
+"""The specification of a store: one suite, run unchanged on every one.
+
+A backend's test module says `from penstock.testing.conformance import *` and provides three
+fixtures: `clock` (a `FakeClock`), `store` (an open store that uses it) and `reopen`, a callable
+that closes the store and returns the same installation opened again (it may skip).
+"""
+# ruff: noqa: E402 - pytest must hear of the modules before they are imported
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(
+        f"{__name__}.{topic}"
+        for topic in (
+            "build",
+            "claim",
+            "dead",
+            "enqueue",
+            "keys",
+            "leases",
+            "life",
+            "metrics",
+            "operate",
+            "reader",
+            "rescue",
+            "settle",
+            "states",
+            "upkeep",
+            "watch",
+            "workers",
+        )
+    )
+)
+
+from penstock.testing.conformance.claim import (
+    TestClaim,
+    TestDue,
+    TestFence,
+    TestFilters,
+    TestOrder,
+    TestPrefetch,
+    TestTenants,
+)
+from penstock.testing.conformance.dead import TestDeadLetters, TestFindDead, TestPurge, TestResolve
+from penstock.testing.conformance.enqueue import TestBatch, TestEnqueue, TestRetriedEnqueue
+from penstock.testing.conformance.keys import (
+    TestForever,
+    TestKeys,
+    TestRequeueWithKey,
+    TestUntilDone,
+    TestWhilePending,
+    TestWindow,
+)
+from penstock.testing.conformance.leases import (
+    TestLateHolder,
+    TestReboot,
+    TestRenewal,
+    TestStaleWrites,
+    TestWallClock,
+)
+from penstock.testing.conformance.life import TestDurability, TestLife
+from penstock.testing.conformance.metrics import TestDepths, TestFigures, TestRollUp
+from penstock.testing.conformance.operate import TestCancelRunning, TestCancelWaiting, TestRequeue
+from penstock.testing.conformance.reader import TestExecutions, TestFind, TestGet, TestLogs
+from penstock.testing.conformance.rescue import TestRescue, TestRescueByOwner
+from penstock.testing.conformance.settle import TestEndings, TestReport, TestSettlingInBatches
+from penstock.testing.conformance.states import TestStates
+from penstock.testing.conformance.upkeep import TestExpiry, TestLeadership, TestPrune, TestStage
+from penstock.testing.conformance.watch import TestSubscription, TestWatch
+from penstock.testing.conformance.workers import TestWaitingTypes, TestWorkers
+
+__all__ = [
+    "TestBatch",
+    "TestCancelRunning",
+    "TestCancelWaiting",
+    "TestClaim",
+    "TestDeadLetters",
+    "TestDepths",
+    "TestDue",
+    "TestDurability",
+    "TestEndings",
+    "TestEnqueue",
+    "TestExecutions",
+    "TestExpiry",
+    "TestFence",
+    "TestFigures",
+    "TestFilters",
+    "TestFind",
+    "TestFindDead",
+    "TestForever",
+    "TestGet",
+    "TestKeys",
+    "TestLateHolder",
+    "TestLeadership",
+    "TestLife",
+    "TestLogs",
+    "TestOrder",
+    "TestPrefetch",
+    "TestPrune",
+    "TestPurge",
+    "TestReboot",
+    "TestRenewal",
+    "TestReport",
+    "TestRequeue",
+    "TestRequeueWithKey",
+    "TestRescue",
+    "TestRescueByOwner",
+    "TestResolve",
+    "TestRetriedEnqueue",
+    "TestRollUp",
+    "TestSettlingInBatches",
+    "TestStage",
+    "TestStaleWrites",
+    "TestStates",
+    "TestSubscription",
+    "TestTenants",
+    "TestUntilDone",
+    "TestWaitingTypes",
+    "TestWallClock",
+    "TestWatch",
+    "TestWhilePending",
+    "TestWindow",
+    "TestWorkers",
+]

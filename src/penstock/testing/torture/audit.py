@@ -1,0 +1,138 @@
+"""Accounting for every job after the run: the store's word against what was written outside it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from penstock.model.job import Job
+from penstock.model.states import Status
+from penstock.store.contract import Execution, Store
+
+CHUNK = 500
+SHOWN = 20
+
+
+class Findings(msgspec.Struct, kw_only=True):
+    """What the audit counted; `complaints` names the first jobs that are wrong, and how."""
+
+    acknowledged: int = 0
+    completed: int = 0
+    dead: int = 0
+    duplicates: int = 0
+    lost: int = 0
+    stale_writes: int = 0
+    unexplained: int = 0
+    leases_lost: int = 0
+    integrity: bool = True
+    complaints: list[str] = []
+
+    @property
+    def clean(self) -> bool:
+        """Whether every promise was kept."""
+        return self.integrity and not (self.lost or self.stale_writes or self.unexplained)
+
+
+class Audit:
+    """Checks A, B, C and E: nothing lost, nothing unexplained, nothing stale, nothing corrupt."""
+
+    def __init__(self, store: Store, struck: set[str]) -> None:
+        self.findings = Findings()
+        self._store = store
+        self._struck = struck
+
+    async def run(self, acknowledged: Sequence[str], effects: Path) -> Findings:
+        """Look at every acknowledged job."""
+        found = self.findings
+        found.acknowledged = len(acknowledged)
+        fences = read_effects(effects)
+        for ids in chunks(acknowledged):
+            jobs = {job.id: job for job in await self._store.reader.get(ids)}
+            for job_id in ids:
+                if job_id not in jobs:
+                    self._complain("lost", f"{job_id} is not in the store")
+                    continue
+                history = await self._store.reader.executions(job_id)
+                self._check(jobs[job_id], history, fences[job_id])
+        for name, passed, detail in (await self._store.inspect()).checks:
+            if name in ("integrity", "leases", "keys") and not passed:
+                found.integrity = False
+                found.complaints.append(detail)
+        return found
+
+    def _check(self, job: Job, history: list[Execution], effects: Counter[int]) -> None:
+        found = self.findings
+        if not job.status.terminal:
+            self._complain("lost", f"{job.id} is still {job.status}")
+            return
+        found.completed += job.status is Status.COMPLETED
+        found.dead += job.status is Status.DEAD_LETTER
+        found.duplicates += max(0, effects.total() - 1)
+        self._check_effects(job, effects)
+        self._check_endings(job, history)
+        self._check_causes(job, history, effects)
+
+    def _check_effects(self, job: Job, effects: Counter[int]) -> None:
+        if job.status is Status.COMPLETED and not effects:
+            self._complain("lost", f"{job.id} is completed, but its effect is missing")
+        elif job.status is Status.COMPLETED and job.fence not in effects:
+            self._complain("stale_writes", f"{job.id} ended under a fence that left no effect")
+
+    def _check_endings(self, job: Job, history: list[Execution]) -> None:
+        """One terminal transition, written under the last fence, by the execution that holds it."""
+        completed = [execution.fence for execution in history if execution.status == "completed"]
+        expected = [job.fence] if job.status is Status.COMPLETED else []
+        if completed != expected:
+            self._complain("stale_writes", f"{job.id} at fence {job.fence} completed {completed}")
+        if job.status is Status.COMPLETED and job.result != str(job.fence):
+            self._complain("stale_writes", f"{job.id} has the result of fence {job.result}")
+        if any(execution.fence > job.fence for execution in history):
+            self._complain("stale_writes", f"{job.id} has a history past its fence {job.fence}")
+        if job.progress_message not in (None, str(job.fence)):
+            self._complain("stale_writes", f"{job.id} shows progress of an older fence")
+
+    def _check_causes(self, job: Job, history: list[Execution], effects: Counter[int]) -> None:
+        """A second execution needs a lease that was taken away, and that needs a struck worker.
+
+        A fence grows by one at every claim and every taking away, and only claims are executed.
+        """
+        taken_away = (job.fence - max(1, job.attempts)) // 2
+        self.findings.leases_lost += taken_away
+        if max(effects.values(), default=0) > 1 or effects.total() > taken_away + 1:
+            self._complain("unexplained", f"{job.id} ran under {dict(effects)}: more than leased")
+        for execution in history:
+            innocent = execution.worker not in self._struck
+            if execution.status in ("lost", "interrupted", "crashed") and innocent:
+                self._complain(
+                    "unexplained",
+                    f"{job.id} was {execution.status} by {execution.worker}, which nobody struck",
+                )
+
+    def _complain(self, kind: str, complaint: str) -> None:
+        setattr(self.findings, kind, getattr(self.findings, kind) + 1)
+        if len(self.findings.complaints) < SHOWN:
+            self.findings.complaints.append(complaint)
+
+
+def read_effects(path: Path) -> dict[str, Counter[int]]:
+    """How often each job left its effect, by fence."""
+    effects: dict[str, Counter[int]] = defaultdict(Counter)
+    for line in read_lines(path):
+        job_id, _, fence = line.split()
+        effects[job_id][int(fence)] += 1
+    return effects
+
+
+def read_lines(path: Path) -> list[str]:
+    """The whole lines of a file that may not exist, or still be written."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_text().rpartition("\n")
+    return whole.splitlines()
+
+
+def chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Slices small enough for one question to the store."""
+    for start in range(0, len(ids), CHUNK):
+        yield ids[start : start + CHUNK]

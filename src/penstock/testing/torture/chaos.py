@@ -1,0 +1,100 @@
+"""Carrying out the plan."""
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import psutil
+
+from penstock.testing.torture.crew import Crew, Member
+from penstock.testing.torture.plan import BARE, CHILDREN, SUPERVISOR, Blow, Strike
+
+READY_SECONDS = 20.0
+LOOK_SECONDS = 0.02
+TWICE_SECONDS = 0.05
+
+
+class Chaos:
+    """Strikes workers that are at work, and remembers whose leases it cost."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        plan: list[Strike],
+        *,
+        freeze_seconds: float,
+        working: Callable[[], Awaitable[set[str]]],
+    ) -> None:
+        self.done: Counter[Blow] = Counter()
+        self.struck: set[str] = set()
+        self._crew = crew
+        self._plan = plan
+        self._freeze_seconds = freeze_seconds
+        self._working = working
+        self._frozen: dict[str, psutil.Process] = {}
+        self._thawing: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Strike by strike; returns when the last frozen worker goes on again."""
+        began = time.monotonic()
+        for strike in self._plan:
+            await asyncio.sleep(max(0.0, began + strike.at - time.monotonic()))
+            victim = await self._find(strike.slot)
+            if victim is not None:
+                await self._strike(strike.blow, *victim)
+        if self._thawing:
+            await asyncio.wait(self._thawing)
+
+    def thaw(self) -> None:
+        """Let every frozen process go on."""
+        for process in self._frozen.values():
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+        self._frozen.clear()
+
+    async def _find(self, wanted: str) -> tuple[str, Member] | None:
+        """Whoever has the place and is at work; if nobody comes, another worker is struck."""
+        deadline = time.monotonic() + READY_SECONDS
+        patience = time.monotonic() + READY_SECONDS / 10
+        while time.monotonic() < deadline:
+            working = await self._working()
+            late = time.monotonic() > patience
+            for slot in (wanted, *BARE, *CHILDREN) if late else (wanted,):
+                member = self._crew.member(slot)
+                if member is None or slot in self._frozen:
+                    continue
+                if slot == SUPERVISOR or member.owner in working:
+                    return slot, member
+            await asyncio.sleep(LOOK_SECONDS)
+        return None
+
+    async def _strike(self, blow: Blow, slot: str, member: Member) -> None:
+        self.struck |= self._crew.owners_under(slot)
+        self.done[blow] += 1
+        with suppress(psutil.NoSuchProcess):
+            match blow:
+                case Blow.KILL:
+                    member.process.kill()
+                case Blow.FREEZE:
+                    self._freeze(slot, member.process)
+                case Blow.TERM:
+                    member.process.terminate()
+                case Blow.TERM_TWICE:
+                    member.process.terminate()
+                    await asyncio.sleep(TWICE_SECONDS)
+                    member.process.send_signal(signal.SIGTERM)
+
+    def _freeze(self, slot: str, process: psutil.Process) -> None:
+        process.suspend()
+        self._frozen[slot] = process
+        task = asyncio.create_task(self._thaw_later(slot, process))
+        self._thawing.add(task)
+
+    async def _thaw_later(self, slot: str, process: psutil.Process) -> None:
+        await asyncio.sleep(self._freeze_seconds)
+        self._frozen.pop(slot, None)
+        with suppress(psutil.NoSuchProcess):
+            process.resume()

@@ -1,0 +1,64 @@
+"""Enqueues the jobs of a torture run: `python -m penstock.testing.torture.producer ORDER`.
+
+An id is written down, synced, only after `enqueue` returned: these are the ids that must not get
+lost.
+"""
+
+import asyncio
+import os
+import random
+import sys
+import time
+
+import msgspec
+
+from penstock.client.job_type import Prepared
+from penstock.testing.torture.work import app, in_loop, in_process, in_thread
+
+MAX_BATCH = 20
+MEAN_JOB_SECONDS = 0.05
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What to enqueue, where to, and over how long."""
+
+    url: str
+    acknowledged: str
+    effects: str
+    jobs: int
+    seconds: float
+    seed: int
+
+
+async def produce(order: Order) -> None:
+    """Enqueue all jobs, evenly over the time, in batches of changing size."""
+    chance = random.Random(order.seed)
+    log = os.open(order.acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    app.settings = app.settings.replace(url=order.url)
+    began = time.monotonic()
+    async with app:
+        made = 0
+        while made < order.jobs:
+            size = min(chance.randint(1, MAX_BATCH), order.jobs - made)
+            calls = [_call(chance, order.effects) for _ in range(size)]
+            handles = await app.enqueue_many(calls)
+            os.write(log, "".join(f"{handle.id}\n" for handle in handles).encode())
+            os.fsync(log)
+            made += size
+            due = began + order.seconds * made / order.jobs
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+    os.close(log)
+
+
+def _call(chance: random.Random, effects: str) -> Prepared[int]:
+    seconds = chance.uniform(0, 2 * MEAN_JOB_SECONDS)
+    kind = chance.random()
+    if kind < 0.90:
+        return in_loop.new(effects, seconds)
+    if kind < 0.98:
+        return in_thread.new(effects, seconds)
+    return in_process.new(effects, seconds)
+
+
+if __name__ == "__main__":
+    asyncio.run(produce(msgspec.json.decode(sys.argv[1], type=Order)))

@@ -1,0 +1,68 @@
+import pytest
+
+from penstock.bench.figures import Figure, figures
+from penstock.bench.readings import Readings
+from penstock.bench.report import Outcome, as_markdown
+from penstock.bench.scale import Scale
+
+NAMES = (
+    "raw enqueue/s", "enqueue by 1000/s", "enqueue by 100/s", "raw single ms", "single ms",
+    "sequential/s", "concurrent/s", "loaded single ms", "pickup ms", "idle worker %",
+    "idle supervisor %", "memory at mark MB", "memory at end MB", "raw drain/s", "drain/s",
+    "drain by 10/s", "drain with history/s", "interpreter start ms", "import penstock ms",
+)  # fmt: skip
+SCALE = Scale.full(50_000)
+
+
+@pytest.fixture
+def readings() -> Readings:
+    found = Readings()
+    for name in NAMES:
+        found.extend(name, [10.0, 20.0, 30.0])
+    return found
+
+
+def find(readings: Readings, topic: str, part: str) -> Figure:
+    [found] = [f for f in figures(readings, SCALE) if f.topic.startswith(topic) and part in f.name]
+    return found
+
+
+def test_a_ratio_is_the_median_of_the_repetitions_own_ratios() -> None:
+    readings = Readings()
+    readings.extend("drain/s", [10, 100, 8])
+    readings.extend("raw drain/s", [20, 100, 10])
+
+    assert readings.ratio("drain/s", "raw drain/s") == 0.8
+
+
+def test_a_target_is_met_or_missed(readings: Readings) -> None:
+    assert find(readings, "bulk", "1,000").met is True
+    assert find(readings, "pickup", "p95").met is False
+    assert find(readings, "idle", "supervisor").met is None
+
+
+def test_a_peer_is_shown_when_it_was_measured(readings: Readings) -> None:
+    assert not [f for f in figures(readings, SCALE) if f.reference_name == "huey"]
+
+    readings.extend("huey/s", [1.0, 2.0, 3.0])
+
+    [peer] = [f for f in figures(readings, SCALE) if f.reference_name == "huey"]
+    assert (peer.ratio, peer.met) == (10, True)
+
+
+def test_the_page_names_its_command_its_misses_and_its_machine(readings: Readings) -> None:
+    outcome = Outcome(
+        command="make bench",
+        machine={"cores": "2"},
+        scale=SCALE,
+        figures=figures(readings, SCALE),
+        readings=readings.spread(),
+        notes=["a note"],
+    )
+
+    page = as_markdown(outcome)
+
+    assert "`make bench`" in page
+    assert "| cores | 2 |" in page
+    assert "**no**" in page
+    assert "- a note" in page

@@ -1,0 +1,183 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Context, Penstock, Status, Worker
+from penstock.model.errors import InvalidOption
+from penstock.testing import FakeClock, Signals
+
+
+async def test_a_context_knows_its_execution(app: Penstock, clock: FakeClock, drain: Any) -> None:
+    seen: list[tuple[int, int, str]] = []
+
+    @app.job
+    async def flaky(ctx: Context) -> None:
+        seen.append((ctx.attempt, ctx.fence, ctx.idempotency_key))
+        if ctx.attempt < 3:
+            raise ConnectionError
+
+    job = await flaky.enqueue()
+    keyed = await flaky.options(key="order-7").enqueue()
+    await drain(through=60)
+    assert sorted(s for s in seen if s[2] == job.id) == [(n, n, job.id) for n in (1, 2, 3)]
+    assert {s[2] for s in seen} == {job.id, "order-7"}
+    assert (await keyed.get()).attempts == 3
+
+
+async def test_children_know_their_parent(app: Penstock, drain: Any) -> None:
+    @app.job
+    async def child(number: int) -> int:
+        return number
+
+    @app.job
+    async def parent(ctx: Context) -> str:
+        return (await ctx.enqueue(child.options(priority=2).new(1))).id
+
+    @app.job
+    def sync_parent(ctx: Context) -> str:
+        return ctx.sync.enqueue(child.new(2)).id
+
+    for handler in (parent, sync_parent):
+        job = await handler.enqueue()
+        await drain()
+        child_id = await job.result(timeout=5)
+        found = await app.get(child_id)
+        assert (found.parent_job_id, found.status) == (job.id, Status.COMPLETED)
+        assert [j.id for j in await app.find(parent_job_id=job.id)] == [child_id]
+
+
+async def test_a_checkpoint_survives_a_retry(app: Penstock, clock: FakeClock, drain: Any) -> None:
+    seen: list[Any] = []
+
+    @app.job
+    async def steps(ctx: Context) -> None:
+        seen.append(ctx.checkpoint)
+        done = ctx.checkpoint or {"page": 0}
+        await ctx.save_checkpoint({"page": done["page"] + 1})
+        assert ctx.checkpoint == {"page": done["page"] + 1}
+        if done["page"] < 2:
+            raise ConnectionError
+
+    job = await steps.enqueue()
+    await drain(through=60)
+    assert seen == [None, {"page": 1}, {"page": 2}]
+    assert (await job.get()).checkpoint == '{"page":3}'
+
+
+async def test_a_sync_handler_saves_a_checkpoint_too(
+    app: Penstock, clock: FakeClock, drain: Any
+) -> None:
+    seen: list[Any] = []
+
+    @app.job
+    def steps(ctx: Context) -> None:
+        seen.append(ctx.checkpoint)
+        ctx.sync.save_checkpoint([1])
+        if ctx.attempt == 1:
+            raise ConnectionError
+
+    await steps.enqueue()
+    await drain(through=60)
+    assert seen == [None, [1]]
+
+
+async def test_a_checkpoint_survives_a_snooze_and_a_hand_back(app: Penstock, drain: Any) -> None:
+    signals = Signals()
+
+    @app.job
+    async def long(ctx: Context) -> Any:
+        if ctx.checkpoint is None:
+            await ctx.save_checkpoint("half way")
+            signals.send("saved")
+            await asyncio.Event().wait()
+        return ctx.checkpoint
+
+    job = await long.enqueue()
+    worker = Worker(app, upkeep=False)
+    running = asyncio.create_task(worker.run())
+    await signals.wait("saved")
+    worker.stop()
+    worker.stop()
+    await running
+    assert (await job.get()).attempts == 0
+    await drain()
+    assert await job.result(timeout=5) == "half way"
+
+
+async def test_log_lines_are_kept_with_the_job_and_redacted(app: Penstock, drain: Any) -> None:
+    @app.job
+    async def chatty(ctx: Context) -> None:
+        ctx.log("starting")
+        ctx.log("password=hunter2secret", level="warning")
+        ctx.log("half a \ud83d pair")
+
+    job = await chatty.enqueue()
+    await drain()
+    lines = await app.logs(job.id)
+    assert [(line.level, line.fence) for line in lines] == [("info", 1), ("warning", 1), ("info", 1)]
+    assert lines[0].message == "starting"
+    assert "hunter2secret" not in lines[1].message
+    assert "REDACTED" in lines[1].message
+    assert lines[2].message == "half a ? pair"
+
+
+async def test_progress_is_stored_while_the_job_runs(app: Penstock) -> None:
+    signals = Signals()
+
+    @app.job
+    async def long(ctx: Context) -> None:
+        ctx.progress(40, "half of it")
+        signals.send("told")
+        await asyncio.to_thread(signals.wait_in_thread, "seen")
+
+    job = await long.enqueue()
+    worker = Worker(app, upkeep=False, burst=True)
+    running = asyncio.create_task(worker.run())
+    await signals.wait("told")
+    async for state in app.store.reader.watch([job.id]):
+        if state.progress_percent is not None:
+            assert (state.progress_percent, state.progress_message) == (40, "half of it")
+            break
+    signals.send("seen")
+    await running
+    assert await job.result(timeout=5) is None
+
+
+async def test_bad_progress_and_bad_levels_are_refused(app: Penstock, drain: Any) -> None:
+    refused: list[str] = []
+
+    @app.job
+    async def wrong(ctx: Context) -> None:
+        for attempt in (lambda: ctx.progress(101), lambda: ctx.log("x", level="loud")):
+            with pytest.raises(InvalidOption) as error:
+                attempt()
+            refused.append(error.value.option)
+
+    await wrong.enqueue()
+    await drain()
+    assert refused == ["percent", "level"]
+
+
+async def test_a_running_job_hears_of_a_cancel_from_another_process(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    app, elsewhere = Penstock(url), Penstock(url)
+    signals = Signals()
+
+    @app.job
+    async def long(ctx: Context) -> None:
+        signals.send("started")
+        while not ctx.cancelled:
+            await asyncio.sleep(0.01)
+        signals.send("heard")
+
+    async with app, elsewhere:
+        job = await long.enqueue()
+        running = asyncio.create_task(Worker(app, upkeep=False, burst=True).run())
+        await signals.wait("started")
+        assert await elsewhere.cancel(job.id, "the order was withdrawn") is Status.IN_PROGRESS
+        await signals.wait("heard")
+        await running
+        ended = await elsewhere.get(job.id)
+        assert ended.status is Status.COMPLETED  # a value returned first wins

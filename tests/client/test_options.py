@@ -1,0 +1,159 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from penstock import Penstock, Status
+from penstock.model.errors import InvalidOption
+from penstock.testing import FakeClock
+
+
+async def test_the_options_of_a_type_become_the_jobs_columns(app: Penstock) -> None:
+    @app.job(queue="mail", priority=3, max_retries=5, timeout=30, retry_delay=2, backoff=3)
+    async def send() -> None: ...
+
+    job = await (await send.enqueue()).get()
+    assert (job.queue, job.priority, job.max_retries, job.timeout_ms) == ("mail", 3, 5, 30_000)
+    assert (job.retry_delay_ms, job.backoff_multiplier) == (2000, 3)
+
+
+async def test_one_enqueue_overrides_what_the_type_says(app: Penstock) -> None:
+    @app.job(queue="mail", priority=3, tags=("a",))
+    async def send() -> None: ...
+
+    changed = send.options(
+        priority=1,
+        tags=("welcome", "b"),
+        tenant="t1",
+        workspace="w1",
+        created_by="ada",
+        category="bulk",
+        metadata={"source": "form"},
+    )
+    job = await (await changed.enqueue()).get()
+    assert (job.queue, job.priority, job.tags) == ("mail", 1, ("welcome", "b"))
+    assert (job.tenant_id, job.workspace_id, job.created_by) == ("t1", "w1", "ada")
+    assert (job.category, job.metadata) == ("bulk", '{"source":"form"}')
+    assert (await (await send.enqueue()).get()).priority == 3
+
+
+async def test_a_delayed_job_runs_when_its_time_has_come(
+    app: Penstock, clock: FakeClock, drain: Any
+) -> None:
+    @app.job
+    async def later() -> str:
+        return "ran"
+
+    job = await later.options(delay=60).enqueue()
+    assert (await drain()).completed == 0
+    assert (await job.get()).status is Status.PENDING
+    clock.advance(60)
+    assert (await drain()).completed == 1
+
+
+async def test_a_job_for_a_moment_waits_for_it(app: Penstock, clock: FakeClock, drain: Any) -> None:
+    @app.job
+    async def report() -> None: ...
+
+    moment = datetime.fromtimestamp(clock.now() / 1000, UTC) + timedelta(hours=2)
+    job = await report.options(at=moment).enqueue()
+    assert (await job.get()).scheduled_at == int(moment.timestamp() * 1000)
+    clock.advance(7199)
+    assert (await drain()).completed == 0
+    clock.advance(1)
+    assert (await drain()).completed == 1
+
+
+async def test_an_expired_job_is_a_dead_letter(
+    app: Penstock, clock: FakeClock, drain: Any
+) -> None:
+    @app.job
+    async def stale() -> None: ...
+
+    job = await stale.options(expires_in=10).enqueue()
+    clock.advance(11)
+    assert await drain() == (0, 0)
+    assert (await job.get()).status is Status.DEAD_LETTER
+
+
+async def test_the_most_urgent_job_runs_first(app: Penstock, drain: Any) -> None:
+    ran: list[int] = []
+
+    @app.job
+    async def note(priority: int) -> None:
+        ran.append(priority)
+
+    app.settings = app.settings.replace(concurrency=1)
+    await app.enqueue_many([note.options(priority=p).new(p) for p in (5, 10, 1, 7)])
+    await drain()
+    assert ran == [1, 5, 7, 10]
+
+
+async def test_a_key_finds_the_job_that_has_it(app: Penstock, drain: Any) -> None:
+    @app.job
+    async def welcome(to: str) -> None: ...
+
+    first = await welcome.options(key="welcome-1").enqueue("a")
+    second = await welcome.options(key="welcome-1").enqueue("b")
+    assert (first.created, second.created, second.id) == (True, False, first.id)
+    await drain()
+    assert (await welcome.options(key="welcome-1").enqueue("c")).created
+
+
+async def test_a_key_of_a_window_keeps_others_out_until_it_closes(
+    app: Penstock, clock: FakeClock, drain: Any
+) -> None:
+    @app.job
+    async def digest() -> None: ...
+
+    daily = digest.options(key="d", key_window=3600)
+    assert (await daily.enqueue()).created
+    await drain()
+    assert not (await daily.enqueue()).created
+    clock.advance(3601)
+    assert (await daily.enqueue()).created
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("priority", 0, "1 to 10"),
+        ("priority", 11, "1 to 10"),
+        ("priority", 2.5, "whole number"),
+        ("priority", True, "whole number"),
+        ("max_retries", -1, "0 to 1000"),
+        ("timeout", 0, "above 0"),
+        ("timeout", 3601, "max_timeout"),
+        ("delay", -1, "0 or more"),
+        ("delay", "soon", "number of seconds"),
+        ("expires_in", -5, "0 or more"),
+        ("backoff", 0.5, "1 to 10"),
+        ("key", "", "1 to 255"),
+        ("key", "k" * 256, "1 to 255"),
+        ("key_scope", "sometimes", "until_done"),
+        ("key_scope", "window", "seconds"),
+        ("at", datetime(2026, 1, 1), "zone"),  # noqa: DTZ001
+        ("queue", "no spaces", "letters"),
+        ("tags", tuple("t" for _ in range(33)), "32"),
+        ("tags", (1,), "words"),
+        ("colour", "red", "one of"),
+    ],
+)
+def test_an_option_out_of_range_is_refused_with_what_it_must_be(
+    app: Penstock, option: str, value: Any, word: str
+) -> None:
+    @app.job
+    async def task() -> None: ...
+
+    with pytest.raises(InvalidOption, match=word) as refused:
+        task.options(**{option: value})
+    assert option.removesuffix("_scope") in str(refused.value)
+
+
+def test_a_setting_raises_the_longest_timeout(app: Penstock) -> None:
+    app.settings = app.settings.replace(max_timeout=10_000)
+
+    @app.job(timeout=9_000)
+    async def long() -> None: ...
+
+    assert long.defaults.timeout == 9_000

@@ -1,0 +1,18 @@
+"""A worker that dies at a failpoint. Arguments: the store's file, the failpoint, its owner's name."""
+
+import asyncio
+import sys
+
+from penstock import Worker
+from penstock.testing.failpoints import arm
+from tests.faults.support.jobs import app
+
+
+async def main(path: str, point: str, owner: str) -> None:
+    app.settings = app.settings.replace(url=f"sqlite:///{path}")
+    arm(app.store, point)
+    await Worker(app, concurrency=1, owner=owner, burst=True).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3]))

@@ -1,0 +1,161 @@
+"""Real worker processes, bare or supervised, and what they left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import psutil
+
+from penstock.worker.process import WorkerSpec
+from tests.faults.support.children import ROOT
+from tests.faults.support.facts import query
+
+STEP_SECONDS = 0.01
+TARGET = "tests.faults.support.jobs:app"
+
+
+class Effect(NamedTuple):
+    """One line a handler left."""
+
+    word: str
+    job_id: str
+    attempt: int
+    fence: int
+    pid: int
+
+
+class Bench:
+    """A folder with a store, a file of effects and a gate that handlers wait for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "work.db"
+        self.url = f"sqlite:///{self.path}"
+        self.effects_path = folder / "effects"
+        self.gate_path = folder / "gate"
+        self.log_path = folder / "workers.log"
+        self.effects_path.touch()
+
+    @property
+    def where(self) -> str:
+        return str(self.effects_path)
+
+    @property
+    def gate(self) -> str:
+        return str(self.gate_path)
+
+    def open_gate(self) -> None:
+        self.gate_path.touch()
+
+    def effects(self, word: str = "done") -> list[Effect]:
+        lines = self.effects_path.read_text().splitlines()
+        effects = [Effect(w, i, int(a), int(f), int(p)) for w, i, a, f, p in map(str.split, lines)]
+        return [effect for effect in effects if effect.word == word]
+
+    def counts(self) -> dict[str, int]:
+        return dict(query(self.path, "SELECT status, count(*) FROM jobs GROUP BY status"))
+
+    def figure(self, sql: str, *bindings: object) -> Any:
+        return query(self.path, sql, *bindings)[0][0]
+
+    def log(self) -> str:
+        return self.log_path.read_text() if self.log_path.exists() else ""
+
+    @contextmanager
+    def worker(self, **spec: Any) -> "Iterator[WorkerProcess]":
+        """A bare worker process."""
+        with self._run("penstock.worker.process", **spec) as process:
+            yield process
+
+    @contextmanager
+    def supervisor(self, **spec: Any) -> "Iterator[WorkerProcess]":
+        """A supervisor with worker processes of its own."""
+        with self._run("tests.faults.support.supervisor", **spec) as process:
+            yield process
+
+    @contextmanager
+    def _run(self, module: str, **spec: Any) -> "Iterator[WorkerProcess]":
+        described = WorkerSpec(
+            **{"target": TARGET, "url": self.url, "log_json": True, "owner": "test:1"} | spec
+        )
+        with self.log_path.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, msgspec.json.encode(described).decode()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))},
+                start_new_session=True,
+            )
+        worker = WorkerProcess(process)
+        try:
+            yield worker
+        finally:
+            worker.end()
+
+
+class WorkerProcess:
+    """A process and all its descendants, which end with the test."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self._psutil = psutil.Process(process.pid)
+        self._family: set[psutil.Process] = set()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.children()
+        self._process.send_signal(number)
+
+    def wait(self, seconds: float = 30) -> int:
+        return self._process.wait(seconds)
+
+    def children(self) -> list[psutil.Process]:
+        """Its living children, remembered so that none outlives the test."""
+        with suppress(psutil.NoSuchProcess):
+            found = self._psutil.children(recursive=True)
+            self._family |= set(found)
+            return found
+        return []
+
+    def end(self) -> None:
+        self.children()
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGCONT)
+        self._process.kill()
+        self._process.wait()
+        for process in self._family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 30) -> Any:
+    """Wait for something to become true, and return it; fail when it does not."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := true():
+            return found
+        time.sleep(STEP_SECONDS)
+    raise AssertionError(f"not within {seconds} s: {getattr(true, '__name__', true)}")
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (a zombie has)."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True

@@ -1,14 +1,22 @@
 """Settings: flags over environment over TOML over defaults. The environment is read only here."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from penstock.model.errors import InvalidOption
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Grace = Annotated[float, msgspec.Meta(ge=0)]
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+
+_PLACE = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 
 PREFIX = "PENSTOCK_"
 DEFAULT_FILE = "penstock.toml"
@@ -18,34 +26,40 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Everything that can be tuned; durations are in seconds, sizes in the unit of their name."""
 
     url: str = "sqlite:///penstock.db"
-    payload_limit: int = 1_048_576
-    payload_depth: int = 64
-    max_timeout: float = 3_600
-    max_snoozes: int = 100
-    concurrency: int = 20
-    prefetch: int = 500
-    lease: float = 60
-    renew_interval: float = 20
-    poll_interval: float = 1
-    heartbeat_interval: float = 10
-    timeout_grace: float = 5
-    cancel_grace: float = 5
-    drain_timeout: float = 30
-    memory_limit_mb: int = 0
-    max_abandoned_threads: int = 10
-    max_internal_errors: int = 20
-    rescue_interval: float = 30
-    max_rescues: int = 3
-    prune_interval: float = 3_600
-    keep_completed: float = 7 * 86_400
-    keep_cancelled: float = 7 * 86_400
-    keep_dead: float = 90 * 86_400
-    keep_last: dict[str, int] = {}
+    payload_limit: Count = 1_048_576
+    payload_depth: Count = 64
+    max_timeout: Seconds = 3_600
+    max_snoozes: NotNegative = 100
+    concurrency: Count = 20
+    prefetch: NotNegative = 500
+    lease: Seconds = 60
+    renew_interval: Seconds = 20
+    poll_interval: Seconds = 1
+    heartbeat_interval: Seconds = 10
+    timeout_grace: Grace = 5
+    cancel_grace: Grace = 5
+    drain_timeout: Grace = 30
+    memory_limit_mb: NotNegative = 0
+    max_abandoned_threads: NotNegative = 10
+    max_internal_errors: NotNegative = 20
+    rescue_interval: Seconds = 30
+    max_rescues: Count = 3
+    prune_interval: Seconds = 3_600
+    keep_completed: Grace = 7 * 86_400
+    keep_cancelled: Grace = 7 * 86_400
+    keep_dead: Grace = 90 * 86_400
+    keep_last: dict[str, NotNegative] = {}
+
+    def __post_init__(self) -> None:
+        if self.renew_interval >= self.lease:
+            raise ValueError(
+                f"renewals every {self.renew_interval:g} s do not keep a lease of {self.lease:g} s"
+            )
 
     def replace(self, **changes: Any) -> "Settings":
         """A copy with other values; None leaves a value as it is."""
         given = {name: value for name, value in changes.items() if value is not None}
-        return _checked({**msgspec.structs.asdict(self), **given}, "setting")
+        return _checked({**msgspec.structs.asdict(self), **given})
 
 
 def load_settings(
@@ -59,7 +73,7 @@ def load_settings(
     values = _from_toml(Path(named or DEFAULT_FILE), required=named is not None)
     values |= _from_environment(env)
     values |= {name: value for name, value in overrides.items() if value is not None}
-    return _checked(values, "setting")
+    return _checked(values)
 
 
 def _from_toml(path: Path, *, required: bool) -> dict[str, Any]:
@@ -80,8 +94,15 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     return {name: named[name] for name in known & named.keys() if PREFIX + name.upper() in env}
 
 
-def _checked(values: dict[str, Any], kind: str) -> Settings:
+def _checked(values: dict[str, Any]) -> Settings:
+    unknown = sorted(values.keys() - set(Settings.__struct_fields__))
+    if unknown:
+        known = ", ".join(Settings.__struct_fields__)
+        raise InvalidOption(unknown[0], values[unknown[0]], f"one of the settings: {known}")
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidOption(kind, str(error), "a known setting of the right type") from error
+        named = _PLACE.search(str(error))
+        name = named[1] if named else "renew_interval"
+        problem = _PLACE.sub("", str(error))
+        raise InvalidOption(name, values.get(name), f"a valid setting ({problem})") from error

@@ -1,5 +1,33 @@
 """`penstock bench`."""
 
+from pathlib import Path
+from typing import Annotated
 
-def bench() -> None:
-    """Measure speed against the raw limit of SQLite."""
+import typer
+
+from penstock.cli.output import JsonFlag
+
+
+def bench(
+    jobs: Annotated[int, typer.Option(min=100, help="How many jobs to drain.")] = 50_000,
+    quick: Annotated[bool, typer.Option("--quick", help="A minute, with rough figures.")] = False,
+    peers: Annotated[bool, typer.Option(help="Also measure huey, in a checkout.")] = True,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            writable=True,
+            help="Where the files are made.",
+            show_default="the temporary directory",
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Measure speed against the raw limit of SQLite and a peer."""
+    from penstock.bench import run_bench
+
+    raise typer.Exit(
+        run_bench(jobs=jobs, quick=quick, peers=peers, as_json=as_json, directory=directory)
+    )

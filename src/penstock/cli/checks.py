@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from penstock.cli.output import counted
 from penstock.cli.times import span
 from penstock.cli.workers import alive
 from penstock.model.states import Status
@@ -46,12 +47,14 @@ def worker_checks(known: list[WorkerInfo], waiting: dict[str, int]) -> Iterator[
     live = [worker for worker in known if alive(worker)]
     jobs = sum(waiting.values())
     if not live and jobs:
-        yield Check("workers", "wrong", f"none is alive, and {jobs:,} jobs wait; start one")
+        yield Check(
+            "workers", "wrong", f"none is alive, and {counted(jobs, 'job')} could run; start one"
+        )
     elif not live:
         yield Check("workers", "warning", "none is alive; nothing waits")
     else:
         running = sum(worker.running for worker in live)
-        yield Check("workers", "ok", f"{len(live)} alive, running {running:,} jobs")
+        yield Check("workers", "ok", f"{len(live)} alive, running {counted(running, 'job')}")
     for worker in known:
         if not alive(worker):
             quiet = span(worker.heartbeat_age_ms)
@@ -70,12 +73,10 @@ def type_checks(
     served = {name for worker in live for name in worker.types}
     nobody = {name: count for name, count in waiting.items() if live and name not in served}
     for name, count in sorted(nobody.items()):
-        yield Check(
-            "types", "wrong", f"{count:,} jobs of type {name!r} wait, and no worker runs it"
-        )
+        yield Check("types", "wrong", f"no worker runs type {name!r}, of which {count:,} wait")
     if types is not None:
         for name in sorted(waiting.keys() - types):
-            detail = f"{waiting[name]:,} jobs of type {name!r} wait, which the application lacks"
+            detail = f"lacks type {name!r}, of which {waiting[name]:,} wait"
             yield Check("application", "wrong", detail)
         yield Check("application", "ok", f"registers {len(types)} job types")
     if not nobody and live:
@@ -88,7 +89,7 @@ def queue_checks(live: list[WorkerInfo], depths: list[QueueDepth]) -> Iterator[C
     served = {name for worker in live for name in worker.queues or ()}
     for depth in depths:
         if depth.queued and live and not everything and depth.queue not in served:
-            detail = f"{depth.queued:,} jobs wait in {depth.queue!r}, which no worker serves"
+            detail = f"no worker serves {depth.queue!r}, where {depth.queued:,} wait"
             yield Check("queues", "wrong", detail)
         oldest = depth.oldest_queued_ms or 0
         if oldest > OLD_MS:
@@ -103,7 +104,7 @@ async def overdue(store: Store) -> Check:
     late = sum(job.lease_until is not None and job.lease_until < limit for job in running)
     if late:
         return Check(
-            "rescue", "wrong", f"{late:,} leases ran out over a minute ago; start a worker"
+            "rescue", "wrong", f"{counted(late, 'lease')} ran out over a minute ago; start a worker"
         )
     return Check("rescue", "ok", f"no lease of {len(running):,} is overdue")
 
@@ -111,6 +112,6 @@ async def overdue(store: Store) -> Check:
 def dead_letters(count: int) -> Check:
     """Dead letters wait for a person."""
     if count == 0:
-        return Check("dead letters", "ok", "none waits for a decision")
+        return Check("dead letters", "ok", "none to decide about")
     level = "wrong" if count >= MANY_DEAD else "warning"
-    return Check("dead letters", level, f"{count:,} wait for a decision; see `penstock dead ls`")
+    return Check("dead letters", level, f"{count:,} to decide about; see `penstock dead ls`")

@@ -63,8 +63,8 @@ def facts(letter: "DeadLetter", now: int) -> list[tuple[str, str]]:
     """What is known of a dead letter, in the order a person asks."""
     decided = letter.resolved_by and f"{plain(letter.resolved_by)}, {ago(letter.resolved_at, now)}"
     rows: list[tuple[str, str | None]] = [
-        ("why", f"[red]{plain(letter.reason)}[/]"),
-        ("error", plain(letter.error) if letter.error and letter.error != letter.reason else None),
+        ("why", f"[red]{plain(letter.error or letter.reason)}[/]"),
+        ("class", plain(letter.reason)),
         ("code", letter.error_code),
         ("died", f"{ago(letter.created_at, now)} [dim]({iso(letter.created_at)})[/]"),
         ("queue", plain(letter.queue)),

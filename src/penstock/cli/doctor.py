@@ -63,4 +63,6 @@ def show(url: str, promise: str, checks: "list[Check]", wrong: int) -> None:
     if wrong:
         out.print(f"[red bold]{wrong} of {len(checks)} checks failed.[/]")
     else:
-        out.print(f"[green bold]All {len(checks)} checks passed.[/]")
+        looks = sum(check.level == "warning" for check in checks)
+        rest = f"; {looks} worth a look" if looks else ""
+        out.print(f"[green bold]Nothing is wrong[/]{rest}.")

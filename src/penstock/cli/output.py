@@ -41,7 +41,14 @@ def table(*columns: str, note: str | None = None) -> "Table":
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=False)
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+        expand=note is not None,
+    )
     for name in columns:
         right = name.endswith("#")
         made.add_column(
@@ -66,6 +73,11 @@ def plain(value: object) -> str:
 
     words = " ".join(str(value).split())
     return escape("".join(letter for letter in words if letter.isprintable()))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: `1 job`, `2,000 jobs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def sparkline(values: list[float]) -> str:

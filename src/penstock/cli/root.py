@@ -51,7 +51,7 @@ def hoisted(args: list[str]) -> list[str]:
 
 def complain(error: Exception) -> int:
     """Say what went wrong in one sentence on standard error; the exit code for it."""
-    from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, PenstockError
+    from penstock.model.errors import JobFailed, JobNotFound, PenstockError, ResultTimeout
 
     if isinstance(error, typer.Abort):
         return say("nothing was done.", exits.WRONG)
@@ -59,7 +59,7 @@ def complain(error: Exception) -> int:
         return say(_usage(error), exits.WRONG)
     if isinstance(error, JobNotFound | NotFound):
         return say(str(error), exits.NOT_FOUND)
-    if isinstance(error, JobFailed | JobCancelled):
+    if isinstance(error, JobFailed | ResultTimeout):
         return say(str(error), exits.FAILED)
     if isinstance(error, PenstockError | Refused):
         return say(str(error), exits.WRONG)
@@ -82,7 +82,8 @@ class NotFound(Refused):
 
 
 def _usage(error: Any) -> str:
-    message = str(error.format_message()).rstrip(".")
+    message = str(error.format_message()).rstrip(".").replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "penstock"
-    return f"{message}; see `{command} --help`."
+    joint = " See" if message.endswith("?") else "; see"
+    return f"{message}{joint} `{command} --help`."

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.documents import document
-from penstock.cli.output import JsonFlag, console, plain, sparkline, table, write_json
+from penstock.cli.output import JsonFlag, console, counted, plain, sparkline, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask
 from penstock.cli.times import parse_span, span
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from penstock.store.contract import QueueDepth, Store, Window
 
 SHORTEST_MS, LONGEST_MS = 10_000, 1_000 * 86_400_000
-STEPS = (10_000, 60_000, 3_600_000, 86_400_000)
+# A step and the longest window for which the store keeps it.
+STEPS = ((10_000, 3_600_000), (60_000, 172_800_000), (3_600_000, 5_184_000_000))
+DAY_MS = 86_400_000
 BARS = 60
 
 Series = list[tuple[int, dict[str, float]]]
@@ -32,7 +34,7 @@ def stats(
     span_ms = parse_span(window, "window")
     if not SHORTEST_MS <= span_ms <= LONGEST_MS:
         raise Refused(f"Option 'window' is {window!r}, but it must be from 10s to 1000d.")
-    step = next((s for s in STEPS if span_ms / s <= BARS), STEPS[-1])
+    step = next((step for step, kept in STEPS if span_ms <= kept), DAY_MS)
 
     async def look(store: "Store") -> "tuple[list[QueueDepth], list[Window], int, Series, int]":
         metrics = store.metrics
@@ -60,11 +62,9 @@ def stats(
         return
     out = console()
     out.print(headline(windows[0], dead, window))
-    bars = bars_of(series, step, span_ms, now)
+    width, bars = bars_of(series, step, span_ms, now)
     if any(bars):
-        out.print(
-            f"[green]{sparkline(bars)}[/] [dim]completed per {span(step).replace('.0', '')}[/]"
-        )
+        out.print(f"[green]{sparkline(bars)}[/] [dim]completed per {span(width)}[/]")
     if depths:
         out.print(depth_table(depths))
     if len(windows) > 1:
@@ -78,18 +78,23 @@ def headline(total: "Window", dead: int, window: str) -> str:
     rate = (
         "" if total.success_rate is None else f", {total.success_rate:.1%} of executions succeeded"
     )
-    letters = f"[red]{dead:,} dead letters wait[/]" if dead else "no dead letters wait"
+    letters = f"[red]{counted(dead, 'dead letter')}[/]" if dead else "no dead letters"
     return (
         f"[bold]{total.completed:,} completed[/] in the last {plain(window)} "
         f"({total.per_minute:,.0f} a minute){rate}; {letters}."
     )
 
 
-def bars_of(series: Series, step: int, span_ms: int, now: int) -> list[float]:
-    """Completed jobs per step, with the empty steps."""
-    found = {at: values.get("completed", 0.0) for at, values in series}
-    first = (now - span_ms) // step * step
-    return [found.get(at, 0.0) for at in range(first + step, now + 1, step)]
+def bars_of(series: Series, step: int, span_ms: int, now: int) -> tuple[int, list[float]]:
+    """Completed jobs in bars of equal width, and that width."""
+    width = step * max(1, -(-span_ms // (step * BARS)))
+    last = now // width
+    bars = [0.0] * max(1, span_ms // width)
+    for at, values in series:
+        index = len(bars) - 1 - (last - at // width)
+        if index >= 0:
+            bars[index] += values.get("completed", 0.0)
+    return width, bars
 
 
 def depth_table(depths: "list[QueueDepth]") -> "Table":

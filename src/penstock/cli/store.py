@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.confirm import YesFlag, confirm
-from penstock.cli.output import JsonFlag, write_json
-from penstock.cli.root import NotFound
+from penstock.cli.output import JsonFlag, counted, write_json
+from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import ask, database_file, run, session
 
 if TYPE_CHECKING:
@@ -44,12 +44,14 @@ def backup(
     as_json: JsonFlag = False,
 ) -> None:
     """Copy the store while it runs, and verify the copy."""
+    if target.exists():
+        raise Refused(f"There is already a file {target}; name a new one.")
     jobs = ask(ctx, lambda store: store.backup(target.absolute()))
     if as_json:
         write_json({"file": str(target), "jobs": jobs, "bytes": target.stat().st_size})
     else:
         size = target.stat().st_size / 1e6
-        typer.echo(f"Copied {jobs:,} jobs to {target} ({size:.1f} MB), verified.")
+        typer.echo(f"Copied {counted(jobs, 'job')} to {target} ({size:.1f} MB), verified.")
 
 
 def restore(
@@ -70,4 +72,4 @@ def restore(
     if as_json:
         write_json({"file": str(target), "jobs": jobs})
     else:
-        typer.echo(f"Restored {jobs:,} jobs from {copy} to {target}.")
+        typer.echo(f"Restored {counted(jobs, 'job')} from {copy} to {target}.")

@@ -28,7 +28,7 @@ def span(ms: float | None) -> str:
     if ms < 1_000:
         return f"{ms:.0f} ms"
     if ms < 60_000:
-        return f"{ms / 1_000:.1f} s"
+        return f"{ms / 1_000:.1f} s".replace(".0 s", " s")
     for (unit, size), (smaller, part) in pairwise(UNITS):
         if ms >= size:
             rest = int(ms % size // part)

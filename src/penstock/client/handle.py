@@ -3,6 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import msgspec
+
 from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout
 from penstock.model.job import Job
 from penstock.model.states import Status
@@ -59,4 +61,8 @@ class JobHandle(Generic[R]):
         if job.status is not Status.COMPLETED:
             raise JobFailed(job.id, job.status, job.error)
         type_ = self._type or self._app.find_type(job.type)
-        return type_.decode_result(job.result)
+        try:
+            return type_.decode_result(job.result)
+        except (msgspec.DecodeError, ValueError) as error:
+            problem = f"its stored result does not fit the handler's annotation ({error})"
+            raise JobFailed(job.id, job.status, problem) from error

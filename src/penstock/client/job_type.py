@@ -122,8 +122,7 @@ class JobType(Generic[P, Q, R]):
             text = encode(value)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise ResultNotSerializable(self.name, type(value).__name__) from error
-        if len(text) > self.app.settings.payload_limit:
-            raise PayloadTooLarge(self.name, len(text), self.app.settings.payload_limit, "result")
+        self._check_size(text, "result")
         return text
 
     def decode_result(self, text: str | None) -> R:
@@ -141,10 +140,13 @@ class JobType(Generic[P, Q, R]):
         """Check a call under given options."""
         return self._with_payload(options, self.arguments.encode(args, kwargs))
 
-    def _with_payload(self, options: JobOptions, payload: str) -> Prepared[R]:
+    def _check_size(self, text: str, what: str) -> None:
         limit = self.app.settings.payload_limit
-        if len(payload) > limit or len(payload) * 4 > limit < len(payload.encode()):
-            raise PayloadTooLarge(self.name, len(payload.encode()), limit)
+        if len(text) * 4 > limit < len(text.encode()):
+            raise PayloadTooLarge(self.name, len(text.encode()), limit, what)
+
+    def _with_payload(self, options: JobOptions, payload: str) -> Prepared[R]:
+        self._check_size(payload, "payload")
         return Prepared(self, options.new_job(new_id(), self.name, payload))
 
 

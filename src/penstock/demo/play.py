@@ -93,6 +93,9 @@ class Play:
             for task in (playing, stopped, watching):
                 task.cancel()
             await asyncio.gather(playing, stopped, watching, return_exceptions=True)
+            if self._live:
+                # The live screen is gone with its terminal page; the story stays to be read.
+                Lines(self._out, self._scene).tell_story()
 
     async def _act(self) -> Account:
         story = Story(self._app, self._scene)
@@ -105,7 +108,7 @@ class Play:
         return account(story.ids, found)
 
     async def _until_workers_are_up(self) -> None:
-        self._scene.tell(f"Starting {PROCESSES} worker processes on {self._app.settings.url}")
+        self._scene.tell(f"Starting {PROCESSES} worker processes on one SQLite file.")
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._up.wait()
@@ -116,9 +119,10 @@ class Play:
     async def _watch(self, watcher: Watcher) -> None:
         """Keep the scene up to date and show it."""
         if self._live:
-            with Live(console=self._out, auto_refresh=False, screen=False) as shown:
+            with Live(console=self._out, auto_refresh=False, screen=True) as shown:
                 await self._look_on(
-                    watcher, lambda: shown.update(screen(self._scene), refresh=True)
+                    watcher,
+                    lambda: shown.update(screen(self._scene, self._out.height), refresh=True),
                 )
         else:
             await self._look_on(watcher, Lines(self._out, self._scene).show)
@@ -150,9 +154,7 @@ class Lines:
     def show(self) -> None:
         """Print what is new."""
         scene = self._scene
-        for at, sentence in scene.story[self._told :]:
-            self._print(at, sentence)
-        self._told = len(scene.story)
+        self.tell_story()
         if scene.elapsed >= self._next:
             self._next = scene.elapsed + PLAIN_SECONDS
             waiting = sum(d.queued + d.pending + d.failed for d in scene.depths)
@@ -162,6 +164,12 @@ class Lines:
                 f"{scene.enqueued:,} enqueued, {scene.completed:,} completed, {running} running, "
                 f"{waiting:,} waiting, {scene.dead} dead, {len(scene.workers)} workers",
             )
+
+    def tell_story(self) -> None:
+        """Print the lines of the story that were not told yet."""
+        for at, sentence in self._scene.story[self._told :]:
+            self._print(at, sentence)
+        self._told = len(self._scene.story)
 
     def _print(self, at: float, sentence: str) -> None:
         self._out.print(f"{at:5.1f} s  {sentence}", highlight=False, markup=False, soft_wrap=True)

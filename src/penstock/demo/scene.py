@@ -9,7 +9,8 @@ from penstock.model.states import Status
 from penstock.store.contract import JobFilter, QueueDepth, Store, WorkerInfo
 
 PAGE = 500
-LATEST = 8
+LATEST = 10
+TROUBLED = 5
 WHOLE_PLAY_MS = 900_000
 
 
@@ -26,6 +27,7 @@ class Scene:
     dead: int = 0
     depths: list[QueueDepth] = field(default_factory=list)
     workers: list[WorkerInfo] = field(default_factory=list)
+    troubled: list[Job] = field(default_factory=list)
     latest: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     rates: deque[float] = field(default_factory=lambda: deque([0.0], maxlen=60))
@@ -58,11 +60,13 @@ class Watcher:
         scene.depths = await store.metrics.depths()
         scene.workers = sorted(await store.workers.list(), key=lambda worker: worker.name)
         scene.latest = await store.reader.find(JobFilter(limit=LATEST))
-        scene.running = [
-            job
-            for job in await store.reader.find(JobFilter(status=Status.IN_PROGRESS, limit=100))
-            if job.progress_percent is not None
-        ]
+        running = await store.reader.find(JobFilter(status=Status.IN_PROGRESS, limit=100))
+        scene.running = [job for job in running if job.progress_percent is not None]
+        scene.troubled = [
+            *await store.reader.find(JobFilter(status=Status.DEAD_LETTER, limit=1)),
+            *await store.reader.find(JobFilter(status=Status.FAILED, limit=TROUBLED)),
+            *(job for job in running if job.rescues),
+        ][:TROUBLED]
         scene.now = store.clock.now()
         self._rate(scene)
 

@@ -1,6 +1,5 @@
 """The live screen."""
 
-from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -12,52 +11,63 @@ from penstock.cli.output import plain, sparkline, styled, table
 from penstock.cli.times import ago
 from penstock.demo.scene import Scene
 
-STORY_LINES = 7
-BARS = 6
+STORY_LINES = 6
+QUEUES = 5
+FIXED_ROWS = 1 + (2 + STORY_LINES) + (2 + 1 + QUEUES)
 EDGE = "bright_black"
 
 
-def screen(scene: Scene) -> RenderableType:
-    """The whole screen for one moment."""
-    return Group(
+def screen(scene: Scene, height: int) -> RenderableType:
+    """The whole screen for one moment; a low terminal shows fewer jobs."""
+    spare = height - FIXED_ROWS
+    bars = 5 if spare >= 18 else 4
+    jobs = min(10, spare - (2 + bars) - (2 + 1))
+    tables = Table.grid(expand=True)
+    tables.add_column(ratio=1)
+    tables.add_column(ratio=1)
+    tables.add_row(framed("queues", queues(scene)), framed("workers", workers(scene)))
+    parts = [
         headline(scene),
-        Panel(story(scene), title="what is happening", border_style=EDGE, title_align="left"),
-        Columns(
-            [
-                Panel(queues(scene), title="queues", border_style=EDGE, title_align="left"),
-                Panel(workers(scene), title="workers", border_style=EDGE, title_align="left"),
-            ],
-            expand=True,
-        ),
-        Panel(progress(scene), title="progress", border_style=EDGE, title_align="left"),
-        Panel(latest(scene), title="latest jobs", border_style=EDGE, title_align="left"),
-    )
+        framed("what is happening", story(scene)),
+        tables,
+        framed("progress", progress(scene, bars)),
+    ]
+    if jobs > 0:
+        parts.append(framed("jobs", latest(scene, jobs)))
+    return Group(*parts)
+
+
+def framed(title: str, content: RenderableType) -> Panel:
+    """A part of the screen with its name."""
+    return Panel(content, title=title, title_align="left", border_style=EDGE)
 
 
 def headline(scene: Scene) -> RenderableType:
     """Counts, rate and time."""
     left = Text.from_markup(
-        f"[bold]penstock[/]  {scene.enqueued:,} enqueued  [green]{scene.completed:,} completed[/]  "
-        f"[yellow]{scene.failed:,} failed attempts[/]  [red]{scene.dead} dead[/]"
+        f"[bold]penstock[/] {scene.enqueued:,} enqueued [green]{scene.completed:,} completed[/] "
+        f"[yellow]{scene.failed:,} retries[/] [red]{scene.dead} dead[/]"
     )
-    rate = f"[green]{sparkline(list(scene.rates)[-20:])}[/] {scene.rates[-1]:,.0f}/s"
+    rate = f"[green]{sparkline(list(scene.rates)[-24:])}[/] {scene.rates[-1]:,.0f}/s"
     clock = f"[dim]{min(scene.elapsed, scene.seconds):.0f}/{scene.seconds:.0f} s[/]"
-    grid = Table.grid(expand=True)
-    grid.add_column()
-    grid.add_column(justify="right")
-    grid.add_row(left, Text.from_markup(f"{rate}  {clock}"))
+    grid = Table.grid(expand=True, padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_row(left, Text.from_markup(f"{rate} {clock}"))
     return grid
 
 
 def story(scene: Scene) -> RenderableType:
     """The last few lines of the story, the newest last."""
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(style="dim", justify="right", no_wrap=True)
-    grid.add_column()
+    grid.add_column(style="dim", justify="right", no_wrap=True, width=4)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
     shown = scene.story[-STORY_LINES:]
     for number, (at, sentence) in enumerate(shown, start=1):
         style = "bold" if number == len(shown) else ""
         grid.add_row(f"{at:.0f} s", Text(sentence, style=style))
+    for _ in range(STORY_LINES - len(shown)):
+        grid.add_row("", "")
     return grid
 
 
@@ -74,6 +84,8 @@ def queues(scene: Scene) -> RenderableType:
         )
     if not scene.depths:
         made.add_row("[dim]empty[/]", "", "", "")
+    for _ in range(QUEUES - max(1, len(scene.depths))):
+        made.add_row("", "", "", "")
     return made
 
 
@@ -93,17 +105,19 @@ def workers(scene: Scene) -> RenderableType:
         )
     if not scene.workers:
         made.add_row("[dim]starting[/]", "", "", "", "")
+    for _ in range(QUEUES - max(1, len(scene.workers))):
+        made.add_row("", "", "", "", "")
     return made
 
 
-def progress(scene: Scene) -> RenderableType:
+def progress(scene: Scene, bars: int) -> RenderableType:
     """A bar for each job that tells how far it is."""
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True, width=12)
     grid.add_column(width=24)
     grid.add_column(no_wrap=True, width=5, justify="right")
     grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    for job in scene.running[:BARS]:
+    for job in scene.running[:bars]:
         percent = job.progress_percent or 0.0
         grid.add_row(
             plain(job.type),
@@ -111,16 +125,17 @@ def progress(scene: Scene) -> RenderableType:
             f"{percent:.0f} %",
             plain(job.progress_message or ""),
         )
-    for _ in range(BARS - min(BARS, len(scene.running))):
+    for _ in range(bars - min(bars, len(scene.running))):
         grid.add_row("", "", "", "")
     return grid
 
 
-def latest(scene: Scene) -> RenderableType:
-    """The newest jobs."""
+def latest(scene: Scene, count: int) -> RenderableType:
+    """Jobs in trouble first, then the newest ones."""
     made = table("ID", "TYPE", "STATUS", "TRIES#", note="NOTE")
     made.box = None
-    for job in scene.latest:
+    chosen = {job.id: job for job in (*scene.troubled, *scene.latest)}
+    for job in list(chosen.values())[:count]:
         made.add_row(
             job.id,
             plain(job.type),

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -72,7 +73,7 @@ class Story:
             f"{count} workers are up: mail runs as coroutines, thumbnails in threads, "
             "rendering in processes."
         )
-        length = self._scene.seconds / 5
+        length = self._scene.seconds / 3
         await self._put([jobs.render.new("trailer", length), jobs.render.new("poster", length / 2)])
 
     async def _bank_is_away(self) -> None:
@@ -122,6 +123,7 @@ class Story:
 
     async def _burst(self) -> None:
         await self._put([jobs.ping.new(n) for n in range(BURST)])
+        await self._put([jobs.render.new("sequel", self._scene.seconds / 8)])
         self._scene.tell(f"{BURST:,} jobs at once, enqueued in one transaction.")
 
     # --- the stream --------------------------------------------------------------------------
@@ -148,10 +150,14 @@ class Story:
         self._scene.enqueued = len(self.ids)
 
     async def _busiest(self) -> WorkerInfo | None:
-        """The worker of ours with the most jobs."""
-        mine = [worker for worker in self._scene.workers if worker.name.startswith("demo")]
-        counted = [(len(await self._held_by(worker.owner)), worker) for worker in mine]
-        return max(counted, key=lambda pair: pair[0])[1] if counted else None
+        """The worker of ours with the most imports, whose checkpoints will then show."""
+        mine = {worker.owner: worker for worker in self._scene.workers if worker.name[:4] == "demo"}
+        imports = await self._app.store.reader.find(
+            JobFilter(type=jobs.import_rows.name, status=Status.IN_PROGRESS)
+        )
+        holders = Counter(job.lease_owner for job in imports if job.lease_owner in mine)
+        owner = next((owner for owner, _ in holders.most_common(1)), next(iter(mine), None))
+        return mine.get(owner or "")
 
     async def _held_by(self, owner: str) -> list[str]:
         running = await self._app.store.reader.find(

@@ -5,11 +5,13 @@ gone the process ends at once: no job outlives its worker.
 """
 
 import asyncio
+import ctypes
 import importlib
 import os
 import pickle
 import resource
 import runpy
+import signal
 import socket
 import sys
 import threading
@@ -42,6 +44,8 @@ from penstock.worker.protocol import (
     to_child,
 )
 from penstock.worker.resources import Resources
+
+PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -186,5 +190,15 @@ def _memory_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def _die_with_the_worker() -> None:
+    """Have Linux end this process with its worker, even inside a C call that holds the GIL."""
+    if sys.platform == "linux":
+        worker = os.getppid()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != worker:  # it was gone before the kernel knew
+            os._exit(0)
+
+
 if __name__ == "__main__":
+    _die_with_the_worker()
     Child(socket.socket(fileno=int(sys.argv[1]))).serve()

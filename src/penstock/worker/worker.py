@@ -127,7 +127,9 @@ class Worker:
             held=self._to_renew,
             beat=self._beat,
             heard=self._hear_from_thread,
-            renew_seconds=settings.renew_interval,
+            renew_seconds=min(
+                [settings.renew_interval, *(ms / 3000 for ms in self._own_leases.values())]
+            ),
             beat_seconds=settings.heartbeat_interval,
         )
 

@@ -1,4 +1,7 @@
-"""A worker that dies at a failpoint. Arguments: the store's file, the failpoint, its owner's name."""
+"""A worker that dies at a failpoint.
+
+Arguments: the store's file, the failpoint, its owner's name.
+"""
 
 import asyncio
 import sys

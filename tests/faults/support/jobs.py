@@ -23,6 +23,11 @@ def leave(ctx: Context, effects: str, word: str) -> None:
     os.close(log)
 
 
+def opened(gate: str) -> bool:
+    """Whether the test let the handlers go on."""
+    return Path(gate).exists()
+
+
 @app.job(timeout=60)
 async def quick(ctx: Context, effects: str) -> int:
     leave(ctx, effects, "done")
@@ -34,7 +39,7 @@ async def held(ctx: Context, effects: str, gate: str) -> int:
     """Run until the gate is there."""
     leave(ctx, effects, "began")
     for _ in range(int(PATIENCE_SECONDS / STEP_SECONDS)):
-        if os.path.exists(gate):
+        if opened(gate):
             break
         await asyncio.sleep(STEP_SECONDS)
     leave(ctx, effects, "done")
@@ -44,7 +49,7 @@ async def held(ctx: Context, effects: str, gate: str) -> int:
 def _hold(ctx: Context, effects: str, gate: str) -> int:
     leave(ctx, effects, "began")
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not os.path.exists(gate) and time.monotonic() < deadline:
+    while not opened(gate) and time.monotonic() < deadline:
         time.sleep(STEP_SECONDS)
     leave(ctx, effects, "done")
     return ctx.fence
@@ -84,7 +89,7 @@ def never_letting_go(ctx: Context, effects: str) -> None:
 def _segfault_at(ctx: Context, effects: str, gate: str) -> None:
     leave(ctx, effects, "began")
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not Path(gate).exists() and time.monotonic() < deadline:
+    while not opened(gate) and time.monotonic() < deadline:
         time.sleep(STEP_SECONDS)
     os.kill(os.getpid(), signal.SIGSEGV)
 

@@ -50,8 +50,8 @@ class Bench:
     def gate(self) -> str:
         return str(self.gate_path)
 
-    def open_gate(self) -> None:
-        self.gate_path.touch()
+    def open_gate(self, which: str = "") -> None:
+        Path(self.gate + which).touch()
 
     def effects(self, word: str = "done") -> list[Effect]:
         lines = self.effects_path.read_text().splitlines()

@@ -48,9 +48,11 @@ def resolve(
 
 
 def purge(tx: Transaction, ids: Sequence[str]) -> int:
-    """Delete dead letters and their jobs for good."""
-    known = [row[0] for row in tx.rows("purgeable", (encode(list(ids)).decode(),))]
-    delete(tx, known)
+    """Delete dead letters and their jobs for good; a job that was requeued lives on."""
+    listed = (encode(list(ids)).decode(),)
+    known = [row[0] for row in tx.rows("purgeable", listed)]
+    delete(tx, [row[0] for row in tx.rows("still_dead", listed)])
+    tx.run("delete_dead_letters", (encode(known).decode(),))
     return len(known)
 
 

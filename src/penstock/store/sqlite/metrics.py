@@ -3,8 +3,8 @@
 from collections import defaultdict
 
 from penstock.model.histogram import percentile
+from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import QueueDepth, Window
-from penstock.store.sqlite.claim import lanes
 from penstock.store.sqlite.counters import FINE_MS
 from penstock.store.sqlite.transaction import Transaction
 
@@ -21,13 +21,14 @@ FOLDS = ((FINE_MS, MINUTE_MS), (MINUTE_MS, HOUR_MS), (HOUR_MS, DAY_MS))
 def depths(tx: Transaction) -> list[QueueDepth]:
     """Every queue that has waiting or running jobs, read from the partial indexes."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for queue, count, _ in tx.rows("queued_depths"):
+    oldest: dict[str, int] = {}
+    for queue, count, due in tx.rows("queued_depths", {"priority_weight": PRIORITY_STEP_MS}):
         counts[queue]["queued"] = count
+        oldest[queue] = max(0, tx.now - due)
     for queue, status, count in tx.rows("waiting_depths"):
         counts[queue][status] = count
     for queue, count in tx.rows("leased_depths"):
         counts[queue]["in_progress"] = count
-    oldest = _oldest(tx)
     return [
         QueueDepth(
             queue=queue,
@@ -43,7 +44,7 @@ def depths(tx: Transaction) -> list[QueueDepth]:
 
 def window(tx: Transaction, span_ms: int) -> list[Window]:
     """One row in all, then one per type and queue."""
-    resolution = next(r for r, kept in KEPT_MS.items() if span_ms <= kept)
+    resolution = next((r for r, kept in KEPT_MS.items() if span_ms <= kept), DAY_MS)
     since = (tx.now - span_ms) // resolution * resolution
     sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for type_, queue, name, value in tx.rows("metric_window", (resolution, since)):
@@ -74,23 +75,17 @@ def roll_up(tx: Transaction) -> int:
         }
         rows = [(FINE_MS, bucket, "", depth.queue, name, n) for name, n in gauges.items()]
         tx.many("set_metric", rows)
+    # From where the last pass stopped, however long ago: a leader may have been away.
+    folded_to = min(tx.value("rolled_up_at") or 0, tx.now)
     for fine, coarse in FOLDS:
-        since = (tx.now - 2 * coarse) // coarse * coarse
+        since = (folded_to - 2 * coarse) // coarse * coarse
         tx.run("fold_metrics", {"fine": fine, "coarse": coarse, "since": since})
+    tx.run("remember_roll_up", (tx.now,))
     dropped = 0
     for resolution, kept in KEPT_MS.items():
         tx.run("drop_metrics", (resolution, tx.now - kept))
         dropped += tx.connection.changes()
     return dropped
-
-
-def _oldest(tx: Transaction) -> dict[str, int]:
-    oldest: dict[str, int] = {}
-    for lane in lanes(tx):
-        queued_at = tx.value("oldest_queued", lane)
-        if queued_at is not None:
-            oldest[lane[0]] = max(oldest.get(lane[0], 0), tx.now - queued_at)
-    return oldest
 
 
 def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Window:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.json import encode
 
+from penstock.model.states import Status
 from penstock.store.contract import Pruned, Retention
 from penstock.store.sqlite.transaction import Transaction
 
@@ -12,17 +13,28 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     """Delete ended jobs past their retention, with their history, oldest first."""
     deleted = 0
     more = False
-    keep_last = encode(dict(retention.keep_last)).decode()
     for status, keep_ms in retention.keep_ms.items():
-        old = [row[0] for row in tx.rows("ended_before", (status.value, tx.now - keep_ms, limit))]
-        if retention.keep_last and old:
-            spared = tx.run("spare_last", {"status": status.value, "keep_last": keep_last})
-            old = sorted(set(old) - {row[0] for row in spared})
+        wanted = {
+            "status": status.value,
+            "before": tx.now - keep_ms,
+            "spared": _spared(tx, status, retention),
+            "limit": limit,
+        }
+        old = [row[0] for row in tx.rows("ended_before", wanted)]
         delete(tx, old)
         deleted += len(old)
         more = more or len(old) == limit
     tx.run("delete_expired_keys", (tx.now,))
     return Pruned(deleted, more)
+
+
+def _spared(tx: Transaction, status: Status, retention: Retention) -> str:
+    """The last jobs of each type that are kept whatever their age."""
+    if not retention.keep_last:
+        return "[]"
+    keep_last = encode(dict(retention.keep_last)).decode()
+    rows = tx.rows("spare_last", {"status": status.value, "keep_last": keep_last})
+    return encode([row[0] for row in rows]).decode()
 
 
 def delete(tx: Transaction, ids: Sequence[str]) -> None:

@@ -26,26 +26,22 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
     """Apply each settlement whose fence still holds; the ids of the others."""
     counters = Counters()
     completed = [s for s in settlements if isinstance(s, Completed)]
-    stale = _complete(tx, owner, completed, counters)
-    ended = [s.id for s in completed]
+    ended, stale = _complete(tx, owner, completed, counters)
     for settlement in settlements:
         if isinstance(settlement, Completed):
             continue
         ending = _ENDINGS[type(settlement)](tx, owner, settlement)
         if ending is None:
-            stale.append(settlement.id)
+            stale.append(settlement)
             continue
         if ending in _TERMINAL_ENDINGS:
             ended.append(settlement.id)
         if ending != "handed_back":
             counters.ended([settlement], ending)
-    gone = set(stale)
-    release_keys(tx, [job_id for job_id in ended if job_id not in gone])
+    release_keys(tx, ended)
     counters.write(tx)
     tx.changed = True
-    if not stale:
-        return stale
-    return [s.id for s in settlements if s.id in gone and not _settled_before(tx, owner, s)]
+    return [s.id for s in stale if not _settled_before(tx, owner, s)]
 
 
 def report(tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
@@ -67,10 +63,10 @@ def report(tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
 
 def _complete(
     tx: Transaction, owner: str, settlements: list[Completed], counters: Counters
-) -> list[str]:
-    """The hot path: two statements for the whole batch."""
+) -> tuple[list[str], list[Settlement]]:
+    """The hot path: two statements for the whole batch; the ids that ended, and what was stale."""
     if not settlements:
-        return []
+        return [], []
     now = tx.now
     held = tx.fenced(
         "complete",
@@ -79,7 +75,7 @@ def _complete(
     applied = [s for s, ok in zip(settlements, held, strict=True) if ok]
     tx.many("insert_execution", [_execution(tx, owner, s, "completed") for s in applied])
     counters.ended(applied, "completed")
-    return [s.id for s, ok in zip(settlements, held, strict=True) if not ok]
+    return [s.id for s in applied], [s for s, ok in zip(settlements, held, strict=True) if not ok]
 
 
 def _fail(tx: Transaction, owner: str, settlement: Failed) -> str | None:
@@ -146,14 +142,16 @@ def _stop_if_requested(tx: Transaction, owner: str, settlement: Settlement) -> s
 
 
 def _stop(tx: Transaction, owner: str, settlement: Settlement, reason: str) -> str | None:
+    ran = not isinstance(settlement, HandedBack) or settlement.started
     row = _identity(tx, owner, settlement) | {
         "reason": reason,
-        "started_at": settlement.started_at,
+        "started_at": settlement.started_at if ran else None,
         "taken": False,
     }
     if tx.many("stop", (row,)) == 0:
         return None
-    _keep(tx, owner, settlement, "cancelled")
+    if ran:
+        _keep(tx, owner, settlement, "cancelled")
     return "cancelled"
 
 

@@ -151,11 +151,12 @@ class SqliteReader:
         pause = 0.001
         try:
             while waiting:
-                for job in await self.get(waiting):
+                found = await self.get(waiting)
+                for job in found:
                     if seen.get(job.id) != job:
                         seen[job.id] = job
                         yield job
-                waiting = [i for i in waiting if i in seen and not seen[i].status.terminal]
+                waiting = [job.id for job in found if not job.status.terminal]
                 if waiting:
                     await asyncio.sleep(pause)
                     await listener.wait(WATCH_SECONDS)

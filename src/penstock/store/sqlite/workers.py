@@ -8,6 +8,7 @@ from penstock.store.sqlite.claim import lanes
 from penstock.store.sqlite.transaction import Transaction
 
 FORGET_AFTER_MS = 3_600_000
+COUNTED_TO = 1_000
 
 
 def beat(tx: Transaction, beat: Beat) -> None:
@@ -42,5 +43,6 @@ def waiting_types(tx: Transaction) -> dict[str, int]:
     """Types with queued jobs, and how many, counted up to a thousand each."""
     depths: dict[str, int] = {}
     for lane in lanes(tx):
-        depths[lane[2]] = depths.get(lane[2], 0) + tx.value("lane_depth", lane)
+        counted = depths.get(lane[2], 0) + tx.value("lane_depth", lane)
+        depths[lane[2]] = min(COUNTED_TO, counted)
     return depths

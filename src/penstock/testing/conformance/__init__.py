@@ -62,7 +62,11 @@ from penstock.testing.conformance.life import TestDurability, TestLife
 from penstock.testing.conformance.metrics import TestDepths, TestFigures, TestRollUp
 from penstock.testing.conformance.operate import TestCancelRunning, TestCancelWaiting, TestRequeue
 from penstock.testing.conformance.reader import TestExecutions, TestFind, TestGet, TestLogs
-from penstock.testing.conformance.rescue import TestRescue, TestRescueByOwner
+from penstock.testing.conformance.rescue import (
+    TestNothingComesBackForEver,
+    TestRescue,
+    TestRescueByOwner,
+)
 from penstock.testing.conformance.settle import TestEndings, TestReport, TestSettlingInBatches
 from penstock.testing.conformance.states import TestStates
 from penstock.testing.conformance.upkeep import TestExpiry, TestLeadership, TestPrune, TestStage
@@ -94,6 +98,7 @@ __all__ = [
     "TestLeadership",
     "TestLife",
     "TestLogs",
+    "TestNothingComesBackForEver",
     "TestOrder",
     "TestPrefetch",
     "TestPrune",

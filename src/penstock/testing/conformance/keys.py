@@ -116,15 +116,15 @@ class TestUntilDone:
 
     async def test_a_stale_settlement_releases_nothing(self, store: Store) -> None:
         stale = await running(store, key="k")
-        await store.jobs.settle(OWNER, [handed_back(stale)])
-        await store.jobs.settle(OWNER, [completed(stale)])
+        await store.upkeep.rescue(owner=OWNER)
+        assert await store.jobs.settle(OWNER, [completed(stale)]) == [stale.id]
         assert await _again(store) == Enqueued(stale.id, False)
 
     async def test_a_stale_settlement_in_the_batch_does_not_keep_the_key_held(
         self, store: Store
     ) -> None:
         stale = await running(store, key="k")
-        await store.jobs.settle(OWNER, [handed_back(stale)])
+        await store.upkeep.rescue(owner=OWNER)
         fresh = await claim_one(store)
         assert await store.jobs.settle(OWNER, [completed(stale), completed(fresh)]) == [stale.id]
         assert (await _again(store)).created

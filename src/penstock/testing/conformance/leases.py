@@ -81,7 +81,7 @@ class TestStaleWrites:
         self, store: Store, ending: Ending
     ) -> None:
         old = await running(store)
-        await store.jobs.settle(OWNER, [handed_back(old)])
+        await store.upkeep.rescue(owner=OWNER)
         await claim_one(store)
         before = await picture(store, old.id)
         assert await store.jobs.settle(OWNER, [ending(old)]) == [old.id]
@@ -117,6 +117,14 @@ class TestStaleWrites:
         before = await picture(store, lease.id)
         await store.jobs.settle(OWNER, [second(lease)])
         assert await picture(store, lease.id) == before
+
+    @pytest.mark.parametrize("ending", ENDINGS)
+    async def test_a_settlement_repeated_because_its_answer_was_lost_is_not_called_stale(
+        self, store: Store, ending: Ending
+    ) -> None:
+        lease = await running(store)
+        await store.jobs.settle(OWNER, [ending(lease)])
+        assert await store.jobs.settle(OWNER, [ending(lease)]) == []
 
     async def test_a_report_after_the_lease_was_taken_away(
         self, store: Store, clock: FakeClock

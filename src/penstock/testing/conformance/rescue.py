@@ -127,6 +127,33 @@ class TestRescue:
         assert await status_of(store, lease.id) is Status.COMPLETED
 
 
+class TestNothingComesBackForEver:
+    """A job whose worker dies before it could mark the start is convicted in the end."""
+
+    async def test_a_job_that_always_takes_its_worker_along_ends_as_a_dead_letter(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        job_id = await enqueue(store)
+        fates: list[Fate] = []
+        while Fate.DEAD not in fates and len(fates) < 20:
+            await claim_one(store, start=0)
+            clock.advance(seconds=61)
+            fates += [lost.fate for lost in await store.upkeep.rescue()]
+        assert fates[0] is Fate.UNTOUCHED
+        assert await status_of(store, job_id) is Status.DEAD_LETTER
+
+    async def test_a_requeued_job_is_innocent_again(self, store: Store, clock: FakeClock) -> None:
+        job_id = await enqueue(store)
+        while await status_of(store, job_id) is not Status.DEAD_LETTER:
+            await claim_one(store, start=0)
+            clock.advance(seconds=61)
+            await store.upkeep.rescue()
+        await store.jobs.requeue([job_id])
+        await claim_one(store, start=0)
+        clock.advance(seconds=61)
+        assert [lost.fate for lost in await store.upkeep.rescue()] == [Fate.UNTOUCHED]
+
+
 class TestRescueByOwner:
     """All leases of a worker known to be dead, without waiting for them to run out."""
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from penstock.model.clock import Clock
 from penstock.model.errors import IllegalTransition, KeyTaken
-from penstock.model.job import Lease, NewJob
+from penstock.model.job import KeyScope, Lease, NewJob
 from penstock.model.settlement import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Claim, Fate, Held, Report, Store

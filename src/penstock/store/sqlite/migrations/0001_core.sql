@@ -55,7 +55,7 @@ CREATE TABLE jobs (
 ) STRICT;
 
 -- Claims walk the lanes (queue, tenant, type) and take each in rank order.
-CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, rank) WHERE status = 'queued';
+CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, rank, priority) WHERE status = 'queued';
 CREATE INDEX jobs_due ON jobs (scheduled_at) WHERE status IN ('pending', 'failed') AND waiting_on = 0;
 CREATE INDEX jobs_leased ON jobs (lease_owner) WHERE status = 'in_progress';
 CREATE INDEX jobs_cancel_requested ON jobs (lease_owner)

@@ -19,7 +19,7 @@ SELECT id, type, queue, tenant_id, :reason, :error, :code, :fingerprint, attempt
     :now
 FROM jobs WHERE id = :id
 ON CONFLICT (job_id) DO UPDATE
-SET reason = excluded.reason, error = excluded.error, error_code = excluded.error_code,
+SET seq = (SELECT max(seq) + 1 FROM dead_letter_jobs), reason = excluded.reason, error = excluded.error, error_code = excluded.error_code,
     fingerprint = excluded.fingerprint, attempts = excluded.attempts, rescues = excluded.rescues,
     snapshot = excluded.snapshot, executions = excluded.executions, resolution = 'pending',
     resolved_by = NULL, resolved_at = NULL, created_at = excluded.created_at;
@@ -45,6 +45,10 @@ WHERE job_id = :id;
 
 -- name: dead_count
 SELECT count(*) FROM dead_letter_jobs WHERE resolution = 'pending';
+
+-- name: still_dead
+SELECT id FROM jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_letter';
 
 -- name: purgeable
 SELECT job_id FROM dead_letter_jobs WHERE job_id IN (SELECT value FROM json_each(?));

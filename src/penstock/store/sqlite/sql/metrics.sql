@@ -32,14 +32,16 @@ WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'duration:%' AND name 
 GROUP BY bucket, name ORDER BY bucket;
 
 -- name: queued_depths
-SELECT queue, count(*), min(rank) FROM jobs INDEXED BY jobs_queued
+-- Rank less its handicap is the time the job fell due; the index alone answers.
+SELECT queue, count(*), min(rank - (priority - 1) * :priority_weight) FROM jobs INDEXED BY jobs_queued
 WHERE status = 'queued' GROUP BY queue;
 
--- name: oldest_queued
-SELECT min(queued_at) FROM (
-    SELECT queued_at FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
-    ORDER BY rank LIMIT 1
-);
+-- name: rolled_up_at
+SELECT value FROM penstock_meta WHERE name = 'rolled_up_at';
+
+-- name: remember_roll_up
+INSERT INTO penstock_meta VALUES ('rolled_up_at', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: waiting_depths
 SELECT queue, status, count(*) FROM jobs INDEXED BY jobs_due

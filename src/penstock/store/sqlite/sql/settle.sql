@@ -60,7 +60,8 @@ SELECT 1 FROM job_executions
 WHERE job_id = ? AND fence = ? AND worker = ? AND status <> 'lost';
 
 -- name: rescues_of
-SELECT rescues FROM jobs WHERE id = ? AND fence = ? AND lease_owner = ?;
+SELECT rescues FROM jobs
+WHERE id = ? AND fence = ? AND lease_owner = ? AND cancel_requested_at IS NULL;
 
 -- name: report_progress
 UPDATE jobs

@@ -36,14 +36,17 @@ WHERE status = 'in_progress' AND lease_owner = :owner
 LIMIT :limit;
 
 -- name: ended_before
-SELECT id FROM jobs WHERE status = ? AND completed_at < ? ORDER BY completed_at LIMIT ?;
+SELECT id FROM jobs
+WHERE status = :status AND completed_at < :before
+  AND id NOT IN (SELECT value FROM json_each(:spared))
+ORDER BY completed_at LIMIT :limit;
 
 -- name: spare_last
 SELECT id FROM (
-    SELECT id, type, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age
+    SELECT id, type AS job_type, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age
     FROM jobs WHERE status = :status AND type IN (SELECT key FROM json_each(:keep_last))
 )
-WHERE age <= (SELECT value FROM json_each(:keep_last) WHERE key = type);
+WHERE age <= (SELECT value FROM json_each(:keep_last) AS kept WHERE kept.key = job_type);
 
 -- name: delete_jobs
 DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));

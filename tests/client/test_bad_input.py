@@ -1,0 +1,208 @@
+"""Whatever is wrong has an error of its own, and never takes the worker down."""
+
+from typing import Any
+
+import pytest
+
+from penstock import Context, JobFailed, Penstock, Status
+from penstock.model.errors import InvalidArguments, InvalidOption, PayloadTooLarge
+from penstock.testing import in_memory
+
+NONSENSE = [
+    "",
+    "not json",
+    "null",
+    "[]",
+    '"text"',
+    "{}",
+    '{"number": "one"}',
+    '{"number": 1, "more": 2}',
+    '{"number": ' + "[" * 50_000,
+    '{"number": NaN}',
+    b"\xff\xfe\x00",
+]
+
+
+@pytest.mark.parametrize("payload", NONSENSE, ids=range(len(NONSENSE)))
+async def test_a_payload_edited_into_nonsense_is_a_dead_letter_and_its_siblings_run(
+    app: Penstock, drain: Any, payload: str | bytes
+) -> None:
+    @app.job
+    async def double(number: int) -> int:
+        return 2 * number
+
+    victim, sibling = await double.enqueue(1), await double.enqueue(2)
+    await _edit(app, victim.id, payload)
+    await drain()
+    assert await sibling.result(timeout=5) == 4
+    found = await victim.get()
+    assert (found.status, found.attempts) == (Status.DEAD_LETTER, 1)
+    assert f"The stored payload of job {victim.id} is not valid" in str(found.error)
+    assert '"CorruptPayload"' in str(found.error_details)
+
+
+async def test_a_payload_over_the_limit_is_refused_with_both_sizes(app: Penstock) -> None:
+    @app.job
+    async def keep(text: str) -> None: ...
+
+    await keep.enqueue("x" * 1_000_000)
+    with pytest.raises(PayloadTooLarge, match=r"1,100,011 bytes, over the limit of 1,048,576"):
+        await keep.enqueue("x" * 1_100_000)
+    with pytest.raises(PayloadTooLarge):
+        await keep.enqueue("é" * 600_000)
+
+
+async def test_the_limit_is_a_setting(app: Penstock) -> None:
+    app.settings = app.settings.replace(payload_limit=100)
+
+    @app.job
+    async def keep(text: str) -> None: ...
+
+    await keep.enqueue("x" * 80)
+    with pytest.raises(PayloadTooLarge, match="limit of 100"):
+        await keep.enqueue("x" * 100)
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_a_result_over_the_limit_is_a_dead_letter(
+    app: Penstock, drain: Any, kind: str
+) -> None:
+    app.settings = app.settings.replace(payload_limit=100)
+
+    async def coroutine() -> str:
+        return "é" * 80
+
+    def plain() -> str:
+        return "é" * 80
+
+    handler: Any = app.job(coroutine if kind == "async" else plain)
+    job = await handler.enqueue()
+    await drain()
+    with pytest.raises(JobFailed, match="The result of job type .* over the limit of 100"):
+        await job.result(timeout=5)
+
+
+async def test_a_hand_written_payload_nested_too_deep_is_refused(app: Penstock) -> None:
+    @app.job
+    async def keep(thing: Any) -> None: ...
+
+    await app.enqueue_payload("keep", '{"thing": ' + "[" * 63 + "]" * 63 + "}")
+    await app.enqueue_payload("keep", '{"thing": "' + "[{" * 500 + '\\"["}')
+    for levels in (64, 100_000):
+        with pytest.raises(InvalidArguments, match="at most 64 levels of nesting"):
+            await app.enqueue_payload("keep", '{"thing": ' + "[" * levels + "]" * levels + "}")
+
+
+@pytest.mark.parametrize("payload", ["", "nonsense", "[1]", '{"number": "one"}', "{}"])
+async def test_a_hand_written_payload_is_checked_like_any_other_call(
+    app: Penstock, payload: str
+) -> None:
+    @app.job
+    async def double(number: int) -> None: ...
+
+    with pytest.raises(InvalidArguments, match="'double'"):
+        await app.enqueue_payload("double", payload)
+    with pytest.raises(InvalidOption, match="priority"):
+        await app.enqueue_payload("double", '{"number": 1}', priority=11)
+
+
+def _unserializable() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return [object(), lambda: None, {object(): 1}, 1j, loop, {"deep": {1, (2, object())}}, "\ud800"]
+
+
+@pytest.mark.parametrize("which", range(7))
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_a_result_json_cannot_hold_is_a_dead_letter_that_names_its_type(
+    app: Penstock, drain: Any, which: int, kind: str
+) -> None:
+    async def coroutine() -> Any:
+        return _unserializable()[which]
+
+    def plain() -> Any:
+        return _unserializable()[which]
+
+    handler: Any = app.job(name="task")(coroutine if kind == "async" else plain)
+    job = await handler.enqueue()
+    await drain()
+    found = await job.get()
+    assert (found.status, found.attempts) == (Status.DEAD_LETTER, 1)
+    assert f"returned a {type(_unserializable()[which]).__name__}" in str(found.error)
+
+
+async def test_a_result_that_does_not_fit_its_annotation_is_named_when_it_is_read(
+    app: Penstock, drain: Any
+) -> None:
+    @app.job
+    async def liar() -> int:
+        return "text"  # type: ignore[return-value]
+
+    job = await liar.enqueue()
+    await drain()
+    with pytest.raises(JobFailed, match=r"completed.*int"):
+        await job.result(timeout=5)
+
+
+async def test_a_handler_that_exits_fails_its_job_and_not_the_worker(
+    app: Penstock, drain: Any
+) -> None:
+    @app.job(max_retries=0)
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    @app.job(max_retries=0)
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    @app.job(max_retries=0)
+    def stop_iteration() -> None:
+        raise StopIteration
+
+    @app.job
+    async def innocent() -> str:
+        return "fine"
+
+    bad = [await handler.enqueue() for handler in (leave, interrupt, stop_iteration)]
+    good = await innocent.enqueue()
+    await drain()
+    assert await good.result(timeout=5) == "fine"
+    for job in bad:
+        assert (await job.get()).status is Status.DEAD_LETTER
+
+
+async def test_columns_edited_by_hand_do_not_take_the_worker_down(
+    app: Penstock, drain: Any
+) -> None:
+    @app.job
+    async def echo(ctx: Context) -> Any:
+        return ctx.checkpoint
+
+    edits = {"checkpoint": "not json", "tags": "nonsense", "metadata": "[", "error": b"\xff"}
+    jobs = []
+    for column, value in edits.items():
+        job = await echo.options(max_retries=0).enqueue()
+        await _edit(app, job.id, value, column)
+        jobs.append(job)
+    innocent = await echo.enqueue()
+    await drain()
+    assert await innocent.result(timeout=5) is None
+    for job in jobs:
+        (row,) = await app.store.reader.get([job.id])
+        assert row.status.terminal
+
+
+def test_an_application_without_types_cannot_work() -> None:
+    from penstock import Worker
+
+    with in_memory() as app, pytest.raises(InvalidOption, match="at least one @app.job"):
+        Worker(app)
+
+
+async def _edit(app: Penstock, job_id: str, value: Any, column: str = "payload") -> None:
+    database = app.store._db  # type: ignore[attr-defined]
+    await database.write(
+        lambda tx: tx.connection.execute(
+            f"UPDATE jobs SET {column} = CAST(? AS TEXT) WHERE id = ?", (value, job_id)
+        )
+    )

@@ -1,0 +1,100 @@
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+pytest_plugins = ["pytester"]
+
+# Its entry point loads it where penstock is installed.
+INSTALLED = "penstock" in {entry.name for entry in entry_points(group="pytest11")}
+PLUGIN = () if INSTALLED else ("-p", "penstock.testing.plugin")
+
+PLAIN = """
+from penstock import Status
+from penstock.testing import assert_enqueued
+
+async def test_the_fixtures_work_together(app, clock, drain):
+    @app.job
+    async def send(to: str) -> str:
+        return to
+
+    job = await send.options(delay=60).enqueue("ada")
+    assert (await drain()).completed == 0
+    clock.advance(60)
+    assert (await drain()).completed == 1
+    assert await job.result(timeout=5) == "ada"
+
+async def test_every_test_has_a_store_of_its_own(app):
+    assert await app.find() == []
+
+def test_they_work_without_an_event_loop(app):
+    @app.job
+    def send(to: str) -> None: ...
+    app.sync.enqueue(send.new("ada"))
+    assert_enqueued(app.sync, send, to="ada")
+"""
+
+OWN = """
+import pytest
+
+@pytest.fixture
+def app():
+    return "my own"
+
+def test_mine_wins(app):
+    assert app == "my own"
+"""
+
+ADAPTED = """
+import pytest
+from penstock import Penstock
+from penstock.testing import in_memory
+
+project = Penstock("sqlite:///never-made.db")
+
+@project.job
+async def task() -> str:
+    return "ran"
+
+@pytest.fixture
+def app(clock):
+    with in_memory(project, clock):
+        yield project
+
+async def test_the_projects_jobs_run_in_memory(app, drain):
+    job = await task.options(delay=5).enqueue()
+    await drain(through=5)
+    assert await job.result(timeout=5) == "ran"
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "passed"), [(PLAIN, 3), (OWN, 1), (ADAPTED, 1)], ids=["plain", "own", "adapted"]
+)
+def test_a_project_gets_the_fixtures_and_may_override_them(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, content: str, passed: int
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(penstock.__file__).parents[1]))
+    pytester.makepyfile(content)
+    pytester.makeini("[pytest]\nasyncio_mode = auto\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN)
+    result.assert_outcomes(passed=passed)
+
+
+def test_loading_the_plugin_imports_almost_nothing() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import penstock.testing.plugin; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.strip(" '[]") for name in done.stdout.strip().split(",")}
+    assert {n for n in loaded if n.startswith("penstock")} == {
+        "penstock",
+        "penstock.testing",
+        "penstock.testing.plugin",
+    }
+    assert not loaded & {"asyncio", "msgspec", "apsw", "structlog", "psutil"}

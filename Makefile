@@ -1,7 +1,6 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
-BENCH_INSTALLED := $(VENV)/.bench-installed
 PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input --quiet
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command "make lock"
@@ -38,7 +37,7 @@ fix: $(INSTALLED) ## Format the code and apply safe lint fixes
 docs: $(INSTALLED) ## Regenerate the docs that are made from code
 	$(PYTHON) tools/generate_docs.py
 
-bench: $(BENCH_INSTALLED) ## Measure speed against the raw limit and a peer
+bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 	$(VENV)/bin/penstock bench $(ARGS)
 
 torture: $(INSTALLED) ## Kill and stall workers over 10,000 jobs and account for each
@@ -50,7 +49,7 @@ lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer version
 	$(COMPILE) $(ARGS) requirements/bench.in --output-file requirements/bench.lock
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) benchmarks/.venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that works is kept, so a changed lock installs only what changed.
@@ -69,8 +68,4 @@ $(INSTALLED): pyproject.toml requirements/dev.lock
 	fi
 	@$(PIP) install --require-hashes -r requirements/dev.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
-	@touch $@
-
-$(BENCH_INSTALLED): $(INSTALLED) requirements/bench.lock
-	@$(PIP) install --require-hashes -r requirements/bench.lock
 	@touch $@

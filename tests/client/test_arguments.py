@@ -77,7 +77,7 @@ async def test_an_argument_and_a_result_come_back_with_their_type(
     echo = app.job(handler)
     job = await echo.enqueue(value)
     await drain()
-    result = await job.result(timeout=5)
+    result = await job.result(timeout=30)
     assert (seen, result) == ([value], value)
     assert type(seen[0]) is type(result) is type(value)
 
@@ -91,7 +91,7 @@ async def test_an_argument_without_an_annotation_comes_back_as_plain_data(
 
     job = await echo.enqueue({"a": [1, None]})
     await drain()
-    assert await job.result(timeout=5) == {"a": [1, None]}
+    assert await job.result(timeout=30) == {"a": [1, None]}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ async def test_a_payload_edited_into_nonsense_is_a_dead_letter_and_its_siblings_
     victim, sibling = await double.enqueue(1), await double.enqueue(2)
     await _edit(app, victim.id, payload)
     await drain()
-    assert await sibling.result(timeout=5) == 4
+    assert await sibling.result(timeout=30) == 4
     found = await victim.get()
     assert (found.status, found.attempts) == (Status.DEAD_LETTER, 1)
     assert f"The stored payload of job {victim.id} is not valid" in str(found.error)
@@ -78,8 +78,8 @@ async def test_a_result_over_the_limit_is_a_dead_letter(
     handler: Any = app.job(coroutine if kind == "async" else plain)
     job = await handler.enqueue()
     await drain()
-    with pytest.raises(JobFailed, match="The result of job type .* over the limit of 100"):
-        await job.result(timeout=5)
+    with pytest.raises(JobFailed, match=r"The result of job type .* over the limit of 100"):
+        await job.result(timeout=30)
 
 
 async def test_a_hand_written_payload_nested_too_deep_is_refused(app: Penstock) -> None:
@@ -141,7 +141,7 @@ async def test_a_result_that_does_not_fit_its_annotation_is_named_when_it_is_rea
     job = await liar.enqueue()
     await drain()
     with pytest.raises(JobFailed, match=r"completed.*int"):
-        await job.result(timeout=5)
+        await job.result(timeout=30)
 
 
 async def test_a_handler_that_exits_fails_its_job_and_not_the_worker(
@@ -166,7 +166,7 @@ async def test_a_handler_that_exits_fails_its_job_and_not_the_worker(
     bad = [await handler.enqueue() for handler in (leave, interrupt, stop_iteration)]
     good = await innocent.enqueue()
     await drain()
-    assert await good.result(timeout=5) == "fine"
+    assert await good.result(timeout=30) == "fine"
     for job in bad:
         assert (await job.get()).status is Status.DEAD_LETTER
 
@@ -186,7 +186,7 @@ async def test_columns_edited_by_hand_do_not_take_the_worker_down(
         jobs.append(job)
     innocent = await echo.enqueue()
     await drain()
-    assert await innocent.result(timeout=5) is None
+    assert await innocent.result(timeout=30) is None
     for job in jobs:
         (row,) = await app.store.reader.get([job.id])
         assert row.status.terminal
@@ -195,7 +195,7 @@ async def test_columns_edited_by_hand_do_not_take_the_worker_down(
 def test_an_application_without_types_cannot_work() -> None:
     from penstock import Worker
 
-    with in_memory() as app, pytest.raises(InvalidOption, match="at least one @app.job"):
+    with in_memory() as app, pytest.raises(InvalidOption, match=r"at least one @app\.job"):
         Worker(app)
 
 

@@ -121,4 +121,3 @@ async def test_opening_twice_and_closing_once_leaves_it_open(tmp_path: Path) -> 
             pass
         assert await app.find() == []
     await app.close()
-

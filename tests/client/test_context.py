@@ -42,7 +42,7 @@ async def test_children_know_their_parent(app: Penstock, drain: Any) -> None:
     for handler in (parent, sync_parent):
         job = await handler.enqueue()
         await drain()
-        child_id = await job.result(timeout=5)
+        child_id = await job.result(timeout=30)
         found = await app.get(child_id)
         assert (found.parent_job_id, found.status) == (job.id, Status.COMPLETED)
         assert [j.id for j in await app.find(parent_job_id=job.id)] == [child_id]
@@ -103,7 +103,7 @@ async def test_a_checkpoint_survives_a_snooze_and_a_hand_back(app: Penstock, dra
     await running
     assert (await job.get()).attempts == 0
     await drain()
-    assert await job.result(timeout=5) == "half way"
+    assert await job.result(timeout=30) == "half way"
 
 
 async def test_log_lines_are_kept_with_the_job_and_redacted(app: Penstock, drain: Any) -> None:
@@ -116,7 +116,11 @@ async def test_log_lines_are_kept_with_the_job_and_redacted(app: Penstock, drain
     job = await chatty.enqueue()
     await drain()
     lines = await app.logs(job.id)
-    assert [(line.level, line.fence) for line in lines] == [("info", 1), ("warning", 1), ("info", 1)]
+    assert [(line.level, line.fence) for line in lines] == [
+        ("info", 1),
+        ("warning", 1),
+        ("info", 1),
+    ]
     assert lines[0].message == "starting"
     assert "hunter2secret" not in lines[1].message
     assert "REDACTED" in lines[1].message
@@ -142,7 +146,7 @@ async def test_progress_is_stored_while_the_job_runs(app: Penstock) -> None:
             break
     signals.send("seen")
     await running
-    assert await job.result(timeout=5) is None
+    assert await job.result(timeout=30) is None
 
 
 async def test_bad_progress_and_bad_levels_are_refused(app: Penstock, drain: Any) -> None:
@@ -160,24 +164,32 @@ async def test_bad_progress_and_bad_levels_are_refused(app: Penstock, drain: Any
     assert refused == ["percent", "level"]
 
 
-async def test_a_running_job_hears_of_a_cancel_from_another_process(tmp_path: Path) -> None:
+async def test_a_running_job_hears_of_a_cancel_from_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"sqlite:///{tmp_path / 'work.db'}"
     app, elsewhere = Penstock(url), Penstock(url)
     signals = Signals()
+    request_stop = Context.request_stop
+
+    def signalled(self: Context) -> None:
+        request_stop(self)
+        signals.send("stop requested")
+
+    monkeypatch.setattr(Context, "request_stop", signalled)
 
     @app.job
     async def long(ctx: Context) -> None:
         signals.send("started")
-        while not ctx.cancelled:
-            await asyncio.sleep(0.01)
-        signals.send("heard")
+        await signals.wait("stop requested")
+        signals.send("heard", ctx.cancelled)
 
     async with app, elsewhere:
         job = await long.enqueue()
         running = asyncio.create_task(Worker(app, upkeep=False, burst=True).run())
         await signals.wait("started")
         assert await elsewhere.cancel(job.id, "the order was withdrawn") is Status.IN_PROGRESS
-        await signals.wait("heard")
+        assert await signals.wait("heard") is True
         await running
         ended = await elsewhere.get(job.id)
         assert ended.status is Status.COMPLETED  # a value returned first wins

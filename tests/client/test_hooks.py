@@ -30,7 +30,7 @@ async def test_middleware_wraps_in_the_order_it_was_registered(app: Penstock, dr
     job = await handler.enqueue()
     await drain()
     assert steps == ["outer in", "inner in", "handler", "inner out", "outer out"]
-    assert await job.result(timeout=5) == 2
+    assert await job.result(timeout=30) == 2
 
 
 async def test_middleware_may_answer_without_the_handler(app: Penstock, drain: Any) -> None:
@@ -47,7 +47,7 @@ async def test_middleware_may_answer_without_the_handler(app: Penstock, drain: A
 
     job = await handler.enqueue()
     await drain()
-    assert (await job.result(timeout=5), ran) == ("from the cache", [])
+    assert (await job.result(timeout=30), ran) == ("from the cache", [])
 
 
 async def test_middleware_that_raises_fails_the_job(app: Penstock, drain: Any) -> None:
@@ -145,4 +145,4 @@ async def test_a_hook_that_fails_changes_nothing(app: Penstock, drain: Any) -> N
 
     job = await handler.enqueue()
     await drain()
-    assert await job.result(timeout=5) == "fine"
+    assert await job.result(timeout=30) == "fine"

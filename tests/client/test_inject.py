@@ -55,13 +55,13 @@ async def test_resources_are_opened_once_and_closed_in_reverse_when_the_worker_s
     jobs = [await one.enqueue(1), await one.enqueue(2)]
     other = await two.options(priority=9).enqueue()
     await drain()
-    assert [await job.result(timeout=5) for job in jobs] == [
+    assert [await job.result(timeout=30) for job in jobs] == [
         "1 database cache",
         "2 database cache",
     ]
-    assert await other.result(timeout=5) == "session lock"
+    assert await other.result(timeout=30) == "session lock"
     names = ["database", "cache", "session", "lock"]
-    assert EVENTS == [f"{n} opened" for n in names] + [f"{n} closed" for n in reversed(names)]
+    assert [f"{n} opened" for n in names] + [f"{n} closed" for n in reversed(names)] == EVENTS
 
 
 async def test_nothing_is_opened_that_no_job_asks_for(app: Penstock, drain: Any) -> None:

@@ -44,7 +44,7 @@ async def test_a_handler_takes_the_context_first_or_not_at_all(app: Penstock, dr
 
     jobs = [await t.enqueue("hi") for t in (with_context, quoted, without)]
     await drain()
-    assert [await job.result(timeout=5) for job in jobs] == ["1 hi", "1 hi", "hi"]
+    assert [await job.result(timeout=30) for job in jobs] == ["1 hi", "1 hi", "hi"]
 
 
 def test_a_context_anywhere_else_is_refused(app: Penstock) -> None:
@@ -71,7 +71,7 @@ async def test_jobs_enqueued_under_an_older_name_run(app: Penstock, drain: Any) 
 
     job = await app.enqueue_payload("old", '{"number": 1}')
     await drain()
-    assert await job.result(timeout=5) == 2
+    assert await job.result(timeout=30) == 2
 
 
 async def test_a_job_stored_under_an_alias_is_found_by_its_type(app: Penstock, drain: Any) -> None:
@@ -88,7 +88,7 @@ async def test_a_job_stored_under_an_alias_is_found_by_its_type(app: Penstock, d
     await before.enqueue()
     job = await assert_enqueued(app, renamed)
     await drain()
-    assert await (await app.handle(job.id)).result(timeout=5) == "ran"
+    assert await (await app.handle(job.id)).result(timeout=30) == "ran"
 
 
 def test_two_functions_cannot_share_a_name(app: Penstock) -> None:

@@ -64,9 +64,7 @@ async def test_a_job_for_a_moment_waits_for_it(app: Penstock, clock: FakeClock, 
     assert (await drain()).completed == 1
 
 
-async def test_an_expired_job_is_a_dead_letter(
-    app: Penstock, clock: FakeClock, drain: Any
-) -> None:
+async def test_an_expired_job_is_a_dead_letter(app: Penstock, clock: FakeClock, drain: Any) -> None:
     @app.job
     async def stale() -> None: ...
 

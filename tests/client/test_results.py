@@ -13,7 +13,7 @@ async def test_a_result_waits_until_the_job_has_ended(app: Penstock, drain: Any)
         return 2 * number
 
     job = await double.enqueue(21)
-    waiting = asyncio.create_task(job.result(timeout=10))
+    waiting = asyncio.create_task(job.result(timeout=30))
     await drain()
     assert await waiting == 42
 
@@ -26,7 +26,7 @@ async def test_a_failed_job_raises_its_error(app: Penstock, drain: Any) -> None:
     job = await give_up.enqueue()
     await drain()
     with pytest.raises(JobFailed, match=r"dead_letter: the form is empty"):
-        await job.result(timeout=5)
+        await job.result(timeout=30)
 
 
 async def test_a_cancelled_job_raises_job_cancelled_with_the_reason(
@@ -39,7 +39,7 @@ async def test_a_cancelled_job_raises_job_cancelled_with_the_reason(
     job = await withdraw.enqueue()
     await drain()
     with pytest.raises(JobCancelled, match="withdrawn by the customer"):
-        await job.result(timeout=5)
+        await job.result(timeout=30)
 
 
 async def test_a_wait_that_runs_out_says_where_the_job_stands(app: Penstock) -> None:
@@ -58,7 +58,7 @@ async def test_the_result_of_a_job_nobody_knows_is_not_found(app: Penstock) -> N
     job = await known.enqueue()
     job.id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     with pytest.raises(JobNotFound):
-        await job.result(timeout=5)
+        await job.result(timeout=30)
 
 
 async def test_a_handle_made_from_an_id_gives_the_typed_value(app: Penstock, drain: Any) -> None:
@@ -68,7 +68,7 @@ async def test_a_handle_made_from_an_id_gives_the_typed_value(app: Penstock, dra
 
     enqueued = await numbers.enqueue()
     await drain()
-    assert await (await app.handle(enqueued.id)).result(timeout=5) == {1, 2}
+    assert await (await app.handle(enqueued.id)).result(timeout=30) == {1, 2}
 
 
 async def test_several_waiters_get_the_same_value(app: Penstock, drain: Any) -> None:
@@ -80,7 +80,7 @@ async def test_several_waiters_get_the_same_value(app: Penstock, drain: Any) -> 
         return "done"
 
     job = await once.enqueue()
-    waiters = [asyncio.create_task(job.result(timeout=10)) for _ in range(5)]
+    waiters = [asyncio.create_task(job.result(timeout=30)) for _ in range(5)]
     await drain()
     assert await asyncio.gather(*waiters) == ["done"] * 5
     assert len(signals.values("ran")) == 1

@@ -23,8 +23,8 @@ def test_the_sync_facade_enqueues_finds_and_waits(shop: Penstock) -> None:
     assert shop.sync.get(job.id).status is Status.QUEUED
     assert len(shop.sync.find(type="resize")) == 3
     assert drain(shop.sync).completed == 3
-    assert shop.sync.result(job, timeout=5) == "a.png@100"
-    assert [shop.sync.result(j, timeout=5) for j in many] == ["b.png@1", "b.png@2"]
+    assert shop.sync.result(job, timeout=30) == "a.png@100"
+    assert [shop.sync.result(j, timeout=30) for j in many] == ["b.png@1", "b.png@2"]
 
 
 def test_the_sync_facade_cancels_and_requeues(shop: Penstock) -> None:
@@ -37,7 +37,7 @@ def test_the_sync_facade_cancels_and_requeues(shop: Penstock) -> None:
     assert shop.sync.requeue(job.id).status is Status.PENDING
     drain(shop.sync)
     with pytest.raises(JobFailed, match="dead_letter"):
-        shop.sync.result(job, timeout=5)
+        shop.sync.result(job, timeout=30)
 
 
 def test_the_sync_facade_joins_the_callers_transaction(shop: Penstock) -> None:

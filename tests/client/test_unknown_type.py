@@ -27,7 +27,7 @@ async def test_an_unknown_type_waits_for_a_worker_that_knows_it(tmp_path: Path) 
         assert (found.status, found.attempts, found.fence) == (Status.QUEUED, 0, 0)
         assert await old.store.workers.waiting_types() == {"added_today": 1}
         await Worker(new, burst=True, upkeep=False).run()
-        assert await job.result(timeout=5) == "ran"
+        assert await job.result(timeout=30) == "ran"
 
 
 async def test_a_worker_goes_on_with_other_jobs_behind_an_unknown_one(tmp_path: Path) -> None:

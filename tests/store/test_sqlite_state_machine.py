@@ -24,7 +24,7 @@ def _settings(examples: int, steps: int) -> settings:
 
 def test_a_store_in_memory_keeps_every_promise_whatever_is_done_to_it() -> None:
     machine = store_machine(lambda clock: open_store("sqlite:///:memory:", clock))
-    run_state_machine_as_test(machine, settings=_settings(60, 40))
+    run_state_machine_as_test(machine, settings=_settings(60, 50))
 
 
 def test_a_store_on_a_file_keeps_every_promise_whatever_is_done_to_it(tmp_path: Path) -> None:

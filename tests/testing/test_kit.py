@@ -107,7 +107,7 @@ def test_drain_works_without_an_event_loop(app: Penstock) -> None:
     job = app.sync.enqueue(task.options(delay=5).new(3))
     assert drain(app.sync) == (0, 0)
     assert drain(app.sync, through=5) == (1, 0)
-    assert app.sync.result(job, timeout=5) == 3
+    assert app.sync.result(job, timeout=30) == 3
 
 
 async def test_enqueued_lists_every_job_oldest_first(app: Penstock) -> None:

@@ -26,7 +26,7 @@ async def test_the_fixtures_work_together(app, clock, drain):
     assert (await drain()).completed == 0
     clock.advance(60)
     assert (await drain()).completed == 1
-    assert await job.result(timeout=5) == "ada"
+    assert await job.result(timeout=30) == "ada"
 
 async def test_every_test_has_a_store_of_its_own(app):
     assert await app.find() == []
@@ -68,7 +68,7 @@ def app(clock):
 async def test_the_projects_jobs_run_in_memory(app, drain):
     job = await task.options(delay=5).enqueue()
     await drain(through=5)
-    assert await job.result(timeout=5) == "ran"
+    assert await job.result(timeout=30) == "ran"
 """
 
 

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def answer(name: str, command: list[str]) -> Any:
 
 
 @contextmanager
-def worker_process(path: Path, concurrency: int) -> Iterator[None]:
+def worker_process(path: Path, concurrency: int) -> Generator[None, None, None]:
     """A worker on a file, as `penstock worker` starts it."""
     spec = WorkerSpec(
         target=TARGET, url=f"sqlite:///{path}", concurrency=concurrency, log_level="error"
@@ -56,7 +56,7 @@ def worker_process(path: Path, concurrency: int) -> Iterator[None]:
 
 
 @contextmanager
-def supervised_worker(path: Path) -> Iterator[tuple[psutil.Process, psutil.Process]]:
+def supervised_worker(path: Path) -> Generator[tuple[psutil.Process, psutil.Process], None, None]:
     """A supervisor on a file and its one worker."""
     with _running(_command("worker.supervise", path, {})) as process:
         probe("client.wait_for_worker", path)
@@ -65,7 +65,7 @@ def supervised_worker(path: Path) -> Iterator[tuple[psutil.Process, psutil.Proce
 
 
 @contextmanager
-def _running(command: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
+def _running(command: list[str]) -> Generator["subprocess.Popen[bytes]", None, None]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         yield process

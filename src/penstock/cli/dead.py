@@ -9,6 +9,7 @@ from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.dead_choice import (
     by_resolution,
     chosen_ids,
+    ended_ids,
     known_letter,
     open_letters,
     requeue_each,
@@ -146,7 +147,10 @@ def purge(
     as_json: JsonFlag = False,
 ) -> None:
     """Delete dead letters and their jobs for good: by id, by type, or all."""
-    ids = chosen_ids(ctx, job_ids, type_name, all_, settled=True)
+    named = chosen_ids(ctx, job_ids, type_name, all_, settled=True)
+    ids, alive = ask(ctx, lambda store: ended_ids(store, named))
+    if job_ids and alive:
+        raise Refused(f"Job {alive[0]} was requeued and has not ended; cancel it first.")
     if ids:
         many = (
             f"{len(ids):,} dead letters" if len(ids) > 1 else f"the dead letter of {plain(ids[0])}"

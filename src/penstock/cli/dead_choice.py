@@ -92,6 +92,17 @@ async def every_id(store: "Store", type_name: str | None, *, settled: bool) -> l
     return ids
 
 
+async def ended_ids(store: "Store", ids: list[str]) -> tuple[list[str], list[str]]:
+    """Those whose jobs have ended, and those that were requeued and live again."""
+    alive = {
+        job.id
+        for start in range(0, len(ids), PAGE)
+        for job in await store.reader.get(ids[start : start + PAGE])
+        if not job.status.terminal
+    }
+    return [i for i in ids if i not in alive], [i for i in ids if i in alive]
+
+
 async def requeue_each(store: "Store", ids: list[str]) -> tuple[list[str], dict[str, str]]:
     """Requeue in batches; a refused batch goes one by one, so that one job stops no other."""
     from penstock.model.errors import PenstockError

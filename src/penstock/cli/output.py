@@ -22,6 +22,8 @@ STYLES = {
     "completed": "green",
     "cancelled": "bright_black",
     "dead_letter": "red",
+    "dead": "red",
+    "lost": "red",
 }
 SPARKS = "▁▂▃▄▅▆▇█"
 

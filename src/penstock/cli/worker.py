@@ -1,12 +1,15 @@
 """`penstock worker`: run jobs, under a supervisor."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.root import Refused
 from penstock.cli.session import load, run, session
+
+if TYPE_CHECKING:
+    from penstock.worker.process import WorkerSpec
 
 
 class LogLevel(StrEnum):
@@ -56,7 +59,6 @@ def worker(
     """Run jobs until SIGTERM or Ctrl-C, which drain; a second signal ends at once."""
     from penstock.logs import configure_logs
     from penstock.worker.process import WorkerSpec
-    from penstock.worker.supervisor import Supervisor
 
     app = load(ctx, target)
     wanted = listed(types, "types")
@@ -64,7 +66,6 @@ def worker(
         app.find_type(type_name)
     if not app.types:
         raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
-    configure_logs(json=log_json, level=log_level)
     spec = WorkerSpec(
         target=target,
         url=session(ctx).url,
@@ -77,13 +78,15 @@ def worker(
         log_json=log_json,
         log_level=log_level,
     )
-    raise typer.Exit(run(_supervise(Supervisor, spec, processes)))
+    configure_logs(json=log_json, level=log_level)
+    raise typer.Exit(run(_supervise(spec, processes)))
 
 
-async def _supervise(supervisor: type, spec: object, processes: int) -> int:
-    """A supervisor needs the running event loop when it is made."""
-    code: int = await supervisor(spec, processes).run()
-    return code
+async def _supervise(spec: "WorkerSpec", processes: int) -> int:
+    """Made here, because a supervisor needs the running event loop."""
+    from penstock.worker.supervisor import Supervisor
+
+    return await Supervisor(spec, processes).run()
 
 
 def listed(text: str | None, option: str) -> tuple[str, ...] | None:

@@ -145,7 +145,10 @@ class Arguments:
             return InvalidArguments(self._type_name, named, expected[1], expected[2])
         found = " ".join(_PATH.sub("", problem).split())
         return InvalidArguments(
-            self._type_name, argument or "payload", self._kind(argument), f"something else ({found})"
+            self._type_name,
+            argument or "payload",
+            self._kind(argument),
+            f"something else ({found})",
         )
 
     def _kind(self, argument: str) -> str:

@@ -122,7 +122,7 @@ class Play:
             with Live(console=self._out, auto_refresh=False, screen=True) as shown:
                 await self._look_on(
                     watcher,
-                    lambda: shown.update(screen(self._scene, self._out.height), refresh=True),
+                    lambda: shown.update(screen(self._scene, *self._out.size), refresh=True),
                 )
         else:
             await self._look_on(watcher, Lines(self._out, self._scene).show)

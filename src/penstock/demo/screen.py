@@ -1,5 +1,7 @@
 """The live screen."""
 
+import math
+
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -12,12 +14,14 @@ from penstock.cli.times import ago
 from penstock.demo.scene import Scene
 
 STORY_LINES = 6
+HEADLINE_WORDS = 76
+STORY_MARGIN = 10  # the frame and the time
 QUEUES = 5
 FIXED_ROWS = 1 + (2 + STORY_LINES) + (2 + 1 + QUEUES)
 EDGE = "bright_black"
 
 
-def screen(scene: Scene, height: int) -> RenderableType:
+def screen(scene: Scene, width: int, height: int) -> RenderableType:
     """The whole screen for one moment; a low terminal shows fewer jobs."""
     spare = height - FIXED_ROWS
     bars = 5 if spare >= 18 else 4
@@ -27,8 +31,8 @@ def screen(scene: Scene, height: int) -> RenderableType:
     tables.add_column(ratio=1)
     tables.add_row(framed("queues", queues(scene)), framed("workers", workers(scene)))
     parts = [
-        headline(scene),
-        framed("what is happening", story(scene)),
+        headline(scene, width),
+        framed("what is happening", story(scene, width), STORY_LINES),
         tables,
         framed("progress", progress(scene, bars)),
     ]
@@ -37,18 +41,28 @@ def screen(scene: Scene, height: int) -> RenderableType:
     return Group(*parts)
 
 
-def framed(title: str, content: RenderableType) -> Panel:
+def framed(title: str, content: RenderableType, rows: int | None = None) -> Panel:
     """A part of the screen with its name."""
-    return Panel(content, title=title, title_align="left", border_style=EDGE)
+    height = None if rows is None else rows + 2
+    return Panel(content, title=title, title_align="left", border_style=EDGE, height=height)
 
 
-def headline(scene: Scene) -> RenderableType:
+def bare(*columns: str, note: str | None = None) -> Table:
+    """A table without any line."""
+    made = table(*columns, note=note)
+    made.box = None
+    made.padding = (0, 2, 0, 0)
+    return made
+
+
+def headline(scene: Scene, width: int) -> RenderableType:
     """Counts, rate and time."""
     left = Text.from_markup(
         f"[bold]penstock[/] {scene.enqueued:,} enqueued [green]{scene.completed:,} completed[/] "
         f"[yellow]{scene.failed:,} retries[/] [red]{scene.dead} dead[/]"
     )
-    rate = f"[green]{sparkline(list(scene.rates)[-24:])}[/] {scene.rates[-1]:,.0f}/s"
+    bars = max(6, min(30, width - HEADLINE_WORDS))
+    rate = f"[green]{sparkline(list(scene.rates)[-bars:])}[/] {scene.rates[-1]:,.0f}/s"
     clock = f"[dim]{min(scene.elapsed, scene.seconds):.0f}/{scene.seconds:.0f} s[/]"
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(no_wrap=True)
@@ -57,24 +71,27 @@ def headline(scene: Scene) -> RenderableType:
     return grid
 
 
-def story(scene: Scene) -> RenderableType:
-    """The last few lines of the story, the newest last."""
+def story(scene: Scene, width: int) -> RenderableType:
+    """As many of the last lines of the story as fit, the newest last."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(style="dim", justify="right", no_wrap=True, width=4)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    shown = scene.story[-STORY_LINES:]
+    grid.add_column()
+    room = width - STORY_MARGIN
+    shown: list[tuple[float, str]] = []
+    rows = 0
+    for at, sentence in reversed(scene.story):
+        rows += math.ceil(len(sentence) / room)
+        if rows > STORY_LINES:
+            break
+        shown.insert(0, (at, sentence))
     for number, (at, sentence) in enumerate(shown, start=1):
-        style = "bold" if number == len(shown) else ""
-        grid.add_row(f"{at:.0f} s", Text(sentence, style=style))
-    for _ in range(STORY_LINES - len(shown)):
-        grid.add_row("", "")
+        grid.add_row(f"{at:.0f} s", Text(sentence, style="bold" if number == len(shown) else ""))
     return grid
 
 
 def queues(scene: Scene) -> RenderableType:
     """What stands in each queue."""
-    made = table("QUEUE", "QUEUED#", "RUNNING#", "RETRY#")
-    made.box = None
+    made = bare("QUEUE", "QUEUED#", "RUNNING#", "RETRY#")
     for depth in scene.depths:
         made.add_row(
             plain(depth.queue),
@@ -91,8 +108,7 @@ def queues(scene: Scene) -> RenderableType:
 
 def workers(scene: Scene) -> RenderableType:
     """Who is alive."""
-    made = table("WORKER", "PID#", "BUSY#", "DONE#", "BEAT")
-    made.box = None
+    made = bare("WORKER", "PID#", "BUSY#", "DONE#", "BEAT")
     for worker in scene.workers:
         silent = worker.heartbeat_age_ms > 2_000
         beat = ago(scene.now - worker.heartbeat_age_ms, scene.now)
@@ -132,8 +148,7 @@ def progress(scene: Scene, bars: int) -> RenderableType:
 
 def latest(scene: Scene, count: int) -> RenderableType:
     """Jobs in trouble first, then the newest ones."""
-    made = table("ID", "TYPE", "STATUS", "TRIES#", note="NOTE")
-    made.box = None
+    made = bare("ID", "TYPE", "STATUS", "TRIES#", note="NOTE")
     chosen = {job.id: job for job in (*scene.troubled, *scene.latest)}
     for job in list(chosen.values())[:count]:
         made.add_row(

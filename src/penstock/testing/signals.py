@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
-DEFAULT_SECONDS = 10.0
+DEFAULT_SECONDS = 30.0
 
 
 class Signals:

@@ -201,6 +201,9 @@ class Pump:
         if claimed.next_due_in_ms is not None:
             pause = min(pause, claimed.next_due_in_ms / 1000)
         self._next_poll = time.monotonic() + pause
+        again = {lease.id for lease in claimed.leases if lease.fence > 2}
+        if again:  # an older lease on the same job that still waits here was taken away
+            self.waiting = deque(w for w in self.waiting if w.id not in again)
         for lease in claimed.leases:
             if self.running < self._concurrency and self.accepting:
                 self._start(lease)

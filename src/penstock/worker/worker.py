@@ -148,8 +148,11 @@ class Worker:
     # --- one execution -----------------------------------------------------------------------
 
     def _launch(self, lease: Lease) -> None:
-        running = self._held.get(lease.id) or Running(lease, self._types[lease.type])
-        self._held[lease.id] = running
+        earlier = self._held.pop(lease.id, None)
+        running = self._held[lease.id] = Running(lease, self._types[lease.type])
+        if earlier is not None:  # its lease was taken away, and this worker granted the next one
+            earlier.stop(StopReason.LOST)
+            self._pump.finished(None, 1.0)
         running.started_at = self._clock.now()
         running.deadline = self._clock.monotonic() + lease.timeout_ms
         running.task = self._loop.create_task(self._execute(running))
@@ -207,9 +210,14 @@ class Worker:
         self._hear(set(), asked)
 
     def _hear_from_thread(self, renewal: Renewal, renewed: Sequence[Held]) -> None:
-        lost = {(held.id, held.fence) for held in renewed if held.id in renewal.lost}
+        ids = set(renewal.lost)
+        lost: dict[str, int] = {}
+        for held in renewed:
+            # A job granted again after its lease was taken away is here twice: the older is lost.
+            if held.id in ids:
+                lost[held.id] = min(held.fence, lost.get(held.id, held.fence))
         with suppress(RuntimeError):  # the loop was closed meanwhile
-            self._loop.call_soon_threadsafe(self._hear, lost, renewal.cancelled)
+            self._loop.call_soon_threadsafe(self._hear, set(lost.items()), renewal.cancelled)
 
     def _hear(self, lost: set[tuple[str, int]], cancelled: Sequence[str]) -> None:
         if lost:

@@ -1,6 +1,6 @@
 """A part of a run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Bench(msgspec.Struct, frozen=True):
         return self.directory / "history.db"
 
     @contextmanager
-    def fresh_file(self) -> Iterator[Path]:
+    def fresh_file(self) -> Generator[Path, None, None]:
         """A database file for one step."""
         path = self.directory / "step.db"
         remove(path)

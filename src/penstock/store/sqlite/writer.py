@@ -66,6 +66,7 @@ class Writer:
         self._entries: SimpleQueue[_Entry | None] = SimpleQueue()
         self._pid = os.getpid()
         self._closed = False
+        self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name="penstock-writer", daemon=True)
         self._thread.start()
 
@@ -84,12 +85,14 @@ class Writer:
 
     def close(self) -> None:
         """Commit what was submitted, then let the connection go."""
-        if self._closed:
+        if os.getpid() != self._pid:
             return
-        self._closed = True
-        self._entries.put(None)
-        if os.getpid() == self._pid:
-            self._thread.join()
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._entries.put(None)
+        self._thread.join()
 
     def check(self) -> None:
         """Refuse a process that was forked from the one that opened the file."""
@@ -99,8 +102,12 @@ class Writer:
             raise StoreClosed(self._path)
 
     def _submit(self, entry: _Entry) -> None:
-        self.check()
-        self._entries.put(entry)
+        self.check()  # before the lock, which a forked process may have inherited locked
+        with self._closing:
+            # Nothing may be put behind the end of the queue, where nobody would answer it.
+            if self._closed:
+                raise StoreClosed(self._path)
+            self._entries.put(entry)
 
     def _serve(self) -> None:
         open_ = True

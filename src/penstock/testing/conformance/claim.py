@@ -140,6 +140,16 @@ class TestOrder:
         await store.jobs.settle(OWNER, [handed_back(await claim_one(store, limit=1))])
         assert (await claim_one(store, limit=1)).id == first
 
+    async def test_a_retry_stands_behind_what_fell_due_before_it(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        retried = await enqueue(store)
+        await store.jobs.settle(OWNER, [failed(await claim_one(store), retry_in_ms=10_000)])
+        clock.advance(seconds=5)
+        newer = await enqueue(store)
+        clock.advance(seconds=5)
+        assert [lease.id for lease in await claim_all(store)] == [newer, retried]
+
 
 class TestTenants:
     """Tenants take turns, however much each of them has waiting."""

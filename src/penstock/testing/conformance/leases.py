@@ -156,9 +156,12 @@ class TestStaleWrites:
         assert store.leases.renew(OWNER, [held(lease, 10 * LEASE_MS)]).lost == [lease.id]
         assert await picture(store, lease.id) == before
 
-    async def test_a_renewal_of_another_owner(self, store: Store) -> None:
-        lease = await running(store)
+    async def test_a_renewal_of_another_owner_or_an_old_fence(self, store: Store) -> None:
+        old = await running(store)
+        await store.upkeep.rescue(owner=OWNER)
+        lease = await claim_one(store)
         before = await picture(store, lease.id)
+        assert store.leases.renew(OWNER, [held(old, 10 * LEASE_MS)]).lost == [lease.id]
         assert store.leases.renew(OTHER, [held(lease, 10 * LEASE_MS)]).lost == [lease.id]
         assert await picture(store, lease.id) == before
 

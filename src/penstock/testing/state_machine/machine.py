@@ -1,7 +1,7 @@
 """The rules: whatever clients, workers, operators and time may do to a store."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
@@ -18,14 +18,19 @@ from msgspec.structs import replace
 from penstock.model.clock import Clock
 from penstock.model.errors import IllegalTransition, KeyTaken
 from penstock.model.job import KeyScope, Lease, NewJob
-from penstock.model.settlement import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Claim, Fate, Held, Report, Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.state_machine.history import History
 from penstock.testing.state_machine.look import Seen, look
 from penstock.testing.state_machine.model import MAX_RESCUES, WAITING, ModelJob, StoreModel, Token
-from penstock.testing.state_machine.strategies import LEASES_MS, TICKS_MS, claims, endings, new_jobs
+from penstock.testing.state_machine.strategies import (
+    LEASES_MS,
+    TICKS_MS,
+    claims,
+    every_ending,
+    new_jobs,
+)
 
 T = TypeVar("T")
 Draw = st.DataObject
@@ -105,88 +110,66 @@ class StoreMachine(RuleBasedStateMachine):
         self._claim(data, replace(claim, start=min(claim.start, claim.limit)))
 
     @rule(data=st.data())
-    @precondition(lambda self: self.model.granted)
+    @precondition(lambda self: self._held())
     def start(self, data: Draw) -> None:
-        """A worker marks leases it still holds, or believes to hold, as started."""
-        owner, tokens = self._some_tokens(data, self.workers)
-        self._untouched |= {token.id for token in tokens}
-        self._do(self.store.jobs.start(owner, [token[:2] for token in tokens]))
-        for job in filter(None, map(self.model.held, tokens)):
-            job.started = True
-            self._untouched.discard(job.new.id)
+        """A worker marks a lease as started, perhaps once more."""
+        token = data.draw(st.sampled_from(self._held()))
+        self._do(self.store.jobs.start(token.owner, [token[:2]]))
+        self.model.jobs[token.id].started = True
 
     @rule(data=st.data())
+    @precondition(lambda self: self._held())
+    def report(self, data: Draw) -> None:
+        """An execution tells how far it is."""
+        token = data.draw(st.sampled_from(self._held()))
+        report = _report(token, self._now)
+        assert self._do(self.store.jobs.report(token.owner, [report])) == []
+        self.model.report(token.owner, report)
+
+    @rule(owner=st.sampled_from((0, 1)), lease_ms=st.sampled_from(LEASES_MS))
     @precondition(lambda self: self.model.granted)
-    def renew(self, data: Draw) -> None:
-        """A worker that is alive extends its leases; lost ones are named."""
-        owner, tokens = self._some_tokens(data, self.workers)
-        lease_ms = data.draw(st.sampled_from(LEASES_MS))
-        renewal = self.store.leases.renew(owner, [Held(t.id, t.fence, lease_ms) for t in tokens])
-        asked = sorted(j.new.id for j in self.model.held_by(owner) if j.cancel_requested)
+    def renew(self, owner: int, lease_ms: int) -> None:
+        """A worker that is alive extends all its leases; lost ones are named."""
+        name = self.workers[owner]
+        tokens = self._tokens_of(name)
+        renewal = self.store.leases.renew(name, [Held(t.id, t.fence, lease_ms) for t in tokens])
+        asked = sorted(job.new.id for job in self.model.held_by(name) if job.cancel_requested)
         assert sorted(renewal.cancelled) == asked
-        assert sorted(self.store.leases.cancel_requests(owner)) == asked
-        lost = []
-        for token in tokens:
-            job = self.model.held(token)
-            if job is None:
-                lost.append(token.id)
-            else:
-                job.lease_until = self._now + lease_ms
-        assert sorted(renewal.lost) == sorted(lost)
+        assert sorted(self.store.leases.cancel_requests(name)) == asked
+        assert sorted(renewal.lost) == sorted(t.id for t in tokens if not self._live(t))
+        for job in self.model.held_by(name):
+            job.lease_until = self._now + lease_ms
 
     @rule(data=st.data())
     @precondition(lambda self: self._held())
     def settle(self, data: Draw) -> None:
-        """A worker, perhaps one that was thought dead, ends leases it holds."""
-        first = data.draw(st.sampled_from(self._held()))
-        more = [t for t in self._held() if t.owner == first.owner and t != first]
-        tokens = [first, *data.draw(st.lists(st.sampled_from(more or [first]), max_size=2))]
-        self._settle(data, first.owner, list(dict.fromkeys(tokens)))
+        """A worker, perhaps one that was thought dead, ends a lease it holds."""
+        token = data.draw(st.sampled_from(self._held()))
+        self._settle(data, token.owner, [token])
 
     @rule(data=st.data())
     @precondition(lambda self: self._held())
     def settle_everything(self, data: Draw) -> None:
         """A worker ends all it ever leased in one batch, as after a long freeze."""
         owner = data.draw(st.sampled_from(self._held())).owner
-        tokens = [token for token in self.model.granted if token.owner == owner]
-        self._settle(data, owner, tokens[-6:])
+        self._settle(data, owner, self._tokens_of(owner))
 
     @rule(data=st.data())
     @precondition(lambda self: self._lost())
-    def settle_too_late(self, data: Draw) -> None:
-        """A worker ends a lease it has lost, or has ended before."""
-        token = self._draw_lost(data)
-        self._settle(data, token.owner, [token])
+    def write_too_late(self, data: Draw) -> None:
+        """A worker writes under a lease it has lost, or has ended before."""
+        # Where it has the job again, only the fence tells the two leases apart.
+        again = {(token.id, token.owner) for token in self._held()}
+        returned = [token for token in self._lost() if (token.id, token.owner) in again]
+        self._write_in_vain(data.draw(st.sampled_from(returned or self._lost())))
 
     @rule(data=st.data())
     @precondition(lambda self: self._held())
-    def settle_for_another(self, data: Draw) -> None:
-        """Somebody with the right fence but a wrong name ends a lease."""
+    def write_in_a_wrong_name(self, data: Draw) -> None:
+        """Somebody writes with the right fence, but as another owner."""
         token = data.draw(st.sampled_from(self._held()))
         others = [name for name in (*self.workers, *self.crashed) if name != token.owner]
-        self._settle(data, data.draw(st.sampled_from(others)), [token])
-
-    @rule(data=st.data())
-    @precondition(lambda self: self.model.granted)
-    def report(self, data: Draw) -> None:
-        """An execution tells how far it is; one whose lease is gone is not heard."""
-        token = data.draw(st.sampled_from(self._held() or self._lost()))
-        if data.draw(st.booleans()) and self._lost():
-            token = self._draw_lost(data)
-        owner = data.draw(st.sampled_from((token.owner, token.owner, *self.workers)))
-        report = Report(
-            id=token.id,
-            fence=token.fence,
-            progress_percent=50.0,
-            checkpoint=f"{token.fence}",
-            logs=((self._now, "info", "halfway"),),
-        )
-        stale = self._do(self.store.jobs.report(owner, [report]))
-        if self.model.report(owner, report):
-            assert stale == []
-        else:
-            assert stale == [token.id]
-            self._untouched.add(token.id)
+        self._write_in_vain(token._replace(owner=data.draw(st.sampled_from(others))))
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.jobs)
@@ -292,18 +275,8 @@ class StoreMachine(RuleBasedStateMachine):
     def _lost(self) -> list[Token]:
         return [token for token in self.model.granted if not self._live(token)]
 
-    def _draw_lost(self, data: Draw) -> Token:
-        """Prefer a token whose owner has the job again: only the fence tells the two apart."""
-        again = {(token.id, token.owner) for token in self._held()}
-        returned = [token for token in self._lost() if (token.id, token.owner) in again]
-        return data.draw(st.sampled_from(returned or self._lost()))
-
-    def _some_tokens(self, data: Draw, owners: Sequence[str]) -> tuple[str, list[Token]]:
-        """A few of an owner's tokens, live or not."""
-        owner = data.draw(st.sampled_from(owners))
-        own = [token for token in self.model.granted if token.owner == owner][-6:]
-        chosen = data.draw(st.lists(st.sampled_from(own), max_size=3, unique=True)) if own else []
-        return owner, chosen
+    def _tokens_of(self, owner: str) -> list[Token]:
+        return [token for token in self.model.granted if token.owner == owner][-6:]
 
     def _claim(self, data: Draw, claim: Claim) -> None:
         owner = data.draw(st.sampled_from(self.workers))
@@ -319,16 +292,30 @@ class StoreMachine(RuleBasedStateMachine):
         assert claimed.next_due_in_ms == self.model.next_due_in(self._now)
 
     def _settle(self, data: Draw, owner: str, tokens: list[Token]) -> None:
-        settlements: list[Settlement] = [data.draw(endings(t, self._now)) for t in tokens]
-        mine = [token._replace(owner=owner) for token in tokens]
-        lost = {token.id for token in mine if not self._live(token)}
-        repeated = {token.id for token in mine if token in self.model.settled}
-        self._untouched |= lost - {token.id for token in mine if self._live(token)}
+        """End live leases, some tokens among them perhaps stale."""
+        settlements = [data.draw(st.sampled_from(every_ending(t, self._now))) for t in tokens]
+        lost = {token for token in tokens if not self._live(token)}
+        self._untouched |= {t.id for t in lost} - {t.id for t in tokens if t not in lost}
         stale = self._do(self.store.jobs.settle(owner, settlements), *SETTLE)
         for settlement in settlements:
             self.model.settle(owner, settlement, self._now)
-        # A store may recognise that a settlement is the repetition of one it has applied.
-        assert lost - repeated <= set(stale) <= lost, f"{stale} for {lost}"
+        self._check_stale(stale, lost)
+
+    def _write_in_vain(self, token: Token) -> None:
+        """Every write of a worker, with a token that is not a live lease."""
+        self._untouched.add(token.id)
+        jobs, owner = self.store.jobs, token.owner
+        stale = self._do(jobs.settle(owner, every_ending(token, self._now)), *SETTLE)
+        self._check_stale(stale, {token})
+        assert self._do(jobs.report(owner, [_report(token, self._now)])) == [token.id]
+        self._do(jobs.start(owner, [token[:2]]))
+        held = [Held(token.id, token.fence, max(LEASES_MS) + 60_000)]
+        assert self.store.leases.renew(owner, held).lost == [token.id]
+
+    def _check_stale(self, stale: list[str], lost: set[Token]) -> None:
+        """A store may recognise that a settlement is the repetition of one it has applied."""
+        new = {token.id for token in lost - self.model.settled}
+        assert new <= set(stale) <= {token.id for token in lost}, f"{stale} of {lost}"
 
     def _rescue(self, owner: str | None, max_rescues: int) -> None:
         owners = {job.new.id: job.owner for job in self.model.jobs.values()}
@@ -378,6 +365,16 @@ def store_machine(open_store: Callable[[Clock], Store]) -> type[StoreMachine]:
 
     Machine.open_store = staticmethod(open_store)
     return Machine
+
+
+def _report(token: Token, now: int) -> Report:
+    return Report(
+        id=token.id,
+        fence=token.fence,
+        progress_percent=50.0,
+        checkpoint=f"{token.fence} by {token.owner}",
+        logs=((now, "info", "halfway"),),
+    )
 
 
 def _named(job: NewJob, number: int) -> NewJob:

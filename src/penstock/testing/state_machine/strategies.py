@@ -22,7 +22,6 @@ from penstock.testing.state_machine.model import Token
 
 _BROKEN = Failure.because(ErrorClass.INTERNAL_ERROR, "Broken", "It broke.")
 _POISON = Failure.because(ErrorClass.POISON, "Crashed", "Its process died.")
-_delays = st.sampled_from((0, 1_000))
 
 TYPES = ("build", "mail")
 
@@ -56,24 +55,23 @@ claims = st.builds(
 )
 
 
-def endings(token: Token, now: int) -> st.SearchStrategy[Settlement]:
-    """A settlement of any kind under this token's fence."""
+def every_ending(token: Token, now: int) -> list[Settlement]:
+    """A settlement of each kind under this token's fence."""
     facts: dict[str, Any] = {
-        "id": st.just(token.id),
-        "fence": st.just(token.fence),
-        "type": st.just("any"),
-        "queue": st.just("default"),
-        "started_at": st.just(now),
+        "id": token.id,
+        "fence": token.fence,
+        "type": "any",
+        "queue": "default",
+        "started_at": now,
     }
-    failed = st.just(_BROKEN)
-    return st.one_of(
-        st.builds(Completed, result=st.just('"done"'), **facts),
-        st.builds(
-            Failed, failure=failed, retry_in_ms=_delays, spends_attempt=st.booleans(), **facts
-        ),
-        st.builds(Snoozed, delay_ms=_delays, reason=st.just("busy"), **facts),
-        st.builds(Cancelled, reason=st.just("not needed"), **facts),
-        st.builds(Buried, failure=failed, **facts),
-        st.builds(Crashed, failure=st.just(_POISON), **facts),
-        st.builds(HandedBack, started=st.booleans(), **facts),
-    )
+    return [
+        Completed(result='"done"', **facts),
+        Failed(failure=_BROKEN, retry_in_ms=0, **facts),
+        Failed(failure=_BROKEN, retry_in_ms=1_000, spends_attempt=False, **facts),
+        Snoozed(delay_ms=1_000, reason="busy", **facts),
+        HandedBack(started=True, **facts),
+        HandedBack(started=False, **facts),
+        Crashed(failure=_POISON, **facts),
+        Cancelled(reason="not needed", **facts),
+        Buried(failure=_BROKEN, **facts),
+    ]

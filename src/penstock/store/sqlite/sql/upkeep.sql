@@ -36,8 +36,10 @@ WHERE status = 'in_progress' AND lease_owner = :owner
 LIMIT :limit;
 
 -- name: ended_before
+-- The list of literals is what lets SQLite use the partial index.
 SELECT id FROM jobs
-WHERE status = :status AND completed_at < :before
+WHERE status = :status AND status IN ('completed', 'cancelled', 'dead_letter')
+  AND completed_at < :before
   AND id NOT IN (SELECT value FROM json_each(:spared))
 ORDER BY completed_at LIMIT :limit;
 

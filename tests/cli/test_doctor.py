@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import checks
+from penstock.store.contract import QueueDepth, WorkerInfo
+
+from .conftest import Cli
+
+
+def worker(**changes: object) -> WorkerInfo:
+    facts: dict[str, object] = {
+        "owner": "host:1",
+        "name": "w",
+        "node": "host",
+        "pid": 7,
+        "queues": None,
+        "types": ("greet",),
+        "concurrency": 4,
+        "running": 1,
+        "completed": 2,
+        "failed": 0,
+        "cpu_percent": 1.0,
+        "memory_mb": 40.0,
+        "poll_age_ms": 10,
+        "started_at": 0,
+        "heartbeat_at": 0,
+        "heartbeat_age_ms": 10,
+    }
+    return WorkerInfo(**(facts | changes))  # type: ignore[arg-type]
+
+
+def wrong(found: object) -> list[str]:
+    return [check.name for check in found if check.level == "wrong"]  # type: ignore[attr-defined]
+
+
+def test_a_healthy_store_passes(shopped: Cli) -> None:
+    answer = shopped("doctor", "--json")
+    assert answer.code == 0
+    assert answer.json["healthy"]
+    assert {"integrity", "wal", "schema", "workers", "dead letters"} <= {
+        check["name"] for check in answer.json["checks"]
+    }
+    assert "Nothing is wrong" in shopped("doctor").out
+
+
+def test_strict_takes_warnings_as_failures(shopped: Cli) -> None:
+    assert shopped("doctor", "--strict").code == 1
+
+
+def test_jobs_that_nobody_runs_fail_the_check(cli: Cli) -> None:
+    cli("enqueue", "greet")
+    answer = cli("doctor")
+    assert answer.code == 1
+    assert "none is alive, and 1 job could run" in answer.out
+
+
+def test_a_type_the_application_lacks_fails_the_check(cli: Cli, tmp_path: Path) -> None:
+    cli("enqueue", "unheard-of")
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    answer = cli("doctor", "tests.cli.shop:app", "--url", url)
+    assert answer.code == 1
+    assert "lacks type 'unheard-of'" in answer.out
+
+
+def test_a_missing_store_is_one_sentence(cli: Cli) -> None:
+    answer = cli("doctor")
+    assert answer.code == 2
+    assert answer.says("There is no store")
+
+
+def test_a_silent_worker_and_one_that_does_not_poll_are_wrong() -> None:
+    assert wrong(checks.worker_checks([worker()], {})) == []
+    silent = worker(heartbeat_age_ms=60_000)
+    assert wrong(checks.worker_checks([worker(), silent], {})) == ["heartbeat"]
+    assert wrong(checks.worker_checks([worker(poll_age_ms=60_000)], {})) == ["poll"]
+
+
+def test_a_waiting_type_without_a_worker_is_wrong() -> None:
+    assert wrong(checks.type_checks([worker()], {"greet": 1}, None)) == []
+    assert wrong(checks.type_checks([worker()], {"other": 1}, None)) == ["types"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "found"), [(None, []), (("mail",), []), (("slow",), ["queues"])]
+)
+def test_a_waiting_queue_without_a_worker_is_wrong(
+    queues: tuple[str, ...] | None, found: list[str]
+) -> None:
+    depth = QueueDepth(
+        queue="mail", pending=0, queued=2, in_progress=0, failed=0, oldest_queued_ms=5
+    )
+    assert wrong(checks.queue_checks([worker(queues=queues)], [depth])) == found
+
+
+def test_many_dead_letters_are_wrong_and_a_few_a_warning() -> None:
+    levels = [checks.dead_letters(count).level for count in (0, 1, 50)]
+    assert levels == ["ok", "warning", "wrong"]

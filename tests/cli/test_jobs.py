@@ -1,0 +1,103 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cli
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def first(cli: Cli, type_name: str) -> str:
+    job_id: str = cli("jobs", "ls", "--type", type_name, "--json").json[0]["id"]
+    return job_id
+
+
+def test_jobs_are_listed_with_complete_ids_in_100_columns(shopped: Cli) -> None:
+    answer = shopped("jobs", "ls")
+    listed = shopped("jobs", "ls", "--json").json
+    assert len(listed) == 6
+    assert all(job["id"] in answer.out and job["status"] in answer.out for job in listed)
+    assert max(map(len, answer.out.splitlines())) <= 100
+
+
+def test_filters_and_pages(shopped: Cli) -> None:
+    dead = shopped("jobs", "ls", "--status", "dead_letter", "--json").json
+    assert {job["type"] for job in dead} == {"doomed"}
+    page = shopped("jobs", "ls", "--limit", "4", "--json").json
+    rest = shopped("jobs", "ls", "--before", page[-1]["id"], "--json").json
+    assert (len(page), len(rest)) == (4, 2)
+    assert f"--before {page[-1]['id']}" in shopped("jobs", "ls", "--limit", "4").out
+
+
+def test_json_has_iso_times_and_decoded_documents(shopped: Cli) -> None:
+    job = shopped("jobs", "show", first(shopped, "greet"), "--json").json
+    assert job["payload"] == {"name": "alan"}
+    assert job["result"] == "hello alan"
+    assert ISO.fullmatch(job["created_at"])
+    assert ISO.fullmatch(job["completed_at"])
+    assert [run["status"] for run in job["executions"]] == ["completed"]
+    assert ISO.fullmatch(job["executions"][0]["started_at"])
+
+
+def test_a_job_is_shown_with_its_executions(shopped: Cli) -> None:
+    out = shopped("jobs", "show", first(shopped, "later")).out
+    assert "failed" in out
+    assert "EXECUTION" in out
+    assert "not yet" in out
+
+
+def test_the_lines_a_job_logged(shopped: Cli) -> None:
+    job_id = first(shopped, "greet")
+    assert "greeting alan" in shopped("jobs", "logs", job_id).out
+    assert shopped("jobs", "logs", job_id, "--json").json[0]["message"] == "greeting alan"
+    assert "greeting alan" in shopped("jobs", "logs", job_id, "--follow").out
+    assert "logged nothing" in shopped("jobs", "logs", first(shopped, "doomed")).out
+
+
+def test_a_waiting_job_is_cancelled_and_requeued(shopped: Cli) -> None:
+    job_id = first(shopped, "later")
+    assert "cancelled" in shopped("jobs", "cancel", job_id).out
+    assert shopped("jobs", "show", job_id, "--json").json["error"] == "cancelled by an operator"
+    assert shopped("jobs", "requeue", job_id, "--json").json == {"requeued": [job_id]}
+    assert shopped("jobs", "show", job_id, "--json").json["status"] == "pending"
+
+
+def test_cancelling_what_has_ended_says_so_and_ends_with_code_1(shopped: Cli) -> None:
+    answer = shopped("jobs", "cancel", first(shopped, "greet"))
+    assert answer.code == 1
+    assert "had already ended as completed" in answer.out
+
+
+def test_a_completed_job_is_not_requeued(shopped: Cli) -> None:
+    answer = shopped("jobs", "requeue", first(shopped, "greet"))
+    assert answer.code == 2
+    assert answer.says("completed", "requeue")
+
+
+@pytest.mark.parametrize("words", [("show",), ("logs",), ("logs", "-f"), ("cancel",), ("requeue",)])
+def test_an_unknown_id_is_one_sentence_with_code_3(shopped: Cli, words: tuple[str, ...]) -> None:
+    answer = shopped("jobs", *words, "01NOPE")
+    assert answer.code == 3
+    assert answer.says("01NOPE")
+
+
+@pytest.mark.parametrize("words", [("--status", "sleeping"), ("--limit", "0"), ("--limit", "many")])
+def test_a_wrong_filter_is_one_sentence(shopped: Cli, words: tuple[str, ...]) -> None:
+    answer = shopped("jobs", "ls", *words)
+    assert answer.code == 2
+    assert answer.says(words[0])
+
+
+def test_looking_at_a_store_that_does_not_exist_does_not_make_it(cli: Cli, tmp_path: Path) -> None:
+    answer = cli("jobs", "ls")
+    assert answer.code == 2
+    assert answer.says("There is no store at", "penstock migrate")
+    assert not list(tmp_path.glob("*"))
+
+
+def test_an_empty_store_says_what_to_do_next(cli: Cli) -> None:
+    cli("migrate")
+    assert "penstock enqueue" in cli("jobs", "ls").out
+    assert cli("jobs", "ls", "--json").json == []
+    assert "take a filter away" in cli("jobs", "ls", "--queue", "mail").out

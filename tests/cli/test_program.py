@@ -1,0 +1,106 @@
+import pytest
+
+from penstock.cli import output
+from penstock.cli.root import hoisted
+
+from .conftest import Cli
+
+COMMANDS = (
+    *("worker", "enqueue", "jobs", "dead", "workers", "stats", "doctor"),
+    *("migrate", "backup", "restore", "demo", "bench", "torture", "version"),
+)
+
+
+def test_help_lists_every_command(cli: Cli) -> None:
+    answer = cli("--help")
+    assert answer.code == 0
+    assert all(name in answer.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(cli: Cli, name: str) -> None:
+    assert cli(name, "--help").code == 0
+
+
+def test_global_options_may_stand_after_the_command() -> None:
+    assert hoisted(["jobs", "ls", "--url", "x", "--debug", "--limit", "3"]) == [
+        "--url",
+        "x",
+        "--debug",
+        "jobs",
+        "ls",
+        "--limit",
+        "3",
+    ]
+    assert hoisted(["jobs", "ls", "--url=x"]) == ["--url=x", "jobs", "ls"]
+    assert hoisted(["enqueue", "--", "--url"]) == ["enqueue", "--", "--url"]
+
+
+def test_the_url_is_taken_from_either_place(shopped: Cli) -> None:
+    missing = "sqlite:///missing.db"
+    assert shopped("--url", missing, "jobs", "ls").code == 2
+    assert shopped("jobs", "ls", "--url", missing).code == 2
+
+
+def test_an_unknown_command_is_one_sentence(cli: Cli) -> None:
+    answer = cli("jbos")
+    assert answer.code == 2
+    assert answer.says("jbos", "See `penstock --help`") or answer.says("jbos", "; see `penstock")
+
+
+def test_an_unknown_option_is_one_sentence(cli: Cli) -> None:
+    answer = cli("jobs", "ls", "--colour")
+    assert answer.code == 2
+    assert answer.says("--colour", "`penstock jobs ls --help`")
+
+
+def test_a_config_that_does_not_exist_is_one_sentence(cli: Cli) -> None:
+    answer = cli("jobs", "ls", "--config", "none.toml")
+    assert answer.code == 2
+    assert answer.says("none.toml")
+
+
+@pytest.mark.parametrize(
+    ("url", "part"),
+    [
+        ("work.db", "such as sqlite:///work.db"),
+        ("mysql://x/y", "starts with sqlite://"),
+        ("sqlite:///:memory:", "name a file"),
+        ("sqlite:///", "names a file"),
+    ],
+)
+def test_a_wrong_url_is_one_sentence(cli: Cli, url: str, part: str) -> None:
+    answer = cli("jobs", "ls", "--url", url)
+    assert answer.code == 2
+    assert answer.says(part)
+
+
+def test_an_unforeseen_error_is_one_sentence_and_has_a_code_of_its_own(
+    shopped: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr("penstock.cli.jobs.console", broken)
+    answer = shopped("jobs", "ls")
+    assert answer.code == 70
+    assert answer.says("KeyError", "--debug")
+
+
+def test_debug_shows_the_traceback(penstock: Cli) -> None:
+    answer = penstock("jobs", "ls", "--debug", "--url", "sqlite:///missing.db")
+    assert answer.code == 1
+    assert "Traceback" in answer.err
+
+
+def test_version_names_what_is_at_work(cli: Cli) -> None:
+    assert cli("version").out.startswith("penstock ")
+    assert {"penstock", "python", "sqlite", "apsw"} == cli("version", "--json").json.keys()
+
+
+def test_text_from_outside_is_neither_markup_nor_a_terminal_command() -> None:
+    assert output.plain("[red]x[/]\x1b[31m\ny") == "\\[red]x\\[/][31m y"
+
+
+def test_a_sparkline_has_a_bar_per_value() -> None:
+    assert output.sparkline([0, 1, 2, 4]) == "▁▂▄█"

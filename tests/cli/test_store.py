@@ -1,0 +1,63 @@
+from pathlib import Path
+
+from .conftest import Cli
+
+
+def test_migrate_makes_a_store_and_then_finds_it_up_to_date(cli: Cli, tmp_path: Path) -> None:
+    assert "Created" in cli("migrate").out
+    assert "up to date" in cli("migrate").out
+    versions = cli("migrate", "--json").json
+    assert versions["before"] == versions["after"]
+
+
+def test_a_backup_is_restored(shopped: Cli, tmp_path: Path) -> None:
+    assert shopped("backup", "copy.db", "--json").json["jobs"] == 6
+    shopped("dead", "purge", "--all", "--yes")
+    asked = shopped("restore", "copy.db")
+    assert asked.code == 2
+    assert asked.says("What is in it now is lost", "--yes")
+    assert "Restored 6 jobs" in shopped("restore", "copy.db", "--yes").out
+    assert len(shopped("dead", "ls", "--json").json) == 2
+
+
+def test_a_store_that_is_not_there_is_restored_without_asking(shopped: Cli, tmp_path: Path) -> None:
+    shopped("backup", "copy.db")
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    assert shopped("restore", "copy.db", "--url", url).code == 0
+    assert len(shopped("jobs", "ls", "--url", url, "--json").json) == 6
+
+
+def test_a_backup_never_overwrites(shopped: Cli, tmp_path: Path) -> None:
+    (tmp_path / "copy.db").write_text("precious")
+    answer = shopped("backup", "copy.db")
+    assert answer.code == 2
+    assert answer.says("already a file copy.db")
+    assert (tmp_path / "copy.db").read_text() == "precious"
+
+
+def test_restoring_from_nothing_is_one_sentence_with_code_3(cli: Cli) -> None:
+    answer = cli("restore", "none.db")
+    assert answer.code == 3
+    assert answer.says("no file none.db")
+
+
+def test_restoring_from_something_else_is_one_sentence(shopped: Cli, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear store, " * 100)
+    answer = shopped("restore", "letter.txt", "--yes")
+    assert answer.code == 2
+    assert answer.says("not a penstock store")
+    assert len(shopped("jobs", "ls", "--json").json) == 6
+
+
+def test_a_directory_is_no_store(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "work.db").mkdir()
+    answer = cli("jobs", "ls")
+    assert answer.code == 2
+    assert answer.says("is a directory")
+
+
+def test_a_file_of_another_kind_is_no_store(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "work.db").write_text("dear store, " * 100)
+    answer = cli("jobs", "ls")
+    assert answer.code == 2
+    assert answer.says("not a penstock store")

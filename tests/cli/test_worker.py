@@ -1,0 +1,65 @@
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import ENVIRONMENT, Cli
+
+APP = "tests.cli.shop:app"
+
+
+def test_a_burst_runs_everything_and_ends(penstock: Cli, cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    made = cli("enqueue", "greet", "--payload", '{"name": "ada"}', "--json").json
+    answer = penstock("worker", APP, "--burst", "--url", url, "--log-json", "--concurrency", "2")
+    assert answer.code == 0
+    events = [json.loads(line)["event"] for line in answer.err.splitlines()]
+    assert {"worker_started", "worker_stopped"} <= set(events)
+    assert cli("jobs", "show", made["id"], "--json").json["result"] == "hello ada"
+
+
+def test_a_running_worker_answers_a_waiting_enqueue_and_drains_at_sigterm(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    command = (sys.executable, "-m", "penstock.cli", "worker", APP, "--url", url, "--name", "w1")
+    with subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE) as worker:
+        assert worker.stderr is not None
+        next(line for line in worker.stderr if b"worker_started" in line)
+        done = cli("enqueue", "greet", "--payload", '{"name": "ada"}', "--wait", "60s", "--json")
+        listed = cli("workers", "ls", "--json").json
+        table = cli("workers", "ls").out
+        dead = cli("enqueue", "doomed", "--payload", '{"order": "B-1"}', "--wait", "60s")
+        worker.send_signal(signal.SIGTERM)
+        worker.stderr.read()
+    assert done.json["result"] == "hello ada"
+    assert [(found["name"], found["alive"]) for found in listed] == [("w1", True)]
+    assert "w1" in table
+    assert dead.code == 1
+    assert "order B-1 can never be done" in dead.err
+    assert worker.returncode == 0
+    assert cli("workers", "ls", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("none.here:app",), "importable"),
+        (("tests.cli.shop:build",), "module:name of a Penstock application"),
+        (("tests.cli.shop:empty",), "register one with @app.job"),
+        ((APP, "--types", "unknown"), "known types are"),
+        ((APP, "--queues", ","), "at least one"),
+        ((APP, "--concurrency", "0"), "--concurrency"),
+        ((APP, "--processes", "0"), "--processes"),
+        ((APP, "--max-priority", "11"), "--max-priority"),
+        ((APP, "--log-level", "loud"), "--log-level"),
+        ((), "MODULE:APP"),
+    ],
+)
+def test_wrong_input_is_one_sentence(cli: Cli, words: tuple[str, ...], part: str) -> None:
+    answer = cli("worker", *words)
+    assert answer.code == 2
+    assert answer.says(part)

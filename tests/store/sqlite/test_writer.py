@@ -1,0 +1,275 @@
+"""Group commit: what arrives together shares a transaction, and nothing is promised before it."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+
+import apsw
+import pytest
+
+from penstock.model.errors import StoreClosed, StoreError
+from penstock.model.job import NewJob
+from penstock.store.open import open_store
+from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.writer import Writer
+from penstock.testing.clock import FakeClock
+
+
+class Plug:
+    """An operation that keeps the writer busy until it is pulled, so that others queue up."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._running = threading.Event()
+        self._pulled = threading.Event()
+        self._thread = threading.Thread(target=writer.call, args=(self._hold,))
+
+    def __enter__(self) -> "Plug":
+        self._thread.start()
+        assert self._running.wait(10)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.pull()
+        self._thread.join()
+
+    def pull(self) -> None:
+        self._pulled.set()
+
+    def _hold(self, tx: Transaction) -> None:
+        self._running.set()
+        assert self._pulled.wait(10)
+
+
+class Commits:
+    """Counts commits, and refuses them when asked to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.refuses = False
+
+    def __call__(self) -> bool:
+        self.count += 1
+        return self.refuses
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "work.db"
+
+
+@pytest.fixture
+def commits() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def connection(path: Path, commits: Commits) -> apsw.Connection:
+    connection = connect(path)
+    connection.execute("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)")
+    connection.set_commit_hook(commits)
+    return connection
+
+
+@pytest.fixture
+def writer(path: Path, connection: apsw.Connection) -> Iterator[Writer]:
+    writer = Writer(str(path), connection, FakeClock(), lambda: None)
+    yield writer
+    writer.close()
+
+
+def note(text: str):  # type: ignore[no-untyped-def]
+    def operation(tx: Transaction) -> str:
+        tx.connection.execute("INSERT INTO notes VALUES (?)", (text,))
+        return text
+
+    return operation
+
+
+def notes(path: Path) -> list[str]:
+    reader = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
+    try:
+        return [str(row[0]) for row in reader.execute("SELECT text FROM notes ORDER BY rowid")]
+    finally:
+        reader.close()
+
+
+async def test_concurrent_operations_share_one_commit(
+    writer: Writer, path: Path, commits: Commits
+) -> None:
+    with Plug(writer) as plug:
+        tasks = [asyncio.create_task(writer.run(note(f"{n}"))) for n in range(20)]
+        await asyncio.sleep(0)
+        before = commits.count
+        plug.pull()
+        assert await asyncio.gather(*tasks) == [f"{n}" for n in range(20)]
+    # One for the plug, which was under way alone, and one for all the others.
+    assert commits.count - before == 2
+    assert notes(path) == [f"{n}" for n in range(20)]
+
+
+async def test_an_operation_that_fails_takes_nothing_else_with_it(
+    writer: Writer, path: Path
+) -> None:
+    def write_and_fail(tx: Transaction) -> None:
+        note("taken back")(tx)
+        raise ZeroDivisionError
+
+    with Plug(writer) as plug:
+        tasks = [
+            asyncio.create_task(writer.run(operation))
+            for operation in (note("before"), write_and_fail, note("before"), note("after"))
+        ]
+        await asyncio.sleep(0)
+        plug.pull()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [str, ZeroDivisionError, StoreError, str]
+    assert notes(path) == ["before", "after"]
+
+
+async def test_nothing_is_acknowledged_while_another_connection_holds_the_lock(
+    writer: Writer, path: Path, connection: apsw.Connection
+) -> None:
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.Event()
+
+    def patience(tries: int) -> bool:
+        loop.call_soon_threadsafe(waiting.set)
+        return True
+
+    connection.set_busy_handler(patience)
+    other = connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    task = asyncio.create_task(writer.run(note("late")))
+    await waiting.wait()
+    assert not task.done()
+    assert notes(path) == []
+    other.execute("ROLLBACK")
+    other.close()
+    assert await task == "late"
+
+
+async def test_nothing_is_acknowledged_before_the_commit(
+    writer: Writer, connection: apsw.Connection
+) -> None:
+    loop = asyncio.get_running_loop()
+    done_at_commit: list[bool] = []
+
+    async def look() -> bool:
+        return any(task.done() for task in tasks)
+
+    def committing() -> bool:
+        done_at_commit.append(asyncio.run_coroutine_threadsafe(look(), loop).result(10))
+        return False
+
+    connection.set_commit_hook(committing)
+    tasks = [asyncio.create_task(writer.run(note(f"{n}"))) for n in range(3)]
+    await asyncio.gather(*tasks)
+    assert done_at_commit
+    assert not done_at_commit[0]
+
+
+async def test_a_commit_that_fails_fails_every_operation_in_it(
+    writer: Writer, path: Path, commits: Commits
+) -> None:
+    commits.refuses = True
+    answers = await asyncio.gather(
+        *(writer.run(note(f"{n}")) for n in range(3)), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [StoreError] * 3
+    commits.refuses = False
+    assert await writer.run(note("the writer goes on")) == "the writer goes on"
+    assert notes(path) == ["the writer goes on"]
+
+
+async def test_closing_commits_what_was_submitted(writer: Writer, path: Path) -> None:
+    with Plug(writer) as plug:
+        tasks = [asyncio.create_task(writer.run(note(f"{n}"))) for n in range(3)]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(asyncio.to_thread(writer.close))
+        plug.pull()
+        await closing
+    assert notes(path) == ["0", "1", "2"]
+    assert await asyncio.gather(*tasks) == ["0", "1", "2"]
+
+
+class Dawdling:
+    """The writer's queue, into which an operation goes only slowly."""
+
+    def __init__(self, queue: SimpleQueue[object]) -> None:
+        self._queue = queue
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+
+    def put(self, entry: object) -> None:
+        if entry is not None:
+            self.begun.set()
+            assert self.go_on.wait(10)
+        self._queue.put(entry)
+
+    def get(self) -> object:
+        return self._queue.get()
+
+    def empty(self) -> bool:
+        return self._queue.empty()
+
+
+def test_an_operation_submitted_while_the_writer_closes_is_answered(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Dawdling(writer._entries)
+    monkeypatch.setattr(writer, "_entries", queue)
+    answers: SimpleQueue[str] = SimpleQueue()
+    submitting = threading.Thread(
+        target=lambda: answers.put(writer.call(note("just in time"))), daemon=True
+    )
+    submitting.start()
+    assert queue.begun.wait(10)
+    closing = threading.Thread(target=writer.close)
+    closing.start()
+    closing.join(0.2)  # a close that did not wait for the submission would be over by now
+    queue.go_on.set()
+    assert answers.get(timeout=10) == "just in time"
+    closing.join()
+    assert notes(path) == ["just in time"]
+
+
+async def test_a_closed_writer_refuses_operations(writer: Writer) -> None:
+    writer.close()
+    with pytest.raises(StoreClosed):
+        await writer.run(note("too late"))
+    with pytest.raises(StoreClosed):
+        writer.call(note("too late"))
+
+
+async def test_a_closed_store_refuses_every_use(path: Path) -> None:
+    store = open_store(f"sqlite:///{path}")
+    await store.open()
+    await store.close()
+    with pytest.raises(StoreClosed):
+        await store.jobs.enqueue([NewJob(id="0", type="mail")])
+    with pytest.raises(StoreClosed):
+        await store.reader.get(["0"])
+    with pytest.raises(StoreClosed):
+        store.leases.renew("worker", [])
+
+
+async def test_an_await_that_is_cancelled_still_commits(writer: Writer, path: Path) -> None:
+    with Plug(writer) as plug:
+        task = asyncio.create_task(writer.run(note("kept")))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        plug.pull()
+    assert await writer.run(note("next")) == "next"
+    assert notes(path) == ["kept", "next"]

@@ -1,0 +1,3 @@
+from penstock.testing.plugin import app, clock, drain
+
+__all__ = ["app", "clock", "drain"]

@@ -1,5 +1,6 @@
 """An error as it is stored. Every text passes the redaction gate: there is no other way in."""
 
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -12,6 +13,8 @@ from penstock.model.retry import ErrorClass
 MESSAGE_LIMIT = 4_000
 STACK_LIMIT = 16_000
 REDACTABLE = 60_000
+GIST_LIMIT = 120
+_NUMBERS = re.compile(r"\d+")
 
 
 class Failure(Struct, frozen=True):
@@ -38,7 +41,9 @@ class Failure(Struct, frozen=True):
     @classmethod
     def because(cls, error_class: ErrorClass, code: str, message: str) -> "Failure":
         """Describe a failure no exception carries: expiry, a dead process, a handler's word."""
-        return cls(error_class, code, redact(message)[:MESSAGE_LIMIT], "", f"{error_class}|{code}")
+        told = redact(message)[:MESSAGE_LIMIT]
+        gist = _NUMBERS.sub("#", told)[:GIST_LIMIT]
+        return cls(error_class, code, told, "", f"{error_class}|{code}|{gist}")
 
 
 def _last(stack: str, limit: int) -> str:

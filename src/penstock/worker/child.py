@@ -125,7 +125,10 @@ class Child:
     def _receive(self, size: int) -> bytes:
         received = bytearray()
         while len(received) < size:
-            part = self._connection.recv(size - len(received))
+            try:
+                part = self._connection.recv(size - len(received))
+            except OSError:
+                part = b""
             if not part:
                 os._exit(0)
             received += part

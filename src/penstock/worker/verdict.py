@@ -95,7 +95,7 @@ class Verdict:
             case Cancel():
                 return self.cancelled(error.reason)
             case Dead():
-                return self._dead(ErrorClass.INTERNAL_ERROR, "Dead", error.reason)
+                return self._dead(ErrorClass.UNKNOWN, "Dead", error.reason)
             case Retry():
                 return self._asked_to_retry(error)
             case _:

@@ -23,7 +23,9 @@ from penstock.store.sqlite.writer import Writer
 
 T = TypeVar("T")
 
-_lent: ContextVar["weakref.ref[apsw.Connection] | None"] = ContextVar("_lent", default=None)
+Lent = tuple[str, "weakref.ref[apsw.Connection]"]
+
+_lent: ContextVar[tuple[Lent, ...]] = ContextVar("_lent", default=())
 
 
 class Database:
@@ -87,7 +89,7 @@ class Database:
 
     async def write(self, operation: Callable[[Transaction], T]) -> T:
         """Run an operation in the next transaction."""
-        if _holds_write_lock():
+        if _holds_write_lock(self.name):
             raise TransactionHeld(self.name)
         return await self.writer.run(operation)
 
@@ -115,17 +117,18 @@ class Database:
             raise InvalidOption("url", self.name, "a file; one in memory has no second connection")
         with translated(self.name):
             connection = connect(self.path)
-        _lent.set(weakref.ref(connection))
+        alive = [lent for lent in _lent.get() if lent[1]() is not None]
+        _lent.set((*alive, (self.name, weakref.ref(connection))))
         return connection
 
 
-def _holds_write_lock() -> bool:
+def _holds_write_lock(name: str) -> bool:
     """Whether this very task holds a write transaction, which our writer would wait for."""
-    lent = _lent.get()
-    connection = lent() if lent is not None else None
-    if connection is None:
-        return False
+    return any(_is_writing(lent()) for path, lent in _lent.get() if path == name)
+
+
+def _is_writing(connection: apsw.Connection | None) -> bool:
     try:
-        return connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
+        return connection is not None and connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
     except apsw.ConnectionClosedError:
         return False

@@ -41,6 +41,7 @@ from penstock.store.sqlite import (
 )
 from penstock.store.sqlite.backup import backup
 from penstock.store.sqlite.claim import Claims, stage
+from penstock.store.sqlite.counters import FINE_MS
 from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.enqueue import enqueue
 from penstock.store.sqlite.errors import translated
@@ -49,7 +50,7 @@ from penstock.store.sqlite.inspect import inspect
 from penstock.store.sqlite.prune import prune
 from penstock.store.sqlite.refusals import refuse_foreign_connection
 from penstock.store.sqlite.signals import Listener
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import Savepoint, Transaction
 
 WATCH_SECONDS = 1.0
 WATCH_PAUSE_SECONDS = 0.05
@@ -73,7 +74,8 @@ class SqliteJobs:
         joined = refuse_foreign_connection(connection, self._db.name)
         with translated(self._db.name):
             tx = Transaction(joined, self._db.clock.now(), self._db.clock.monotonic())
-            return enqueue(tx, jobs)
+            with Savepoint(joined):
+                return enqueue(tx, jobs)
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""
@@ -235,11 +237,15 @@ class SqliteMetrics:
         return await self._db.read(lambda tx: int(tx.value("dead_count")))
 
     async def window(self, span_ms: int) -> list[Window]:
-        """Figures over the last span."""
+        """Figures over the last span; long ones read coarse steps, which must be up to date."""
+        if span_ms > metrics.HOUR_MS:
+            await self.roll_up()
         return await self._db.read(lambda tx: metrics.window(tx, span_ms))
 
     async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
         """Counters per step, oldest first."""
+        if resolution_ms > FINE_MS:
+            await self.roll_up()
         return await self._db.read(lambda tx: metrics.series(tx, resolution_ms, span_ms))
 
     async def roll_up(self) -> int:

@@ -53,12 +53,11 @@ from penstock.testing.conformance.keys import (
 )
 from penstock.testing.conformance.leases import (
     TestLateHolder,
-    TestReboot,
     TestRenewal,
     TestStaleWrites,
     TestWallClock,
 )
-from penstock.testing.conformance.life import TestDurability, TestLife
+from penstock.testing.conformance.life import TestDurability, TestLife, TestReboot
 from penstock.testing.conformance.metrics import TestDepths, TestFigures, TestRollUp
 from penstock.testing.conformance.operate import TestCancelRunning, TestCancelWaiting, TestRequeue
 from penstock.testing.conformance.reader import TestExecutions, TestFind, TestGet, TestLogs

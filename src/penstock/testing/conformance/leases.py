@@ -1,7 +1,5 @@
 """Leases and fences: who may still write, and how long a lease lasts."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from penstock.model.job import Lease
@@ -269,36 +267,3 @@ class TestWallClock:
         job_id = await enqueue(store)
         clock.set_wall("2020-01-01T00:00:00Z")
         assert (await claim_one(store)).id == job_id
-
-
-class TestReboot:
-    """No lease outlives the host that timed it.
-
-    For stores that measure leases by the host's clock; one with a server's clock leaves this out.
-    """
-
-    async def test_a_reboot_expires_all_leases(
-        self, store: Store, clock: FakeClock, reopen: Callable[[], Awaitable[Store]]
-    ) -> None:
-        clock.advance(seconds=1_000)
-        lease = await running(store)
-        store.leases.renew(OWNER, [held(lease, 10_000 * LEASE_MS)])
-        clock.reboot()
-        again = await reopen()
-        assert [lost.id for lost in await again.upkeep.rescue()] == [lease.id]
-
-    async def test_opening_again_without_a_reboot_expires_nothing(
-        self, store: Store, reopen: Callable[[], Awaitable[Store]]
-    ) -> None:
-        lease = await running(store)
-        again = await reopen()
-        assert await again.upkeep.rescue() == []
-        assert await again.jobs.settle(OWNER, [completed(lease)]) == []
-
-    async def test_a_reboot_ends_every_leadership(
-        self, store: Store, clock: FakeClock, reopen: Callable[[], Awaitable[Store]]
-    ) -> None:
-        await store.upkeep.lead("upkeep", OWNER, 1_000_000)
-        clock.reboot()
-        again = await reopen()
-        assert await again.upkeep.lead("upkeep", OTHER, 1_000)

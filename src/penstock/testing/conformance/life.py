@@ -8,11 +8,14 @@ from penstock.model.errors import PenstockError
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
+    LEASE_MS,
+    OTHER,
     OWNER,
     buried,
     claim_one,
     completed,
     enqueue,
+    held,
     job_of,
     picture,
     running,
@@ -67,3 +70,36 @@ class TestDurability:
         holder = await enqueue(store, key="k")
         again = await reopen()
         assert await enqueue(again, key="k") == holder
+
+
+class TestReboot:
+    """No lease outlives the host that timed it.
+
+    For stores that measure leases by the host's clock; one with a server's clock leaves this out.
+    """
+
+    async def test_a_reboot_expires_all_leases(
+        self, store: Store, clock: FakeClock, reopen: Callable[[], Awaitable[Store]]
+    ) -> None:
+        clock.advance(seconds=1_000)
+        lease = await running(store)
+        store.leases.renew(OWNER, [held(lease, 10_000 * LEASE_MS)])
+        clock.reboot()
+        again = await reopen()
+        assert [lost.id for lost in await again.upkeep.rescue()] == [lease.id]
+
+    async def test_opening_again_without_a_reboot_expires_nothing(
+        self, store: Store, reopen: Callable[[], Awaitable[Store]]
+    ) -> None:
+        lease = await running(store)
+        again = await reopen()
+        assert await again.upkeep.rescue() == []
+        assert await again.jobs.settle(OWNER, [completed(lease)]) == []
+
+    async def test_a_reboot_ends_every_leadership(
+        self, store: Store, clock: FakeClock, reopen: Callable[[], Awaitable[Store]]
+    ) -> None:
+        await store.upkeep.lead("upkeep", OWNER, 1_000_000)
+        clock.reboot()
+        again = await reopen()
+        assert await again.upkeep.lead("upkeep", OTHER, 1_000)

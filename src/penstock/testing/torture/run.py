@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -139,7 +139,7 @@ class Run:
         return Chaos(crew, plan, freeze_seconds=3 * LEASE_SECONDS, working=working)
 
     @asynccontextmanager
-    async def _kept_alive(self, crew: Crew) -> AsyncIterator[None]:
+    async def _kept_alive(self, crew: Crew) -> AsyncGenerator[None]:
         async def keep() -> None:
             while True:
                 crew.revive()

@@ -46,7 +46,9 @@ ORDER BY completed_at LIMIT :limit;
 -- name: spare_last
 SELECT id FROM (
     SELECT id, type AS job_type, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age
-    FROM jobs WHERE status = :status AND type IN (SELECT key FROM json_each(:keep_last))
+    FROM jobs
+    WHERE status = :status AND status IN ('completed', 'cancelled', 'dead_letter')
+      AND type IN (SELECT key FROM json_each(:keep_last))
 )
 WHERE age <= (SELECT value FROM json_each(:keep_last) AS kept WHERE kept.key = job_type);
 

@@ -1,0 +1,73 @@
+"""The plans of the hot statements are pinned: each reads its index in order and nothing else."""
+
+import re
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.migrate import migrate
+from penstock.store.sqlite.queries import queries
+from penstock.testing.clock import FakeClock
+
+BY_ID = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"
+BY_SEQ = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
+LANE = "SEARCH jobs USING COVERING INDEX jobs_queued (queue=? AND tenant_id=? AND type=?)"
+
+# A SCAN here is one of a partial index, so of queued, waiting or running jobs alone.
+PLANS = {
+    "lane": [LANE],
+    "urgent_lane": [LANE],
+    "first_lane": ["SCAN jobs USING COVERING INDEX jobs_queued"],
+    "next_lane": [
+        "SEARCH jobs USING COVERING INDEX jobs_queued (queue=? AND tenant_id=? AND type>?)",
+        "SEARCH jobs USING COVERING INDEX jobs_queued (queue=? AND tenant_id>?)",
+        "SEARCH jobs USING COVERING INDEX jobs_queued (queue>?)",
+    ],
+    "next_due": ["SEARCH jobs USING INDEX jobs_due"],
+    "stage": [BY_SEQ, "SEARCH jobs USING INDEX jobs_due (scheduled_at<?)"],
+    "claim": [BY_SEQ],
+    "lapsed": ["SCAN jobs USING INDEX jobs_leased"],
+    "leased_by": ["SEARCH jobs USING INDEX jobs_leased (lease_owner=?)"],
+    "cancel_requests": ["SEARCH jobs USING INDEX jobs_cancel_requested (lease_owner=?)"],
+    "expiring": ["SEARCH jobs USING INDEX jobs_expiring (expires_at>? AND expires_at<?)"],
+    "ended_before": ["SEARCH jobs USING INDEX jobs_ended (status=? AND completed_at<?)"],
+    "queued_depths": ["SCAN jobs USING COVERING INDEX jobs_queued"],
+}
+BY_ID_ALONE = (
+    *("start", "complete", "fail", "snooze", "stop", "bury", "hand_back"),
+    *("renew", "report_progress", "cancel_waiting", "request_cancel", "requeue", "expire"),
+)
+
+
+@pytest.fixture
+def connection() -> Iterator[apsw.Connection]:
+    connection = connect(None)
+    migrate(connection, ":memory:", FakeClock())
+    yield connection
+    connection.close()
+
+
+def _plan(connection: apsw.Connection, name: str) -> list[str]:
+    """The steps SQLite takes on the jobs table, and every sort."""
+    sql = queries()[name]
+    named = dict.fromkeys(re.findall(r":(\w+)", sql), 1)
+    positional = (1,) * (len(set(re.findall(r"\?\d", sql))) or sql.count("?"))
+    steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", named or positional)
+    return [str(row[3]) for row in steps if re.search(r"\bjobs\b|TEMP B-TREE", str(row[3]))]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_hot_statement_reads_its_index_in_order(name: str, connection: apsw.Connection) -> None:
+    assert _plan(connection, name) == PLANS[name]
+
+
+@pytest.mark.parametrize("name", BY_ID_ALONE)
+def test_a_write_to_one_job_finds_it_by_its_id(name: str, connection: apsw.Connection) -> None:
+    assert _plan(connection, name) == [BY_ID]
+
+
+def test_no_statement_reads_every_job(connection: apsw.Connection) -> None:
+    whole = {name for name in queries() if "SCAN jobs" in _plan(connection, name)}
+    assert whole == {"find_jobs"}  # newest first by seq, and it stops at its limit

@@ -30,7 +30,7 @@ def test_a_seed_makes_one_plan_and_another_seed_another() -> None:
 def test_a_plan_has_the_kills_asked_for_within_the_time_given() -> None:
     plan = make_plan(200, 150, seed=1)
     blows = Counter(strike.blow for strike in plan)
-    assert blows == {Blow.KILL: 200, Blow.FREEZE: 20, Blow.TERM: 10, Blow.TERM_TWICE: 10}
+    assert blows == {Blow.KILL: 200, Blow.FREEZE: 40, Blow.TERM: 10, Blow.TERM_TWICE: 10}
     assert [strike.at for strike in plan] == sorted(strike.at for strike in plan)
     assert plan[-1].at == pytest.approx(150)
     assert not any(s.blow is Blow.FREEZE and s.slot == SUPERVISOR for s in plan)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,9 @@ URL = "sqlite:///:memory:"
 
 
 @contextmanager
-def in_memory(app: Penstock | None = None, clock: Clock | None = None) -> Iterator[Penstock]:
+def in_memory(
+    app: Penstock | None = None, clock: Clock | None = None
+) -> Generator[Penstock, None, None]:
     """An application, your own or a new one, opened on an empty store in memory.
 
     `with in_memory(app, clock):` leaves your module's application as it was when it ends.

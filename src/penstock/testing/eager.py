@@ -1,7 +1,7 @@
 """Eager mode: an enqueue runs its handler at once, here, and nothing is stored."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 @contextmanager
-def eager(app: Penstock) -> Iterator[None]:
+def eager(app: Penstock) -> Generator[None, None, None]:
     """`with eager(app): job = await send.enqueue("a@example.com")` has run it when it returns.
 
     Arguments and results are encoded and decoded as a store would, hooks and middleware run, and

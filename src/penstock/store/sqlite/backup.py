@@ -5,7 +5,7 @@ from pathlib import Path
 
 import apsw
 
-from penstock.model.errors import NotAPenstockStore, StoreCorrupt, StoreUnavailable
+from penstock.model.errors import InvalidOption, NotAPenstockStore, StoreCorrupt, StoreUnavailable
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.migrate import check, version
@@ -16,6 +16,8 @@ PAGES_AT_ONCE = 1_000
 
 def backup(source: Path | None, target: Path) -> int:
     """Copy a live file to a new one and verify it; the number of jobs in the copy."""
+    if source is None:
+        raise InvalidOption("url", ":memory:", "a file; what is in memory cannot be copied")
     if target.exists():
         raise StoreUnavailable(str(target), "it exists already; name a new file")
     part = target.with_name(target.name + ".part")

@@ -27,6 +27,7 @@ class Chaos:
         *,
         freeze_seconds: float,
         working: Callable[[], Awaitable[set[str]]],
+        busy: Callable[[], Awaitable[set[str]]],
     ) -> None:
         self.done: Counter[Blow] = Counter()
         self.struck: set[str] = set()
@@ -34,6 +35,7 @@ class Chaos:
         self._plan = plan
         self._freeze_seconds = freeze_seconds
         self._working = working
+        self._busy = busy
         self._frozen: dict[str, psutil.Process] = {}
         self._thawing: set[asyncio.Task[None]] = set()
 
@@ -42,7 +44,9 @@ class Chaos:
         began = time.monotonic()
         for strike in self._plan:
             await asyncio.sleep(max(0.0, began + strike.at - time.monotonic()))
-            victim = await self._find(strike.slot)
+            # Only a worker frozen in the middle of a job has something stale to say afterwards.
+            owners = self._busy if strike.blow is Blow.FREEZE else self._working
+            victim = await self._find(strike.slot, owners)
             if victim is not None:
                 await self._strike(strike.blow, *victim)
         if self._thawing:
@@ -55,18 +59,20 @@ class Chaos:
                 process.resume()
         self._frozen.clear()
 
-    async def _find(self, wanted: str) -> tuple[str, Member] | None:
+    async def _find(
+        self, wanted: str, owners: Callable[[], Awaitable[set[str]]]
+    ) -> tuple[str, Member] | None:
         """Whoever has the place and is at work; if nobody comes, another worker is struck."""
         deadline = time.monotonic() + READY_SECONDS
         patience = time.monotonic() + READY_SECONDS / 10
         while time.monotonic() < deadline:
-            working = await self._working()
+            eligible = await owners()
             late = time.monotonic() > patience
             for slot in (wanted, *BARE, *CHILDREN) if late else (wanted,):
                 member = self._crew.member(slot)
                 if member is None or slot in self._frozen:
                     continue
-                if slot == SUPERVISOR or member.owner in working:
+                if slot == SUPERVISOR or member.owner in eligible:
                     return slot, member
             await asyncio.sleep(LOOK_SECONDS)
         return None

@@ -10,7 +10,7 @@ CHILDREN = ("child-1", "child-2")
 SUPERVISOR = "supervisor"
 
 SUPERVISOR_SHARE = 0.05
-FREEZES_PER_KILL = 0.1
+FREEZES_PER_KILL = 0.2
 TERMS_PER_KILL = 0.1
 
 
@@ -32,7 +32,7 @@ class Strike(Struct, frozen=True):
 
 
 def make_plan(kills: int, seconds: float, seed: int) -> list[Strike]:
-    """Exactly `kills` kills, and a tenth as many freezes and as many terminations beside them."""
+    """Exactly `kills` kills, and beside them a fifth as many freezes and a tenth as many terminations."""
     chance = random.Random(seed)
     blows = [Blow.KILL] * kills
     blows += [Blow.FREEZE] * _share(kills, FREEZES_PER_KILL)

@@ -16,7 +16,8 @@ from penstock.client.job_type import Prepared
 from penstock.testing.torture.work import app, in_loop, in_process, in_thread
 
 MAX_BATCH = 20
-MEAN_JOB_SECONDS = 0.05
+RUNNING_AT_ONCE = 6
+LONGEST_MEAN_SECONDS = 0.5
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,12 +36,13 @@ async def produce(order: Order) -> None:
     chance = random.Random(order.seed)
     log = os.open(order.acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     app.settings = app.settings.replace(url=order.url)
+    mean = min(LONGEST_MEAN_SECONDS, RUNNING_AT_ONCE * order.seconds / order.jobs)
     began = time.monotonic()
     async with app:
         made = 0
         while made < order.jobs:
             size = min(chance.randint(1, MAX_BATCH), order.jobs - made)
-            calls = [_call(chance, order.effects) for _ in range(size)]
+            calls = [_call(chance, order.effects, mean) for _ in range(size)]
             handles = await app.enqueue_many(calls)
             os.write(log, "".join(f"{handle.id}\n" for handle in handles).encode())
             os.fsync(log)
@@ -50,8 +52,8 @@ async def produce(order: Order) -> None:
     os.close(log)
 
 
-def _call(chance: random.Random, effects: str) -> Prepared[int]:
-    seconds = chance.uniform(0, 2 * MEAN_JOB_SECONDS)
+def _call(chance: random.Random, effects: str, mean: float) -> Prepared[int]:
+    seconds = chance.uniform(0, 2 * mean)
     kind = chance.random()
     if kind < 0.90:
         return in_loop.new(effects, seconds)

@@ -17,14 +17,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from penstock.client.app import Penstock
 from penstock.config import load_settings
-from penstock.store.contract import Store
+from penstock.model.states import Status
+from penstock.store.contract import JobFilter, Store
 from penstock.testing.torture.audit import Audit, chunks, read_lines
 from penstock.testing.torture.chaos import Chaos
 from penstock.testing.torture.crew import Crew
 from penstock.testing.torture.outcome import Outcome, show
 from penstock.testing.torture.plan import Blow, make_plan
 from penstock.testing.torture.producer import Order
-from penstock.testing.torture.work import TARGET
+from penstock.testing.torture.work import QUEUE, TARGET
 from penstock.worker.process import WorkerSpec
 
 LEASE_SECONDS = 1.0
@@ -33,6 +34,7 @@ SHORTEST_SECONDS = 3.0
 STUCK_SECONDS = 90.0
 STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.2
+BUSY_LOOK = 100
 CENTURY = 100 * 365 * 86_400.0
 
 # Short leases. Workers die so often here that three deaths do not make a job poison. And a
@@ -135,8 +137,14 @@ class Run:
         async def working() -> set[str]:
             return {worker.owner for worker in await store.workers.list()}
 
+        async def busy() -> set[str]:
+            running = JobFilter(status=Status.IN_PROGRESS, queue=QUEUE, limit=BUSY_LOOK)
+            jobs = await store.reader.find(running)
+            return {job.lease_owner for job in jobs if job.lease_owner and job.started_at}
+
         plan = make_plan(self._kills, self._seconds, self._seed)
-        return Chaos(crew, plan, freeze_seconds=3 * LEASE_SECONDS, working=working)
+        freeze_seconds = 3 * LEASE_SECONDS
+        return Chaos(crew, plan, freeze_seconds=freeze_seconds, working=working, busy=busy)
 
     @asynccontextmanager
     async def _kept_alive(self, crew: Crew) -> AsyncGenerator[None]:

@@ -51,8 +51,4 @@ SELECT id FROM jobs
 WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_letter';
 
 -- name: purgeable
--- A letter whose job was requeued is history; purging it must not take a living job with it.
-SELECT job_id FROM dead_letter_jobs
-WHERE job_id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (
-    SELECT 1 FROM jobs WHERE jobs.id = job_id AND jobs.status <> 'dead_letter'
-);
+SELECT job_id FROM dead_letter_jobs WHERE job_id IN (SELECT value FROM json_each(?));

@@ -1,6 +1,7 @@
 import pytest
 
 from penstock.bench.figures import Figure, figures
+from penstock.bench.machine import busy_notes
 from penstock.bench.readings import Readings
 from penstock.bench.report import Outcome, as_markdown
 from penstock.bench.scale import Scale
@@ -39,6 +40,25 @@ def test_a_target_is_met_or_missed(readings: Readings) -> None:
     assert find(readings, "bulk", "1,000").met is True
     assert find(readings, "pickup", "p95").met is False
     assert find(readings, "idle", "supervisor").met is None
+
+
+def test_an_engine_faster_than_its_own_statements_gets_no_verdict(readings: Readings) -> None:
+    impossible = Readings()
+    for name in NAMES:
+        impossible.extend(name, [1.0] if name == "single ms" else [10.0])
+        if name == "enqueue by 100/s":
+            impossible.extend(name, [30.0, 30.0])
+            impossible.extend("raw enqueue/s", [10.0, 10.0])
+
+    for figure in (find(impossible, "single", "p50"), find(impossible, "bulk", "batches of 100,")):
+        assert figure.met is None
+        assert figure.doubt
+    assert find(readings, "single", "p50").met is True
+
+
+def test_a_busy_machine_is_named_under_the_table() -> None:
+    assert busy_notes({"load before the run": "0.2", "cores": "2"}) == []
+    assert "busy" in busy_notes({"load before the run": "4.0", "cores": "2"})[0]
 
 
 def test_a_peer_is_shown_when_it_was_measured(readings: Readings) -> None:

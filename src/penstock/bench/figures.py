@@ -6,6 +6,9 @@ import msgspec
 
 from penstock.bench.readings import Readings
 from penstock.bench.scale import Scale
+from penstock.store.sqlite.raw_limit import BATCH
+
+SLACK = 0.05
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +23,14 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     target: str | None = None
     met: bool | None = None
+    doubt: str | None = None
+
+
+def doubted(figure: Figure) -> Figure:
+    """The same without a verdict: no engine beats the bare statements that it has to run."""
+    return msgspec.structs.replace(
+        figure, met=None, doubt="not credible: faster than its own statements; noise, or a fault"
+    )
 
 
 def figures(readings: Readings, scale: Scale) -> list[Figure]:
@@ -36,22 +47,25 @@ def figures(readings: Readings, scale: Scale) -> list[Figure]:
 
 def _bulk(readings: Readings) -> Iterator[Figure]:
     for batch in (1000, 100):
-        yield _against_limit(
+        figure = _against_limit(
             readings,
             "bulk enqueue",
             f"batches of {batch:,}, jobs built",
             f"enqueue by {batch}/s",
             "raw enqueue/s",
         )
+        # Larger batches than the limit's wait for the disk less often and may well beat it.
+        same_batch = batch == BATCH
+        yield doubted(figure) if same_batch and (figure.ratio or 0) > 1 + SLACK else figure
 
 
 def _single(readings: Readings, scale: Scale) -> Iterator[Figure]:
     topic, name, limit = "single enqueue", "single ms", "raw single ms"
     for percent in (50, 95):
         measured, bare = readings.percentile(name, percent), readings.percentile(limit, percent)
-        yield Figure(
+        figure = Figure(
             topic=topic,
-            name=f"p{percent}, nothing else running",
+            name=f"p{percent}, no worker running",
             measured=measured,
             unit="ms",
             reference=bare,
@@ -60,6 +74,7 @@ def _single(readings: Readings, scale: Scale) -> Iterator[Figure]:
             target="ratio ≤ 1.5" if percent == 50 else None,
             met=measured / bare <= 1.5 if percent == 50 else None,
         )
+        yield doubted(figure) if measured / bare < 1 - SLACK else figure
     yield _below(
         readings.percentile("loaded single ms", 95),
         10,

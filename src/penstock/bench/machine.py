@@ -11,6 +11,8 @@ import psutil
 
 from penstock import __version__
 
+BUSY_SHARE = 0.3
+
 
 def facts(directory: Path) -> dict[str, str]:
     """Name to value, in the order to show them."""
@@ -26,6 +28,14 @@ def facts(directory: Path) -> dict[str, str]:
         "SQLite": f"{apsw.sqlite_lib_version()}, apsw {apsw.apsw_version()}",
         "event loop of the worker": _event_loop(),
     }
+
+
+def busy_notes(machine: dict[str, str]) -> list[str]:
+    """A warning when other work had the processors: then no figure here is to be believed."""
+    load, cores = float(machine["load before the run"]), int(machine["cores"])
+    if load < BUSY_SHARE * cores:
+        return []
+    return [f"The machine was busy before the run (load {load} on {cores} cores): run it again."]
 
 
 def _file_system(directory: Path) -> str:

@@ -16,7 +16,9 @@ INTRODUCTION = """# Benchmark results
 
 Made by `{command}`; run it to replace this page. Every figure comes from one run on one machine.
 What is compared takes turns, {repetitions} times each, in fresh processes; a rate is the median
-of its repetitions, and a ratio the median of the repetitions' own ratios.
+of its repetitions, and a ratio the median of the repetitions' own ratios. Single enqueues and bare
+transactions alternate call by call in one process. A ratio better than the bare statements allow
+gets no verdict.
 
 The **raw limit** is `src/penstock/store/sqlite/raw_limit.py`: the same rows under the same schema
 and indexes with `synchronous=FULL`, inserted in batches of 100, and claimed and completed with
@@ -51,8 +53,8 @@ def show(outcome: Outcome, console: Console) -> None:
             topic = figure.topic
             table.add_section()
             table.add_row(f"[bold]{topic}[/bold]")
-        met = {True: "[green]yes[/green]", False: "[red]no[/red]", None: ""}[figure.met]
-        table.add_row(f"  {figure.name}", *_cells(figure), met)
+        met = {True: "[green]yes[/green]", False: "[red]no[/red]", None: figure.doubt or ""}
+        table.add_row(f"  {figure.name}", *_cells(figure), met[figure.met])
     console.print(table)
 
 
@@ -66,8 +68,8 @@ def as_markdown(outcome: Outcome) -> str:
     lines = [INTRODUCTION.format(command=outcome.command, repetitions=outcome.scale.repetitions)]
     lines += ["## Figures", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
     for figure in outcome.figures:
-        met = {True: "yes", False: "**no**", None: ""}[figure.met]
-        lines.append(_line([f"{figure.topic}: {figure.name}", *_cells(figure), met]))
+        met = {True: "yes", False: "**no**", None: figure.doubt or ""}
+        lines.append(_line([f"{figure.topic}: {figure.name}", *_cells(figure), met[figure.met]]))
     lines += ["", *(f"- {note}" for note in outcome.notes)]
     lines += ["", "## Machine", "", _line(["fact", "value"]), _line(["---", "---"])]
     lines += [_line(fact) for fact in outcome.machine.items()]

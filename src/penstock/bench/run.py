@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.bench.figures import figures
-from penstock.bench.machine import facts
+from penstock.bench.machine import busy_notes, facts
 from penstock.bench.peer import Huey
 from penstock.bench.processes import ProbeFailed
 from penstock.bench.readings import Readings
@@ -50,6 +50,7 @@ def run_bench(
             aside.print(f"[red]{error}[/red]")
             aside.print(getattr(error, "output", None) or "", markup=False)
             return 1
+    notes += busy_notes(machine)
     outcome = Outcome(
         command=_command(jobs, quick),
         machine=machine,

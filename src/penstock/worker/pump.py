@@ -130,6 +130,8 @@ class Pump:
         settled, self._settled = self._settled, []
         last_words, self._last_words = self._last_words, []
         started, self._started = self._started, []
+        if settled and not self.running:
+            self._hungry = True  # what just ended may have enqueued children
         want = self._want()
         if want:
             self._hungry = False

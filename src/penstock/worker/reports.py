@@ -4,19 +4,22 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import structlog
 
 from penstock.client.context import Context
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import Prepared
-from penstock.model.errors import StoreError
 from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
 
+log = structlog.get_logger("penstock.worker")
+
 FLUSH_SECONDS = 0.25
 MAX_LINES = 1_000
+MAX_UNWRITTEN = 1_000
 
 
 class Reports:
@@ -27,6 +30,7 @@ class Reports:
         self._store: Store = app.store
         self._owner = owner
         self._waiting: dict[str, JobReporter] = {}
+        self._unwritten: list[Report] = []
         self._progress: list[tuple[Context, float, str | None]] = []
 
     def note(self, reporter: "JobReporter") -> None:
@@ -41,9 +45,14 @@ class Reports:
     async def flush(self) -> None:
         """Write what was said since the last flush, and tell the progress hooks."""
         waiting, self._waiting = self._waiting, {}
-        reports = [report for reporter in waiting.values() if (report := reporter.take())]
+        new = [report for reporter in waiting.values() if (report := reporter.take())]
+        reports, self._unwritten = self._unwritten + new, []
         if reports:
-            await self.write(reports)
+            try:
+                await self.write(reports)
+            except Exception:
+                self._unwritten = reports[-MAX_UNWRITTEN:]
+                raise
         made, self._progress = self._progress, []
         for progress in made:
             await notify(self.app.hooks.progress, *progress)
@@ -63,8 +72,8 @@ class Reports:
             await asyncio.sleep(FLUSH_SECONDS)
             try:
                 await self.flush()
-            except StoreError:
-                continue
+            except Exception as error:
+                log.warning("report_failed", worker_id=self._owner, error=str(error))
 
 
 class JobReporter:

@@ -40,6 +40,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "work.db"
 
 
+def _content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
 def _schema(path: Path) -> list[tuple[object, ...]]:
     with closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)) as connection:
         return list(connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2"))
@@ -95,19 +99,19 @@ async def test_a_file_from_a_newer_penstock_is_refused_and_left_alone(path: Path
     await store.close()
     with closing(connect(path)) as connection:
         connection.execute("UPDATE penstock_meta SET value = 99 WHERE name = 'schema'")
-    before = path.read_bytes()
+    before = _content(path)
     with pytest.raises(SchemaTooNew, match="99"):
         await open_store(f"sqlite:///{path}").open()
-    assert path.read_bytes() == before
+    assert _content(path) == before
 
 
 async def test_a_file_with_a_jobs_table_of_its_own_is_refused_and_left_alone(path: Path) -> None:
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute("CREATE TABLE jobs (title TEXT); INSERT INTO jobs VALUES ('baker')")
-    before = path.read_bytes()
+    before = _content(path)
     with pytest.raises(NotAPenstockStore, match="jobs"):
         await open_store(f"sqlite:///{path}").open()
-    assert path.read_bytes() == before
+    assert _content(path) == before
 
 
 async def test_a_file_with_other_tables_is_shared(path: Path) -> None:
@@ -214,6 +218,7 @@ def _job_queue(path: Path) -> dict[str, object]:
         row = cursor.fetchone()
         assert row is not None
         names = [
-            column[1] for column in connection.execute("SELECT * FROM pragma_table_info('job_queue')")
+            column[1]
+            for column in connection.execute("SELECT * FROM pragma_table_info('job_queue')")
         ]
     return dict(zip(map(str, names), row, strict=True))

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -87,7 +87,7 @@ def writer(path: Path, connection: apsw.Connection) -> Iterator[Writer]:
     writer.close()
 
 
-def note(text: str):  # type: ignore[no-untyped-def]
+def note(text: str) -> Callable[[Transaction], str]:
     def operation(tx: Transaction) -> str:
         tx.connection.execute("INSERT INTO notes VALUES (?)", (text,))
         return text

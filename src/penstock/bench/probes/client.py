@@ -3,8 +3,10 @@
 import asyncio
 import random
 import time
+from pathlib import Path
 
-from penstock.bench.workload import DATA, app_on, noop, stamp
+from penstock.bench.workload import DATA, PAYLOAD, app_on, noop, stamp
+from penstock.store.sqlite.raw_limit import open_raw, raw_rows, raw_singles
 
 RESULT_SECONDS = 60.0
 LOAD_GROUP = 10
@@ -20,10 +22,21 @@ async def enqueue_many(path: str, jobs: int, batch: int) -> float:
         return jobs / (time.perf_counter() - began)
 
 
-async def singles(path: str, jobs: int) -> list[float]:
-    """The milliseconds of each enqueue, one after the other."""
+async def singles(path: str, jobs: int) -> dict[str, list[float]]:
+    """The milliseconds of bare transactions and of enqueues, each into a file of its own.
+
+    They alternate call by call: on a busy machine two processes that run one after the other meet
+    different noise, and the comparison says more about the scheduler than about either.
+    """
+    connection = open_raw(Path(path).with_suffix(".raw.db"))
+    bare: list[float] = []
+    taken: list[float] = []
     async with app_on(path):
-        return [await _single() for _ in range(jobs)]
+        for row in raw_rows(jobs, "noop", PAYLOAD):
+            bare += [seconds * 1000 for seconds in raw_singles(connection, [row])]
+            taken.append(await _single())
+    connection.close()
+    return {"bare": bare, "penstock": taken}
 
 
 async def under_load(path: str, jobs: int, gap_ms: float) -> list[float]:

@@ -9,7 +9,6 @@ from penstock.store.sqlite.raw_limit import (
     raw_drain,
     raw_enqueue,
     raw_rows,
-    raw_singles,
 )
 
 FILL_BATCH = 10_000
@@ -43,11 +42,3 @@ def drain(path: str) -> float:
     taken = time.perf_counter() - began
     connection.close()
     return jobs / taken
-
-
-def singles(path: str, jobs: int) -> list[float]:
-    """The milliseconds of each transaction with one row."""
-    connection = open_raw(Path(path))
-    taken = raw_singles(connection, raw_rows(jobs, "noop", PAYLOAD))
-    connection.close()
-    return [seconds * 1000 for seconds in taken]

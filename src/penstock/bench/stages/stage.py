@@ -35,14 +35,8 @@ class Bench(msgspec.Struct, frozen=True):
     def fresh_file(self) -> Generator[Path, None, None]:
         """A database file for one step."""
         path = self.directory / "step.db"
-        remove(path)
         try:
             yield path
         finally:
-            remove(path)
-
-
-def remove(path: Path) -> None:
-    """Delete a database and what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+            for left in self.directory.glob("step.*"):
+                left.unlink()

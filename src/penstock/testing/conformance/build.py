@@ -67,7 +67,8 @@ class Options(TypedDict, total=False):
 
 def a_job(**fields: Any) -> NewJob:
     """A job of type `work`, with an id of its own."""
-    return NewJob(**{"id": new_id(), "type": "work"} | fields)
+    chosen: dict[str, Any] = {"id": new_id(), "type": "work"} | fields
+    return NewJob(**chosen)
 
 
 def a_claim(**options: Unpack[Options]) -> Claim:

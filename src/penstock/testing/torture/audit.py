@@ -85,6 +85,8 @@ class Audit:
         expected = [job.fence] if job.status is Status.COMPLETED else []
         if completed != expected:
             self._complain("stale_writes", f"{job.id} at fence {job.fence} completed {completed}")
+        if job.status is Status.COMPLETED and job.attempts != 1:
+            self._complain("stale_writes", f"{job.id} was completed {job.attempts} times")
         if job.status is Status.COMPLETED and job.result != str(job.fence):
             self._complain("stale_writes", f"{job.id} has the result of fence {job.result}")
         if any(execution.fence > job.fence for execution in history):
@@ -97,7 +99,7 @@ class Audit:
 
         A fence grows by one at every claim and every taking away, and only claims are executed.
         """
-        taken_away = (job.fence - max(1, job.attempts)) // 2
+        taken_away = (job.fence - 1) // 2
         self.findings.leases_lost += taken_away
         if max(effects.values(), default=0) > 1 or effects.total() > taken_away + 1:
             self._complain("unexplained", f"{job.id} ran under {dict(effects)}: more than leased")

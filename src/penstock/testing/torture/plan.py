@@ -32,7 +32,7 @@ class Strike(Struct, frozen=True):
 
 
 def make_plan(kills: int, seconds: float, seed: int) -> list[Strike]:
-    """Exactly `kills` kills, and beside them a fifth as many freezes and a tenth as many terminations."""
+    """Exactly `kills` kills; beside them a fifth as many freezes, a tenth as many terminations."""
     chance = random.Random(seed)
     blows = [Blow.KILL] * kills
     blows += [Blow.FREEZE] * _share(kills, FREEZES_PER_KILL)

@@ -27,11 +27,16 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def connection(store: Store) -> AsyncIterator[apsw.Connection]:
-    connection = store.connection()
-    assert isinstance(connection, apsw.Connection)
+    connection = _lent(store)
     connection.execute("CREATE TABLE orders (id INTEGER)")
     yield connection
     connection.close()
+
+
+def _lent(store: Store) -> apsw.Connection:
+    connection = store.connection()
+    assert isinstance(connection, apsw.Connection)
+    return connection
 
 
 async def _ids(store: Store) -> list[str]:
@@ -106,7 +111,7 @@ async def test_every_one_of_several_connections_is_watched(
     store: Store, connection: apsw.Connection
 ) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    with closing(store.connection()), pytest.raises(TransactionHeld):
+    with closing(_lent(store)), pytest.raises(TransactionHeld):
         async with asyncio.timeout(5):
             await store.jobs.enqueue([MAIL])
     connection.execute("ROLLBACK")
@@ -137,7 +142,7 @@ async def test_another_task_may_enqueue_meanwhile(store: Store) -> None:
     began, enqueued = asyncio.Event(), asyncio.Event()
 
     async def hold() -> None:
-        with closing(store.connection()) as connection:
+        with closing(_lent(store)) as connection:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM jobs")
             began.set()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
+from typing import Any
 
 import apsw
 import pytest
@@ -205,7 +206,7 @@ async def test_closing_commits_what_was_submitted(writer: Writer, path: Path) ->
 class Dawdling:
     """The writer's queue, into which an operation goes only slowly."""
 
-    def __init__(self, queue: SimpleQueue[object]) -> None:
+    def __init__(self, queue: SimpleQueue[Any]) -> None:
         self._queue = queue
         self.begun = threading.Event()
         self.go_on = threading.Event()

@@ -13,7 +13,9 @@ class Claim(Struct, frozen=True, kw_only=True):
     """What a worker asks for: up to `limit` jobs, of which it starts `start` at once.
 
     The rest are prefetched: leased, but marked as not started, so that a rescue gives them back
-    untouched. Only jobs of the named `types` are handed out, whatever else waits.
+    untouched (unless that has happened to a job three times already: then it counts as started at
+    once, or a crash before its mark is written could repeat for ever). Only jobs of the named
+    `types` are handed out, whatever else waits. `owner` begins with its host's name and a colon.
     """
 
     owner: str
@@ -27,7 +29,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 class Claimed(Struct, frozen=True):
-    """The leases granted, most urgent first, and when the next waiting job falls due."""
+    """The leases granted, tenants in turn and each tenant's most urgent first; the next due."""
 
     leases: list[Lease]
     next_due_in_ms: int | None
@@ -62,7 +64,10 @@ class JobStore(Protocol):
         ...
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
-        """End leases; returns the ids whose fence was stale, on which nothing was written."""
+        """End leases; returns the ids whose fence was stale, on which nothing was written.
+
+        Sending a settlement again because its answer was lost is not stale, and changes nothing.
+        """
         ...
 
     async def report(self, owner: str, reports: Sequence[Report]) -> list[str]:
@@ -70,9 +75,12 @@ class JobStore(Protocol):
         ...
 
     async def cancel(self, ids: Sequence[str], reason: str) -> dict[str, str]:
-        """Cancel waiting jobs, ask running ones to stop; ids to their status afterwards."""
+        """Cancel waiting jobs, ask running ones to stop; ids to their status afterwards.
+
+        An unknown id refuses the whole call.
+        """
         ...
 
     async def requeue(self, ids: Sequence[str]) -> list[str]:
-        """Give cancelled and dead jobs a fresh budget; their fences go on counting."""
+        """Give cancelled and dead jobs a fresh budget, all of them or none; fences count on."""
         ...

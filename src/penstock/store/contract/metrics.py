@@ -46,7 +46,7 @@ class Metrics(Protocol):
         ...
 
     async def dead_count(self) -> int:
-        """Dead letters nobody has resolved."""
+        """Dead letters nobody has looked at yet (pending)."""
         ...
 
     async def window(self, span_ms: int) -> list[Window]:

@@ -1,6 +1,7 @@
 """Figures from the roll-ups; none of them scans the jobs."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from penstock.model.histogram import percentile
 from penstock.model.rank import PRIORITY_STEP_MS
@@ -63,10 +64,10 @@ def series(tx: Transaction, resolution_ms: int, span_ms: int) -> list[tuple[int,
     return list(steps.items())
 
 
-def roll_up(tx: Transaction) -> int:
-    """Sample the gauges, fold fine steps into coarse ones, drop what is too old."""
+def roll_up(tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
+    """Keep the sampled gauges, fold fine steps into coarse ones, drop what is too old."""
     bucket = tx.now // FINE_MS * FINE_MS
-    for depth in depths(tx):
+    for depth in sampled:
         gauges = {
             "gauge:depth": depth.queued,
             "gauge:pending": depth.pending,

@@ -249,8 +249,9 @@ class SqliteMetrics:
         return await self._db.read(lambda tx: metrics.series(tx, resolution_ms, span_ms))
 
     async def roll_up(self) -> int:
-        """Fold, sample, drop."""
-        return await self._db.write(metrics.roll_up)
+        """Fold, sample, drop; the sampling reads, so that the writer does not wait for it."""
+        sampled = await self.depths()
+        return await self._db.write(lambda tx: metrics.roll_up(tx, sampled))
 
 
 class SqliteUpkeep:

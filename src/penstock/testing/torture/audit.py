@@ -41,6 +41,7 @@ class Audit:
         self.findings = Findings()
         self._store = store
         self._struck = struck
+        self._blamed: set[tuple[str, str]] = set()
 
     async def run(self, acknowledged: Sequence[str], effects: Path) -> Findings:
         """Look at every acknowledged job."""
@@ -112,7 +113,11 @@ class Audit:
                 )
 
     def _complain(self, kind: str, complaint: str) -> None:
-        setattr(self.findings, kind, getattr(self.findings, kind) + 1)
+        """Blame a job, named by the complaint's first word, once for each kind of wrong."""
+        blame = (kind, complaint.partition(" ")[0])
+        if blame not in self._blamed:
+            self._blamed.add(blame)
+            setattr(self.findings, kind, getattr(self.findings, kind) + 1)
         if len(self.findings.complaints) < SHOWN:
             self.findings.complaints.append(complaint)
 

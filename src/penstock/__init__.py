@@ -3,10 +3,11 @@
 Names are loaded when first used, so that `import penstock` costs a hook almost nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # not from typing, whose import would be most of this module's cost
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from penstock.client.app import Penstock
     from penstock.client.context import Context
     from penstock.client.handle import JobHandle
@@ -80,10 +81,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(f"penstock.{home}"), name)
     globals()[name] = value
     return value

@@ -31,7 +31,6 @@ async def test_a_handler_that_blocks_the_loop_for_two_leases_keeps_its_lease(
     assert query(bench.path, "SELECT status FROM job_executions") == [("completed",)]
 
 
-@pytest.mark.xfail(reason="leases granted to a blocked event loop are not renewed", strict=False)
 async def test_jobs_around_a_handler_that_blocks_the_loop_keep_their_leases_too(
     tmp_path: Path,
 ) -> None:
@@ -50,7 +49,6 @@ async def test_jobs_around_a_handler_that_blocks_the_loop_keep_their_leases_too(
     assert integrity(bench.path) == "ok"
 
 
-@pytest.mark.xfail(reason="what waits is renewed for ever by a blocked worker", strict=False)
 async def test_a_handler_that_blocks_the_loop_past_its_time_does_not_keep_what_waits_behind_it(
     tmp_path: Path,
 ) -> None:

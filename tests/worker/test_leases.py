@@ -16,9 +16,9 @@ def renewals(app: Penstock, monkeypatch: pytest.MonkeyPatch) -> Signals:
     signals = Signals()
     renew = app.store.leases.renew
 
-    def signalled(owner: str, held: Any) -> Any:
+    def signalled(owner: str, held: Any, **more: Any) -> Any:
         signals.send("asked", held)
-        answer = renew(owner, held)
+        answer = renew(owner, held, **more)
         signals.send("renewed", answer)
         return answer
 
@@ -122,12 +122,12 @@ async def test_a_heartbeat_survives_a_store_that_is_away(
     signals = Signals()
     renew = app.store.leases.renew
 
-    def flaky(owner: str, held: Any) -> Any:
+    def flaky(owner: str, held: Any, **more: Any) -> Any:
         signals.send("asked")
         if len(signals.values("asked")) <= 3:
             raise StoreUnavailable("work.db", "the disk is away")
         signals.send("renewed")
-        return renew(owner, held)
+        return renew(owner, held, **more)
 
     monkeypatch.setattr(app.store.leases, "renew", flaky)
 
@@ -168,9 +168,9 @@ async def test_a_type_with_a_short_lease_of_its_own_is_renewed_in_time(
     signals = Signals()
     renew = app.store.leases.renew
 
-    def signalled(owner: str, held: Any) -> Any:
+    def signalled(owner: str, held: Any, **more: Any) -> Any:
         signals.send("renewed", held)
-        return renew(owner, held)
+        return renew(owner, held, **more)
 
     monkeypatch.setattr(app.store.leases, "renew", signalled)
 

@@ -53,7 +53,7 @@ async def test_nothing_is_lost_when_the_store_fails_for_a_while(
     jobs = await app.enqueue_many([task.new(n) for n in range(200)])
     worker = Worker(app, concurrency=5, burst=True, upkeep=False)
     await worker.run()
-    assert flaky.calls > 2
+    assert flaky.calls > (0 if method == "start" else 2)  # a job that has ended needs no mark
     for number, job in enumerate(jobs):
         assert await job.result(timeout=30) == number
     for job in await enqueued(app):

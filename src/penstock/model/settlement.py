@@ -57,6 +57,7 @@ class Crashed(Settlement, frozen=True, kw_only=True):
     """The process running the job died under it; counts a rescue, not an attempt."""
 
     failure: Failure
+    max_rescues: int = 3
 
 
 class HandedBack(Settlement, frozen=True, kw_only=True):

@@ -89,7 +89,11 @@ class Executor:
         running.interrupt = lambda: self.processes.kill(running.lease.id)
         try:
             returned = await self.processes.run(
-                running.type, running.lease, reporter, alone=self._is_suspect(running)
+                running.type,
+                running.lease,
+                reporter,
+                alone=self._is_suspect(running),
+                ready=lambda: running.begin(self._clock.monotonic()),
             )
         finally:
             running.interrupt = None

@@ -3,12 +3,21 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import structlog
 
 from penstock.store.contract import Beat, Held, Renewal, Store
 
 log = structlog.get_logger("penstock.worker")
+
+
+class ToRenew(NamedTuple):
+    """What a worker wants to keep: the leases it knows, and any it was granted unheard."""
+
+    leases: Sequence[Held]
+    unheard_ms: int | None
+    given_up: Sequence[str]
 
 
 class Heartbeat:
@@ -19,7 +28,7 @@ class Heartbeat:
         store: Store,
         owner: str,
         *,
-        held: Callable[[], Sequence[Held]],
+        held: Callable[[], "ToRenew"],
         beat: Callable[[], Beat],
         heard: Callable[[Renewal, Sequence[Held]], None],
         renew_seconds: float,
@@ -61,8 +70,11 @@ class Heartbeat:
 
     def _renew(self) -> None:
         held = self._held()
-        if held:
-            self._heard(self._store.leases.renew(self._owner, held), held)
+        if held.leases or held.unheard_ms is not None:
+            renewal = self._store.leases.renew(
+                self._owner, held.leases, unheard_ms=held.unheard_ms, given_up=held.given_up
+            )
+            self._heard(renewal, held.leases)
 
     def _quietly(self, action: Callable[[], None]) -> None:
         """A store that is away for a while must not end the heartbeat; say so once a minute."""

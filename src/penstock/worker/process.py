@@ -71,6 +71,7 @@ async def serve(spec: WorkerSpec) -> int:
         owner=spec.owner,
         burst=spec.burst,
     )
+    worker.on_blocked = _end_blocked_process
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stop)
@@ -78,6 +79,12 @@ async def serve(spec: WorkerSpec) -> int:
     await worker.run()
     orphaned.cancel()
     return EXIT_CODE if worker.recycling.chosen else 0
+
+
+def _end_blocked_process() -> None:
+    """No handler is within its time and the event loop is stuck: only a new process helps."""
+    sys.stderr.write("penstock: a handler blocks the event loop for good; this process ends.\n")
+    os._exit(1)
 
 
 async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:

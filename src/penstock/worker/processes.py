@@ -11,6 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from penstock.client.job_type import JobType
@@ -91,7 +93,8 @@ class JobProcess:
     def kill(self) -> None:
         """End it now, with whatever it runs."""
         if self._process.poll() is None:
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def request_stop(self) -> None:
         """Tell the handler that somebody asked it to stop."""
@@ -155,13 +158,17 @@ class Processes:
         reporter: JobReporter,
         *,
         alone: bool,
+        ready: Callable[[], None],
     ) -> Returned:
-        """Run a lease in a warm child, or alone in a fresh one that ends with it."""
+        """Run a lease in a warm child, or alone in a fresh one; `ready` is called as it begins."""
         run = Run(target_of(type_), lease)
         if alone:
-            return await self._run_in(await JobProcess.start(), run, reporter, keep=False)
+            child = await JobProcess.start()
+            ready()
+            return await self._run_in(child, run, reporter, keep=False)
         async with self._slots:
             child = self._idle.pop() if self._idle else await JobProcess.start()
+            ready()
             return await self._run_in(child, run, reporter, keep=True)
 
     def kill(self, job_id: str) -> bool:

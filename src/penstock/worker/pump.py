@@ -1,7 +1,7 @@
 """The cycle of a worker: settle what ended, mark what started, claim the next, all in one commit.
 
-While a cycle is being written the event loop goes on executing what was prefetched, so that the
-disk and the handlers work at the same time.
+What a cycle brings is only launched once the next one is under way, so that the disk and the
+handlers work at the same time.
 """
 
 import asyncio
@@ -135,13 +135,19 @@ class Pump:
         want = self._want()
         if want:
             self._hungry = False
-        answers = await asyncio.gather(
+        over = {settlement.id for settlement in settled}
+        writing = asyncio.gather(
             self._report(last_words),
             self._settle(settled),
-            self._mark(started),
+            self._mark([lease for lease in started if lease[0] not in over]),
             self._fetch(want),
             return_exceptions=True,
         )
+        await asyncio.sleep(0)  # they are with the store's writer before the handlers run on
+        self._fill()
+        answers = await writing
+        if not self._due():
+            self._fill()
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
         if not failures:
             self.polled_at = time.monotonic()
@@ -189,7 +195,7 @@ class Pump:
     async def _fetch(self, want: int) -> None:
         if not want:
             return
-        free = max(0, self._concurrency - self.running)
+        free = max(0, self._concurrency - self.running - len(self.waiting))
         try:
             claimed = await self._store.jobs.claim(self._claim(want, free))
         except Exception:
@@ -206,11 +212,12 @@ class Pump:
         again = {lease.id for lease in claimed.leases if lease.fence > 2}
         if again:  # an older lease on the same job that still waits here was taken away
             self.waiting = deque(w for w in self.waiting if w.id not in again)
-        for lease in claimed.leases:
-            if self.running < self._concurrency and self.accepting:
-                self._start(lease)
-            else:
-                self.waiting.append(lease)
+        self.waiting.extend(claimed.leases)
+
+    def _fill(self) -> None:
+        """Start as many of the waiting leases as there are free slots."""
+        while self.waiting and self.accepting and self.running < self._concurrency:
+            self._start(self.waiting.popleft())
 
     def _start(self, lease: Lease) -> None:
         self.running += 1

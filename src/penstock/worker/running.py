@@ -44,6 +44,10 @@ class Running:
         self.reason: StopReason | None = None
         self.interrupt: Callable[[], bool] | None = None
 
+    def begin(self, now: int) -> None:
+        """Count the handler's time from here."""
+        self.deadline = now + self.lease.timeout_ms
+
     def stop(self, reason: StopReason) -> None:
         """End the execution as soon as its kind allows."""
         if self.reason is not None:

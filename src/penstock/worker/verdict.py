@@ -103,7 +103,8 @@ class Verdict:
 
     def crashed(self, failure: Failure) -> Settlement:
         """The process of the job died under it."""
-        return Crashed(**self._facts, failure=failure)
+        limit = self._type.app.settings.max_rescues
+        return Crashed(**self._facts, failure=failure, max_rescues=limit)
 
     def cancelled(self, reason: str) -> Settlement:
         """The execution ended because the job was cancelled."""

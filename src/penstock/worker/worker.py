@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,7 @@ from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
-from penstock.worker.heartbeat import Heartbeat
+from penstock.worker.heartbeat import Heartbeat, ToRenew
 from penstock.worker.pump import Pump
 from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
@@ -70,6 +70,11 @@ class Worker:
         self._burst = burst
         self._with_upkeep = upkeep
         self._held: dict[str, Running] = {}
+        self.on_blocked: Callable[[], None] | None = None
+        self._given_up: set[str] = set()
+        self._ticked_at = 0
+        self._blocked_beats = 0
+        self._deaf_ms = int(max(2 * TICK_SECONDS, min(1, app.settings.renew_interval)) * 1000)
         self._stopping = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._process = psutil.Process()
@@ -110,6 +115,7 @@ class Worker:
         app, settings = self.app, self.app.settings
         self._loop = asyncio.get_running_loop()
         self._clock = app.store.clock
+        self._ticked_at = self._clock.monotonic()
         self._reports = Reports(app, self.owner)
         self._executor = Executor(app, self._reports, processes=os.cpu_count() or 1)
         self._pump = Pump(
@@ -150,11 +156,12 @@ class Worker:
     def _launch(self, lease: Lease) -> None:
         earlier = self._held.pop(lease.id, None)
         running = self._held[lease.id] = Running(lease, self._types[lease.type])
+        self._given_up.discard(lease.id)
         if earlier is not None:  # its lease was taken away, and this worker granted the next one
             earlier.stop(StopReason.LOST)
             self._pump.finished(None, 1.0)
         running.started_at = self._clock.now()
-        running.deadline = self._clock.monotonic() + lease.timeout_ms
+        running.begin(self._clock.monotonic())
         running.task = self._loop.create_task(self._execute(running))
 
     async def _execute(self, running: Running) -> None:
@@ -167,6 +174,8 @@ class Worker:
             self.recycling.note_internal_error()
         finally:
             if self._held.get(running.lease.id) is running:
+                if settlement is None and running.reason is not StopReason.LOST:
+                    self._given_up.add(running.lease.id)
                 del self._held[running.lease.id]
                 self._count(settlement)
                 seconds = time.perf_counter() - began
@@ -237,7 +246,7 @@ class Worker:
         """Enforce deadlines, and notice when this process should be replaced."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            now = self._clock.monotonic()
+            now = self._ticked_at = self._clock.monotonic()
             for running in list(self._held.values()):
                 if running.deadline is not None and now >= running.deadline:
                     running.stop(StopReason.TIMEOUT)
@@ -255,23 +264,38 @@ class Worker:
         grace = int(self.app.settings.timeout_grace * 1000)
         stuck = running.deadline is not None and now >= running.deadline + grace
         if stuck and self._held.pop(running.lease.id, None) is not None:
+            self._given_up.add(running.lease.id)
             self._pump.finished(None, running.lease.timeout_ms / 1000)
             self.recycling.note_stuck()
 
-    def _to_renew(self) -> list[Held]:
-        """Everything held, started or not, except what is past its time and grace."""
+    def _to_renew(self) -> ToRenew:
+        """Everything held, started or not, except what is past its time and grace.
+
+        While the event loop is blocked, also what a claim granted and nobody has heard of yet. A
+        handler that blocks it past its own time takes nothing with it: then nothing is kept.
+        """
         now = self._clock.monotonic()
         grace = int(self.app.settings.timeout_grace * 1000)
         default = int(self.app.settings.lease * 1000)
+        all_held = list(self._held.values())
+        in_time = [r for r in all_held if r.deadline is None or now < r.deadline + grace]
+        given_up = {r.lease.id for r in all_held} - {r.lease.id for r in in_time}
+        deaf = now - self._ticked_at > self._deaf_ms
+        blocked = bool(deaf and all_held and not in_time)
+        self._note_blocked(blocked)
+        waiting = [] if blocked else list(self._pump.waiting)
         leases = [
-            running.lease
-            for running in list(self._held.values())
-            if running.deadline is None or now < running.deadline + grace
-        ]
-        return [
             Held(lease.id, lease.fence, self._own_leases.get(lease.type, default))
-            for lease in [*leases, *list(self._pump.waiting)]
+            for lease in [*(running.lease for running in in_time), *waiting]
         ]
+        unheard = default if deaf and not blocked else None
+        return ToRenew(leases, unheard, [*given_up, *self._given_up])
+
+    def _note_blocked(self, blocked: bool) -> None:
+        """Twice in a row is not a process that was merely frozen for a while."""
+        self._blocked_beats = self._blocked_beats + 1 if blocked else 0
+        if self._blocked_beats >= 2 and self.on_blocked is not None:
+            self.on_blocked()
 
     def _beat(self) -> Beat:
         with self._process.oneshot():

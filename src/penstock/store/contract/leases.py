@@ -24,8 +24,19 @@ class Renewal(Struct, frozen=True):
 class Leases(Protocol):
     """Renewal and cancellation requests, safe to call from any thread."""
 
-    def renew(self, owner: str, held: Sequence[Held]) -> Renewal:
-        """Extend what the owner still holds."""
+    def renew(
+        self,
+        owner: str,
+        held: Sequence[Held],
+        *,
+        unheard_ms: int | None = None,
+        given_up: Sequence[str] = (),
+    ) -> Renewal:
+        """Extend what the owner still holds.
+
+        With `unheard_ms`, also every other lease the owner has, but for those it has given up: a
+        claim may have granted it while its event loop was blocked and could not hear of it.
+        """
         ...
 
     def cancel_requests(self, owner: str) -> list[str]:

@@ -13,7 +13,7 @@ from penstock.store.sqlite.transaction import Savepoint, Transaction
 def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs; a known id or a taken key answers with the job that has it."""
     tx.changed = True
-    if any(job.key is not None for job in jobs):
+    if len(jobs) == 1 or any(job.key is not None for job in jobs):
         return [_enqueue_one(tx, job) for job in jobs]
     with Savepoint(tx.connection) as savepoint:
         if tx.many("insert_job", [_row(tx, job) for job in jobs]) == len(jobs):
@@ -23,15 +23,12 @@ def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
 
 
 def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
-    if tx.value("known_id", (job.id,)) is not None:
-        return Enqueued(job.id, False)
-    if job.key is not None:
+    if job.key is not None and tx.value("known_id", (job.id,)) is None:
         holder = tx.value("key_holder", (job.tenant_id, job.type, job.key, tx.now))
         if holder is not None:
             return Enqueued(holder, False)
         take_key(tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms)
-    tx.run("insert_job", _row(tx, job))
-    return Enqueued(job.id, True)
+    return Enqueued(job.id, tx.many("insert_job", (_row(tx, job),)) == 1)
 
 
 def take_key(

@@ -2,15 +2,26 @@
 
 from collections.abc import Sequence
 
+from msgspec.json import encode
+
 from penstock.store.contract import Held, Renewal
 from penstock.store.sqlite.transaction import Transaction
 
 
-def renew(tx: Transaction, owner: str, held: Sequence[Held]) -> Renewal:
-    """Extend what the owner still holds."""
+def renew(
+    tx: Transaction,
+    owner: str,
+    held: Sequence[Held],
+    unheard_ms: int | None = None,
+    given_up: Sequence[str] = (),
+) -> Renewal:
+    """Extend what the owner still holds, and what it was granted without knowing it yet."""
     rows = [(tx.monotonic + h.lease_ms, h.id, h.fence, owner) for h in held]
     kept = tx.fenced("renew", rows)
     lost = [h.id for h, ok in zip(held, kept, strict=True) if not ok]
+    if unheard_ms is not None:
+        known = encode([*(h.id for h in held), *given_up]).decode()
+        tx.run("renew_unheard", (tx.monotonic + unheard_ms, owner, known))
     return Renewal(lost, cancel_requests(tx, owner))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.json import encode
+
 from penstock.model.failure import Failure
 from penstock.model.settlement import (
     Buried,
@@ -17,9 +19,7 @@ from penstock.model.settlement import (
 from penstock.store.contract import Report
 from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
 from penstock.store.sqlite.counters import Counters
-from penstock.store.sqlite.transaction import Transaction
-
-MAX_RESCUES = 3
+from penstock.store.sqlite.transaction import Savepoint, Transaction
 
 
 def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> list[str]:
@@ -67,15 +67,29 @@ def _complete(
     """The hot path: two statements for the whole batch; the ids that ended, and what was stale."""
     if not settlements:
         return [], []
-    now = tx.now
-    held = tx.fenced(
-        "complete",
-        [(s.result, s.started_at, now, now, s.id, s.fence, owner) for s in settlements],
-    )
-    applied = [s for s, ok in zip(settlements, held, strict=True) if ok]
-    tx.many("insert_execution", [_execution(tx, owner, s, "completed") for s in applied])
+    stale: list[Settlement] = []
+    with Savepoint(tx.connection) as savepoint:
+        if _complete_all(tx, owner, settlements) != len(settlements):
+            savepoint.undo()
+            stale = [s for s in settlements if _complete_all(tx, owner, [s]) == 0]
+    lost = {id(s) for s in stale}
+    applied = [s for s in settlements if id(s) not in lost]
     counters.ended(applied, "completed")
-    return [s.id for s in applied], [s for s, ok in zip(settlements, held, strict=True) if not ok]
+    return [s.id for s in applied], stale
+
+
+def _complete_all(tx: Transaction, owner: str, settlements: Sequence[Completed]) -> int:
+    """Complete those still held, with their executions; how many they were."""
+    ended = [
+        (s.id, s.fence, s.result, s.started_at, s.wait_ms, s.duration_ms, s.cpu_ms, s.memory_kb)
+        for s in settlements
+    ]
+    row = {"ended": encode(ended).decode(), "owner": owner, "now": tx.now}
+    tx.run("complete", row)
+    completed = tx.connection.changes()
+    if completed == len(settlements):
+        tx.run("insert_completed_executions", row)
+    return completed
 
 
 def _fail(tx: Transaction, owner: str, settlement: Failed) -> str | None:
@@ -114,7 +128,7 @@ def _bury(tx: Transaction, owner: str, settlement: Buried) -> str | None:
 
 def _crash(tx: Transaction, owner: str, settlement: Crashed) -> str | None:
     rescues = tx.value("rescues_of", (settlement.id, settlement.fence, owner))
-    if rescues is not None and rescues + 1 >= MAX_RESCUES:
+    if rescues is not None and rescues + 1 >= settlement.max_rescues:
         return _lay_down(tx, owner, settlement, settlement.failure, rescued=True)
     row = _identity(tx, owner, settlement) | {
         "rescued": True,

@@ -72,10 +72,9 @@ class SqliteJobs:
         if connection is None:
             return await self._db.write(lambda tx: enqueue(tx, jobs))
         joined = refuse_foreign_connection(connection, self._db.name)
-        with translated(self._db.name):
+        with translated(self._db.name), Savepoint(joined):
             tx = Transaction(joined, self._db.clock.now(), self._db.clock.monotonic())
-            with Savepoint(joined):
-                return enqueue(tx, jobs)
+            return enqueue(tx, jobs)
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""
@@ -113,9 +112,16 @@ class SqliteLeases:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def renew(self, owner: str, held: Sequence[Held]) -> Renewal:
-        """Extend what the owner still holds."""
-        return self._db.writer.call(lambda tx: leases.renew(tx, owner, held))
+    def renew(
+        self,
+        owner: str,
+        held: Sequence[Held],
+        *,
+        unheard_ms: int | None = None,
+        given_up: Sequence[str] = (),
+    ) -> Renewal:
+        """Extend what the owner still holds, and what it was granted without knowing it yet."""
+        return self._db.writer.call(lambda tx: leases.renew(tx, owner, held, unheard_ms, given_up))
 
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""

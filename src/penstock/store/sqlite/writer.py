@@ -144,8 +144,11 @@ class Writer:
                 transaction = Transaction(
                     self._connection, self._clock.now(), self._clock.monotonic()
                 )
-                for entry in batch:
-                    self._attempt(entry, transaction)
+                if len(batch) == 1:  # needs no savepoint: its failure undoes the transaction
+                    batch[0].result = batch[0].operation(transaction)
+                else:
+                    for entry in batch:
+                        self._attempt(entry, transaction)
                 self._connection.execute("COMMIT")
                 return transaction.changed
         except BaseException as error:

@@ -84,7 +84,8 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._keyed())
     def enqueue_the_same_key(self, data: Draw) -> None:
         """Another client wants the same thing done."""
-        other = data.draw(st.sampled_from(self._keyed()))
+        released = [new for new in self._keyed() if self.model.holder(new, self._now) is None]
+        other = data.draw(st.sampled_from([*released, *self._keyed()]))
         scope = data.draw(st.sampled_from(tuple(KeyScope)))
         self.enqueue([replace(other, key_scope=scope, delay_ms=0, expires_in_ms=None)])
 
@@ -101,13 +102,14 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._waiting())
     def claim_to_run(self, data: Draw, claim: Claim) -> None:
         """A worker takes jobs and starts all of them."""
-        self._claim(data, replace(claim, start=claim.limit))
+        self._claim(data.draw(st.sampled_from(self.workers)), replace(claim, start=claim.limit))
 
     @rule(data=st.data(), claim=claims)
     @precondition(lambda self: self._waiting())
     def claim_ahead(self, data: Draw, claim: Claim) -> None:
         """A worker takes jobs, of which it starts some or none."""
-        self._claim(data, replace(claim, start=min(claim.start, claim.limit)))
+        owner = data.draw(st.sampled_from(self.workers))
+        self._claim(owner, replace(claim, start=min(claim.start, claim.limit)))
 
     @rule(data=st.data())
     @precondition(lambda self: self._held())
@@ -158,10 +160,12 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._lost())
     def write_too_late(self, data: Draw) -> None:
         """A worker writes under a lease it has lost, or has ended before."""
-        # Where it has the job again, only the fence tells the two leases apart.
+        # Where it has the job again, only the fence tells the two leases apart; a job that it has
+        # not started yet shows even a start mark.
         again = {(token.id, token.owner) for token in self._held()}
         returned = [token for token in self._lost() if (token.id, token.owner) in again]
-        self._write_in_vain(data.draw(st.sampled_from(returned or self._lost())))
+        fresh = [token for token in returned if not self.model.jobs[token.id].started]
+        self._write_in_vain(data.draw(st.sampled_from(fresh or returned or self._lost())))
 
     @rule(data=st.data())
     @precondition(lambda self: self._held())
@@ -215,12 +219,20 @@ class StoreMachine(RuleBasedStateMachine):
         """Time passes."""
         self.clock.advance(ms / 1000)
 
-    @rule()
+    @rule(max_rescues=st.sampled_from((MAX_RESCUES, 1)))
     @precondition(lambda self: self._held())
-    def outlast_every_lease(self) -> None:
+    def outlast_every_lease(self, max_rescues: int) -> None:
         """Nobody renews for a while, and the leader notices."""
         self.clock.advance(max(LEASES_MS) / 1000 + 1)
-        self._rescue(None, MAX_RESCUES)
+        self._rescue(None, max_rescues)
+
+    @rule(data=st.data(), claim=claims)
+    @precondition(lambda self: self._held())
+    def freeze_and_return(self, data: Draw, claim: Claim) -> None:
+        """A worker sleeps past its leases and takes new ones, perhaps of the same jobs."""
+        owner = data.draw(st.sampled_from(self._held())).owner
+        self.outlast_every_lease(MAX_RESCUES)
+        self._claim(owner, replace(claim, start=min(claim.start, claim.limit)))
 
     @rule(data=st.data(), max_rescues=st.sampled_from((MAX_RESCUES, MAX_RESCUES, 1)))
     @precondition(lambda self: self._held())
@@ -278,8 +290,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _tokens_of(self, owner: str) -> list[Token]:
         return [token for token in self.model.granted if token.owner == owner][-6:]
 
-    def _claim(self, data: Draw, claim: Claim) -> None:
-        owner = data.draw(st.sampled_from(self.workers))
+    def _claim(self, owner: str, claim: Claim) -> None:
         call = self.store.jobs.claim(replace(claim, owner=owner))
         claimed = self._do(call, "expire", "stage", "claim")
         self.model.expire(self._now)

@@ -87,7 +87,7 @@ class StoreModel:
         """Insert a job, or answer with the one that has its id or its key."""
         if new.id in self.jobs:
             return Enqueued(new.id, False)
-        holder = self._holder(new, now)
+        holder = self.holder(new, now)
         if holder is not None:
             return Enqueued(holder, False)
         due = now + new.delay_ms
@@ -97,6 +97,13 @@ class StoreModel:
         if new.key is not None:
             self._take_key(new, new.key_scope or KeyScope.UNTIL_DONE, now)
         return Enqueued(new.id, True)
+
+    def holder(self, new: NewJob, now: int) -> str | None:
+        """The job that has this one's key, if any has."""
+        held = self.keys.get((new.tenant_id, new.type, new.key or ""))
+        if held is None or (held.expires_at is not None and held.expires_at <= now):
+            return None
+        return held.job_id
 
     def expire(self, now: int) -> set[str]:
         """Bury waiting jobs past their expiry."""
@@ -192,7 +199,7 @@ class StoreModel:
         job = self.jobs[job_id]
         if job.status not in sources("requeue"):
             return IllegalTransition(job.status, "requeue", job_id)
-        holder = self._holder(job.new, now) if _retakes_key(job) else None
+        holder = self.holder(job.new, now) if _retakes_key(job) else None
         return KeyTaken(job.new.key or "", holder, job.new.type) if holder else None
 
     def requeue(self, job_id: str, now: int) -> None:
@@ -271,12 +278,6 @@ class StoreModel:
         job.status = status
         job.owner = job.lease_until = None
         job.started = False
-
-    def _holder(self, new: NewJob, now: int) -> str | None:
-        held = self.keys.get((new.tenant_id, new.type, new.key or ""))
-        if held is None or (held.expires_at is not None and held.expires_at <= now):
-            return None
-        return held.job_id
 
     def _take_key(self, new: NewJob, scope: KeyScope, now: int) -> None:
         assert new.key is not None

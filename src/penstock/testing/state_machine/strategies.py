@@ -39,7 +39,7 @@ new_jobs = st.builds(
     delay_ms=st.sampled_from((0, 0, 0, 1_000, 5_000)),
     expires_in_ms=st.sampled_from((None, None, None, 2_007)),
     key=st.sampled_from((None, "order-1")),
-    key_scope=st.sampled_from((None, *KeyScope)),
+    key_scope=st.sampled_from((None, KeyScope.WHILE_PENDING, *KeyScope)),
     key_window_ms=st.just(3_007),
 )
 

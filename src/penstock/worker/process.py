@@ -89,7 +89,7 @@ def _end_blocked_process() -> None:
 
 async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
     """A worker whose supervisor is gone drains: nobody would replace or stop it any more."""
-    while parent_pid is None or os.getppid() == parent_pid:
+    while parent_pid is None or os.getppid() == parent_pid:  # noqa: ASYNC110 - nothing rings
         await asyncio.sleep(ORPHAN_SECONDS)
     worker.stop()
 

@@ -67,7 +67,8 @@ class JobProcess:
         """Start a child and wait until it is ready."""
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(
+            # Not from a thread of a pool: the child would be told to end when that thread ends.
+            process = subprocess.Popen(  # noqa: ASYNC220
                 [sys.executable, "-m", "penstock.worker.child", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,

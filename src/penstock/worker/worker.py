@@ -333,7 +333,7 @@ class Worker:
     async def _until_idle(self) -> None:
         if not self._burst:
             await asyncio.Event().wait()
-        while not self._pump.idle:
+        while not self._pump.idle:  # noqa: ASYNC110 - a burst ends once, and soon enough
             await asyncio.sleep(0.005)
 
     async def _shut_down(

@@ -128,7 +128,7 @@ async def test_a_handler_that_ignores_its_end_loses_its_slot_and_its_lease(
         clock.advance(5)
         other = await next_one.enqueue()
         assert await other.result(timeout=30) == "ran"
-        assert job.id not in {held.id for held in worker._to_renew().leases}
+        assert job.id not in {held.id for held in worker._holdings.to_renew([]).leases}
         signals.send("go")
     assert (await job.get()).status is Status.IN_PROGRESS
     clock.advance(61)

@@ -3,21 +3,13 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import structlog
 
 from penstock.store.contract import Beat, Held, Renewal, Store
+from penstock.worker.holdings import ToRenew
 
 log = structlog.get_logger("penstock.worker")
-
-
-class ToRenew(NamedTuple):
-    """What a worker wants to keep: the leases it knows, and any it was granted unheard."""
-
-    leases: Sequence[Held]
-    unheard_ms: int | None
-    given_up: Sequence[str]
 
 
 class Heartbeat:
@@ -28,7 +20,7 @@ class Heartbeat:
         store: Store,
         owner: str,
         *,
-        held: Callable[[], "ToRenew"],
+        held: Callable[[], ToRenew],
         beat: Callable[[], Beat],
         heard: Callable[[Renewal, Sequence[Held]], None],
         renew_seconds: float,

@@ -71,7 +71,7 @@ async def serve(spec: WorkerSpec) -> int:
         owner=spec.owner,
         burst=spec.burst,
     )
-    worker.on_blocked = _end_blocked_process
+    worker.when_blocked(_end_blocked_process)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stop)

@@ -20,7 +20,8 @@ from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
-from penstock.worker.heartbeat import Heartbeat, ToRenew
+from penstock.worker.heartbeat import Heartbeat
+from penstock.worker.holdings import TICK_SECONDS, Holdings
 from penstock.worker.pump import Pump
 from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
@@ -28,7 +29,6 @@ from penstock.worker.running import Running, StopReason
 
 log = structlog.get_logger("penstock.worker")
 
-TICK_SECONDS = 0.1
 CANCEL_CHECK_SECONDS = 0.25
 
 
@@ -69,12 +69,7 @@ class Worker:
         self._max_priority = max_priority
         self._burst = burst
         self._with_upkeep = upkeep
-        self._held: dict[str, Running] = {}
-        self.on_blocked: Callable[[], None] | None = None
-        self._given_up: set[str] = set()
-        self._ticked_at = 0
-        self._blocked_beats = 0
-        self._deaf_ms = int(max(2 * TICK_SECONDS, min(1, app.settings.renew_interval)) * 1000)
+        self._holdings = Holdings(app.settings, app.store.clock, self._own_leases)
         self._stopping = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._process = psutil.Process()
@@ -105,6 +100,10 @@ class Worker:
             self._stop_now.set()
         self._stopping.set()
 
+    def when_blocked(self, end: Callable[[], None]) -> None:
+        """What the heartbeat's thread calls when a handler blocks the event loop for good."""
+        self._holdings.on_blocked = end
+
     async def started(self) -> None:
         """Return once the worker takes jobs."""
         await self._ready.wait()
@@ -115,7 +114,7 @@ class Worker:
         app, settings = self.app, self.app.settings
         self._loop = asyncio.get_running_loop()
         self._clock = app.store.clock
-        self._ticked_at = self._clock.monotonic()
+        self._holdings.tick()
         self._reports = Reports(app, self.owner)
         self._executor = Executor(app, self._reports, processes=os.cpu_count() or 1)
         self._pump = Pump(
@@ -130,7 +129,7 @@ class Worker:
         self._heartbeat = Heartbeat(
             app.store,
             self.owner,
-            held=self._to_renew,
+            held=lambda: self._holdings.to_renew(list(self._pump.waiting)),
             beat=self._beat,
             heard=self._hear_from_thread,
             renew_seconds=min(
@@ -154,9 +153,8 @@ class Worker:
     # --- one execution -----------------------------------------------------------------------
 
     def _launch(self, lease: Lease) -> None:
-        earlier = self._held.pop(lease.id, None)
-        running = self._held[lease.id] = Running(lease, self._types[lease.type])
-        self._given_up.discard(lease.id)
+        running = Running(lease, self._types[lease.type])
+        earlier = self._holdings.add(running)
         if earlier is not None:  # its lease was taken away, and this worker granted the next one
             earlier.stop(StopReason.LOST)
             self._pump.finished(None, 1.0)
@@ -173,10 +171,8 @@ class Worker:
             log.exception("execution_failed", job_id=running.lease.id, worker_id=self.owner)
             self.recycling.note_internal_error()
         finally:
-            if self._held.get(running.lease.id) is running:
-                if settlement is None and running.reason is not StopReason.LOST:
-                    self._given_up.add(running.lease.id)
-                del self._held[running.lease.id]
+            broken = settlement is None and running.reason is not StopReason.LOST
+            if self._holdings.end(running, give_up=broken):
                 self._count(settlement)
                 seconds = time.perf_counter() - began
                 last_words = self._reports.last_words(running.lease.id)
@@ -205,7 +201,7 @@ class Worker:
             while True:
                 if await listener.wait(self.app.settings.poll_interval):
                     self._pump.wake()
-                if self._held and time.monotonic() - checked > CANCEL_CHECK_SECONDS:
+                if self._holdings.running and time.monotonic() - checked > CANCEL_CHECK_SECONDS:
                     checked = time.monotonic()
                     await self._ask_who_is_cancelled()
         finally:
@@ -232,22 +228,23 @@ class Worker:
         if lost:
             self._pump.drop(lost)
         for job_id, fence in lost:
-            running = self._held.get(job_id)
+            running = self._holdings.running.get(job_id)
             if running is not None and running.lease.fence == fence:
                 log.warning("lease_lost", job_id=job_id, worker_id=self.owner)
                 running.stop(StopReason.LOST)
         grace_until = self._clock.monotonic() + int(self.app.settings.cancel_grace * 1000)
         for job_id in cancelled:
-            if job_id in self._held:
-                self._held[job_id].request_cancel(grace_until)
+            running = self._holdings.running.get(job_id)
+            if running is not None:
+                running.request_cancel(grace_until)
                 self._executor.processes.request_stop(job_id)
 
     async def _tick(self) -> None:
         """Enforce deadlines, and notice when this process should be replaced."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            now = self._ticked_at = self._clock.monotonic()
-            for running in list(self._held.values()):
+            now = self._holdings.tick()
+            for running in list(self._holdings.running.values()):
                 if running.deadline is not None and now >= running.deadline:
                     running.stop(StopReason.TIMEOUT)
                     self._abandon_if_stuck(running, now)
@@ -261,41 +258,9 @@ class Worker:
 
     def _abandon_if_stuck(self, running: Running, now: int) -> None:
         """A handler that ignores its end loses its slot; its lease runs out and is rescued."""
-        grace = int(self.app.settings.timeout_grace * 1000)
-        stuck = running.deadline is not None and now >= running.deadline + grace
-        if stuck and self._held.pop(running.lease.id, None) is not None:
-            self._given_up.add(running.lease.id)
+        if self._holdings.is_stuck(running, now) and self._holdings.end(running, give_up=True):
             self._pump.finished(None, running.lease.timeout_ms / 1000)
             self.recycling.note_stuck()
-
-    def _to_renew(self) -> ToRenew:
-        """Everything held, started or not, except what is past its time and grace.
-
-        While the event loop is blocked, also what a claim granted and nobody has heard of yet. A
-        handler that blocks it past its own time takes nothing with it: then nothing is kept.
-        """
-        now = self._clock.monotonic()
-        grace = int(self.app.settings.timeout_grace * 1000)
-        default = int(self.app.settings.lease * 1000)
-        all_held = list(self._held.values())
-        in_time = [r for r in all_held if r.deadline is None or now < r.deadline + grace]
-        given_up = {r.lease.id for r in all_held} - {r.lease.id for r in in_time}
-        deaf = now - self._ticked_at > self._deaf_ms
-        blocked = bool(deaf and all_held and not in_time)
-        self._note_blocked(blocked)
-        waiting = [] if blocked else list(self._pump.waiting)
-        leases = [
-            Held(lease.id, lease.fence, self._own_leases.get(lease.type, default))
-            for lease in [*(running.lease for running in in_time), *waiting]
-        ]
-        unheard = default if deaf and not blocked else None
-        return ToRenew(leases, unheard, [*given_up, *self._given_up])
-
-    def _note_blocked(self, blocked: bool) -> None:
-        """Twice in a row is not a process that was merely frozen for a while."""
-        self._blocked_beats = self._blocked_beats + 1 if blocked else 0
-        if self._blocked_beats >= 2 and self.on_blocked is not None:
-            self.on_blocked()
 
     def _beat(self) -> Beat:
         with self._process.oneshot():
@@ -345,7 +310,7 @@ class Worker:
         for service in services:
             await service.stop()
         await self._drain(self.app.settings.drain_timeout)
-        for running in list(self._held.values()):
+        for running in list(self._holdings.running.values()):
             running.stop(StopReason.SHUTDOWN)
         await self._drain(1.0)
         self._hand_back_stuck()
@@ -373,7 +338,7 @@ class Worker:
 
     async def _drain(self, seconds: float) -> None:
         """Wait for the running executions, unless told to stop at once."""
-        tasks = [r.task for r in self._held.values() if r.task is not None]
+        tasks = [r.task for r in self._holdings.running.values() if r.task is not None]
         if not tasks:
             return
         now = asyncio.create_task(self._stop_now.wait())
@@ -388,8 +353,8 @@ class Worker:
 
     def _hand_back_stuck(self) -> None:
         """Threads that did not end keep running; their leases go back, their words are stale."""
-        stuck = [running.lease for running in self._held.values()]
-        self._held.clear()
+        stuck = [running.lease for running in self._holdings.running.values()]
+        self._holdings.running.clear()
         self._pump.give_back([_handed_back(lease, started=True) for lease in stuck])
 
 

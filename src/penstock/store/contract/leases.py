@@ -1,6 +1,6 @@
 """Keeping leases alive; synchronous, because a thread of its own calls it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -30,7 +30,7 @@ class Leases(Protocol):
         held: Sequence[Held],
         *,
         unheard_ms: int | None = None,
-        given_up: Sequence[str] = (),
+        given_up: Collection[str] = (),
     ) -> Renewal:
         """Extend what the owner still holds.
 

@@ -1,6 +1,6 @@
 """Keeping leases alive, and hearing who asked running jobs to stop."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.json import encode
 
@@ -13,7 +13,7 @@ def renew(
     owner: str,
     held: Sequence[Held],
     unheard_ms: int | None = None,
-    given_up: Sequence[str] = (),
+    given_up: Collection[str] = (),
 ) -> Renewal:
     """Extend what the owner still holds, and what it was granted without knowing it yet."""
     rows = [(tx.monotonic + h.lease_ms, h.id, h.fence, owner) for h in held]

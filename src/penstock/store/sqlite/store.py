@@ -1,7 +1,7 @@
 """The SQLite store: one file, one writer, many readers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
 import apsw
@@ -118,7 +118,7 @@ class SqliteLeases:
         held: Sequence[Held],
         *,
         unheard_ms: int | None = None,
-        given_up: Sequence[str] = (),
+        given_up: Collection[str] = (),
     ) -> Renewal:
         """Extend what the owner still holds, and what it was granted without knowing it yet."""
         return self._db.writer.call(lambda tx: leases.renew(tx, owner, held, unheard_ms, given_up))

@@ -229,10 +229,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), claim=claims)
     @precondition(lambda self: self._held())
     def freeze_and_return(self, data: Draw, claim: Claim) -> None:
-        """A worker sleeps past its leases and takes new ones, perhaps of the same jobs."""
-        owner = data.draw(st.sampled_from(self._held())).owner
+        """A worker sleeps past its leases, takes new ones, and still writes under the old."""
+        lost = data.draw(st.sampled_from(self._held()))
         self.outlast_every_lease(MAX_RESCUES)
-        self._claim(owner, replace(claim, start=min(claim.start, claim.limit)))
+        self._claim(lost.owner, replace(claim, start=min(claim.start, claim.limit)))
+        self.every_promise_holds()
+        self._write_in_vain(lost)
 
     @rule(data=st.data(), max_rescues=st.sampled_from((MAX_RESCUES, MAX_RESCUES, 1)))
     @precondition(lambda self: self._held())

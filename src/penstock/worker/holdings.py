@@ -1,0 +1,90 @@
+"""The leases a worker holds, which of them it may keep, and when it has stopped listening."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from penstock.config import Settings
+from penstock.model.clock import Clock
+from penstock.model.job import Lease
+from penstock.store.contract import Held
+from penstock.worker.running import Running
+
+TICK_SECONDS = 0.1
+
+
+class ToRenew(NamedTuple):
+    """What a worker wants to keep: the leases it knows, and any it was granted unheard."""
+
+    leases: list[Held]
+    unheard_ms: int | None
+    given_up: Collection[str]
+
+
+class Holdings:
+    """Every execution under way. The event loop fills it; the heartbeat's thread reads it."""
+
+    def __init__(self, settings: Settings, clock: Clock, own_lease_ms: Mapping[str, int]) -> None:
+        self.running: dict[str, Running] = {}
+        self.on_blocked: Callable[[], None] | None = None
+        self._clock = clock
+        self._own_lease_ms = own_lease_ms
+        self._lease_ms = int(settings.lease * 1000)
+        self._grace_ms = int(settings.timeout_grace * 1000)
+        self._deaf_ms = int(max(2 * TICK_SECONDS, min(1, settings.renew_interval)) * 1000)
+        self._given_up: set[str] = set()
+        self._ticked_at = clock.monotonic()
+        self._blocked_beats = 0
+
+    def add(self, running: Running) -> Running | None:
+        """Hold an execution; an earlier one of the same job, whose lease was taken away, if any."""
+        earlier = self.running.get(running.lease.id)
+        self.running[running.lease.id] = running
+        self._given_up.discard(running.lease.id)
+        return earlier
+
+    def end(self, running: Running, *, give_up: bool = False) -> bool:
+        """Let go of an execution; false when it was let go of before."""
+        if self.running.get(running.lease.id) is not running:
+            return False
+        del self.running[running.lease.id]
+        if give_up:
+            self._given_up.add(running.lease.id)
+        return True
+
+    def tick(self) -> int:
+        """Note that the event loop is alive; the time."""
+        self._ticked_at = self._clock.monotonic()
+        return self._ticked_at
+
+    def is_stuck(self, running: Running, now: int) -> bool:
+        """Whether a handler ignored its end for longer than its grace."""
+        return running.deadline is not None and now >= running.deadline + self._grace_ms
+
+    def to_renew(self, waiting: Collection[Lease]) -> ToRenew:
+        """Everything held, started or not, except what is past its time and grace.
+
+        While the event loop is blocked, also what a claim granted and nobody has heard of yet. A
+        handler that blocks it past its own time takes nothing with it: then nothing is kept.
+        """
+        now = self._clock.monotonic()
+        held = list(self.running.values())
+        in_time = [running for running in held if not self.is_stuck(running, now)]
+        overdue = {running.lease.id for running in held if self.is_stuck(running, now)}
+        deaf = now - self._ticked_at > self._deaf_ms
+        blocked = bool(deaf and held and not in_time)
+        self._note_blocked(blocked)
+        leases = [running.lease for running in in_time] + ([] if blocked else list(waiting))
+        return ToRenew(
+            [Held(lease.id, lease.fence, self._length(lease)) for lease in leases],
+            self._lease_ms if deaf and not blocked else None,
+            overdue | self._given_up,
+        )
+
+    def _length(self, lease: Lease) -> int:
+        return self._own_lease_ms.get(lease.type, self._lease_ms)
+
+    def _note_blocked(self, blocked: bool) -> None:
+        """Twice in a row is not a process that was merely frozen for a while."""
+        self._blocked_beats = self._blocked_beats + 1 if blocked else 0
+        if self._blocked_beats >= 2 and self.on_blocked is not None:
+            self.on_blocked()

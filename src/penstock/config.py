@@ -89,9 +89,8 @@ def _from_toml(path: Path, *, required: bool) -> dict[str, Any]:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    known = set(Settings.__struct_fields__)
-    named = {key.removeprefix(PREFIX).lower(): value for key, value in env.items()}
-    return {name: named[name] for name in known & named.keys() if PREFIX + name.upper() in env}
+    named = {name: PREFIX + name.upper() for name in Settings.__struct_fields__}
+    return {name: env[variable] for name, variable in named.items() if variable in env}
 
 
 def _checked(values: dict[str, Any]) -> Settings:

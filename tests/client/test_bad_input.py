@@ -131,7 +131,7 @@ async def test_a_result_json_cannot_hold_is_a_dead_letter_that_names_its_type(
     assert f"returned a {type(_unserializable()[which]).__name__}" in str(found.error)
 
 
-async def test_a_result_that_does_not_fit_its_annotation_is_named_when_it_is_read(
+async def test_a_result_that_does_not_fit_its_annotation_is_a_dead_letter_that_says_so(
     app: Penstock, drain: Any
 ) -> None:
     @app.job
@@ -140,7 +140,7 @@ async def test_a_result_that_does_not_fit_its_annotation_is_named_when_it_is_rea
 
     job = await liar.enqueue()
     await drain()
-    with pytest.raises(JobFailed, match=r"completed.*int"):
+    with pytest.raises(JobFailed, match=r"dead_letter.*return annotation.*int"):
         await job.result(timeout=30)
 
 

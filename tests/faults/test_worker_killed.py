@@ -5,6 +5,7 @@ import json
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 from rich.console import Console
 
@@ -90,6 +91,11 @@ async def test_the_process_of_a_job_does_not_outlive_its_worker(
 
 
 def only_child(supervisor):  # type: ignore[no-untyped-def]
-    return wait_until(
-        lambda: [c for c in supervisor.children() if "penstock.worker.process" in c.cmdline()]
-    )[0]
+    return wait_until(lambda: [c for c in supervisor.children() if is_worker(c)])[0]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return "penstock.worker.process" in process.cmdline()
+    except psutil.Error:  # it ended meanwhile
+        return False

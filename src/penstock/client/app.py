@@ -264,16 +264,17 @@ class Penstock:
     def _register(self, registered: JobType[..., ..., Any]) -> None:
         for name in registered.names:
             known = self._types.get(name)
-            if (
-                known is not None
-                and known.function.__qualname__ != registered.function.__qualname__
-            ):
+            if known is not None and _place(known) != _place(registered):
                 raise InvalidOption(
                     "name",
                     name,
                     f"one that no other job type has ({known.function.__qualname__} has it)",
                 )
             self._types[name] = registered
+
+
+def _place(type_: JobType[..., ..., Any]) -> tuple[str, str]:
+    return type_.function.__module__, type_.function.__qualname__
 
 
 class Decorator:

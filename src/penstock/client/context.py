@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from penstock.client.codec import encode
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, PayloadTooLarge
 from penstock.model.job import Lease
 from penstock.model.redact import redact
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.client.job_type import Prepared
 
 R = TypeVar("R")
+MAX_CHECKPOINT = 1_048_576
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -35,7 +36,7 @@ class Reporter(Protocol):
         """Write a checkpoint; durable when this returns."""
         ...
 
-    async def enqueue(self, prepared: "Prepared[Any]", parent_id: str) -> "JobHandle[Any]":
+    async def enqueue(self, prepared: "Prepared[Any]") -> "JobHandle[Any]":
         """Enqueue a child."""
         ...
 
@@ -103,13 +104,22 @@ class Context:
 
     async def save_checkpoint(self, value: Any) -> None:
         """Save where the job has got to; a retry or a rescue finds it in `checkpoint`."""
-        text = encode(value)
+        text = self._encode_checkpoint(value)
         await self._reporter.checkpoint(text)
         self._checkpoint = text
 
     async def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]":
         """Enqueue a child: `await ctx.enqueue(resize.new("a.png", 100))`."""
-        return await self._reporter.enqueue(prepared, self.job.id)
+        return await self._reporter.enqueue(prepared.child_of(self.job))
+
+    def _encode_checkpoint(self, value: Any) -> str:
+        try:
+            text = encode(value)
+        except (TypeError, ValueError) as error:
+            raise InvalidOption("checkpoint", value, "something JSON can hold") from error
+        if len(text) > MAX_CHECKPOINT:
+            raise PayloadTooLarge(self.job.type, len(text), MAX_CHECKPOINT, "checkpoint")
+        return text
 
     def request_stop(self) -> None:
         """Set `cancelled`; the worker calls this."""

@@ -13,11 +13,12 @@ from penstock.client.options import JobOptions, OptionFields, check_name, check_
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
+    InvalidResult,
     PayloadTooLarge,
     ResultNotSerializable,
 )
 from penstock.model.ids import new_id
-from penstock.model.job import NewJob
+from penstock.model.job import Lease, NewJob
 from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorClass
 
 if TYPE_CHECKING:
@@ -38,6 +39,17 @@ class Prepared(Generic[R]):
     def __init__(self, type_: "JobType[..., ..., R]", job: NewJob) -> None:
         self.type = type_
         self.job = job
+
+    def child_of(self, parent: Lease) -> "Prepared[R]":
+        """The same call as a child: it belongs to whom its parent belongs, unless it says."""
+        job = msgspec.structs.replace(
+            self.job,
+            parent_job_id=parent.id,
+            tenant_id=self.job.tenant_id or parent.tenant_id,
+            workspace_id=self.job.workspace_id or parent.workspace_id,
+            trace_context=self.job.trace_context or parent.trace_context,
+        )
+        return Prepared(self.type, job)
 
 
 class JobType(Generic[P, Q, R]):
@@ -76,7 +88,7 @@ class JobType(Generic[P, Q, R]):
         if self.run_in == "thread" and self.is_async:
             raise InvalidOption("run_in", "thread", "'loop' or 'process' for an async handler")
         self.lease = lease
-        self.classify = tuple(classify)
+        self.classify = _classifiers(classify)
         self.budgets = dict(budgets)
         self.retry_cap_ms = _cap_ms(retry_cap)
         self.arguments = Arguments(function, name)
@@ -115,14 +127,18 @@ class JobType(Generic[P, Q, R]):
         return self._with_payload(options, payload)
 
     def encode_result(self, value: Any) -> str:
-        """A handler's value as JSON text."""
-        if value is None:
+        """A handler's value as JSON text, checked against what the handler declares."""
+        if value is None and self._may_return_none:
             return "null"
         try:
             text = encode(value)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise ResultNotSerializable(self.name, type(value).__name__) from error
         self._check_size(text, "result")
+        try:
+            self._result_decoder.decode(text)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise InvalidResult(self.name, str(error)) from error
         return text
 
     def decode_result(self, text: str | None) -> R:
@@ -133,6 +149,14 @@ class JobType(Generic[P, Q, R]):
     def _result_decoder(self) -> "msgspec.json.Decoder[Any]":
         hints = inspect.get_annotations(self.function, eval_str=True)
         return decoder(hints.get("return", Any))
+
+    @cached_property
+    def _may_return_none(self) -> bool:
+        try:
+            self._result_decoder.decode("null")
+        except (msgspec.MsgspecError, ValueError):
+            return False
+        return True
 
     def prepare(
         self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -171,6 +195,15 @@ class Configured(Generic[P, R]):
         connection = _take_connection(self._type.arguments, kwargs) or self._connection
         prepared = self._type.prepare(self._options, args, kwargs)
         return await self._type.app.enqueue(prepared, connection=connection)
+
+
+def _classifiers(given: Any) -> tuple[Classifier, ...]:
+    """One classifier or several, each a function or a mapping of exception types."""
+    several = (given,) if isinstance(given, Mapping) or callable(given) else tuple(given)
+    for classifier in several:
+        if not isinstance(classifier, Mapping) and not callable(classifier):
+            raise InvalidOption("classify", classifier, "a function or a mapping of exceptions")
+    return several
 
 
 def _cap_ms(seconds: float | None) -> int:

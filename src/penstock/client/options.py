@@ -1,7 +1,7 @@
 """The options of a job: defaults of its type, and what one enqueue overrides."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypedDict, Unpack
 
@@ -92,9 +92,12 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check_key(self)
         if self.backoff is not None and not 1 <= self.backoff <= 10:
             raise InvalidOption("backoff", self.backoff, "a multiplier from 1 to 10")
-        if self.at is not None and self.at.tzinfo is None:
+        if self.at is not None and getattr(self.at, "tzinfo", None) is None:
             raise InvalidOption("at", self.at, "a time with its zone, such as datetime.now(UTC)")
-        if len(self.tags) > MAX_TAGS or not all(isinstance(tag, str) for tag in self.tags):
+        if self.metadata is not None:
+            _check_metadata(self.metadata)
+        tags: object = self.tags
+        if not isinstance(tags, tuple | list) or len(tags) > MAX_TAGS or not _are_words(tags):
             raise InvalidOption("tags", self.tags, f"at most {MAX_TAGS} words")
 
     def new_job(self, job_id: str, type_: str, payload: str) -> NewJob:
@@ -139,6 +142,17 @@ def _check_key(options: JobOptions) -> None:
         raise InvalidOption("key_scope", options.key_scope, f"one of: {', '.join(KeyScope)}")
     if options.key_scope == KeyScope.WINDOW and options.key_window is None:
         raise InvalidOption("key_window", None, "a number of seconds when key_scope is 'window'")
+
+
+def _are_words(tags: Sequence[object]) -> bool:
+    return all(isinstance(tag, str) for tag in tags)
+
+
+def _check_metadata(metadata: Any) -> None:
+    try:
+        msgspec.json.encode(metadata)
+    except (TypeError, ValueError) as error:
+        raise InvalidOption("metadata", metadata, f"something JSON can hold ({error})") from error
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> None:

@@ -87,6 +87,18 @@ class ResultNotSerializable(PenstockError):
         )
 
 
+class InvalidResult(PenstockError):
+    """A handler returned something else than it declares."""
+
+    def __init__(self, job_type: str, problem: str) -> None:
+        self.job_type = job_type
+        self.problem = problem
+        super().__init__(
+            f"Job type {job_type!r} returned a value that does not fit its return annotation "
+            f"({problem}); return what it declares, or change the annotation."
+        )
+
+
 class CorruptPayload(PenstockError):
     """A stored payload that can no longer be read as its type's arguments."""
 

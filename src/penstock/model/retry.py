@@ -135,6 +135,7 @@ _BY_TYPE: Mapping[type[BaseException], ErrorClass] = {
     errors.PayloadTooLarge: ErrorClass.INVALID_INPUT,
     errors.CorruptPayload: ErrorClass.INVALID_INPUT,
     errors.ResultNotSerializable: ErrorClass.VALIDATION_ERROR,
+    errors.InvalidResult: ErrorClass.VALIDATION_ERROR,
     errors.JobNotFound: ErrorClass.NOT_FOUND,
     errors.ResultTimeout: ErrorClass.TIMEOUT,
     errors.StoreError: ErrorClass.DATABASE_ERROR,
@@ -328,6 +329,8 @@ def _asked(exc: BaseException, extra: Sequence[Classifier]) -> ErrorClass | None
                 found = next((classifier[c] for c in type(exc).__mro__ if c in classifier), None)
             else:
                 found = classifier(exc)
+            if found is not None:
+                found = ErrorClass(found)
         except Exception as broken:
             # A classifier's bug must not replace the failure it was asked about.
             exc.add_note(f"A classifier of this job type raised {broken!r} and was ignored.")

@@ -20,8 +20,6 @@ import traceback
 from queue import SimpleQueue
 from typing import Any
 
-import msgspec
-
 from penstock.client.context import Context
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import JobType, Prepared
@@ -61,6 +59,8 @@ class Child:
 
     def serve(self) -> None:
         """Run leases until the worker goes away."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _leave_it_to_the_worker)
         threading.Thread(target=self._listen, daemon=True).start()
         self.send(Ready())
         with asyncio.Runner() as runner:
@@ -154,11 +154,14 @@ class ChildReporter:
         """Have the worker write a checkpoint."""
         await asyncio.to_thread(self._child.save, value)
 
-    async def enqueue(self, prepared: Prepared[Any], parent_id: str) -> JobHandle[Any]:
+    async def enqueue(self, prepared: Prepared[Any]) -> JobHandle[Any]:
         """Enqueue a child through this process's own connection."""
-        child = msgspec.structs.replace(prepared.job, parent_job_id=parent_id)
         async with self._type.app as app:
-            return await app.enqueue(Prepared(prepared.type, child))
+            return await app.enqueue(prepared)
+
+
+def _leave_it_to_the_worker(*_: object) -> None:
+    """A signal to the whole group must not look like a job that killed its process."""
 
 
 def find_type(target: Target) -> JobType[..., ..., Any]:

@@ -79,13 +79,14 @@ class Executor:
 
         if not self._hooks.used:
             return await handle()
-        return await self._with_hooks(context, handle)
+        return await self._with_hooks(running, context, handle)
 
     def _is_suspect(self, running: Running) -> bool:
         """A job that was running when a worker died runs next in a process of its own."""
         return running.lease.rescues > 0 and can_run_in_process(running.type)
 
     async def _in_process(self, running: Running, reporter: JobReporter, usage: "_Usage") -> Any:
+        running.deadline = None  # its time begins when a process is ready for it
         running.interrupt = lambda: self.processes.kill(running.lease.id)
         try:
             returned = await self.processes.run(
@@ -100,16 +101,24 @@ class Executor:
         usage.cpu_ms, usage.memory_kb = returned.cpu_ms, returned.memory_kb
         return Encoded(returned.result)
 
-    async def _with_hooks(self, context: Context, handle: Callable[[], Awaitable[Any]]) -> Any:
+    async def _with_hooks(
+        self, running: Running, context: Context, handle: Callable[[], Awaitable[Any]]
+    ) -> Any:
         await notify(self._hooks.start, context)
-        call = handle
+
+        async def plain() -> Any:
+            value = await handle()
+            return running.type.decode_result(value.text) if isinstance(value, Encoded) else value
+
+        call: Callable[[], Awaitable[Any]] = plain
         for middleware in reversed(self._hooks.middleware):
             call = _around(middleware, context, call)
         value = await call()
         if isinstance(value, Outcome):
             raise value
-        await notify(self._hooks.complete, context, _plain(value))
-        return value
+        encoded = Encoded(running.type.encode_result(value))
+        await notify(self._hooks.complete, context, value)
+        return encoded
 
     async def _judge(
         self, running: Running, error: BaseException, verdict: Verdict
@@ -183,7 +192,3 @@ def _around(
     middleware: Callable[..., Awaitable[Any]], context: Context, call: Callable[[], Awaitable[Any]]
 ) -> Callable[[], Awaitable[Any]]:
     return lambda: middleware(context, call)
-
-
-def _plain(value: Any) -> Any:
-    return value.decoded() if isinstance(value, Encoded) else value

@@ -16,6 +16,7 @@ from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import Worker
 
 ORPHAN_SECONDS = 1.0
+AT_ONCE = signal.SIGUSR2
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +74,12 @@ async def serve(spec: WorkerSpec) -> int:
     )
     worker.when_blocked(_end_blocked_process)
     loop = asyncio.get_running_loop()
+    # A process manager may signal the whole group: then a supervised worker hears twice, from it
+    # and from its supervisor, and must still drain. Only the supervisor says "at once".
+    stop = worker.stop if spec.parent_pid is None else worker.drain
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, worker.stop)
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(AT_ONCE, worker.end)
     orphaned = asyncio.create_task(_stop_when_orphaned(worker, spec.parent_pid))
     await worker.run()
     orphaned.cancel()
@@ -91,7 +96,7 @@ async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
     """A worker whose supervisor is gone drains: nobody would replace or stop it any more."""
     while parent_pid is None or os.getppid() == parent_pid:  # noqa: ASYNC110 - nothing rings
         await asyncio.sleep(ORPHAN_SECONDS)
-    worker.stop()
+    worker.drain()
 
 
 def run(spec: WorkerSpec) -> int:

@@ -105,10 +105,9 @@ class JobReporter:
         report = self.take() or Report(id=self.job_id, fence=self._fence)
         await self._reports.write([msgspec.structs.replace(report, checkpoint=value)])
 
-    async def enqueue(self, prepared: Prepared[Any], parent_id: str) -> JobHandle[Any]:
+    async def enqueue(self, prepared: Prepared[Any]) -> JobHandle[Any]:
         """Enqueue a child of this job."""
-        child = msgspec.structs.replace(prepared.job, parent_job_id=parent_id)
-        return await self._reports.app.enqueue(Prepared(prepared.type, child))
+        return await self._reports.app.enqueue(prepared)
 
     def take(self) -> Report | None:
         """What has not been written yet."""

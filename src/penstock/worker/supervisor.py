@@ -13,7 +13,7 @@ from penstock.model.errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report
-from penstock.worker.process import WorkerSpec, load_app
+from penstock.worker.process import AT_ONCE, WorkerSpec, load_app
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import new_owner
 
@@ -54,8 +54,11 @@ class Supervisor:
         self._signals += 1
         self._stopping.set()
         for child in self._children.values():
-            if child.returncode is None:
-                child.send_signal(signal.SIGTERM)
+            self._tell(child)
+
+    def _tell(self, child: asyncio.subprocess.Process) -> None:
+        if child.returncode is None and self._signals:
+            child.send_signal(signal.SIGTERM if self._signals == 1 else AT_ONCE)
 
     async def _keep_alive(self, index: int, store: Store) -> None:
         pause = 0.1
@@ -89,9 +92,7 @@ class Supervisor:
             start_new_session=True,
         )
         self._children[owner] = child
-        # A stop that came while the child was being made.
-        for _ in range(self._signals):
-            child.send_signal(signal.SIGTERM)
+        self._tell(child)  # of a stop that came while it was being made
         try:
             return await child.wait()
         finally:

@@ -4,8 +4,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from penstock.client.job_type import JobType
 from penstock.model.failure import MESSAGE_LIMIT, Failure
 from penstock.model.job import Lease
@@ -40,10 +38,6 @@ class Encoded:
 
     def __init__(self, text: str) -> None:
         self.text = text
-
-    def decoded(self) -> Any:
-        """The plain data."""
-        return msgspec.json.decode(self.text)
 
 
 class Verdict:

@@ -13,6 +13,7 @@ import structlog
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
 from penstock.model.errors import InvalidOption, StoreError
+from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import Lease
 from penstock.model.settlement import Completed, HandedBack, Settlement
@@ -94,11 +95,20 @@ class Worker:
             finally:
                 await self._shut_down(background, services)
 
-    def stop(self) -> None:
-        """Finish what runs, then end; a second call ends at once and hands jobs back."""
-        if self._stopping.is_set():
-            self._stop_now.set()
+    def drain(self) -> None:
+        """Finish what runs, then end."""
         self._stopping.set()
+
+    def end(self) -> None:
+        """End at once and hand the running jobs back."""
+        self._stop_now.set()
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Drain; a second call ends at once."""
+        if self._stopping.is_set():
+            self.end()
+        self.drain()
 
     def when_blocked(self, end: Callable[[], None]) -> None:
         """What the heartbeat's thread calls when a handler blocks the event loop for good."""
@@ -183,12 +193,14 @@ class Worker:
             self.counts["completed"] += 1
         elif settlement is not None and not isinstance(settlement, HandedBack):
             self.counts["failed"] += 1
-            log.info(
+            failure: Failure | None = getattr(settlement, "failure", None)
+            log.warning(
                 "job_" + type(settlement).__name__.lower(),
                 job_id=settlement.id,
                 job_type=settlement.type,
                 worker_id=self.owner,
                 duration_ms=settlement.duration_ms,
+                error=None if failure is None else f"{failure.code}: {failure.message}"[:200],
             )
 
     # --- watching ----------------------------------------------------------------------------

@@ -27,6 +27,7 @@ class Window(Struct, frozen=True, kw_only=True):
     cancelled: int
     dead: int
     snoozed: int
+    crashed: int
     lease_expiries: int
     success_rate: float | None
     per_minute: float

@@ -117,6 +117,8 @@ class Database:
             raise InvalidOption("url", self.name, "a file; one in memory has no second connection")
         with translated(self.name):
             connection = connect(self.path)
+        # A transaction that reads first and writes later could not get the lock any more.
+        connection.transaction_mode = "IMMEDIATE"
         alive = [lent for lent in _lent.get() if lent[1]() is not None]
         _lent.set((*alive, (self.name, weakref.ref(connection))))
         return connection

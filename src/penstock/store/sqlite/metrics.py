@@ -103,6 +103,7 @@ def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Win
         cancelled=int(sums["cancelled"]),
         dead=int(sums["dead"]),
         snoozed=int(sums["snoozed"]),
+        crashed=int(sums["crashed"]),
         lease_expiries=int(sums["lease_expiries"]),
         success_rate=sums["completed"] / done if done else None,
         per_minute=round(sums["completed"] / span_ms * MINUTE_MS, 2),

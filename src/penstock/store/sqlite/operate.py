@@ -41,10 +41,11 @@ def requeue(tx: Transaction, ids: Sequence[str]) -> list[str]:
         status, tenant_id, type_, key, scope = found
         if status not in sources("requeue"):
             raise IllegalTransition(status, "requeue", job_id)
-        if key is not None and scope == KeyScope.UNTIL_DONE:
+        if key is not None and scope != KeyScope.WHILE_PENDING:
             holder = tx.value("key_holder", (tenant_id, type_, key, tx.now))
             if holder is not None and holder != job_id:
                 raise KeyTaken(key, holder, type_)
+        if key is not None and scope == KeyScope.UNTIL_DONE:
             take_key(tx, tenant_id, type_, key, job_id, KeyScope.UNTIL_DONE, None)
         row = {"id": job_id, "now": tx.now}
         tx.run("requeue", row)

@@ -26,7 +26,7 @@ WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'gauge:%'
 GROUP BY type, queue, name;
 
 -- name: metric_series
-SELECT bucket, name, CASE WHEN name LIKE 'gauge:%' THEN max(value) ELSE sum(value) END
+SELECT bucket, name, CASE WHEN name = 'gauge:oldest_ms' THEN max(value) ELSE sum(value) END
 FROM metrics
 WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'
 GROUP BY bucket, name ORDER BY bucket;

@@ -59,7 +59,7 @@ def test_an_unchanged_store_passes_the_same_examples(machine: type[StoreMachine]
 def test_a_write_that_does_not_check_the_fence_is_found(
     name: str, machine: type[StoreMachine], mutate: Mutate
 ) -> None:
-    mutate(name, r"(\+?jobs\.|\b)fence = (\?|:fence|ended\.fence)", r"\2 IS NOT NULL")
+    mutate(name, r"(\+?jobs\.|\b)fence = (\?|:fence|\w+\.fence)", r"\2 IS NOT NULL")
     _finds_a_bug(machine)
 
 

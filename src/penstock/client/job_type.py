@@ -92,6 +92,9 @@ class JobType(Generic[P, Q, R]):
         self.budgets = dict(budgets)
         self.retry_cap_ms = _cap_ms(retry_cap)
         self.arguments = Arguments(function, name)
+        self.is_plain = self.run_in == "loop" and not (
+            self.arguments.takes_context or self.arguments.injected
+        )
 
     def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> Any:
         """Call the function itself, as if it had never been decorated."""

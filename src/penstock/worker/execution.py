@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from penstock.client.app import Penstock
 from penstock.client.context import Context
 from penstock.model.failure import Failure
 from penstock.model.outcome import Cancel, Outcome, Snooze
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import Settlement
+from penstock.model.settlement import Completed, Settlement
 from penstock.worker.notify import notify
 from penstock.worker.processes import ProcessDied, Processes, can_run_in_process
 from penstock.worker.reports import JobReporter, Reports
@@ -42,23 +44,34 @@ class Executor:
     async def run(self, running: Running) -> Settlement | None:
         """Execute a lease; None when the lease was lost and nothing is left to settle."""
         usage = _Usage()
-        began = self._clock.monotonic()
         try:
             value = await self._call(running, usage)
-            return self._verdict(running, began, usage).of_value(value, self._max_snoozes)
+            if isinstance(value, Outcome):
+                raise value
+            return self._completed(running, value, usage)
         except asyncio.CancelledError:
             if running.reason is not None:
-                return await self._stopped(running, self._verdict(running, began, usage))
+                return await self._stopped(running, self._verdict(running, usage))
             if _is_being_cancelled():
                 raise
             error = RuntimeError("The handler raised CancelledError though nobody cancelled it.")
-            return await self._judge(running, error, self._verdict(running, began, usage))
+            return await self._judge(running, error, self._verdict(running, usage))
         except BaseException as error:
-            return await self._judge(running, error, self._verdict(running, began, usage))
+            return await self._judge(running, error, self._verdict(running, usage))
 
-    async def _call(self, running: Running, usage: "_Usage") -> Any:
+    def _call(self, running: Running, usage: "_Usage") -> Awaitable[Any]:
+        """Decode the arguments and call the handler, by the shortest way it allows."""
         lease, type_ = running.lease, running.type
         arguments = type_.arguments.decode(lease.id, lease.payload)
+        if type_.is_plain and not lease.rescues and not self._hooks.used:
+            called: Awaitable[Any] = type_.arguments.call(None, arguments, {})
+            return called
+        return self._call_with_context(running, arguments, usage)
+
+    async def _call_with_context(
+        self, running: Running, arguments: msgspec.Struct, usage: "_Usage"
+    ) -> Any:
+        lease, type_ = running.lease, running.type
         reporter = JobReporter(self._reports, lease.id, lease.fence)
         context = Context(lease, reporter, self._loop)
         running.context = reporter.context = context
@@ -129,7 +142,7 @@ class Executor:
             error = RuntimeError(f"The handler raised {error!r}.")
         if not isinstance(error, Snooze | Cancel):
             await self._tell_failed(running, error)
-        if running.context is not None and running.context.cancelled:
+        if running.cancel_at is not None:
             return verdict.cancelled("cancelled while it ran")
         if isinstance(error, ProcessDied):
             return verdict.crashed(Failure.of(error, ErrorClass.POISON))
@@ -161,13 +174,29 @@ class Executor:
             case _:
                 return None
 
-    def _verdict(self, running: Running, began: int, usage: "_Usage") -> Verdict:
+    def _completed(self, running: Running, value: Any, usage: "_Usage") -> Completed:
+        lease = running.lease
+        encoded = isinstance(value, Encoded)
+        return Completed(
+            id=lease.id,
+            fence=lease.fence,
+            type=lease.type,
+            queue=lease.queue,
+            started_at=running.started_at,
+            wait_ms=max(0, running.started_at - lease.queued_at),
+            duration_ms=self._clock.monotonic() - running.began_at,
+            cpu_ms=usage.cpu_ms,
+            memory_kb=usage.memory_kb,
+            result=value.text if encoded else running.type.encode_result(value),
+        )
+
+    def _verdict(self, running: Running, usage: "_Usage") -> Verdict:
         return Verdict(
             running.type,
             running.lease,
             now=self._clock.now(),
-            started_at=running.started_at or self._clock.now(),
-            duration_ms=self._clock.monotonic() - began,
+            started_at=running.started_at,
+            duration_ms=self._clock.monotonic() - running.began_at,
             cpu_ms=usage.cpu_ms,
             memory_kb=usage.memory_kb,
         )

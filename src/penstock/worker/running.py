@@ -22,6 +22,7 @@ class Running:
     """One lease in the hands of this worker, started or still prefetched."""
 
     __slots__ = (
+        "began_at",
         "cancel_at",
         "context",
         "deadline",
@@ -38,7 +39,8 @@ class Running:
         self.type = type_
         self.context: Context | None = None
         self.task: asyncio.Task[None] | None = None
-        self.started_at: int | None = None
+        self.started_at = 0
+        self.began_at = 0
         self.deadline: int | None = None
         self.cancel_at: int | None = None
         self.reason: StopReason | None = None
@@ -46,6 +48,7 @@ class Running:
 
     def begin(self, now: int) -> None:
         """Count the handler's time from here."""
+        self.began_at = now
         self.deadline = now + self.lease.timeout_ms
 
     def stop(self, reason: StopReason) -> None:

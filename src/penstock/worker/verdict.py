@@ -7,7 +7,7 @@ from typing import Any
 from penstock.client.job_type import JobType
 from penstock.model.failure import MESSAGE_LIMIT, Failure
 from penstock.model.job import Lease
-from penstock.model.outcome import Cancel, Dead, Outcome, Retry, Snooze
+from penstock.model.outcome import Cancel, Dead, Retry, Snooze
 from penstock.model.redact import redact
 from penstock.model.retry import (
     POLICIES,
@@ -22,7 +22,6 @@ from penstock.model.retry import (
 from penstock.model.settlement import (
     Buried,
     Cancelled,
-    Completed,
     Crashed,
     Failed,
     HandedBack,
@@ -72,14 +71,6 @@ class Verdict:
             "cpu_ms": cpu_ms,
             "memory_kb": memory_kb,
         }
-
-    def of_value(self, value: Any, max_snoozes: int) -> Settlement:
-        """The handler returned: a value, or an outcome in place of one."""
-        if isinstance(value, Outcome):
-            return self.of_error(value, max_snoozes)
-        if isinstance(value, Encoded):
-            return Completed(**self._facts, result=value.text)
-        return Completed(**self._facts, result=self._type.encode_result(value))
 
     def of_error(self, error: BaseException, max_snoozes: int) -> Settlement:
         """The handler raised: one of the outcomes, or an exception to be classified."""

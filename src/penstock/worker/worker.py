@@ -173,7 +173,6 @@ class Worker:
         running.task = self._loop.create_task(self._execute(running))
 
     async def _execute(self, running: Running) -> None:
-        began = time.perf_counter()
         settlement: Settlement | None = None
         try:
             settlement = await self._executor.run(running)
@@ -184,7 +183,7 @@ class Worker:
             broken = settlement is None and running.reason is not StopReason.LOST
             if self._holdings.end(running, give_up=broken):
                 self._count(settlement)
-                seconds = time.perf_counter() - began
+                seconds = (self._clock.monotonic() - running.began_at) / 1000
                 last_words = self._reports.last_words(running.lease.id)
                 self._pump.finished(settlement, seconds, last_words)
 

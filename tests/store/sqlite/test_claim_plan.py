@@ -52,8 +52,9 @@ def connection() -> Iterator[apsw.Connection]:
 def _plan(connection: apsw.Connection, name: str) -> list[str]:
     """The steps SQLite takes on the jobs table, and every sort."""
     sql = queries()[name]
-    named = dict.fromkeys(re.findall(r":(\w+)", sql), 1)
-    positional = (1,) * (len(set(re.findall(r"\?\d", sql))) or sql.count("?"))
+    bare = re.sub(r"--.*|'[^']*'", "", sql)
+    named = dict.fromkeys(re.findall(r":(\w+)", bare), 1)
+    positional = (1,) * (len(set(re.findall(r"\?\d", bare))) or bare.count("?"))
     steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", named or positional)
     return [str(row[3]) for row in steps if re.search(r"\bjobs\b|TEMP B-TREE", str(row[3]))]
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from heapq import merge
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
-from msgspec.json import encode
+from msgspec import DecodeError
+from msgspec.json import Decoder, encode
 
 from penstock.model.job import KeyScope, Lease
 from penstock.model.rank import PRIORITY_STEP_MS
@@ -14,10 +15,21 @@ from penstock.store.sqlite.expire import expire
 from penstock.store.sqlite.transaction import Transaction, readable
 
 Lane = tuple[str, str, str]
-Candidate = tuple[int, int]
 
 MAX_LANES = 512
+MIN_CHUNK = 16
 STAGE_FIRST = 200
+
+
+class Granted(Lease, frozen=True, array_like=True):
+    """A lease as its row is read."""
+
+    seq: int
+    key_scope: str | None
+
+
+_ranked: Decoder[list[tuple[int, int]]] = Decoder(list[tuple[int, int]])
+_leases: Decoder[list[Granted]] = Decoder(list[Granted])
 
 
 class Claims:
@@ -32,10 +44,10 @@ class Claims:
         expire(tx, STAGE_FIRST)
         stage(tx, STAGE_FIRST)
         chosen = self._choose(tx, self._lanes(tx, claim), claim)
-        leases = {
-            seq: lease
+        leases: dict[int, Lease] = {
+            lease.seq: lease
             for group in _groups(chosen, claim)
-            for seq, lease in _lease(tx, claim, *group)
+            for lease in _lease(tx, claim, *group)
         }
         in_turn = [leases[seq] for _, seq, _ in chosen if seq in leases]
         return Claimed(in_turn, _next_due_in(tx))
@@ -55,8 +67,9 @@ class Claims:
         for lane in lanes:
             tenants.setdefault(lane[1], []).append(lane)
         order = sorted(tenants, key=lambda tenant: (tenant <= self._last_tenant, tenant))
+        chunk = max(MIN_CHUNK, claim.limit // max(1, len(lanes)))
         waiting: list[Iterator[tuple[int, int, str]]] = [
-            merge(*(_candidates(tx, lane, claim) for lane in tenants[t])) for t in order
+            merge(*(_candidates(tx, lane, claim, chunk) for lane in tenants[t])) for t in order
         ]
         picked: list[tuple[int, int, str]] = []
         for turn, candidate in islice(_take_turns(waiting), claim.limit):
@@ -103,12 +116,19 @@ def _wanted(lane: Lane, claim: Claim) -> bool:
     return (claim.queues is None or queue in claim.queues) and type_ in claim.types
 
 
-def _candidates(tx: Transaction, lane: Lane, claim: Claim) -> Iterator[tuple[int, int, str]]:
-    if claim.max_priority is None:
-        rows = tx.run("lane", lane)
-    else:
-        rows = tx.run("urgent_lane", (*lane, claim.max_priority))
-    return ((rank, seq, lane[2]) for rank, seq in rows)
+def _candidates(
+    tx: Transaction, lane: Lane, claim: Claim, chunk: int
+) -> Iterator[tuple[int, int, str]]:
+    """A lane's jobs by rank, fetched in chunks as they are asked for."""
+    name, bindings = "lane", tuple[str | int, ...](lane)
+    if claim.max_priority is not None:
+        name, bindings = "urgent_lane", (*lane, claim.max_priority)
+    for offset in count(0, chunk):
+        ranked = _ranked.decode(tx.value(name, (*bindings, chunk, offset)))
+        for rank, seq in ranked:
+            yield rank, seq, lane[2]
+        if len(ranked) < chunk:
+            return
 
 
 def _take_turns(
@@ -140,26 +160,33 @@ def _groups(
 
 def _lease(
     tx: Transaction, claim: Claim, seqs: list[int], lease_ms: int, start: bool
-) -> list[tuple[int, Lease]]:
-    rows: list[Any] = tx.rows(
-        "claim",
-        {
-            "seqs": encode(seqs).decode(),
-            "owner": claim.owner,
-            "until": tx.monotonic + lease_ms,
-            "now": tx.now,
-            "start": start,
-        },
-    )
-    keyed = [row[2] for row in rows if row[1] == KeyScope.WHILE_PENDING]
+) -> list["Granted"]:
+    row = {
+        "seqs": encode(seqs).decode(),
+        "owner": claim.owner,
+        "until": tx.monotonic + lease_ms,
+        "now": tx.now,
+        "start": start,
+    }
+    tx.run("claim", row)
+    granted = _granted(tx, row)
+    keyed = [lease.id for lease in granted if lease.key_scope == KeyScope.WHILE_PENDING]
     if keyed:
         tx.run("release_keys_at_claim", (encode(keyed).decode(),))
-    return [(row[0], _granted(row)) for row in rows]
+    return granted
 
 
-def _granted(row: tuple[Any, ...]) -> Lease:
-    fields: list[Any] = [*row[2:7], readable(row[7]), *row[8:]]
-    return Lease(*fields)
+def _granted(tx: Transaction, row: dict[str, Any]) -> list["Granted"]:
+    try:
+        return _leases.decode(tx.value("granted", row))
+    except DecodeError:  # a payload edited by hand is no text; it must not cost the others
+        rows = tx.rows("granted_one_by_one", row)
+        return [_readable(list(fields)) for fields in rows]
+
+
+def _readable(fields: list[Any]) -> Granted:
+    fields[5] = readable(fields[5])
+    return Granted(*fields)
 
 
 def _next_due_in(tx: Transaction) -> int | None:

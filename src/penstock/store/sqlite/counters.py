@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec.json import encode
 
 from penstock.model.histogram import step_of
 from penstock.model.settlement import Settlement
@@ -38,8 +39,8 @@ class Counters:
 
     def write(self, tx: Transaction) -> None:
         """Add the sums to the current step of ten seconds."""
+        if not self._sums:
+            return
+        sums = encode([(*name, by) for name, by in self._sums.items()]).decode()
         bucket = tx.now // FINE_MS * FINE_MS
-        rows: list[tuple[Any, ...]] = [
-            (FINE_MS, bucket, *name, by) for name, by in self._sums.items()
-        ]
-        tx.many("add_metric", rows)
+        tx.run("add_metrics", {"step": FINE_MS, "bucket": bucket, "sums": sums})

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
 import apsw
+from msgspec.json import encode
 
 from penstock.model.clock import Clock, SystemClock
 from penstock.model.job import Enqueued, Job, NewJob
@@ -84,8 +85,8 @@ class SqliteJobs:
         """Mark prefetched leases as started."""
 
         def mark(tx: Transaction) -> None:
-            rows = [{"id": i, "fence": f, "owner": owner, "now": tx.now} for i, f in leases]
-            tx.many("start", rows)
+            started = encode(list(leases)).decode()
+            tx.run("start", {"started": started, "owner": owner, "now": tx.now})
 
         await self._db.write(mark)
 

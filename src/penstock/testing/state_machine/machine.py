@@ -131,7 +131,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(owner=st.sampled_from((0, 1)), lease_ms=st.sampled_from(LEASES_MS))
     @precondition(lambda self: self.model.granted)
     def renew(self, owner: int, lease_ms: int) -> None:
-        """A worker that is alive extends all its leases; lost ones are named."""
+        """A worker that is alive extends its leases; lost ones are named."""
         name = self.workers[owner]
         tokens = self._tokens_of(name)
         renewal = self.store.leases.renew(name, [Held(t.id, t.fence, lease_ms) for t in tokens])
@@ -139,7 +139,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert sorted(renewal.cancelled) == asked
         assert sorted(self.store.leases.cancel_requests(name)) == asked
         assert sorted(renewal.lost) == sorted(t.id for t in tokens if not self._live(t))
-        for job in self.model.held_by(name):
+        for job in filter(None, map(self.model.held, tokens)):
             job.lease_until = self._now + lease_ms
 
     @rule(data=st.data())

@@ -1,8 +1,8 @@
 """What a store should do, in plain Python: the model that the state machine walks beside it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from penstock.model.errors import IllegalTransition, KeyTaken
 from penstock.model.job import Enqueued, KeyScope, Lease, NewJob
@@ -24,6 +24,7 @@ MAX_RESCUES = 3
 
 WAITING = (Status.PENDING, Status.QUEUED, Status.FAILED)
 _STAGED = (Status.PENDING, Status.FAILED)
+_GOES_ON = (Failed, Snoozed, Crashed, HandedBack)
 _RELEASED_AT_END = (KeyScope.WHILE_PENDING, KeyScope.UNTIL_DONE)
 
 
@@ -173,7 +174,7 @@ class StoreModel:
         if job.cancel_requested and isinstance(settlement, _GOES_ON):
             self._end(job, Status.CANCELLED)
         else:
-            _ENDINGS[type(settlement)](self, job, settlement, now)
+            self._apply(job, settlement, now)
         return True
 
     def report(self, owner: str, report: Report) -> bool:
@@ -199,8 +200,10 @@ class StoreModel:
         job = self.jobs[job_id]
         if job.status not in sources("requeue"):
             return IllegalTransition(job.status, "requeue", job_id)
-        holder = self.holder(job.new, now) if _retakes_key(job) else None
-        return KeyTaken(job.new.key or "", holder, job.new.type) if holder else None
+        holder = self.holder(job.new, now)
+        if holder in (None, job_id) or job.new.key_scope is KeyScope.WHILE_PENDING:
+            return None
+        return KeyTaken(job.new.key or "", str(holder), job.new.type)
 
     def requeue(self, job_id: str, now: int) -> None:
         """Give an ended job a fresh budget; its fence goes on counting."""
@@ -208,7 +211,7 @@ class StoreModel:
         job.status, job.scheduled_at, job.expires_at = Status.PENDING, now, None
         job.attempts = job.snoozes = job.rescues = 0
         job.cancel_requested = False
-        if _retakes_key(job):
+        if job.new.key is not None and job.new.key_scope in (None, KeyScope.UNTIL_DONE):
             self._take_key(job.new, KeyScope.UNTIL_DONE, now)
 
     def rescue(self, owner: str | None, max_rescues: int, now: int) -> dict[str, Fate]:
@@ -235,40 +238,35 @@ class StoreModel:
         self._let_go(job, Status.QUEUED)
         return Fate.RESCUED if started else Fate.UNTOUCHED
 
-    def _complete(self, job: ModelJob, settlement: Completed, now: int) -> None:
-        job.attempts += 1
-        job.cancel_requested = False
-        self._end(job, Status.COMPLETED)
+    def _apply(self, job: ModelJob, settlement: Settlement, now: int) -> None:
+        match settlement:
+            case Completed():
+                job.attempts += 1
+                job.cancel_requested = False
+                self._end(job, Status.COMPLETED)
+            case Failed():
+                job.attempts += settlement.spends_attempt
+                job.snoozes += not settlement.spends_attempt
+                self._wait(job, Status.FAILED, now + settlement.retry_in_ms)
+            case Snoozed():
+                job.snoozes += 1
+                self._wait(job, Status.PENDING, now + settlement.delay_ms)
+            case Cancelled():
+                self._end(job, Status.CANCELLED)
+            case Buried():
+                job.attempts += 1
+                self._end(job, Status.DEAD_LETTER)
+            case Crashed() if job.rescues + 1 >= MAX_RESCUES:
+                job.rescues += 1
+                self._end(job, Status.DEAD_LETTER)
+            case _:
+                job.rescues += isinstance(settlement, Crashed)
+                job.fence += 1
+                self._let_go(job, Status.QUEUED)
 
-    def _fail(self, job: ModelJob, settlement: Failed, now: int) -> None:
-        job.attempts += settlement.spends_attempt
-        job.snoozes += not settlement.spends_attempt
-        job.scheduled_at = now + settlement.retry_in_ms
-        self._let_go(job, Status.FAILED)
-
-    def _snooze(self, job: ModelJob, settlement: Snoozed, now: int) -> None:
-        job.snoozes += 1
-        job.scheduled_at = now + settlement.delay_ms
-        self._let_go(job, Status.PENDING)
-
-    def _stop(self, job: ModelJob, settlement: Cancelled, now: int) -> None:
-        self._end(job, Status.CANCELLED)
-
-    def _bury(self, job: ModelJob, settlement: Buried, now: int) -> None:
-        job.attempts += 1
-        self._end(job, Status.DEAD_LETTER)
-
-    def _crash(self, job: ModelJob, settlement: Crashed, now: int) -> None:
-        job.rescues += 1
-        if job.rescues >= MAX_RESCUES:
-            self._end(job, Status.DEAD_LETTER)
-        else:
-            job.fence += 1
-            self._let_go(job, Status.QUEUED)
-
-    def _hand_back(self, job: ModelJob, settlement: HandedBack, now: int) -> None:
-        job.fence += 1
-        self._let_go(job, Status.QUEUED)
+    def _wait(self, job: ModelJob, status: Status, until: int) -> None:
+        job.scheduled_at = until
+        self._let_go(job, status)
 
     def _end(self, job: ModelJob, status: Status) -> None:
         self._let_go(job, status)
@@ -289,20 +287,3 @@ class StoreModel:
         held = self.keys.get(name)
         if held is not None and held.job_id == job.new.id and held.scope in scopes:
             del self.keys[name]
-
-
-_GOES_ON = (Failed, Snoozed, Crashed, HandedBack)
-_ENDINGS: dict[type[Settlement], Callable[[StoreModel, ModelJob, Any, int], None]] = {
-    Completed: StoreModel._complete,
-    Failed: StoreModel._fail,
-    Snoozed: StoreModel._snooze,
-    Cancelled: StoreModel._stop,
-    Buried: StoreModel._bury,
-    Crashed: StoreModel._crash,
-    HandedBack: StoreModel._hand_back,
-}
-
-
-def _retakes_key(job: ModelJob) -> bool:
-    scope = job.new.key_scope or KeyScope.UNTIL_DONE
-    return job.new.key is not None and scope is KeyScope.UNTIL_DONE

@@ -33,15 +33,22 @@ SELECT * FROM (
     ORDER BY queue, tenant_id, type LIMIT 1)
 LIMIT 1;
 
+-- Rows that a claim reads come as one JSON document: between two rows SQLite would hand control
+-- back to Python, which under load waits for the handlers every time.
+
 -- name: lane
-SELECT rank, seq FROM jobs
-WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
-ORDER BY rank;
+SELECT json_group_array(json_array(rank, seq)) FROM (
+    SELECT rank, seq FROM jobs
+    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
+    ORDER BY rank LIMIT ? OFFSET ?
+);
 
 -- name: urgent_lane
-SELECT rank, seq FROM jobs
-WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND priority <= ?
-ORDER BY rank;
+SELECT json_group_array(json_array(rank, seq)) FROM (
+    SELECT rank, seq FROM jobs
+    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND priority <= ?
+    ORDER BY rank LIMIT ? OFFSET ?
+);
 
 -- name: claim
 -- A job that keeps coming back without a counted execution is marked as started at once, so that
@@ -52,12 +59,29 @@ SET status = 'in_progress', fence = fence + 1, lease_owner = :owner, lease_until
     started_at = CASE WHEN :start OR returns >= 3 THEN :now END,
     progress_percent = NULL, progress_message = NULL
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND status IN ({from claim})
-  AND (expires_at IS NULL OR expires_at > :now)
-RETURNING seq, key_scope, id, fence, type, queue, priority, CAST(payload AS BLOB), attempts,
-    snoozes, rescues, max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
-    workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at;
+  AND (expires_at IS NULL OR expires_at > :now);
+
+-- name: granted
+SELECT CAST(json_group_array(json_array(
+    id, fence, type, queue, priority, payload, attempts, snoozes, rescues, max_retries,
+    retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id, workspace_id,
+    parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at, seq, key_scope
+)) AS BLOB)
+FROM jobs
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_owner = :owner
+  AND status = 'in_progress';
+
+-- name: granted_one_by_one
+SELECT id, fence, type, queue, priority, CAST(payload AS BLOB), attempts, snoozes, rescues,
+    max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
+    workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at,
+    seq, key_scope
+FROM jobs
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_owner = :owner
+  AND status = 'in_progress';
 
 -- name: start
 UPDATE jobs SET started_at = :now
-WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status = 'in_progress'
-  AND started_at IS NULL;
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS fence FROM json_each(:started)) AS started
+WHERE jobs.id = started.id AND +jobs.fence = started.fence AND +jobs.lease_owner = :owner
+  AND +jobs.status = 'in_progress' AND jobs.started_at IS NULL;

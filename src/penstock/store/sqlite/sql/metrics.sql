@@ -1,7 +1,9 @@
--- name: add_metric
-INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)
+-- name: add_metrics
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT :step, :bucket, value ->> 0, value ->> 1, value ->> 2, value ->> 3
+FROM json_each(:sums) WHERE true
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
-SET value = value + excluded.value;
+SET value = metrics.value + excluded.value;
 
 -- name: set_metric
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)

@@ -60,7 +60,7 @@ class Enqueued(Struct, frozen=True):
     created: bool
 
 
-class Lease(Struct, frozen=True):
+class Lease(Struct, frozen=True, array_like=True):
     """The right to run one execution, with all a worker needs for it."""
 
     id: str

@@ -112,6 +112,12 @@ class Child:
         return found
 
     def _listen(self) -> None:
+        try:
+            self._hear_all()
+        finally:
+            os._exit(1)  # a child that cannot hear its worker any more is of no use
+
+    def _hear_all(self) -> None:
         while True:
             match to_child.decode(self._receive(int.from_bytes(self._receive(HEADER), "big"))):
                 case Run() as run:

@@ -21,7 +21,7 @@ MIN_CHUNK = 16
 STAGE_FIRST = 200
 
 
-class Granted(Lease, frozen=True, array_like=True):
+class Granted(Lease, frozen=True):
     """A lease as its row is read."""
 
     seq: int

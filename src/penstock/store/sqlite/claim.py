@@ -5,7 +5,6 @@ from heapq import merge
 from itertools import count, islice
 from typing import Any
 
-from msgspec import DecodeError
 from msgspec.json import Decoder, encode
 
 from penstock.model.job import KeyScope, Lease
@@ -179,7 +178,7 @@ def _lease(
 def _granted(tx: Transaction, row: dict[str, Any]) -> list["Granted"]:
     try:
         return _leases.decode(tx.value("granted", row))
-    except DecodeError:  # a payload edited by hand is no text; it must not cost the others
+    except ValueError:  # a payload edited by hand is no text; it must not cost the others
         rows = tx.rows("granted_one_by_one", row)
         return [_readable(list(fields)) for fields in rows]
 

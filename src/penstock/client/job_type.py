@@ -202,7 +202,8 @@ class Configured(Generic[P, R]):
 
 def _classifiers(given: Any) -> tuple[Classifier, ...]:
     """One classifier or several, each a function or a mapping of exception types."""
-    several = (given,) if isinstance(given, Mapping) or callable(given) else tuple(given)
+    one = isinstance(given, Mapping) or callable(given)
+    several: tuple[Any, ...] = (given,) if one else tuple(given)
     for classifier in several:
         if not isinstance(classifier, Mapping) and not callable(classifier):
             raise InvalidOption("classify", classifier, "a function or a mapping of exceptions")

@@ -202,12 +202,15 @@ class Configured(Generic[P, R]):
 
 def _classifiers(given: Any) -> tuple[Classifier, ...]:
     """One classifier or several, each a function or a mapping of exception types."""
-    one = isinstance(given, Mapping) or callable(given)
-    several: tuple[Any, ...] = (given,) if one else tuple(given)
+    several: list[Any] = []
+    if isinstance(given, Mapping) or callable(given):
+        several.append(given)
+    else:
+        several.extend(given)
     for classifier in several:
         if not isinstance(classifier, Mapping) and not callable(classifier):
             raise InvalidOption("classify", classifier, "a function or a mapping of exceptions")
-    return several
+    return tuple(several)
 
 
 def _cap_ms(seconds: float | None) -> int:

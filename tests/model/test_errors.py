@@ -15,6 +15,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.PayloadTooLarge("resize", 2_000_000, 1_048_576),
     errors.InvalidOption("priority", 11, "a whole number from 1 to 10"),
     errors.ResultNotSerializable("resize", "socket"),
+    errors.InvalidResult("resize", "Expected `int`, got `str`"),
     errors.CorruptPayload("01J", "resize", "not JSON"),
     errors.JobNotFound("01J"),
     errors.JobFailed("01J", "dead_letter", "boom"),

@@ -42,7 +42,7 @@ bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 
 torture: $(INSTALLED) ## Kill and stall workers over 10,000 jobs and account for each
 	$(VENV)/bin/penstock torture --jobs 10000 --kills 200 $(ARGS)
-	PENSTOCK_TORTURE=1 $(VENV)/bin/python -m pytest tests/faults -n 2 --timeout 1800
+	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults -n 2 --timeout 1800
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock

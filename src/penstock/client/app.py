@@ -80,8 +80,6 @@ class Penstock:
                 await self.store.close()
             self._openings = max(0, self._openings - 1)
 
-    # --- registering -------------------------------------------------------------------------
-
     @overload
     def job(
         self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
@@ -165,8 +163,6 @@ class Penstock:
         """Every registered name and alias."""
         return dict(self._types)
 
-    # --- hooks -------------------------------------------------------------------------------
-
     def middleware(self, function: M) -> M:
         """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
         return self.hooks.add_middleware(function)
@@ -186,8 +182,6 @@ class Penstock:
     def on_progress(self, hook: H) -> H:
         """Call `hook(ctx, percent, message)` when a handler's progress is written."""
         return self.hooks.on_progress(hook)
-
-    # --- enqueueing --------------------------------------------------------------------------
 
     async def enqueue(
         self, prepared: Prepared[R], *, connection: object | None = None
@@ -217,8 +211,6 @@ class Penstock:
     def connection(self) -> Any:
         """A connection whose transaction `enqueue(..., connection=…)` joins (apsw on SQLite)."""
         return self.store.connection()
-
-    # --- looking and acting ------------------------------------------------------------------
 
     async def get(self, job_id: str) -> Job:
         """The job, or JobNotFound."""

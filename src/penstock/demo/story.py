@@ -65,8 +65,6 @@ class Story:
             await asyncio.sleep(0.2)
         return False
 
-    # --- the acts ----------------------------------------------------------------------------
-
     async def _open(self) -> None:
         count = len(self._scene.workers)
         self._scene.tell(
@@ -126,8 +124,6 @@ class Story:
         await self._put([jobs.render.new("sequel", self._scene.seconds / 8)])
         self._scene.tell(f"{BURST:,} jobs at once, enqueued in one transaction.")
 
-    # --- the stream --------------------------------------------------------------------------
-
     async def _stream(self, until: float) -> None:
         while self._scene.elapsed < until * self._scene.seconds:
             await self._put([self._small_job() for _ in range(random.randint(4, 10))])
@@ -138,8 +134,6 @@ class Story:
         if random.random() < 0.6:
             return jobs.mail.new(f"{random.choice(NAMES)}@example.com")
         return jobs.thumbnail.new(f"photo-{number}.jpg", random.choice((160, 320, 640)))
-
-    # --- helpers -----------------------------------------------------------------------------
 
     async def _at(self, part: float) -> None:
         await asyncio.sleep(max(0.0, part * self._scene.seconds - self._scene.elapsed))

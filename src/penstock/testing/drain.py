@@ -62,7 +62,7 @@ async def _run_due(app: Penstock) -> Drained:
         worker = Worker(app, burst=True, upkeep=False)
         await worker.run()
         completed += worker.counts["completed"]
-        failed += worker.counts["failed"]
+        failed += worker.counts["failed"] + worker.set_aside
         # A child enqueued by the very last handler may have come too late for the worker.
         if not app.types.keys() & (await app.store.workers.waiting_types()).keys():
             return Drained(completed, failed)

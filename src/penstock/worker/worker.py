@@ -13,10 +13,18 @@ import structlog
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
 from penstock.model.errors import InvalidOption, StoreError
-from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import Lease
-from penstock.model.settlement import Completed, HandedBack, Settlement
+from penstock.model.settlement import (
+    Buried,
+    Cancelled,
+    Completed,
+    Crashed,
+    Failed,
+    HandedBack,
+    Settlement,
+    Snoozed,
+)
 from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
@@ -59,6 +67,7 @@ class Worker:
         self.name = name or self.owner
         self.recycling = Recycling(app.settings)
         self.counts = {"completed": 0, "failed": 0}
+        self.set_aside = 0
         self._concurrency = concurrency or app.settings.concurrency
         self._queues = tuple(queues) if queues else None
         self._types = _known_types(app, types)
@@ -118,8 +127,6 @@ class Worker:
         """Return once the worker takes jobs."""
         await self._ready.wait()
 
-    # --- parts -------------------------------------------------------------------------------
-
     def _prepare(self) -> None:
         app, settings = self.app, self.app.settings
         self._loop = asyncio.get_running_loop()
@@ -160,8 +167,6 @@ class Worker:
             type_lease_ms=self._own_leases,
         )
 
-    # --- one execution -----------------------------------------------------------------------
-
     def _launch(self, lease: Lease) -> None:
         running = Running(lease, self._types[lease.type])
         earlier = self._holdings.add(running)
@@ -190,19 +195,18 @@ class Worker:
     def _count(self, settlement: Settlement | None) -> None:
         if isinstance(settlement, Completed):
             self.counts["completed"] += 1
-        elif settlement is not None and not isinstance(settlement, HandedBack):
+        elif isinstance(settlement, Failed | Buried | Crashed):
             self.counts["failed"] += 1
-            failure: Failure | None = getattr(settlement, "failure", None)
             log.warning(
                 "job_" + type(settlement).__name__.lower(),
                 job_id=settlement.id,
                 job_type=settlement.type,
                 worker_id=self.owner,
                 duration_ms=settlement.duration_ms,
-                error=None if failure is None else f"{failure.code}: {failure.message}"[:200],
+                error=f"{settlement.failure.code}: {settlement.failure.message}"[:200],
             )
-
-    # --- watching ----------------------------------------------------------------------------
+        elif isinstance(settlement, Snoozed | Cancelled):
+            self.set_aside += 1
 
     async def _watch(self) -> None:
         """Hear of changes: new work, and requests to cancel what runs here."""
@@ -291,8 +295,6 @@ class Worker:
                 poll_age_ms=self._pump.poll_age_ms,
                 state="draining" if self._stopping.is_set() else "running",
             )
-
-    # --- the end -----------------------------------------------------------------------------
 
     async def _until_stopped(self, background: list["asyncio.Task[None]"]) -> None:
         stopping = asyncio.create_task(self._stopping.wait())

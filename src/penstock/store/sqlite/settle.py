@@ -114,7 +114,7 @@ def _snooze(tx: Transaction, owner: str, settlement: Snoozed) -> str | None:
     }
     if tx.many("snooze", (row,)) == 0:
         return _stop_if_requested(tx, owner, settlement)
-    _keep(tx, owner, settlement, "snoozed")
+    _keep(tx, owner, settlement, "snoozed", words=settlement.reason)
     return "snoozed"
 
 
@@ -218,18 +218,10 @@ def _keep(
     settlement: Settlement,
     status: str,
     failure: Failure | None = None,
+    words: str | None = None,
 ) -> None:
-    tx.run("insert_execution", _execution(tx, owner, settlement, status, failure))
-
-
-def _execution(
-    tx: Transaction,
-    owner: str,
-    settlement: Settlement,
-    status: str,
-    failure: Failure | None = None,
-) -> tuple[Any, ...]:
-    return (
+    """Write the execution, with its failure or with what the handler said of it."""
+    row: tuple[Any, ...] = (
         settlement.id,
         settlement.fence,
         status,
@@ -242,7 +234,8 @@ def _execution(
         owner,
         str(failure.error_class) if failure else None,
         failure.code if failure else None,
-        failure.message if failure else None,
+        failure.message if failure else words,
         failure.stack if failure else None,
-        settlement.result if isinstance(settlement, Completed) else None,
+        None,
     )
+    tx.run("insert_execution", row)

@@ -1,7 +1,7 @@
 """The one writer of a process: a thread that commits what arrives together in one transaction.
 
-Every operation runs in a savepoint of its own, so one that fails takes nothing else with it, and
-none is acknowledged before the commit that holds it is on disk.
+Operations that share a transaction each run in a savepoint of their own, so one that fails takes
+nothing else with it, and none is acknowledged before the commit that holds it is on disk.
 """
 
 import asyncio

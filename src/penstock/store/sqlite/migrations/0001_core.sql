@@ -97,6 +97,7 @@ CREATE TABLE job_keys (
 CREATE INDEX job_keys_job ON job_keys (job_id);
 CREATE INDEX job_keys_expiring ON job_keys (expires_at) WHERE expires_at IS NOT NULL;
 
+-- Reserved: no code reads or writes job_dependencies, job_schedules, pauses, limits and audit_log yet.
 CREATE TABLE job_dependencies (
     child_id     TEXT NOT NULL,
     parent_id    TEXT NOT NULL,

@@ -33,6 +33,3 @@ WHERE id = ? AND status = 'in_progress' AND started_at IS NOT NULL;
 
 -- name: logs
 SELECT at, fence, level, message FROM job_logs WHERE job_id = ? ORDER BY seq LIMIT ?;
-
--- name: versions
-SELECT id, status, updated_at FROM jobs WHERE id IN (SELECT value FROM json_each(?));

@@ -35,8 +35,8 @@ async def test_threads_respect_the_concurrency_too(app: Penstock) -> None:
     @app.job
     def task(number: int) -> None:
         running.add(number)
-        signals.send("started")
         signals.send("seen", len(running))
+        signals.send("started")
         signals.wait_in_thread("go")
         running.discard(number)
 

@@ -1,6 +1,7 @@
 """The application: it registers job types and enqueues jobs of them."""
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -126,6 +127,8 @@ class Penstock:
         retry_cap: float | None = None,
         **options: Unpack[OptionFields],
     ) -> JobType[..., ..., Any]:
+        if not inspect.isroutine(handler):
+            raise InvalidOption("handler", handler, "a function or a coroutine function")
         made: JobType[..., ..., Any] = JobType(
             self,
             handler,
@@ -193,6 +196,7 @@ class Penstock:
         self, prepared: Sequence[Prepared[R]], *, connection: object | None = None
     ) -> list[JobHandle[R]]:
         """Enqueue all of them in one transaction, or none."""
+        prepared = list(prepared)
         jobs = [call.job for call in prepared]
         answers = await self.store.jobs.enqueue(jobs, connection=connection)
         return [

@@ -92,15 +92,19 @@ class Context:
 
     def progress(self, percent: float, message: str | None = None) -> None:
         """Tell how far the job is, 0 to 100."""
-        if not 0 <= percent <= 100:
+        try:
+            done = float(percent)
+        except (TypeError, ValueError):
+            done = -1.0
+        if not 0 <= done <= 100:
             raise InvalidOption("percent", percent, "a number from 0 to 100")
-        self._reporter.progress(percent, None if message is None else redact(message)[:500])
+        self._reporter.progress(done, None if message is None else redact(str(message))[:500])
 
     def log(self, message: str, level: str = "info") -> None:
         """Keep a line with the job; secrets in it are redacted."""
         if level not in LEVELS:
             raise InvalidOption("level", level, f"one of: {', '.join(LEVELS)}")
-        self._reporter.log(level, redact(message)[:4000])
+        self._reporter.log(level, redact(str(message))[:4000])
 
     async def save_checkpoint(self, value: Any) -> None:
         """Save where the job has got to; a retry or a rescue finds it in `checkpoint`."""

@@ -80,6 +80,8 @@ class JobType(Generic[P, Q, R]):
             check_seconds("lease", lease)
         self.defaults = options
         self.is_async = inspect.iscoroutinefunction(function)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise InvalidOption("handler", name, "a function that returns, not one that yields")
         self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
         if self.run_in not in get_args(RunIn):
             raise InvalidOption("run_in", run_in, f"one of: {', '.join(get_args(RunIn))}")

@@ -32,10 +32,10 @@ class Failure(Struct, frozen=True):
         stack = "".join(traceback.format_exception(error))
         return cls(
             error_class=error_class,
-            code=type(error).__name__,
+            code=redact(type(error).__name__),
             message=redact(str(error) or type(error).__name__)[:MESSAGE_LIMIT],
             stack=_last(redact(_last(stack, REDACTABLE)), STACK_LIMIT),
-            fingerprint="|".join((error_class, type(error).__name__, *_places(error))),
+            fingerprint=redact("|".join((error_class, type(error).__name__, *_places(error)))),
         )
 
     @classmethod

@@ -64,3 +64,17 @@ class HandedBack(Settlement, frozen=True, kw_only=True):
     """The worker gives the lease back (shutdown); nothing is spent."""
 
     started: bool = True
+
+
+def buried(settlement: Settlement, failure: Failure) -> Buried:
+    """The same execution, ended as a dead letter."""
+    return Buried(
+        id=settlement.id,
+        fence=settlement.fence,
+        type=settlement.type,
+        queue=settlement.queue,
+        started_at=settlement.started_at,
+        wait_ms=settlement.wait_ms,
+        duration_ms=settlement.duration_ms,
+        failure=failure,
+    )

@@ -56,6 +56,7 @@ class Child:
         self._saved: SimpleQueue[Saved] = SimpleQueue()
         self._context: Context | None = None
         self._types: dict[Target, JobType[..., ..., Any]] = {}
+        self._pid = os.getpid()
 
     def serve(self) -> None:
         """Run leases until the worker goes away."""
@@ -70,13 +71,15 @@ class Child:
                 self.send(self._attempt(runner, resources, run))
 
     def send(self, message: FromChild) -> None:
-        """Say something to the worker."""
+        """Say something to the worker; a fork of this process has nothing to say to it."""
+        if os.getpid() != self._pid:
+            os._exit(0)
         with self._sending:
             self._connection.sendall(frame(message))
 
-    def save(self, value: str) -> None:
+    def save(self, number: int, value: str) -> None:
         """Have a checkpoint written; returns when it is durable."""
-        self.send(Checkpoint(value))
+        self.send(Checkpoint(number, value))
         self._saved.get()
 
     def _attempt(self, runner: asyncio.Runner, resources: Resources, run: Run) -> FromChild:
@@ -86,16 +89,18 @@ class Child:
             value = self._call(runner, resources, type_, run)
             if isinstance(value, Outcome):
                 raise value
-            return Returned(type_.encode_result(value), _cpu_ms(before), _memory_kb())
+            return Returned(run.number, type_.encode_result(value), _cpu_ms(before), _memory_kb())
         except BaseException as error:
             stack = "".join(traceback.format_exception(error))
-            return Raised(_pickled(error), str(error), stack, _cpu_ms(before), _memory_kb())
+            return Raised(
+                run.number, _pickled(error), str(error), stack, _cpu_ms(before), _memory_kb()
+            )
 
     def _call(
         self, runner: asyncio.Runner, resources: Resources, type_: JobType[..., ..., Any], run: Run
     ) -> Any:
         arguments = type_.arguments.decode(run.lease.id, run.lease.payload)
-        context = Context(run.lease, ChildReporter(self, type_), None)
+        context = Context(run.lease, ChildReporter(self, type_, run.number), None)
         self._context = context
         filled = runner.run(resources.fill(type_.arguments.injected))
         if type_.is_async:
@@ -144,21 +149,22 @@ class Child:
 class ChildReporter:
     """The `Reporter` of a handler that runs in a process of its own."""
 
-    def __init__(self, child: Child, type_: JobType[..., ..., Any]) -> None:
+    def __init__(self, child: Child, type_: JobType[..., ..., Any], number: int) -> None:
         self._child = child
         self._type = type_
+        self._number = number
 
     def progress(self, percent: float, message: str | None) -> None:
         """Pass progress on to the worker."""
-        self._child.send(Progress(percent, message))
+        self._child.send(Progress(self._number, percent, message))
 
     def log(self, level: str, message: str) -> None:
         """Pass a line on to the worker."""
-        self._child.send(Log(level, message))
+        self._child.send(Log(self._number, level, message))
 
     async def checkpoint(self, value: str) -> None:
         """Have the worker write a checkpoint."""
-        await asyncio.to_thread(self._child.save, value)
+        await asyncio.to_thread(self._child.save, self._number, value)
 
     async def enqueue(self, prepared: Prepared[Any]) -> JobHandle[Any]:
         """Enqueue a child through this process's own connection."""

@@ -151,7 +151,7 @@ class Executor:
     def _weigh(self, error: BaseException, verdict: Verdict) -> Settlement:
         try:
             return verdict.of_error(error, self._max_snoozes)
-        except Exception as broken:  # Snooze("soon"), or an exception whose text raises
+        except BaseException as broken:  # Snooze("soon"), or an exception whose text raises
             kind = type(error).__name__
             reason = RuntimeError(f"The handler ended with a broken {kind}: {broken!r}")
             return verdict.of_error(reason, self._max_snoozes)

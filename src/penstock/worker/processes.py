@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from penstock.client.job_type import JobType
@@ -115,16 +116,20 @@ class JobProcess:
         self._writer.write(frame(run))
         while True:
             match await self._next():
-                case Progress(percent, message):
+                case Progress(run.number, percent, message):
                     reporter.progress(percent, message)
-                case Log(level, message):
+                case Log(run.number, level, message):
                     reporter.log(level, message)
-                case Checkpoint(value):
+                case Checkpoint(run.number, value):
                     await reporter.checkpoint(value)
                     self._writer.write(frame(Saved()))
-                case Returned() as returned:
+                case Progress() | Log():
+                    continue  # late words of an earlier job
+                case Checkpoint():
+                    self._writer.write(frame(Saved()))
+                case Returned(run.number) as returned:
                     return returned
-                case Raised() as raised:
+                case Raised(run.number) as raised:
                     raise _revived(raised)
                 case _:
                     raise ProcessDied(await asyncio.to_thread(self._exit_code))
@@ -149,6 +154,7 @@ class Processes:
 
     def __init__(self, size: int) -> None:
         self._slots = asyncio.Semaphore(size)
+        self._numbers = count(1)
         self._idle: list[JobProcess] = []
         self._busy: dict[str, JobProcess] = {}
 
@@ -162,7 +168,7 @@ class Processes:
         ready: Callable[[], None],
     ) -> Returned:
         """Run a lease in a warm child, or alone in a fresh one; `ready` is called as it begins."""
-        run = Run(target_of(type_), lease)
+        run = Run(next(self._numbers), target_of(type_), lease)
         if alone:
             child = await JobProcess.start()
             ready()

@@ -17,8 +17,9 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True, tag=True):
-    """Run this lease."""
+    """Run this lease; `number` tells the words about it from those about an earlier one."""
 
+    number: int
     target: Target
     lease: Lease
 
@@ -38,6 +39,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 class Progress(msgspec.Struct, frozen=True, tag=True):
     """The handler reports progress."""
 
+    run: int
     percent: float
     message: str | None
 
@@ -45,6 +47,7 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
 class Log(msgspec.Struct, frozen=True, tag=True):
     """The handler logs a line."""
 
+    run: int
     level: str
     message: str
 
@@ -52,12 +55,14 @@ class Log(msgspec.Struct, frozen=True, tag=True):
 class Checkpoint(msgspec.Struct, frozen=True, tag=True):
     """The handler saves a checkpoint and waits."""
 
+    run: int
     value: str
 
 
 class Returned(msgspec.Struct, frozen=True, tag=True):
     """The handler returned; the value as JSON text."""
 
+    run: int
     result: str
     cpu_ms: int
     memory_kb: int
@@ -66,6 +71,7 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
 class Raised(msgspec.Struct, frozen=True, tag=True):
     """The handler raised; the exception pickled by us, for us, never from a payload."""
 
+    run: int
     error: bytes
     text: str
     stack: str

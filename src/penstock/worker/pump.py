@@ -6,20 +6,24 @@ handlers work at the same time.
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 
 import structlog
 
 from penstock.model.errors import PenstockError
+from penstock.model.failure import Failure
 from penstock.model.job import Lease
-from penstock.model.settlement import Settlement
+from penstock.model.retry import ErrorClass
+from penstock.model.settlement import Settlement, buried
 from penstock.store.contract import Claim, Claimed, Report, Store
 
 log = structlog.get_logger("penstock.worker")
 
 PREFETCH_SECONDS = 0.05
 RETRY_SECONDS = 0.5
+MAX_REFUSALS = 3
 
 
 class Pump:
@@ -50,6 +54,7 @@ class Pump:
         self._poll_seconds = poll_seconds
         self._internal_error = internal_error
         self._settled: list[Settlement] = []
+        self._refused: Counter[str] = Counter()
         self._last_words: list[Report] = []
         self._started: list[tuple[str, int]] = []
         self._mean_seconds = 1.0
@@ -166,7 +171,7 @@ class Pump:
             return
         try:
             await self._store.jobs.report(self._owner, last_words)
-        except Exception:
+        except PenstockError:
             self._last_words = last_words + self._last_words
             raise
 
@@ -175,13 +180,29 @@ class Pump:
             return
         try:
             stale = await self._store.jobs.settle(self._owner, settled)
-        except Exception:
+        except PenstockError:
             self._settled = settled + self._settled
+            raise
+        except Exception as error:
+            await self._settle_apart(settled, error)
             raise
         self.settled_total += len(settled)
         for job_id in stale:
             self.stale_total += 1
             log.warning("stale_settlement", job_id=job_id, worker_id=self._owner)
+
+    async def _settle_apart(self, settled: list[Settlement], error: Exception) -> None:
+        """One that cannot be written must not keep the others; refused thrice, it is buried."""
+        if len(settled) == 1:
+            (settlement,) = settled
+            self._refused[settlement.id] += 1
+            if self._refused[settlement.id] >= MAX_REFUSALS:
+                settlement = buried(settlement, Failure.of(error, ErrorClass.INTERNAL_ERROR))
+            self._settled.append(settlement)
+            return
+        for settlement in settled:
+            with suppress(Exception):
+                await self._settle([settlement])
 
     async def _mark(self, started: list[tuple[str, int]]) -> None:
         if not started:

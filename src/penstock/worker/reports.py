@@ -9,6 +9,7 @@ import structlog
 from penstock.client.context import Context
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import Prepared
+from penstock.model.errors import PenstockError
 from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify
 
@@ -50,7 +51,7 @@ class Reports:
         if reports:
             try:
                 await self.write(reports)
-            except Exception:
+            except PenstockError:
                 self._unwritten = reports[-MAX_UNWRITTEN:]
                 raise
         made, self._progress = self._progress, []

@@ -66,8 +66,7 @@ class Supervisor:
             owner = new_owner()
             started = time.monotonic()
             code = await self._run_child(index, owner)
-            if code not in (0, EXIT_CODE):
-                await self._recover(store, owner, code)
+            await self._recover(store, owner, code)
             if self._spec.burst or code == BAD_SPEC:
                 self._exit_code = max(self._exit_code, code)
                 return
@@ -99,8 +98,12 @@ class Supervisor:
             del self._children[owner]
 
     async def _recover(self, store: Store, owner: str, code: int) -> None:
-        """The process is dead for certain, so its leases need not run out first."""
-        log.error("worker_died", worker_id=owner, exit_code=code)
+        """The process is dead for certain, so its leases need not run out first.
+
+        Also after a clean end, which leaves none: a handler may have called `os._exit(0)`.
+        """
+        if code not in (0, EXIT_CODE):
+            log.error("worker_died", worker_id=owner, exit_code=code)
         try:
             while rescued := await store.upkeep.rescue(owner=owner, max_rescues=self._max_rescues):
                 report(rescued)

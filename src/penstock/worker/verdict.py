@@ -29,6 +29,8 @@ from penstock.model.settlement import (
     Snoozed,
 )
 
+MAX_WAIT_SECONDS = 366 * 86_400
+
 
 class Encoded:
     """A value that came out of a process as JSON text already."""
@@ -106,14 +108,14 @@ class Verdict:
                 "SnoozedTooOften",
                 f"The job was snoozed {max_snoozes} times: {snooze.reason}",
             )
-        delay = max(0, int(snooze.seconds * 1000))
+        delay = _bounded_ms(snooze.seconds)
         return Snoozed(**self._facts, delay_ms=delay, reason=_words(snooze.reason))
 
     def _asked_to_retry(self, retry: Retry) -> Settlement:
         failure = Failure.because(ErrorClass.UNKNOWN, "Retry", str(retry.reason))
         if self._lease.attempts >= self._lease.max_retries:
             return Buried(**self._facts, failure=failure)
-        delay = 0 if retry.after is None else max(0, int(retry.after * 1000))
+        delay = 0 if retry.after is None else _bounded_ms(retry.after)
         if retry.after is None:
             decision = self._decide(ErrorClass.UNKNOWN, None, self._lease.max_retries)
             delay = decision.delay_ms if isinstance(decision, RetryIn) else 0
@@ -159,6 +161,11 @@ class Verdict:
 
     def _dead(self, error_class: ErrorClass, code: str, message: str) -> Settlement:
         return Buried(**self._facts, failure=Failure.because(error_class, code, str(message)))
+
+
+def _bounded_ms(seconds: float) -> int:
+    """Nothing waits for ever: a year at most."""
+    return max(0, int(min(seconds, MAX_WAIT_SECONDS) * 1000))
 
 
 def _words(reason: object) -> str:

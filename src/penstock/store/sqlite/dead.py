@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec.json import encode
 
+from penstock.model.failure import MESSAGE_LIMIT
+from penstock.model.redact import redact
 from penstock.store.contract import DeadLetter, Resolution
 from penstock.store.sqlite.prune import delete
 from penstock.store.sqlite.transaction import Transaction, readable
@@ -43,7 +45,9 @@ def resolve(
     by: str | None,
 ) -> list[str]:
     """Record where a person stands with them."""
-    row = {"resolution": resolution.value, "notes": notes, "by": by, "now": tx.now}
+    told = None if notes is None else redact(notes)[:MESSAGE_LIMIT]
+    who = None if by is None else redact(by)[:200]
+    row = {"resolution": resolution.value, "notes": told, "by": who, "now": tx.now}
     return [i for i in ids if tx.many("resolve_dead_letter", ({"id": i, **row},)) == 1]
 
 

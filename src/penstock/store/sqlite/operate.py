@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken
+from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.job import KeyScope
+from penstock.model.redact import redact
 from penstock.model.states import sources
 from penstock.store.sqlite.bury import release_keys
 from penstock.store.sqlite.counters import Counters
@@ -15,6 +17,7 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
     """Cancel waiting jobs at once and ask running ones to stop; their status afterwards."""
     answer: dict[str, str] = {}
     ended = []
+    reason = redact(str(reason))[:MESSAGE_LIMIT]
     for job_id in ids:
         row = {"id": job_id, "reason": reason, "now": tx.now}
         if tx.many("cancel_waiting", (row,)):

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.model.clock import Clock
-from penstock.model.errors import ForkedStore, StoreClosed
+from penstock.model.errors import ForkedStore, StoreClosed, StoreUnavailable
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.transaction import Savepoint, Transaction
 
@@ -65,6 +65,7 @@ class Writer:
         self._on_change = on_change
         self._entries: SimpleQueue[_Entry | None] = SimpleQueue()
         self._pid = os.getpid()
+        self._identity = _identity(path)
         self._closed = False
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name="penstock-writer", daemon=True)
@@ -140,6 +141,7 @@ class Writer:
     def _commit(self, batch: list[_Entry]) -> bool:
         try:
             with translated(self._path):
+                self._check_file()
                 self._connection.execute("BEGIN IMMEDIATE")
                 transaction = Transaction(
                     self._connection, self._clock.now(), self._clock.monotonic()
@@ -158,6 +160,11 @@ class Writer:
                 entry.error = entry.error or error
             return False
 
+    def _check_file(self) -> None:
+        """A file that was deleted or moved would take commits that nobody can ever read."""
+        if self._identity is not None and _identity(self._path) != self._identity:
+            raise StoreUnavailable(self._path, "its file was moved or deleted while it was open")
+
     def _attempt(self, entry: _Entry, transaction: Transaction) -> None:
         try:
             with translated(self._path), Savepoint(self._connection):
@@ -166,6 +173,14 @@ class Writer:
             entry.error = error
             if not self._connection.in_transaction:
                 raise
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _deliver(batch: list[_Entry]) -> None:

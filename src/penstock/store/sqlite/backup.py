@@ -54,11 +54,22 @@ def restore(copy: Path, target: Path) -> int:
     fresh = target.with_name(target.name + ".restoring")
     fresh.unlink(missing_ok=True)
     jobs = backup(copy, fresh)
+    with translated(str(fresh)):
+        _forget_processes(fresh)
     for suffix in ("-wal", "-shm"):
         target.with_name(target.name + suffix).unlink(missing_ok=True)
     os.replace(fresh, target)
     _sync(target.parent)
     return jobs
+
+
+def _forget_processes(path: Path) -> None:
+    """The workers and the leader of the day of the copy are not those of today."""
+    connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.execute("DELETE FROM workers; DELETE FROM leaders")
+    finally:
+        connection.close()
 
 
 def verify(connection: apsw.Connection, path: str) -> int:

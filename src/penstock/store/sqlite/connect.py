@@ -24,13 +24,27 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
     if read_only:
         connection.execute("PRAGMA query_only = ON")
         return connection
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute("PRAGMA cache_size = -32768")
     return connection
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Switch to WAL; SQLite does not wait by itself while another process switches too."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 def _patience() -> Callable[[int], bool]:

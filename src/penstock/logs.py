@@ -6,6 +6,16 @@ from typing import Any
 
 import structlog
 
+from penstock.model.redact import redact
+
+
+def _redacted(_logger: Any, _method: str, event: Any) -> Any:
+    """Errors of hooks and handlers pass the same gate on their way to a log."""
+    for name in ("exception", "error"):
+        if isinstance(event.get(name), str):
+            event[name] = redact(event[name])
+    return event
+
 
 def configure_logs(*, json: bool = False, level: str = "info") -> None:
     """Write to standard error: readable in a terminal, one JSON object per line otherwise asked."""
@@ -20,6 +30,7 @@ def configure_logs(*, json: bool = False, level: str = "info") -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _redacted,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(

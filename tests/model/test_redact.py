@@ -89,7 +89,7 @@ def test_a_named_secret_is_replaced_and_the_rest_stays_readable(text: str, clean
         "Invalid token: expired",
         "password: must be at least 8 characters",
         "max_tokens=4096 token=12",
-        "PWD=/work/main",
+        "PWD=/srv/shop",
         "client = Client(token=self.token, password=get_password(), api_key=settings.api_key)",
         'token = os.environ["TOKEN"]',
         "def login(user: str, password: str) -> None:",

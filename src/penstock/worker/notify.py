@@ -7,6 +7,8 @@ from typing import Any
 import structlog
 
 from penstock.client.context import Context
+from penstock.model.failure import Failure
+from penstock.model.retry import ErrorClass
 
 log = structlog.get_logger("penstock.worker")
 
@@ -18,6 +20,7 @@ async def notify(hooks: Sequence[Callable[..., Any]], context: Context, *args: A
             answer = hook(context, *args)
             if inspect.isawaitable(answer):
                 await answer
-        except Exception:
+        except Exception as error:
             name = getattr(hook, "__qualname__", repr(hook))
-            log.exception("hook_failed", hook=name, job_id=context.id)
+            told = Failure.of(error, ErrorClass.UNKNOWN)
+            log.error("hook_failed", hook=name, job_id=context.id, error=told.stack)

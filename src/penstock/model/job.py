@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from penstock.model.dependency import Edge
 from penstock.model.states import Status
 
 DEFAULT_QUEUE = "default"
@@ -51,6 +52,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     metadata: str | None = None
     trace_context: str | None = None
+    after: tuple[Edge, ...] = ()
 
 
 class Enqueued(Struct, frozen=True):
@@ -87,6 +89,7 @@ class Lease(Struct, frozen=True, array_like=True):
     created_at: int
     queued_at: int
     started_at: int | None
+    limit_key: str | None
 
 
 class Job(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(Status.PENDING, "pause", Status.PAUSED),
     Transition(Status.PENDING, "cancel", Status.CANCELLED),
     Transition(Status.PENDING, "expire", Status.DEAD_LETTER),
+    Transition(Status.PENDING, "orphan", Status.DEAD_LETTER),
     Transition(Status.QUEUED, "claim", Status.IN_PROGRESS),
     Transition(Status.QUEUED, "pause", Status.PAUSED),
     Transition(Status.QUEUED, "cancel", Status.CANCELLED),

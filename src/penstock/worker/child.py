@@ -21,8 +21,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from penstock.client.context import Context
-from penstock.client.handle import JobHandle
-from penstock.client.job_type import JobType, Prepared
+from penstock.client.job_type import JobType
 from penstock.model.errors import UnknownType
 from penstock.model.outcome import Outcome
 from penstock.worker.protocol import (
@@ -166,8 +165,8 @@ class ChildReporter:
         """Have the worker write a checkpoint."""
         await asyncio.to_thread(self._child.save, self._number, value)
 
-    async def enqueue(self, prepared: Prepared[Any]) -> JobHandle[Any]:
-        """Enqueue a child through this process's own connection."""
+    async def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them, through this process's own connection."""
         async with self._type.app as app:
             return await app.enqueue(prepared)
 

@@ -7,7 +7,7 @@ handlers work at the same time.
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
 import structlog
@@ -18,6 +18,7 @@ from penstock.model.job import Lease
 from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Settlement, buried
 from penstock.store.contract import Claim, Claimed, Report, Store
+from penstock.worker.slots import RunningSlots
 
 log = structlog.get_logger("penstock.worker")
 
@@ -32,8 +33,9 @@ class Pump:
     def __init__(
         self,
         store: Store,
-        claim: Callable[[int, int], Claim],
+        claim: Callable[[int, int, float], Claim],
         launch: Callable[[Lease], None],
+        running: Callable[[], Iterable[Lease]],
         *,
         concurrency: int,
         max_prefetch: int,
@@ -63,15 +65,19 @@ class Pump:
         self._next_poll = 0.0
         self._wake = asyncio.Event()
         self._warned_at = 0.0
-        self._owner = claim(0, 0).owner
+        self.slots = RunningSlots(running)
+        self._owner = claim(0, 0, 0).owner
 
     @property
     def idle(self) -> bool:
         """Nothing running, nothing waiting, nothing to write, and the last claim found nothing."""
-        busy = (
-            self.running or self.waiting or self._settled or self._hungry or self._cycling.locked()
-        )
-        return not busy
+        held = self.running or self.waiting or self.slots.held()
+        return not (held or self._settled or self._hungry or self._cycling.locked())
+
+    @property
+    def prefetched(self) -> list[Lease]:
+        """Every lease that has not started; safe to call from any thread."""
+        return [*list(self.waiting), *self.slots.held()]
 
     @property
     def unwritten(self) -> bool:
@@ -91,22 +97,36 @@ class Pump:
         self._wake.set()
 
     def finished(
-        self, settlement: Settlement | None, seconds: float, last_words: Report | None = None
+        self,
+        lease: Lease,
+        settlement: Settlement | None,
+        seconds: float,
+        last_words: Report | None = None,
     ) -> None:
         """An execution ended; start the next prefetched one in its place."""
         self.running -= 1
+        self.slots.free(lease)
         if last_words is not None:
             self._last_words.append(last_words)
         self._mean_seconds += (seconds - self._mean_seconds) * 0.05
         if settlement is not None:
             self._settled.append(settlement)
-        if self.waiting and self.accepting:
-            self._start(self.waiting.popleft())
+        if self.accepting:
+            following = self._next()
+            if following is not None:
+                self._start(following)
         self._wake.set()
 
     def drop(self, leases: Collection[tuple[str, int]]) -> None:
         """Forget prefetched leases that were lost; each is an id and a fence."""
         self.waiting = deque(w for w in self.waiting if (w.id, w.fence) not in leases)
+        self.slots.drop(leases)
+
+    def hand_over(self) -> list[Lease]:
+        """Give up every lease that waits here, and return them."""
+        given_up = [*self.waiting, *self.slots.clear()]
+        self.waiting.clear()
+        return given_up
 
     def give_back(self, settlements: Sequence[Settlement]) -> None:
         """Settle leases that never ran here."""
@@ -218,7 +238,8 @@ class Pump:
             return
         free = max(0, self._concurrency - self.running - len(self.waiting))
         try:
-            claimed = await self._store.jobs.claim(self._claim(want, free))
+            ahead = self._prefetch() / self._concurrency
+            claimed = await self._store.jobs.claim(self._claim(want, free, ahead))
         except Exception:
             self._hungry = True
             raise
@@ -233,15 +254,33 @@ class Pump:
         again = {lease.id for lease in claimed.leases if lease.fence > 2}
         if again:  # an older lease on the same job that still waits here was taken away
             self.waiting = deque(w for w in self.waiting if w.id not in again)
+            self.slots.drop({(w.id, w.fence) for w in self.slots.held() if w.id in again})
+        self.slots.allow(claimed.slots)
         self.waiting.extend(claimed.leases)
 
     def _fill(self) -> None:
         """Start as many of the waiting leases as there are free slots."""
-        while self.waiting and self.accepting and self.running < self._concurrency:
-            self._start(self.waiting.popleft())
+        while self.accepting and self.running < self._concurrency:
+            lease = self._next()
+            if lease is None:
+                return
+            self._start(lease)
+
+    def _next(self) -> Lease | None:
+        """The next waiting lease that no limit holds back."""
+        freed = self.slots.next()
+        if freed is not None:
+            return freed
+        while self.waiting:
+            lease = self.waiting.popleft()
+            if self.slots.allows(lease):
+                return lease
+            self.slots.hold(lease)
+        return None
 
     def _start(self, lease: Lease) -> None:
         self.running += 1
+        self.slots.take(lease)
         if lease.started_at is None:
             self._started.append((lease.id, lease.fence))
         self._launch(lease)

@@ -7,8 +7,6 @@ import msgspec
 import structlog
 
 from penstock.client.context import Context
-from penstock.client.handle import JobHandle
-from penstock.client.job_type import Prepared
 from penstock.model.errors import PenstockError
 from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify
@@ -106,8 +104,8 @@ class JobReporter:
         report = self.take() or Report(id=self.job_id, fence=self._fence)
         await self._reports.write([msgspec.structs.replace(report, checkpoint=value)])
 
-    async def enqueue(self, prepared: Prepared[Any]) -> JobHandle[Any]:
-        """Enqueue a child of this job."""
+    async def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them, of this job."""
         return await self._reports.app.enqueue(prepared)
 
     def take(self) -> Report | None:

@@ -138,6 +138,7 @@ class Worker:
             app.store,
             self._claim,
             self._launch,
+            lambda: [running.lease for running in self._holdings.running.values()],
             concurrency=self._concurrency,
             max_prefetch=settings.prefetch,
             poll_seconds=settings.poll_interval,
@@ -146,7 +147,7 @@ class Worker:
         self._heartbeat = Heartbeat(
             app.store,
             self.owner,
-            held=lambda: self._holdings.to_renew(list(self._pump.waiting)),
+            held=lambda: self._holdings.to_renew(self._pump.prefetched),
             beat=self._beat,
             heard=self._hear_from_thread,
             renew_seconds=min(
@@ -155,7 +156,7 @@ class Worker:
             beat_seconds=settings.heartbeat_interval,
         )
 
-    def _claim(self, limit: int, start: int) -> Claim:
+    def _claim(self, limit: int, start: int, ahead: float) -> Claim:
         return Claim(
             owner=self.owner,
             types=self._types.keys(),
@@ -165,6 +166,7 @@ class Worker:
             queues=self._queues,
             max_priority=self._max_priority,
             type_lease_ms=self._own_leases,
+            ahead=ahead,
         )
 
     def _launch(self, lease: Lease) -> None:
@@ -172,7 +174,7 @@ class Worker:
         earlier = self._holdings.add(running)
         if earlier is not None:  # its lease was taken away, and this worker granted the next one
             earlier.stop(StopReason.LOST)
-            self._pump.finished(None, 1.0)
+            self._pump.finished(earlier.lease, None, 1.0)
         running.started_at = self._clock.now()
         running.begin(self._clock.monotonic())
         running.task = self._loop.create_task(self._execute(running))
@@ -190,7 +192,7 @@ class Worker:
                 self._count(settlement)
                 seconds = (self._clock.monotonic() - running.began_at) / 1000
                 last_words = self._reports.last_words(running.lease.id)
-                self._pump.finished(settlement, seconds, last_words)
+                self._pump.finished(running.lease, settlement, seconds, last_words)
 
     def _count(self, settlement: Settlement | None) -> None:
         if isinstance(settlement, Completed):
@@ -274,7 +276,7 @@ class Worker:
     def _abandon_if_stuck(self, running: Running, now: int) -> None:
         """A handler that ignores its end loses its slot; its lease runs out and is rescued."""
         if self._holdings.is_stuck(running, now) and self._holdings.end(running, give_up=True):
-            self._pump.finished(None, running.lease.timeout_ms / 1000)
+            self._pump.finished(running.lease, None, running.lease.timeout_ms / 1000)
             self.recycling.note_stuck()
 
     def _beat(self) -> Beat:
@@ -293,6 +295,7 @@ class Worker:
                 cpu_percent=self._process.cpu_percent(),
                 memory_mb=round(self._process.memory_info().rss / 1e6, 1),
                 poll_age_ms=self._pump.poll_age_ms,
+                max_priority=self._max_priority,
                 state="draining" if self._stopping.is_set() else "running",
             )
 
@@ -361,7 +364,7 @@ class Worker:
         done.cancel()
 
     def _hand_back_waiting(self) -> None:
-        waiting, self._pump.waiting = list(self._pump.waiting), type(self._pump.waiting)()
+        waiting = self._pump.hand_over()
         self._pump.give_back([_handed_back(lease, started=False) for lease in waiting])
 
     def _hand_back_stuck(self) -> None:

@@ -13,7 +13,8 @@ from penstock.testing.clock import FakeClock
 
 BY_ID = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"
 BY_SEQ = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
-LANE = "SEARCH jobs USING COVERING INDEX jobs_queued (queue=? AND tenant_id=? AND type=?)"
+IN_QUEUE = "SEARCH jobs USING COVERING INDEX jobs_queued (queue"
+LANE = f"{IN_QUEUE}=? AND tenant_id=? AND type=? AND limit_key=?)"
 
 # A SCAN here is one of a partial index, so of queued, waiting or running jobs alone.
 PLANS = {
@@ -21,9 +22,10 @@ PLANS = {
     "urgent_lane": [LANE],
     "first_lane": ["SCAN jobs USING COVERING INDEX jobs_queued"],
     "next_lane": [
-        "SEARCH jobs USING COVERING INDEX jobs_queued (queue=? AND tenant_id=? AND type>?)",
-        "SEARCH jobs USING COVERING INDEX jobs_queued (queue=? AND tenant_id>?)",
-        "SEARCH jobs USING COVERING INDEX jobs_queued (queue>?)",
+        f"{IN_QUEUE}=? AND tenant_id=? AND type=? AND limit_key>?)",
+        f"{IN_QUEUE}=? AND tenant_id=? AND type>?)",
+        f"{IN_QUEUE}=? AND tenant_id>?)",
+        f"{IN_QUEUE}>?)",
     ],
     "next_due": ["SEARCH jobs USING INDEX jobs_due"],
     "stage": [BY_SEQ, "SEARCH jobs USING INDEX jobs_due (scheduled_at<?)"],
@@ -34,10 +36,18 @@ PLANS = {
     "expiring": ["SEARCH jobs USING INDEX jobs_expiring (expires_at>? AND expires_at<?)"],
     "ended_before": ["SEARCH jobs USING INDEX jobs_ended (status=? AND completed_at<?)"],
     "queued_depths": ["SCAN jobs USING COVERING INDEX jobs_queued"],
+    "due_ordered": ["SEARCH jobs USING INDEX jobs_due (scheduled_at<?)"],
+        "SEARCH jobs USING INDEX jobs_due (scheduled_at<?)",
+    ],
+    "leased_lanes": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR GROUP BY"],
+    "queue_depth": [f"{IN_QUEUE}=?)"],
+    "ahead": [f"{LANE[:-1]} AND rank<?)"],
+    "next_tenant": [f"{IN_QUEUE}=? AND tenant_id>?)"],
 }
 BY_ID_ALONE = (
     *("start", "complete", "fail", "snooze", "stop", "bury", "hand_back"),
     *("renew", "report_progress", "cancel_waiting", "request_cancel", "requeue", "expire"),
+    *("lower_waiting", "raise_waiting", "cancel_dependent", "bury_dependent", "set_payload"),
 )
 
 

@@ -5,11 +5,21 @@ relative and times come from the store's own clock, so that callers' clocks neve
 `penstock.testing.conformance` is the specification these protocols are held to.
 """
 
-from penstock.store.contract.dead import DeadLetter, DeadLetters, Resolution
-from penstock.store.contract.jobs import Claim, Claimed, JobStore, Report
+from penstock.store.contract.controls import Controls
+from penstock.store.contract.dead import DeadGroup, DeadLetter, DeadLetters, Resolution
+from penstock.store.contract.jobs import Claim, Claimed, JobStore, Report, Slots
 from penstock.store.contract.leases import Held, Leases, Renewal
 from penstock.store.contract.metrics import Metrics, QueueDepth, Window
-from penstock.store.contract.reader import Execution, JobFilter, JobReader, LogLine
+from penstock.store.contract.reader import (
+    Dependencies,
+    Dependency,
+    Execution,
+    JobFilter,
+    JobReader,
+    LogLine,
+    Standing,
+)
+from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.store import Durability, Store, Subscription
 from penstock.store.contract.upkeep import Fate, Pruned, Rescued, Retention, Upkeep
 from penstock.store.contract.workers import Beat, WorkerInfo, Workers
@@ -18,8 +28,12 @@ __all__ = [
     "Beat",
     "Claim",
     "Claimed",
+    "Controls",
+    "DeadGroup",
     "DeadLetter",
     "DeadLetters",
+    "Dependencies",
+    "Dependency",
     "Durability",
     "Execution",
     "Fate",
@@ -37,6 +51,9 @@ __all__ = [
     "Rescued",
     "Resolution",
     "Retention",
+    "Schedules",
+    "Slots",
+    "Standing",
     "Store",
     "Subscription",
     "Upkeep",

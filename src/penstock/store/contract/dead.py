@@ -38,6 +38,20 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
     created_at: int
 
 
+class DeadGroup(Struct, frozen=True, kw_only=True):
+    """Dead letters of one type that died of the same error in the same place."""
+
+    fingerprint: str
+    type: str
+    error: str | None
+    error_code: str | None
+    count: int
+    unresolved: int
+    first_at: int
+    last_at: int
+    newest_id: str
+
+
 class DeadLetters(Protocol):
     """List, resolve and purge; requeueing is `JobStore.requeue`."""
 
@@ -46,10 +60,21 @@ class DeadLetters(Protocol):
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
+        fingerprint: str | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
         """A page, newest first."""
+        ...
+
+    async def groups(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the column's name
+        resolution: Resolution | None = None,
+        limit: int = 50,
+    ) -> list[DeadGroup]:
+        """Alike ones together, the largest group first."""
         ...
 
     async def get(self, job_id: str) -> DeadLetter | None:

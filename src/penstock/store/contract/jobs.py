@@ -5,7 +5,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from penstock.model.dependency import Edge
 from penstock.model.job import Enqueued, Lease, NewJob
+from penstock.model.limits import LimitScope
 from penstock.model.settlement import Settlement
 
 
@@ -16,6 +18,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     untouched (unless that has happened to a job three times already: then it counts as started at
     once, or a crash before its mark is written could repeat for ever). Only jobs of the named
     `types` are handed out, whatever else waits. `owner` begins with its host's name and a colon.
+    Under a limit on concurrency it takes up to `ahead` leases in advance for each slot it has.
     """
 
     owner: str
@@ -26,13 +29,24 @@ class Claim(Struct, frozen=True, kw_only=True):
     queues: Collection[str] | None = None
     max_priority: int | None = None
     type_lease_ms: Mapping[str, int] = {}
+    ahead: float = 0
+
+
+Slots = dict[tuple[LimitScope, str], int]
+"""For each limit on concurrency: how many jobs under it one worker may run at once."""
 
 
 class Claimed(Struct, frozen=True):
-    """The leases granted, tenants in turn and each tenant's most urgent first; the next due."""
+    """The leases granted, tenants in turn and each tenant's most urgent first.
+
+    `next_due_in_ms` is when to ask again: a job falls due, a rate or a breaker lets more through.
+    Of the leases under a limit the worker runs no more at once than its `slots` say, so that it
+    can go on with prefetched ones without asking.
+    """
 
     leases: list[Lease]
     next_due_in_ms: int | None
+    slots: Slots = {}
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -52,7 +66,19 @@ class JobStore(Protocol):
     async def enqueue(
         self, jobs: Sequence[NewJob], *, connection: object | None = None
     ) -> list[Enqueued]:
-        """Insert all jobs or none; a known id or a taken key answers with the job that has it."""
+        """Insert all jobs or none; a known id or a taken key answers with the job that has it.
+
+        A job waits for its edges' parents, which may be in the same call. One that is not in the
+        store and a cycle refuse the whole call. A parent that has ended counts at once.
+        """
+        ...
+
+    async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
+        """Have a job that was never queued wait for more parents; refused like an enqueue."""
+        ...
+
+    async def depth(self, queue: str, up_to: int) -> int:
+        """How many jobs are queued there, counted no further than asked."""
         ...
 
     async def claim(self, claim: Claim) -> Claimed:
@@ -81,6 +107,14 @@ class JobStore(Protocol):
         """
         ...
 
-    async def requeue(self, ids: Sequence[str]) -> list[str]:
-        """Give cancelled and dead jobs a fresh budget, all of them or none; fences count on."""
+    async def requeue(self, ids: Sequence[str], *, spread_ms: float = 0) -> list[str]:
+        """Give cancelled and dead jobs a fresh budget, all of them or none; fences count on.
+
+        With `spread_ms` each falls due so much after the one before. Dependents that ended because
+        of such a job wait for it again, where their edge says so.
+        """
+        ...
+
+    async def amend(self, job_id: str, payload: str) -> None:
+        """Give a cancelled or dead job other arguments, for its next requeue."""
         ...

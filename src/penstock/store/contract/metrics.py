@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class QueueDepth(Struct, frozen=True, kw_only=True):
-    """How much stands in one queue."""
+    """How much stands in one queue; `blocked` of the pending ones wait for other jobs."""
 
     queue: str
     pending: int
@@ -14,6 +14,8 @@ class QueueDepth(Struct, frozen=True, kw_only=True):
     in_progress: int
     failed: int
     oldest_queued_ms: int | None
+    blocked: int = 0
+    paused: int = 0
 
 
 class Window(Struct, frozen=True, kw_only=True):

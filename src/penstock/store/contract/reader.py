@@ -5,8 +5,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from penstock.model.breaker import BreakerState
+from penstock.model.dependency import Edge, Outcome
 from penstock.model.job import Job
+from penstock.model.limits import LimitState
+from penstock.model.pause import Pause
 from penstock.model.states import Status
+from penstock.store.contract.workers import WorkerInfo
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -48,8 +53,49 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     tenant_id: str | None = None
     tag: str | None = None
     parent_job_id: str | None = None
+    schedule_id: str | None = None
     before: str | None = None
     limit: int = 50
+
+
+class Dependency(Struct, frozen=True, kw_only=True):
+    """An edge as it stands: between which jobs, and how it was closed, if it was."""
+
+    child_id: str
+    edge: Edge
+    parent_type: str | None
+    parent_status: Status | None
+    child_type: str | None
+    child_status: Status | None
+    outcome: Outcome | None
+    closed_at: int | None
+
+
+class Dependencies(Struct, frozen=True):
+    """What a job waits, or waited, for, and what waits for it."""
+
+    parents: list[Dependency]
+    children: list[Dependency]
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """All a store knows about why a job does, or does not, run: one look, for `explain`.
+
+    `pauses`, `limits` and `breakers` are those that concern the job. `ahead` counts the jobs of its
+    own lane that go first and `tenants` the other tenants with jobs queued in its queue, both
+    counted up to a thousand. `key_holder` is the other job that has its key, if it has ended.
+    """
+
+    now: int
+    job: Job
+    waits_for: list[Dependency]
+    pauses: list[Pause]
+    limits: list[LimitState]
+    breakers: list[BreakerState]
+    workers: list[WorkerInfo]
+    ahead: int
+    tenants: int
+    key_holder: str | None
 
 
 class JobReader(Protocol):
@@ -69,6 +115,18 @@ class JobReader(Protocol):
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
         """The lines its handler kept, oldest first."""
+        ...
+
+    async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
+        """The edges of a job in both directions."""
+        ...
+
+    async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
+        """A page of all jobs that have not ended and do not run, in the order they were made."""
+        ...
+
+    async def standing(self, job_id: str) -> Standing | None:
+        """All that decides whether a job runs now; none for an unknown id."""
         ...
 
     def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:

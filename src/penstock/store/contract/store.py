@@ -6,11 +6,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from penstock.model.clock import Clock
+from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import DeadLetters
 from penstock.store.contract.jobs import JobStore
 from penstock.store.contract.leases import Leases
 from penstock.store.contract.metrics import Metrics
 from penstock.store.contract.reader import JobReader
+from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.upkeep import Upkeep
 from penstock.store.contract.workers import Workers
 
@@ -65,6 +67,16 @@ class Store(Protocol):
     @property
     def dead(self) -> DeadLetters:
         """Dead letters."""
+        ...
+
+    @property
+    def controls(self) -> Controls:
+        """Pauses, limits and breakers."""
+        ...
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules."""
         ...
 
     @property

@@ -76,6 +76,10 @@ class Upkeep(Protocol):
         """Take away leases that ran out, or all leases of an owner known to be dead."""
         ...
 
+    async def release(self, limit: int = 1000) -> int:
+        """Close edges whose parent has ended: a backstop, for ending a job closes them itself."""
+        ...
+
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention, with their history."""
         ...

@@ -21,6 +21,7 @@ class Beat(Struct, frozen=True, kw_only=True):
     cpu_percent: float
     memory_mb: float
     poll_age_ms: int
+    max_priority: int | None = None
     state: str = "running"
 
 

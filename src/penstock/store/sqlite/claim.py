@@ -1,7 +1,7 @@
 """Leasing jobs: tenants take turns, and within a tenant the lowest rank goes first."""
 
 from collections.abc import Iterator
-from heapq import merge
+from heapq import heapify, heappop, heapreplace
 from itertools import count, islice
 from typing import Any
 
@@ -11,9 +11,12 @@ from penstock.model.job import KeyScope, Lease
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import Claim, Claimed
 from penstock.store.sqlite.expire import expire
+from penstock.store.sqlite.gates import Gates, Lane
+from penstock.store.sqlite.order import stage_ordered
 from penstock.store.sqlite.transaction import Transaction, readable
 
-Lane = tuple[str, str, str]
+Pick = tuple[int, str, bool]
+"""A job to lease: its seq, its type, and whether it starts at once."""
 
 MAX_LANES = 512
 MIN_CHUNK = 16
@@ -42,39 +45,81 @@ class Claims:
         """Stage and expire what fell due, then lease up to the limit."""
         expire(tx, STAGE_FIRST)
         stage(tx, STAGE_FIRST)
-        chosen = self._choose(tx, self._lanes(tx, claim), claim)
-        leases: dict[int, Lease] = {
+        gates = Gates(tx, claim)
+        chosen = self._choose(tx, self._lanes(tx, claim, gates), claim, gates)
+        leases = {
             lease.seq: lease
             for group in _groups(chosen, claim)
             for lease in _lease(tx, claim, *group)
         }
-        in_turn = [leases[seq] for _, seq, _ in chosen if seq in leases]
-        return Claimed(in_turn, _next_due_in(tx))
+        in_turn: list[Lease] = [leases[seq] for seq, _, _ in chosen if seq in leases]
+        slots = gates.settle(in_turn)
+        return Claimed(in_turn, _ask_again_in(tx, gates), slots)
 
-    def _lanes(self, tx: Transaction, claim: Claim) -> list[Lane]:
+    def _lanes(self, tx: Transaction, claim: Claim, gates: Gates) -> list[Lane]:
         """The lanes to choose from; where there are too many, each claim walks on from the last."""
-        wanted = (lane for lane in lanes_after(tx, self._walked_to) if _wanted(lane, claim))
+        walk = lanes_after(tx, self._walked_to)
+        wanted = (lane for lane in walk if _wanted(lane, claim) and gates.open(lane))
         found = list(islice(wanted, MAX_LANES))
         self._walked_to = found[-1] if len(found) == MAX_LANES else None
         return found
 
-    def _choose(
-        self, tx: Transaction, lanes: list[Lane], claim: Claim
-    ) -> list[tuple[int, int, str]]:
-        """The seqs to lease, in the order they should start, with their types."""
-        tenants: dict[str, list[Lane]] = {}
+    def _choose(self, tx: Transaction, lanes: list[Lane], claim: Claim, gates: Gates) -> list[Pick]:
+        """What to lease, in the order it should start."""
+        if len(lanes) == 1 and gates.quiet:
+            return _first_of(tx, lanes[0], claim)
+        by_tenant: dict[str, list[Lane]] = {}
         for lane in lanes:
-            tenants.setdefault(lane[1], []).append(lane)
-        order = sorted(tenants, key=lambda tenant: (tenant <= self._last_tenant, tenant))
+            by_tenant.setdefault(lane[1], []).append(lane)
         chunk = max(MIN_CHUNK, claim.limit // max(1, len(lanes)))
-        waiting: list[Iterator[tuple[int, int, str]]] = [
-            merge(*(_candidates(tx, lane, claim, chunk) for lane in tenants[t])) for t in order
-        ]
-        picked: list[tuple[int, int, str]] = []
-        for turn, candidate in islice(_take_turns(waiting), claim.limit):
-            picked.append(candidate)
-            self._last_tenant = order[turn]
+        order = sorted(by_tenant, key=lambda tenant: (tenant <= self._last_tenant, tenant))
+        turns = [_Tenant(tx, tenant, by_tenant[tenant], claim, chunk) for tenant in order]
+        picked: list[Pick] = []
+        while turns and len(picked) < claim.limit:
+            for tenant in list(turns):
+                pick = tenant.next(gates)
+                if pick is None:
+                    turns.remove(tenant)
+                    continue
+                picked.append(pick)
+                self._last_tenant = tenant.name
+                if len(picked) == claim.limit:
+                    break
         return picked
+
+
+class _Tenant:
+    """One tenant's lanes as one line, the lowest rank first."""
+
+    def __init__(
+        self, tx: Transaction, name: str, lanes: list[Lane], claim: Claim, chunk: int
+    ) -> None:
+        self.name = name
+        streams = ((lane, _candidates(tx, lane, claim, chunk)) for lane in lanes)
+        self._heads = [
+            (*first, lane, rest) for lane, rest in streams if (first := next(rest, None))
+        ]
+        heapify(self._heads)
+
+    def next(self, gates: Gates) -> Pick | None:
+        """The next job that may be leased; a lane whose limit is full is left out."""
+        while self._heads:
+            _, seq, lane, rest = self._heads[0]
+            starts = gates.admit(lane)
+            following = None if starts is None else next(rest, None)
+            if following is None:
+                heappop(self._heads)
+            else:
+                heapreplace(self._heads, (*following, lane, rest))
+            if starts is not None:
+                return seq, lane[2], starts
+        return None
+
+
+def _first_of(tx: Transaction, lane: Lane, claim: Claim) -> list[Pick]:
+    """One lane and nothing in its way: no turns to take."""
+    first = islice(_candidates(tx, lane, claim, max(1, claim.limit)), claim.limit)
+    return [(seq, lane[2], place < claim.start) for place, (_, seq) in enumerate(first)]
 
 
 def stage(tx: Transaction, limit: int) -> int:
@@ -84,11 +129,11 @@ def stage(tx: Transaction, limit: int) -> int:
         return 0
     tx.changed = True
     tx.run("stage", {"now": tx.now, "limit": limit, "priority_weight": PRIORITY_STEP_MS})
-    return tx.connection.changes()
+    return tx.connection.changes() + stage_ordered(tx, limit)
 
 
 def lanes(tx: Transaction) -> Iterator[Lane]:
-    """Every (queue, tenant, type) with queued jobs, by jumping from one to the next."""
+    """Every lane with queued jobs, by jumping from one to the next."""
     lane: Lane | None = tx.row("first_lane")
     while lane is not None:
         yield lane
@@ -111,50 +156,30 @@ def lanes_after(tx: Transaction, start: Lane | None) -> Iterator[Lane]:
 
 
 def _wanted(lane: Lane, claim: Claim) -> bool:
-    queue, _, type_ = lane
+    queue, _, type_, _ = lane
     return (claim.queues is None or queue in claim.queues) and type_ in claim.types
 
 
-def _candidates(
-    tx: Transaction, lane: Lane, claim: Claim, chunk: int
-) -> Iterator[tuple[int, int, str]]:
+def _candidates(tx: Transaction, lane: Lane, claim: Claim, chunk: int) -> Iterator[tuple[int, int]]:
     """A lane's jobs by rank, fetched in chunks as they are asked for."""
     name, bindings = "lane", tuple[str | int, ...](lane)
     if claim.max_priority is not None:
         name, bindings = "urgent_lane", (*lane, claim.max_priority)
     for offset in count(0, chunk):
         ranked = _ranked.decode(tx.value(name, (*bindings, chunk, offset)))
-        for rank, seq in ranked:
-            yield rank, seq, lane[2]
+        yield from ranked
         if len(ranked) < chunk:
             return
 
 
-def _take_turns(
-    waiting: list[Iterator[tuple[int, int, str]]],
-) -> Iterator[tuple[int, tuple[int, int, str]]]:
-    """One from each in turn until all are empty."""
-    turns = list(enumerate(waiting))
-    while turns:
-        remaining = []
-        for turn, candidates in turns:
-            candidate = next(candidates, None)
-            if candidate is not None:
-                yield turn, candidate
-                remaining.append((turn, candidates))
-        turns = remaining
-
-
-def _groups(
-    chosen: list[tuple[int, int, str]], claim: Claim
-) -> Iterator[tuple[list[int], int, bool]]:
+def _groups(chosen: list[Pick], claim: Claim) -> Iterator[tuple[list[int], int, bool]]:
     """Seqs that share a lease length and a start mark, so that one statement leases them."""
     groups: dict[tuple[int, bool], list[int]] = {}
-    for position, (_, seq, type_) in enumerate(chosen):
+    for seq, type_, starts in chosen:
         lease_ms = claim.type_lease_ms.get(type_, claim.lease_ms)
-        groups.setdefault((lease_ms, position < claim.start), []).append(seq)
-    for (lease_ms, start), seqs in groups.items():
-        yield seqs, lease_ms, start
+        groups.setdefault((lease_ms, starts), []).append(seq)
+    for (lease_ms, starts), seqs in groups.items():
+        yield seqs, lease_ms, starts
 
 
 def _lease(
@@ -188,6 +213,9 @@ def _readable(fields: list[Any]) -> Granted:
     return Granted(*fields)
 
 
-def _next_due_in(tx: Transaction) -> int | None:
+def _ask_again_in(tx: Transaction, gates: Gates) -> int | None:
     due = tx.value("next_due")
-    return None if due is None else max(0, due - tx.now)
+    waits = [] if due is None else [max(0, due - tx.now)]
+    if gates.retry_in_ms is not None:
+        waits.append(gates.retry_in_ms)
+    return min(waits, default=None)

@@ -7,7 +7,8 @@ from msgspec.json import encode
 
 from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.redact import redact
-from penstock.store.contract import DeadLetter, Resolution
+from penstock.store.contract import DeadGroup, DeadLetter, Resolution
+from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.prune import delete
 from penstock.store.sqlite.transaction import Transaction, readable
 
@@ -18,6 +19,7 @@ def find(
     tx: Transaction,
     type_: str | None,
     resolution: Resolution | None,
+    fingerprint: str | None,
     before: str | None,
     limit: int,
 ) -> list[DeadLetter]:
@@ -25,10 +27,25 @@ def find(
     bindings = {
         "type": type_,
         "resolution": resolution.value if resolution else None,
+        "fingerprint": fingerprint,
         "before": before,
         "limit": limit,
     }
     return [_dead_letter(row) for row in tx.rows("dead_letters", bindings)]
+
+
+def groups(
+    tx: Transaction, type_: str | None, resolution: Resolution | None, limit: int
+) -> list[DeadGroup]:
+    """Alike ones together, the largest group first."""
+    bindings = {
+        "type": type_,
+        "resolution": resolution.value if resolution else None,
+        "limit": limit,
+    }
+    names = DeadGroup.__struct_fields__
+    rows = tx.rows("dead_groups", bindings)
+    return [DeadGroup(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def get(tx: Transaction, job_id: str) -> DeadLetter | None:
@@ -65,3 +82,48 @@ def _dead_letter(row: tuple[Any, ...]) -> DeadLetter:
     fields["snapshot"] = readable(fields["snapshot"])
     fields["resolution"] = Resolution(fields["resolution"])
     return DeadLetter(**fields)
+
+
+class SqliteDeadLetters:
+    """`DeadLetters` on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def find(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the column's name
+        resolution: Resolution | None = None,
+        fingerprint: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[DeadLetter]:
+        """A page, newest first."""
+        return await self._db.read(
+            lambda tx: find(tx, type, resolution, fingerprint, before, limit)
+        )
+
+    async def groups(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the column's name
+        resolution: Resolution | None = None,
+        limit: int = 50,
+    ) -> list[DeadGroup]:
+        """Alike ones together, the largest group first."""
+        return await self._db.read(lambda tx: groups(tx, type, resolution, limit))
+
+    async def get(self, job_id: str) -> DeadLetter | None:
+        """One dead letter, or none."""
+        return await self._db.read(lambda tx: get(tx, job_id))
+
+    async def resolve(
+        self, ids: Sequence[str], resolution: Resolution, *, notes: str | None, by: str | None
+    ) -> list[str]:
+        """Record where a person stands with them."""
+        return await self._db.write(lambda tx: resolve(tx, ids, resolution, notes, by))
+
+    async def purge(self, ids: Sequence[str]) -> int:
+        """Delete dead letters and their jobs for good."""
+        return await self._db.write(lambda tx: purge(tx, ids))

@@ -4,26 +4,54 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec.json import encode
+from msgspec.structs import replace
 
+from penstock.model.dependency import Edge
 from penstock.model.job import Enqueued, KeyScope, NewJob
 from penstock.model.rank import rank
+from penstock.store.sqlite import order
+from penstock.store.sqlite.release import distinct, link
 from penstock.store.sqlite.transaction import Savepoint, Transaction
 
 
 def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs; a known id or a taken key answers with the job that has it."""
     tx.changed = True
-    if len(jobs) == 1 or any(job.key is not None for job in jobs):
-        return [_enqueue_one(tx, job) for job in jobs]
+    if any(map(_is_special, jobs)):
+        return _enqueue_each(tx, jobs)
+    if len(jobs) == 1:
+        return [_enqueue_one(tx, jobs[0])]
     with Savepoint(tx.connection) as savepoint:
         if tx.many("insert_job", [_row(tx, job) for job in jobs]) == len(jobs):
             return [Enqueued(job.id, True) for job in jobs]
         savepoint.undo()
-    return [_enqueue_one(tx, job) for job in jobs]
+    return _enqueue_each(tx, jobs)
+
+
+def _is_special(job: NewJob) -> bool:
+    return job.key is not None or job.order_key is not None or bool(job.after)
+
+
+def _enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    answers = [_enqueue_one(tx, job) for job in jobs]
+    # A parent in the same call may have turned out to be a job that is there already.
+    known = {job.id: answer.id for job, answer in zip(jobs, answers, strict=True)}
+    edges: dict[str, list[Edge]] = {}
+    for job, answer in zip(jobs, answers, strict=True):
+        if job.after and answer.created:
+            meant = [replace(e, parent_id=known.get(e.parent_id, e.parent_id)) for e in job.after]
+            edges[job.id] = distinct(meant)
+            merged = len(distinct(job.after)) - len(edges[job.id])
+            tx.run("lower_waiting", (merged, tx.now, job.id))
+    if edges:
+        link(tx, edges)
+    return answers
 
 
 def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
-    if job.key is not None and tx.value("known_id", (job.id,)) is None:
+    if _is_special(job) and tx.value("known_id", (job.id,)) is not None:
+        return Enqueued(job.id, False)
+    if job.key is not None:
         holder = tx.value("key_holder", (job.tenant_id, job.type, job.key, tx.now))
         if holder is not None:
             return Enqueued(holder, False)
@@ -49,7 +77,12 @@ def take_key(
 def _row(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
     now = tx.now
     due = job.scheduled_at if job.scheduled_at is not None else now + job.delay_ms
-    ready = due <= now
+    waiting_on = len(distinct(job.after)) if job.after else 0
+    ready = due <= now and not waiting_on
+    joined = ready
+    if ready and job.order_key is not None:
+        ready = order.join(tx, job.id, job.tenant_id, job.order_key)
+        waiting_on = 0 if ready else 1
     expires_at = job.expires_at
     if expires_at is None and job.expires_in_ms is not None:
         expires_at = now + job.expires_in_ms
@@ -66,7 +99,8 @@ def _row(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
         due,
         now,
         now,
-        now if ready else None,
+        now if joined else None,
+        waiting_on,
         expires_at,
         job.retry_delay_ms,
         job.backoff_multiplier,
@@ -77,7 +111,7 @@ def _row(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
         job.schedule_id,
         job.key,
         _scope_of(job),
-        job.limit_key,
+        job.limit_key or "",
         job.order_key,
         encode(job.tags).decode() if job.tags else None,
         job.metadata,

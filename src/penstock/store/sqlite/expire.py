@@ -2,8 +2,9 @@
 
 from penstock.model.failure import Failure
 from penstock.model.retry import ErrorClass
-from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
+from penstock.store.sqlite.bury import details, keep_dead_letter
 from penstock.store.sqlite.counters import Counters
+from penstock.store.sqlite.release import end
 from penstock.store.sqlite.transaction import Transaction
 
 
@@ -27,7 +28,7 @@ def expire(tx: Transaction, limit: int) -> list[str]:
         keep_dead_letter(tx, job_id, failure)
         counters.add(type_, queue, "dead")
     ids = [row[0] for row in rows]
-    release_keys(tx, ids)
+    end(tx, ids)
     counters.write(tx)
     tx.changed = True
     return ids

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from msgspec.json import encode
 
 from penstock.store.contract import Held, Renewal
+from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.transaction import Transaction
 
 
@@ -28,3 +29,25 @@ def renew(
 def cancel_requests(tx: Transaction, owner: str) -> list[str]:
     """The owner's running jobs that somebody asked to stop."""
     return [row[0] for row in tx.rows("cancel_requests", (owner,))]
+
+
+class SqliteLeases:
+    """`Leases` on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def renew(
+        self,
+        owner: str,
+        held: Sequence[Held],
+        *,
+        unheard_ms: int | None = None,
+        given_up: Collection[str] = (),
+    ) -> Renewal:
+        """Extend what the owner still holds, and what it was granted without knowing it yet."""
+        return self._db.writer.call(lambda tx: renew(tx, owner, held, unheard_ms, given_up))
+
+    def cancel_requests(self, owner: str) -> list[str]:
+        """The owner's running jobs that somebody asked to stop."""
+        return self._db.read_now(lambda tx: cancel_requests(tx, owner))

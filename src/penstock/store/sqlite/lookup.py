@@ -31,10 +31,17 @@ def find(tx: Transaction, where: JobFilter) -> list[Job]:
         "tenant_id": where.tenant_id,
         "tag": where.tag,
         "parent_job_id": where.parent_job_id,
+        "schedule_id": where.schedule_id,
         "before": where.before,
         "limit": where.limit,
     }
     return [_job(tx, row) for row in tx.rows("find_jobs", bindings)]
+
+
+def waiting(tx: Transaction, after: str | None, limit: int) -> list[Job]:
+    """A page of all jobs that have not ended and do not run."""
+    rows = tx.rows("waiting_jobs", {"after": after, "limit": limit})
+    return [_job(tx, row) for row in rows]
 
 
 def executions(tx: Transaction, job_id: str) -> list[Execution]:

@@ -7,6 +7,7 @@ from penstock.model.histogram import percentile
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import QueueDepth, Window
 from penstock.store.sqlite.counters import FINE_MS
+from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.transaction import Transaction
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
@@ -28,16 +29,20 @@ def depths(tx: Transaction) -> list[QueueDepth]:
         oldest[queue] = max(0, tx.now - due)
     for queue, status, count in tx.rows("waiting_depths"):
         counts[queue][status] = count
+    for queue, status, count in tx.rows("held_depths"):
+        counts[queue][status] = count
     for queue, count in tx.rows("leased_depths"):
         counts[queue]["in_progress"] = count
     return [
         QueueDepth(
             queue=queue,
-            pending=found["pending"],
+            pending=found["pending"] + found["blocked"],
             queued=found["queued"],
             in_progress=found["in_progress"],
             failed=found["failed"],
             oldest_queued_ms=oldest.get(queue),
+            blocked=found["blocked"],
+            paused=found["paused"],
         )
         for queue, found in sorted(counts.items())
     ]
@@ -122,3 +127,35 @@ def _steps(sums: dict[str, float], prefix: str) -> dict[int, float]:
         for name, value in sums.items()
         if name.startswith(prefix)
     }
+
+
+class SqliteMetrics:
+    """`Metrics` on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def depths(self) -> list[QueueDepth]:
+        """Every queue that has waiting or running jobs."""
+        return await self._db.read(depths)
+
+    async def dead_count(self) -> int:
+        """Dead letters nobody has resolved."""
+        return await self._db.read(lambda tx: int(tx.value("dead_count")))
+
+    async def window(self, span_ms: int) -> list[Window]:
+        """Figures over the last span; long ones read coarse steps, which must be up to date."""
+        if span_ms > HOUR_MS:
+            await self.roll_up()
+        return await self._db.read(lambda tx: window(tx, span_ms))
+
+    async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
+        """Counters per step, oldest first."""
+        if resolution_ms > FINE_MS:
+            await self.roll_up()
+        return await self._db.read(lambda tx: series(tx, resolution_ms, span_ms))
+
+    async def roll_up(self) -> int:
+        """Fold, sample, drop; the sampling reads, so that the writer does not wait for it."""
+        sampled = await self.depths()
+        return await self._db.write(lambda tx: roll_up(tx, sampled))

@@ -1,4 +1,4 @@
-"""What an operator may do to jobs: cancel and requeue."""
+"""What an operator may do to jobs: cancel, requeue, amend."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.job import KeyScope
 from penstock.model.redact import redact
 from penstock.model.states import sources
-from penstock.store.sqlite.bury import release_keys
 from penstock.store.sqlite.counters import Counters
 from penstock.store.sqlite.enqueue import take_key
+from penstock.store.sqlite.release import end
 from penstock.store.sqlite.transaction import Transaction
 
 
@@ -21,6 +21,7 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
     for job_id in ids:
         row = {"id": job_id, "reason": reason, "now": tx.now}
         if tx.many("cancel_waiting", (row,)):
+            tx.run("forget_job_pause", (job_id,))
             ended.append(job_id)
         else:
             tx.run("request_cancel", row)
@@ -29,32 +30,70 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
             raise JobNotFound(job_id)
         answer[job_id] = status
     if ended:
-        release_keys(tx, ended)
+        end(tx, ended)
         _count_cancelled(tx, ended)
     tx.changed = True
     return answer
 
 
-def requeue(tx: Transaction, ids: Sequence[str]) -> list[str]:
-    """Give ended jobs a fresh budget, all of them or none."""
-    for job_id in ids:
-        found = tx.row("requeueable", (job_id,))
-        if found is None:
-            raise JobNotFound(job_id)
-        status, tenant_id, type_, key, scope = found
-        if status not in sources("requeue"):
-            raise IllegalTransition(status, "requeue", job_id)
-        if key is not None and scope != KeyScope.WHILE_PENDING:
-            holder = tx.value("key_holder", (tenant_id, type_, key, tx.now))
-            if holder is not None and holder != job_id:
-                raise KeyTaken(key, holder, type_)
-        if key is not None and scope == KeyScope.UNTIL_DONE:
-            take_key(tx, tenant_id, type_, key, job_id, KeyScope.UNTIL_DONE, None)
-        row = {"id": job_id, "now": tx.now}
-        tx.run("requeue", row)
-        tx.run("resolve_requeued", row)
+def requeue(tx: Transaction, ids: Sequence[str], spread_ms: float) -> list[str]:
+    """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
+    for place, job_id in enumerate(ids):
+        holder = _refusal(tx, job_id)
+        if holder is not None:
+            raise holder
+        _requeue(tx, job_id, tx.now + round(place * spread_ms))
+    _restore_dependents(tx, ids)
     tx.changed = True
     return list(ids)
+
+
+def amend(tx: Transaction, job_id: str, payload: str) -> None:
+    """Give an ended job other arguments, for its next requeue."""
+    status = tx.value("status_of", (job_id,))
+    if status is None:
+        raise JobNotFound(job_id)
+    if status not in sources("requeue"):
+        raise IllegalTransition(status, "amend", job_id)
+    tx.run("set_payload", (payload, job_id))
+    tx.changed = True
+
+
+def _refusal(tx: Transaction, job_id: str) -> JobNotFound | IllegalTransition | KeyTaken | None:
+    found = tx.row("requeueable", (job_id,))
+    if found is None:
+        return JobNotFound(job_id)
+    status, tenant_id, type_, key, scope = found
+    if status not in sources("requeue"):
+        return IllegalTransition(status, "requeue", job_id)
+    if key is not None and scope != KeyScope.WHILE_PENDING:
+        holder = tx.value("key_holder", (tenant_id, type_, key, tx.now))
+        if holder is not None and holder != job_id:
+            return KeyTaken(key, holder, type_)
+    return None
+
+
+def _requeue(tx: Transaction, job_id: str, due: int) -> None:
+    _, tenant_id, type_, key, scope = tx.row("requeueable", (job_id,)) or ("",) * 5
+    if key is not None and scope == KeyScope.UNTIL_DONE:
+        take_key(tx, tenant_id, type_, key, job_id, KeyScope.UNTIL_DONE, None)
+    row = {"id": job_id, "now": tx.now, "due": due}
+    tx.run("requeue", row)
+    tx.run("resolve_requeued", row)
+
+
+def _restore_dependents(tx: Transaction, ids: Sequence[str]) -> None:
+    """Have children that ended because of a requeued parent wait for it again."""
+    frontier = list(ids)
+    while frontier:
+        children = [row[0] for job_id in frontier for row in tx.rows("reopen_edges", (job_id,))]
+        tx.many("raise_waiting", [(1, tx.now, child_id) for child_id in children])
+        frontier = []
+        for child_id in dict.fromkeys(children):
+            restorable = tx.value("restorable", {"id": child_id}) is not None
+            if restorable and _refusal(tx, child_id) is None:
+                _requeue(tx, child_id, tx.now)
+                frontier.append(child_id)
 
 
 def _count_cancelled(tx: Transaction, ids: list[str]) -> None:

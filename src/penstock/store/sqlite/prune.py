@@ -25,6 +25,7 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
         deleted += len(old)
         more = more or len(old) == limit
     tx.run("delete_expired_keys", (tx.now,))
+    tx.run("drop_idle_slots")
     return Pruned(deleted, more)
 
 
@@ -42,5 +43,5 @@ def delete(tx: Transaction, ids: Sequence[str]) -> None:
     if not ids:
         return
     listed = (encode(list(ids)).decode(),)
-    for table in ("jobs", "executions", "logs", "dead_letters"):
+    for table in ("jobs", "executions", "logs", "dead_letters", "edges"):
         tx.run(f"delete_{table}", listed)

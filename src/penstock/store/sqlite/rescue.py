@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 from penstock.model.failure import Failure
 from penstock.model.retry import ErrorClass
 from penstock.store.contract import Fate, Rescued
-from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
+from penstock.store.sqlite.bury import details, keep_dead_letter
 from penstock.store.sqlite.counters import Counters
+from penstock.store.sqlite.release import end
 from penstock.store.sqlite.transaction import Transaction
 
 _LOST = Failure.because(
@@ -44,7 +45,7 @@ def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> 
         if fate in (Fate.CANCELLED, Fate.DEAD):
             counters.add(lapsed.type, lapsed.queue, fate.value)
         rescued.append(Rescued(lapsed.id, lapsed.type, lapsed.owner, fate))
-    release_keys(tx, [r.id for r in rescued if r.fate in (Fate.CANCELLED, Fate.DEAD)])
+    end(tx, [r.id for r in rescued if r.fate in (Fate.CANCELLED, Fate.DEAD)])
     counters.write(tx)
     tx.changed = True
     return rescued

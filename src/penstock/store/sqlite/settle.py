@@ -17,8 +17,10 @@ from penstock.model.settlement import (
     Snoozed,
 )
 from penstock.store.contract import Report
-from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
+from penstock.store.sqlite import breakers
+from penstock.store.sqlite.bury import details, keep_dead_letter
 from penstock.store.sqlite.counters import Counters
+from penstock.store.sqlite.release import end
 from penstock.store.sqlite.transaction import Savepoint, Transaction
 
 
@@ -38,7 +40,8 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
             ended.append(settlement.id)
         if ending != "handed_back":
             counters.ended([settlement], ending)
-    release_keys(tx, ended)
+    end(tx, ended)
+    breakers.heed(tx, settlements, stale)
     counters.write(tx)
     tx.changed = True
     return [s.id for s in stale if not _settled_before(tx, owner, s)]

@@ -5,13 +5,14 @@ from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
 from penstock.store.sqlite.claim import lanes
+from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.transaction import Transaction
 
 FORGET_AFTER_MS = 3_600_000
 COUNTED_TO = 1_000
 
 
-def beat(tx: Transaction, beat: Beat) -> None:
+def write_beat(tx: Transaction, beat: Beat) -> None:
     """Write or refresh a worker's row."""
     row = asdict(beat) | {
         "queues": None if beat.queues is None else encode(beat.queues).decode(),
@@ -46,3 +47,26 @@ def waiting_types(tx: Transaction) -> dict[str, int]:
         counted = depths.get(lane[2], 0) + tx.value("lane_depth", lane)
         depths[lane[2]] = min(COUNTED_TO, counted)
     return depths
+
+
+class SqliteWorkers:
+    """`Workers` on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def beat(self, beat: Beat) -> None:
+        """Write or refresh a worker's row."""
+        self._db.writer.call(lambda tx: write_beat(tx, beat))
+
+    async def forget(self, owner: str) -> None:
+        """Remove a worker that stopped."""
+        await self._db.write(lambda tx: forget(tx, owner))
+
+    async def list(self) -> list[WorkerInfo]:
+        """All known workers, the freshest first."""
+        return await self._db.read(known)
+
+    async def waiting_types(self) -> dict[str, int]:
+        """Types with queued jobs, and how many."""
+        return await self._db.read(waiting_types)

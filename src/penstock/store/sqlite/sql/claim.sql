@@ -2,35 +2,42 @@
 SELECT min(scheduled_at) FROM jobs WHERE status IN ('pending', 'failed') AND waiting_on = 0;
 
 -- name: stage
+-- A job with an order key joins its line first; `queued_at` says whether it has.
 UPDATE jobs
 SET status = 'queued', queued_at = :now, updated_at = :now,
     rank = scheduled_at + (priority - 1) * :priority_weight
 WHERE seq IN (
     SELECT seq FROM jobs
     WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= :now
+      AND (order_key IS NULL OR queued_at IS NOT NULL)
     ORDER BY scheduled_at LIMIT :limit
 );
 
 -- name: first_lane
-SELECT queue, tenant_id, type FROM jobs WHERE status = 'queued'
-ORDER BY queue, tenant_id, type LIMIT 1;
+SELECT queue, tenant_id, type, limit_key FROM jobs WHERE status = 'queued'
+ORDER BY queue, tenant_id, type, limit_key LIMIT 1;
 
 -- name: next_lane
--- Three seeks, each past all jobs of one lane; a row-value comparison would walk through them.
+-- Four seeks, each past all jobs of one lane; a row-value comparison would walk through them.
 SELECT * FROM (
-    SELECT queue, tenant_id, type FROM jobs
+    SELECT queue, tenant_id, type, limit_key FROM jobs
+    WHERE status = 'queued' AND queue = ?1 AND tenant_id = ?2 AND type = ?3 AND limit_key > ?4
+    ORDER BY limit_key LIMIT 1)
+UNION ALL
+SELECT * FROM (
+    SELECT queue, tenant_id, type, limit_key FROM jobs
     WHERE status = 'queued' AND queue = ?1 AND tenant_id = ?2 AND type > ?3
-    ORDER BY type LIMIT 1)
+    ORDER BY type, limit_key LIMIT 1)
 UNION ALL
 SELECT * FROM (
-    SELECT queue, tenant_id, type FROM jobs
+    SELECT queue, tenant_id, type, limit_key FROM jobs
     WHERE status = 'queued' AND queue = ?1 AND tenant_id > ?2
-    ORDER BY tenant_id, type LIMIT 1)
+    ORDER BY tenant_id, type, limit_key LIMIT 1)
 UNION ALL
 SELECT * FROM (
-    SELECT queue, tenant_id, type FROM jobs
+    SELECT queue, tenant_id, type, limit_key FROM jobs
     WHERE status = 'queued' AND queue > ?1
-    ORDER BY queue, tenant_id, type LIMIT 1)
+    ORDER BY queue, tenant_id, type, limit_key LIMIT 1)
 LIMIT 1;
 
 -- Rows that a claim reads come as one JSON document: between two rows SQLite would hand control
@@ -39,14 +46,15 @@ LIMIT 1;
 -- name: lane
 SELECT json_group_array(json_array(rank, seq)) FROM (
     SELECT rank, seq FROM jobs
-    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
+    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
     ORDER BY rank LIMIT ? OFFSET ?
 );
 
 -- name: urgent_lane
 SELECT json_group_array(json_array(rank, seq)) FROM (
     SELECT rank, seq FROM jobs
-    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND priority <= ?
+    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
+      AND priority <= ?
     ORDER BY rank LIMIT ? OFFSET ?
 );
 
@@ -65,7 +73,8 @@ WHERE seq IN (SELECT value FROM json_each(:seqs)) AND status IN ({from claim})
 SELECT CAST(json_group_array(json_array(
     id, fence, type, queue, priority, payload, attempts, snoozes, rescues, max_retries,
     retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id, workspace_id,
-    parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at, seq, key_scope
+    parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at,
+    nullif(limit_key, ''), seq, key_scope
 )) AS BLOB)
 FROM jobs
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_owner = :owner
@@ -75,7 +84,7 @@ WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_owner = :owner
 SELECT id, fence, type, queue, priority, CAST(payload AS BLOB), attempts, snoozes, rescues,
     max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
     workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at, started_at,
-    seq, key_scope
+    nullif(limit_key, ''), seq, key_scope
 FROM jobs
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_owner = :owner
   AND status = 'in_progress';

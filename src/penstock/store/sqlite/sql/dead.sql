@@ -29,8 +29,22 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
     CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at
 FROM dead_letter_jobs
 WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
+  AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
   AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
+
+-- name: dead_groups
+SELECT alike.fingerprint, alike.type, error, error_code, members, unresolved, first_at, last_at,
+    job_id
+FROM (
+    SELECT fingerprint, type, count(*) AS members, min(created_at) AS first_at,
+        sum(resolution IN ('pending', 'investigating')) AS unresolved,
+        max(created_at) AS last_at, max(seq) AS newest
+    FROM dead_letter_jobs
+    WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
+    GROUP BY fingerprint, type
+) AS alike JOIN dead_letter_jobs ON seq = newest
+ORDER BY members DESC, last_at DESC LIMIT :limit;
 
 -- name: dead_letter
 SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,

@@ -49,5 +49,12 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 SELECT queue, status, count(*) FROM jobs INDEXED BY jobs_due
 WHERE status IN ('pending', 'failed') AND waiting_on = 0 GROUP BY queue, status;
 
+-- name: held_depths
+SELECT queue, 'blocked', count(*) FROM jobs INDEXED BY jobs_blocked
+WHERE status = 'pending' AND waiting_on > 0 GROUP BY queue
+UNION ALL
+SELECT queue, 'paused', count(*) FROM jobs INDEXED BY jobs_paused
+WHERE status = 'paused' GROUP BY queue;
+
 -- name: leased_depths
 SELECT queue, count(*) FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress' GROUP BY queue;

@@ -1,10 +1,10 @@
 -- name: beat
 INSERT INTO workers (
     owner, name, node, pid, queues, types, concurrency, running, completed, failed, cpu_percent,
-    memory_mb, poll_age_ms, state, started_at, heartbeat_at
+    memory_mb, poll_age_ms, max_priority, state, started_at, heartbeat_at
 ) VALUES (
     :owner, :name, :node, :pid, :queues, :types, :concurrency, :running, :completed, :failed,
-    :cpu_percent, :memory_mb, :poll_age_ms, :state, :now, :now
+    :cpu_percent, :memory_mb, :poll_age_ms, :max_priority, :state, :now, :now
 )
 ON CONFLICT (owner) DO UPDATE
 SET running = excluded.running, completed = excluded.completed, failed = excluded.failed,
@@ -21,10 +21,11 @@ DELETE FROM workers WHERE heartbeat_at < ?;
 
 -- name: workers
 SELECT owner, name, node, pid, queues, types, concurrency, running, completed, failed, cpu_percent,
-    memory_mb, poll_age_ms, state, started_at, heartbeat_at
+    memory_mb, poll_age_ms, max_priority, state, started_at, heartbeat_at
 FROM workers ORDER BY heartbeat_at DESC, owner;
 
 -- name: lane_depth
 SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? LIMIT 1000
+    SELECT 1 FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
+      AND limit_key = ? LIMIT 1000
 );

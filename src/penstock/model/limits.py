@@ -1,0 +1,121 @@
+"""Limits on how much runs at once, and on how much starts in a while."""
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from penstock.model.errors import InvalidOption
+
+EVERY = "*"
+_UNITS_MS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1_000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000),
+}
+_RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{0,9})\s*([a-z]+)\s*")
+_MAX_COUNT, _MAX_SPAN_MS = 1_000_000, 366 * 86_400_000
+_STEPS = 64
+
+
+class LimitScope(StrEnum):
+    """What a limit is about; its name may be `*`, which means each one for itself."""
+
+    TYPE = "type"
+    KEY = "key"
+    TENANT = "tenant"
+    QUEUE = "queue"
+
+
+class LimitKind(StrEnum):
+    """What a limit bounds."""
+
+    CONCURRENCY = "concurrency"
+    RATE = "rate"
+    DEPTH = "depth"
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """At most `capacity` at once, or starts per `interval_ms`, or jobs waiting in a queue.
+
+    `by_operator` outlives a deploy: what code declares does not overwrite it.
+    """
+
+    scope: LimitScope
+    name: str
+    kind: LimitKind
+    capacity: int
+    interval_ms: int | None = None
+    by_operator: bool = False
+
+
+class LimitState(Struct, frozen=True, kw_only=True):
+    """A limit, how much of it is taken, and by which jobs (a few of them)."""
+
+    limit: Limit
+    used: int
+    frees_in_ms: int | None = None
+    holders: tuple[str, ...] = ()
+
+
+Starts = list[tuple[int, int]]
+"""When jobs were started under a rate, and how many: (milliseconds, count), oldest first."""
+
+
+def parse_rate(text: object) -> tuple[int, int]:
+    """How many per how many milliseconds: `parse_rate("10/s")` is (10, 1000)."""
+    expected = "a number per time, such as '10/s', '100/min', '5/30s' or '1000/day'"
+    matched = _RATE.fullmatch(text.lower()) if isinstance(text, str) else None
+    unit_ms = _UNITS_MS.get(matched[3]) if matched else None
+    if matched is None or unit_ms is None:
+        raise InvalidOption("rate", text, expected)
+    count, span = int(matched[1]), int(matched[2] or 1) * unit_ms
+    if not 0 < count <= _MAX_COUNT or not 0 < span <= _MAX_SPAN_MS:
+        raise InvalidOption("rate", text, expected)
+    return count, span
+
+
+def room(starts: Starts, limit: Limit, now: int) -> int:
+    """How many more may start now, so that no window of the interval ever holds too many."""
+    since = now - (limit.interval_ms or 0)
+    return max(0, limit.capacity - sum(count for at, count in starts if at > since))
+
+
+def frees_in(starts: Starts, limit: Limit, now: int) -> int | None:
+    """Milliseconds until one more may start; none when one may now."""
+    if room(starts, limit, now) > 0:
+        return None
+    interval = limit.interval_ms or 0
+    taken = sum(count for at, count in starts if at > now - interval)
+    for at, count in starts:
+        if at > now - interval:
+            taken -= count
+            if taken < limit.capacity:
+                return max(1, at + interval - now)
+    return None
+
+
+def started(starts: Starts, limit: Limit, now: int, count: int) -> Starts:
+    """The record with new starts in it.
+
+    What is too old is dropped, and near times are put together under the later one, so that the
+    record stays short and never forgets a start too early.
+    """
+    interval = limit.interval_ms or 0
+    kept = [(at, n) for at, n in starts if at > now - interval]
+    step = max(1, interval // _STEPS)
+    if kept and now // step == kept[-1][0] // step:
+        count += kept.pop()[1]
+    return [*kept, (max(now, kept[-1][0] if kept else now), count)]
+
+
+def check_limits(limits: Sequence[Limit]) -> None:
+    """Refuse limits that would stop everything, in one sentence."""
+    for limit in limits:
+        capacity: object = limit.capacity
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+            raise InvalidOption(
+                str(limit.kind), limit.capacity, "a whole number, 1 or more (pause it to stop it)"
+            )

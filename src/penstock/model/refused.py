@@ -1,0 +1,78 @@
+"""What the engine refuses to take on; each error writes its own sentence."""
+
+from collections.abc import Mapping, Sequence
+
+from penstock.model.errors import PenstockError
+
+
+class ParentNotFound(PenstockError):
+    """A job that should run after one the store does not hold."""
+
+    def __init__(self, parent_id: str) -> None:
+        self.parent_id = parent_id
+        super().__init__(
+            f"Job {parent_id}, which another should run after, is not in the store; "
+            "enqueue it first, or it was pruned after its retention time."
+        )
+
+
+class DependencyCycle(PenstockError):
+    """Jobs that would wait for each other for ever."""
+
+    def __init__(self, path: Sequence[str], types: Mapping[str, str] | None = None) -> None:
+        self.path = tuple(path)
+        named = [f"{types[i]} {i}" if types and i in types else i for i in self.path]
+        super().__init__(
+            f"These jobs would wait for each other: {' -> '.join(named)}; "
+            "take one of the dependencies out."
+        )
+
+
+class InvalidCondition(PenstockError):
+    """A condition that is not an expression on the parent's result."""
+
+    def __init__(self, condition: str, problem: str) -> None:
+        self.condition = condition
+        self.problem = problem
+        super().__init__(
+            f"Condition {condition[:200]!r} cannot be used: {problem}; write an expression on "
+            "'result', such as result['total'] > 100."
+        )
+
+
+class InvalidSchedule(PenstockError):
+    """A schedule whose times make no sense."""
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field = field
+        self.value = str(value)[:120]
+        self.expected = expected
+        super().__init__(f"The schedule's {field} is {self.value!r}, but it must be {expected}.")
+
+
+class ScheduleOver(InvalidSchedule):
+    """A schedule whose times are all in the past, so that it would never run."""
+
+
+class ScheduleNotFound(PenstockError):
+    """A schedule that the store does not know."""
+
+    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
+        self.name = name
+        self.known = tuple(known)
+        listed = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        super().__init__(f"The store holds no schedule {name!r} ({listed}).")
+
+
+class QueueFull(PenstockError):
+    """A queue that takes no more jobs for now."""
+
+    def __init__(self, queue: str, depth: int, limit: int, retry_after: float) -> None:
+        self.queue = queue
+        self.depth = depth
+        self.limit = limit
+        self.retry_after = retry_after
+        super().__init__(
+            f"Queue {queue!r} is full ({depth:,} jobs wait, its limit is {limit:,}); nothing was "
+            f"enqueued, come back in about {retry_after:g} s."
+        )

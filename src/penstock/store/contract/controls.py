@@ -1,0 +1,53 @@
+"""What holds work back: pauses, limits and circuit breakers."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from penstock.model.breaker import Breaker, BreakerState
+from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState
+from penstock.model.pause import Pause, PauseScope
+
+
+class Controls(Protocol):
+    """Changed while everything runs; the next claim obeys."""
+
+    async def pause(
+        self, scope: PauseScope, name: str, *, reason: str | None = None, by: str | None = None
+    ) -> Pause:
+        """Hold a queue, a type, a tenant or one waiting job; what runs already runs on.
+
+        Pausing twice keeps the first pause. A job that has ended or runs refuses.
+        """
+        ...
+
+    async def resume(self, scope: PauseScope, name: str) -> bool:
+        """Let it go on, its jobs with their own times and order; whether it was paused."""
+        ...
+
+    async def pauses(self) -> list[Pause]:
+        """Everything that is paused, the oldest first."""
+        ...
+
+    async def set_limits(self, limits: Sequence[Limit]) -> None:
+        """Set limits, all of them or none; what code declares leaves an operator's alone."""
+        ...
+
+    async def drop_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+        """Take a limit away; whether there was one."""
+        ...
+
+    async def limits(self) -> list[LimitState]:
+        """All limits and how much of each is taken."""
+        ...
+
+    async def define_breakers(self, breakers: Sequence[Breaker]) -> None:
+        """Set up breakers; those that exist keep their position."""
+        ...
+
+    async def reset_breaker(self, name: str) -> bool:
+        """Close a breaker by hand; whether there is one of this name."""
+        ...
+
+    async def breakers(self) -> list[BreakerState]:
+        """All breakers."""
+        ...

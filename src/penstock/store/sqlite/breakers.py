@@ -1,0 +1,77 @@
+"""Circuit breakers on SQLite: what executions say about the things they depend on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.json import decode, encode
+from msgspec.structs import replace
+
+from penstock.model.breaker import COUNTED, Breaker, BreakerState
+from penstock.model.settlement import Buried, Completed, Failed, Settlement
+from penstock.store.sqlite.transaction import Transaction
+
+
+def heed(tx: Transaction, settlements: Sequence[Settlement], stale: Sequence[Settlement]) -> None:
+    """Open, close or leave the breakers that guard what these executions depended on."""
+    if not settlements or tx.value("any_breaker") is None:
+        return
+    lost = {id(settlement) for settlement in stale}
+    for state in known(tx):
+        changed = state
+        for settlement in settlements:
+            if settlement.type in state.breaker.types and id(settlement) not in lost:
+                changed = _after(changed, settlement, tx.now)
+        if changed != state:
+            _write(tx, changed)
+
+
+def known(tx: Transaction) -> list[BreakerState]:
+    """All breakers, by name."""
+    return [_state(row) for row in tx.rows("breakers")]
+
+
+def define(tx: Transaction, breakers: Sequence[Breaker]) -> None:
+    """Set up breakers; those that exist keep their position."""
+    for breaker in breakers:
+        types = encode(breaker.types).decode()
+        row = (breaker.name, types, breaker.failures, breaker.cool_down_ms, tx.now)
+        tx.run("define_breaker", row)
+    tx.changed = True
+
+
+def reset(tx: Transaction, name: str) -> bool:
+    """Close a breaker by hand."""
+    for state in known(tx):
+        if state.breaker.name == name:
+            _write(tx, replace(state, failed=0, opened_at=None, probe_id=None))
+            tx.changed = True
+            return True
+    return False
+
+
+def _after(state: BreakerState, settlement: Settlement, now: int) -> BreakerState:
+    """The breaker after one execution; while it is open, only its probe has a say."""
+    probe = settlement.id == state.probe_id
+    if state.opened_at is not None and not probe:
+        return state
+    if not isinstance(settlement, Completed | Failed | Buried):
+        return replace(state, probe_id=None) if probe else state
+    if isinstance(settlement, Completed) or settlement.failure.error_class not in COUNTED:
+        counts = probe or isinstance(settlement, Completed)
+        return replace(state, failed=0, opened_at=None, probe_id=None) if counts else state
+    failed = state.failed + 1
+    opens = probe or failed >= state.breaker.failures
+    return replace(state, failed=failed, opened_at=now if opens else None, probe_id=None)
+
+
+def _write(tx: Transaction, state: BreakerState) -> None:
+    row = (state.failed, state.opened_at, state.probe_id, tx.now, state.breaker.name)
+    tx.run("set_breaker", row)
+
+
+def _state(row: tuple[Any, ...]) -> BreakerState:
+    name, types, failures, cool_down_ms, failed, opened_at, probe_id = row
+    breaker = Breaker(
+        name=name, types=tuple(decode(types)), failures=failures, cool_down_ms=cool_down_ms
+    )
+    return BreakerState(breaker=breaker, failed=failed, opened_at=opened_at, probe_id=probe_id)

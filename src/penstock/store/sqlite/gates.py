@@ -1,0 +1,277 @@
+"""What stands between queued jobs and a worker: pauses, limits, breakers; read once per claim."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.json import decode, encode
+
+from penstock.model.breaker import Breaker, BreakerPosition, BreakerState
+from penstock.model.limits import (
+    EVERY,
+    Limit,
+    LimitKind,
+    LimitScope,
+    Starts,
+    frees_in,
+    room,
+    started,
+)
+from penstock.store.contract import Claim, Slots
+from penstock.store.sqlite.transaction import Transaction
+
+Lane = tuple[str, str, str, str]
+Name = tuple[LimitScope, str]
+
+
+class SlotGate:
+    """A limit on concurrency, as one owner meets it.
+
+    The owner may run `slots` jobs at once. It may hold more leases than that, in proportion, to go
+    on without asking; those of other owners count only as far as they have leases.
+    """
+
+    def __init__(self, name: Name, capacity: int, own: int, leases: int, others: int) -> None:
+        self.name = name
+        self.stored = own
+        self.slots = min(own, leases, max(0, capacity - others))
+        self.leases = leases
+        self.room = max(0, capacity - others - self.slots)
+
+    def grow(self, wanted: int) -> int:
+        """Take slots for leases that wait for one already; how many."""
+        taken = max(0, min(wanted, self.room, self.leases - self.slots))
+        self.slots += taken
+        self.room -= taken
+        return taken
+
+    def admits(self, starts: bool, ahead: float) -> bool | None:
+        """Whether one more may be leased to start, or to wait; none when it may not be leased."""
+        if starts and self.room > 0:
+            return True
+        return False if self.leases < self.slots * (1 + ahead) else None
+
+    def take(self, starts: bool) -> None:
+        """One more was leased."""
+        self.leases += 1
+        self.slots += starts
+        self.room -= starts
+
+
+class RateGate:
+    """A limit on starts in a while; what it admits starts at once, or starts would bunch up."""
+
+    def __init__(self, name: Name, limit: Limit, starts: Starts, now: int) -> None:
+        self.name = name
+        self.limit = limit
+        self.starts = starts
+        self.left = room(starts, limit, now)
+        self.retry_in = frees_in(starts, limit, now)
+        self.taken = 0
+
+    def admits(self, starts: bool, ahead: float) -> bool | None:
+        """Whether one more may start."""
+        return True if starts and self.taken < self.left else None
+
+    def take(self, starts: bool) -> None:
+        """One more was leased."""
+        self.taken += 1
+
+
+class BreakerGate:
+    """An open breaker lets nothing through, a half-open one a single job."""
+
+    def __init__(self, state: BreakerState, now: int, probing: bool) -> None:
+        self.state = state
+        self.left = int(state.position(now) is BreakerPosition.HALF_OPEN and not probing)
+        self.retry_in = state.tries_in_ms(now)
+        self.taken = 0
+
+    def admits(self, starts: bool, ahead: float) -> bool | None:
+        """Whether this one may be the probe."""
+        return True if starts and self.taken < self.left else None
+
+    def take(self, starts: bool) -> None:
+        """One more was leased."""
+        self.taken += 1
+
+
+Gate = SlotGate | RateGate | BreakerGate
+
+
+class Gates:
+    """Every gate of one claim; lanes without one cost nothing."""
+
+    def __init__(self, tx: Transaction, claim: Claim) -> None:
+        paused, limits, breakers = tx.row("gates") or ("[]", "[]", "[]")
+        self.quiet = paused == limits == breakers == "[]"
+        self.starting = 0
+        self.retry_in_ms: int | None = None
+        self._tx = tx
+        self._claim = claim
+        if self.quiet:
+            return
+        self._paused = {(scope, name) for scope, name in decode(paused)}
+        self._limits = {(scope, name, kind): (n, ms) for scope, name, kind, n, ms in decode(limits)}
+        self._breakers = {state.breaker.name: state for state in map(_breaker, decode(breakers))}
+        self._made: dict[object, Gate] = {}
+        self._of_lane: dict[Lane, list[Gate]] = {}
+        self._leased: dict[Name, dict[str, int]] | None = None
+        self._slots: dict[tuple[str, str, str], int] = {}
+
+    def open(self, lane: Lane) -> bool:
+        """Whether any job of a lane could be leased; asked once, before its jobs are read."""
+        if self.quiet:
+            return True
+        queue, tenant, type_, _ = lane
+        named = {("queue", queue), ("tenant", tenant), ("type", type_)}
+        return not named & self._paused and self._admits(lane, True) is not None
+
+    def admit(self, lane: Lane) -> bool | None:
+        """Lease one more of a lane: to start (True), to wait (False), or not at all (None)."""
+        starts: bool | None = self.starting < self._claim.start
+        if not self.quiet:
+            starts = self._admits(lane, bool(starts))
+            if starts is not None:
+                for gate in self._of_lane[lane]:
+                    gate.take(starts)
+        self.starting += bool(starts)
+        return starts
+
+    def settle(self, leases: Iterable[Any]) -> Slots:
+        """Write down what was taken; how many jobs under each limit the owner may run at once."""
+        if self.quiet:
+            return {}
+        owner = self._claim.owner
+        slots: Slots = {}
+        for gate in self._made.values():
+            if isinstance(gate, SlotGate):
+                if gate.slots:
+                    slots[gate.name] = gate.slots
+                if gate.slots != gate.stored:
+                    row = (*_texts(gate.name), owner)
+                    self._tx.run("set_slots", (*row, gate.slots))
+            elif isinstance(gate, RateGate) and gate.taken:
+                starts = started(gate.starts, gate.limit, self._tx.now, gate.taken)
+                self._tx.run("set_rate_starts", (*_texts(gate.name), encode(starts).decode()))
+            elif isinstance(gate, BreakerGate) and gate.taken:
+                self._remember_probe(gate, leases)
+        return slots
+
+    def _admits(self, lane: Lane, starts: bool) -> bool | None:
+        """The strictest answer of all gates of the lane."""
+        answer: bool | None = starts
+        for gate in self._gates(lane):
+            one = gate.admits(starts, self._claim.ahead)
+            if one is None:
+                self._ask_again(gate)
+                return None
+            answer = answer and one
+        return answer
+
+    def _ask_again(self, gate: Gate) -> None:
+        wait = None if isinstance(gate, SlotGate) else gate.retry_in
+        if wait is not None:
+            self.retry_in_ms = min(wait, self.retry_in_ms or wait)
+
+    def _gates(self, lane: Lane) -> list[Gate]:
+        found = self._of_lane.get(lane)
+        if found is None:
+            queue, tenant, type_, key = lane
+            names = [(LimitScope.QUEUE, queue), (LimitScope.TYPE, type_)]
+            names += [(LimitScope.TENANT, tenant)] if tenant else []
+            names += [(LimitScope.KEY, key)] if key else []
+            found = [gate for name in names for gate in self._gates_of(name)]
+            found += [
+                self._breaker_gate(s) for s in self._breakers.values() if type_ in s.breaker.types
+            ]
+            self._of_lane[lane] = found
+        return found
+
+    def _gates_of(self, name: Name) -> Iterable[Gate]:
+        for kind, make in ((LimitKind.CONCURRENCY, self._slot_gate), (LimitKind.RATE, self._rate)):
+            limit = self._limits.get((name[0], name[1], kind)) or self._limits.get(
+                (name[0], EVERY, kind)
+            )
+            if limit is not None:
+                key = (*name, kind)
+                if key not in self._made:
+                    self._made[key] = make(name, *limit)
+                yield self._made[key]
+
+    def _slot_gate(self, name: Name, capacity: int, _: int | None) -> Gate:
+        leased = self._leases_under(name)
+        owner = self._claim.owner
+        others = sum(
+            min(leases, self._slots.get((*_texts(name), other), 0))
+            for other, leases in leased.items()
+            if other != owner
+        )
+        own = self._slots.get((*_texts(name), owner), 0)
+        gate = SlotGate(name, capacity, own, leased.get(owner, 0), others)
+        self.starting += gate.grow(self._claim.start - self.starting)
+        return gate
+
+    def _rate(self, name: Name, capacity: int, interval_ms: int | None) -> Gate:
+        limit = Limit(
+            scope=name[0],
+            name=name[1],
+            kind=LimitKind.RATE,
+            capacity=capacity,
+            interval_ms=interval_ms,
+        )
+        return RateGate(name, limit, read_starts(self._tx, name), self._tx.now)
+
+    def _breaker_gate(self, state: BreakerState) -> Gate:
+        name = state.breaker.name
+        if name not in self._made:
+            probing = (
+                state.probe_id is not None
+                and self._tx.value("status_of", (state.probe_id,)) == "in_progress"
+            )
+            self._made[name] = BreakerGate(state, self._tx.now, probing)
+        return self._made[name]
+
+    def _leases_under(self, name: Name) -> dict[str, int]:
+        """How many leases each owner has under a limit."""
+        if self._leased is None:
+            self._leased = leased_under(self._tx)
+            self._slots = {(s, n, o): slots for s, n, o, slots in self._tx.rows("all_slots")}
+        return self._leased.get(name, {})
+
+    def _remember_probe(self, gate: BreakerGate, leases: Iterable[Any]) -> None:
+        breaker = gate.state.breaker
+        for lease in leases:
+            if lease.type in breaker.types:
+                self._tx.run("set_probe", (lease.id, self._tx.now, breaker.name))
+                return
+
+
+def leased_under(tx: Transaction) -> dict[Name, dict[str, int]]:
+    """How many leases each owner has, by all that a limit may be about."""
+    found: dict[Name, dict[str, int]] = {}
+    for owner, queue, tenant, type_, key, leases in tx.rows("leased_lanes"):
+        for scope, name in (
+            (LimitScope.QUEUE, queue),
+            (LimitScope.TENANT, tenant),
+            (LimitScope.TYPE, type_),
+            (LimitScope.KEY, key),
+        ):
+            owners = found.setdefault((scope, name), {})
+            owners[owner] = owners.get(owner, 0) + leases
+    return found
+
+
+def read_starts(tx: Transaction, name: Name) -> Starts:
+    """The latest starts under a rate."""
+    stored = tx.value("rate_starts", _texts(name))
+    return [] if stored is None else [(at, count) for at, count in decode(stored)]
+
+
+def _texts(name: Name) -> tuple[str, str]:
+    return name[0].value, name[1]
+
+
+def _breaker(row: list[Any]) -> BreakerState:
+    name, types, failures, cool_down_ms, failed, opened_at, probe_id = row
+    breaker = Breaker(name=name, types=tuple(types), failures=failures, cool_down_ms=cool_down_ms)
+    return BreakerState(breaker=breaker, failed=failed, opened_at=opened_at, probe_id=probe_id)

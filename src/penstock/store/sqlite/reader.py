@@ -1,0 +1,69 @@
+"""Questions about jobs on SQLite."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from penstock.model.job import Job
+from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
+from penstock.store.sqlite import lookup, standing
+from penstock.store.sqlite.database import Database
+
+WATCH_SECONDS = 1.0
+WATCH_PAUSE_SECONDS = 0.05
+
+
+class SqliteReader:
+    """`JobReader` on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def get(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs that exist, in the order asked."""
+        return await self._db.read(lambda tx: lookup.get(tx, ids))
+
+    async def find(self, where: JobFilter) -> list[Job]:
+        """A page of jobs, newest first."""
+        return await self._db.read(lambda tx: lookup.find(tx, where))
+
+    async def executions(self, job_id: str) -> list[Execution]:
+        """A job's executions, oldest first."""
+        return await self._db.read(lambda tx: lookup.executions(tx, job_id))
+
+    async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
+        """The lines its handler kept."""
+        return await self._db.read(lambda tx: lookup.logs(tx, job_id, limit))
+
+    async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
+        """The edges of a job in both directions."""
+        return await self._db.read(lambda tx: standing.dependencies(tx, job_id, limit))
+
+    async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
+        """A page of all jobs that have not ended and do not run."""
+        return await self._db.read(lambda tx: lookup.waiting(tx, after, limit))
+
+    async def standing(self, job_id: str) -> Standing | None:
+        """All that decides whether a job runs now."""
+        return await self._db.read(lambda tx: standing.standing(tx, job_id))
+
+    async def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
+        """Each job now and whenever it changes, until all are terminal."""
+        listener = self._db.subscribe()
+        seen: dict[str, Job] = {}
+        waiting = list(dict.fromkeys(ids))
+        # Commits of other jobs ring too: a long wait looks less and less often.
+        pause = 0.001
+        try:
+            while waiting:
+                found = await self.get(waiting)
+                for job in found:
+                    if seen.get(job.id) != job:
+                        seen[job.id] = job
+                        yield job
+                waiting = [job.id for job in found if not job.status.terminal]
+                if waiting:
+                    await asyncio.sleep(pause)
+                    await listener.wait(WATCH_SECONDS)
+                    pause = min(pause * 2, WATCH_PAUSE_SECONDS)
+        finally:
+            listener.close()

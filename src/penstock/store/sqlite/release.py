@@ -1,0 +1,220 @@
+"""Dependencies: linking a job to its parents, and what the end of a parent means for it.
+
+All of it runs with the file's write lock held, which is the lock on the parents: none of them can
+end between the look at its status and the commit of the edge.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.json import encode
+
+from penstock.model.dependency import (
+    Edge,
+    EdgeKind,
+    OnFailure,
+    Outcome,
+    decide,
+    find_cycle,
+    with_inputs,
+)
+from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.failure import Failure
+from penstock.model.refused import DependencyCycle, ParentNotFound
+from penstock.model.retry import ErrorClass
+from penstock.model.states import Status
+from penstock.store.sqlite import order
+from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
+from penstock.store.sqlite.counters import Counters
+from penstock.store.sqlite.transaction import Transaction
+
+
+class _Open(NamedTuple):
+    child_id: str
+    parent_id: str
+    kind: str
+    argument: str
+    position: int | None
+    condition: str | None
+    on_failure: str
+    on_requeue: str
+    parent_status: str
+    parent_result: str | None
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        return self.child_id, self.parent_id, self.kind, self.argument
+
+    def closes(self) -> Outcome:
+        edge = Edge(
+            parent_id=self.parent_id,
+            kind=EdgeKind(self.kind),
+            condition=self.condition,
+            on_failure=OnFailure(self.on_failure),
+        )
+        return decide(edge, Status(self.parent_status), self.parent_result)
+
+
+def end(tx: Transaction, ids: Sequence[str]) -> None:
+    """Jobs have ended: let go of their keys and their places, and release who waits for them."""
+    if not ids:
+        return
+    release_keys(tx, list(ids))
+    ahead = order.leave(tx, ids)
+    if tx.value("any_open_edge") is None:
+        return
+    frontier = list(ids)
+    while frontier:
+        frontier = _close(tx, frontier, ahead)
+        release_keys(tx, frontier)
+        ahead = order.leave(tx, frontier) if frontier else {}
+
+
+def link(tx: Transaction, edges: Mapping[str, Sequence[Edge]]) -> None:
+    """Have new jobs wait for their parents; those that have ended already count at once."""
+    parents = {edge.parent_id for several in edges.values() for edge in several}
+    statuses: dict[str, str] = dict(tx.rows("statuses", (encode(sorted(parents)).decode(),)))
+    for parent_id in sorted(parents - statuses.keys()):
+        raise ParentNotFound(parent_id)
+    cycle = find_cycle({c: [edge.parent_id for edge in es] for c, es in edges.items()})
+    if cycle is not None:
+        raise DependencyCycle(cycle)
+    tx.many("insert_edge", [_row(tx, c, edge) for c, es in edges.items() for edge in es])
+    ended = [p for p, status in statuses.items() if Status(status).terminal]
+    frontier = ended
+    while frontier:
+        frontier = _close(tx, frontier, {})
+        release_keys(tx, frontier)
+
+
+def depend(tx: Transaction, child_id: str, edges: Sequence[Edge]) -> None:
+    """Have a job that has not joined the queue yet wait for more parents."""
+    found = tx.row("linkable", (child_id,))
+    if found is None:
+        raise JobNotFound(child_id)
+    status, queued_at = found
+    if status not in (Status.PENDING, Status.PAUSED) or queued_at is not None:
+        raise IllegalTransition(status, "depend", child_id)
+    known = set(tx.rows("edges_of", (child_id,)))
+    new = [edge for edge in distinct(edges) if _identity(edge) not in known]
+    _refuse_cycle(tx, child_id, new)
+    tx.run("raise_waiting", (len(new), tx.now, child_id))
+    link(tx, {child_id: new})
+    tx.changed = True
+
+
+def distinct(edges: Sequence[Edge]) -> list[Edge]:
+    """The edges without repetitions."""
+    return list({_identity(edge): edge for edge in edges}.values())
+
+
+def sweep(tx: Transaction, limit: int) -> int:
+    """Close edges whose parent has ended or is gone; there should never be one."""
+    lost = tx.rows("lost_edges", (limit,))
+    for child_id, parent_id, kind, argument in lost:
+        row = (Outcome.SATISFIED.value, None, tx.now, child_id, parent_id, kind, argument)
+        tx.run("close_edge", row)
+        tx.run("lower_waiting", (1, tx.now, child_id))
+    overdue = [row[0] for row in tx.rows("overdue_edges", (limit,))]
+    if overdue:
+        end(tx, overdue)
+    tx.changed = bool(lost or overdue)
+    return len(lost) + len(overdue)
+
+
+def _close(tx: Transaction, parents: Sequence[str], ahead: Mapping[str, str]) -> list[str]:
+    """Close the edges of ended parents; the children that ended because of it."""
+    edges = [_Open(*row) for row in tx.rows("open_edges", (encode(list(parents)).decode(),))]
+    if not edges:
+        return []
+    outcomes = [(edge, edge.closes()) for edge in edges]
+    closed = [(how.value, _kept(e), tx.now, *e.identity) for e, how in outcomes]
+    tx.many("close_edge", closed)
+    counts = Counter(edge.child_id for edge in edges)
+    tx.many("lower_waiting", [(n, tx.now, child_id) for child_id, n in counts.items()])
+    for edge in edges:
+        if edge.kind == EdgeKind.ORDER and edge.parent_id in ahead:
+            order.close_up(tx, edge.child_id, ahead[edge.parent_id])
+    _pass_results(tx, list(counts))
+    doomed = {e.child_id: (e, outcome) for e, outcome in outcomes if outcome in _WORDS}
+    return _end_dependents(tx, doomed)
+
+
+def _identity(edge: Edge) -> tuple[str, str, str]:
+    return edge.parent_id, edge.kind.value, edge.argument or ""
+
+
+def _kept(edge: _Open) -> str | None:
+    return (edge.parent_result or "null") if edge.kind == EdgeKind.DATA else None
+
+
+def _pass_results(tx: Transaction, children: list[str]) -> None:
+    """Put the parents' results into the payloads of children that wait for nobody any more."""
+    for child_id, payload in tx.rows("free_with_inputs", (encode(children).decode(),)):
+        inputs = tx.rows("inputs", (child_id,))
+        tx.run("set_payload", (with_inputs(payload, inputs), child_id))
+        tx.run("inputs_passed", (child_id,))
+
+
+_WORDS = {
+    Outcome.CANCELLED: "Job {parent}, which it was to run after, ended as {status}.",
+    Outcome.DEAD: "Job {parent}, which it was to run after, ended as {status}.",
+    Outcome.NOT_MET: "The result of job {parent} does not meet its condition: {condition}",
+}
+
+
+def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]) -> list[str]:
+    counters = Counters()
+    ended = []
+    for child_id, (edge, outcome) in doomed.items():
+        words = _WORDS[outcome].format(
+            parent=edge.parent_id, status=edge.parent_status, condition=edge.condition
+        )
+        code = "ConditionNotMet" if outcome is Outcome.NOT_MET else "ParentFailed"
+        failure = Failure.because(ErrorClass.UNKNOWN, code, words)
+        row: dict[str, Any] = {
+            "id": child_id,
+            "error": failure.message,
+            "details": details(failure),
+            "now": tx.now,
+        }
+        buried = outcome is Outcome.DEAD and tx.many("bury_dependent", (row,)) == 1
+        if buried:
+            keep_dead_letter(tx, child_id, failure)
+        elif tx.many("cancel_dependent", (row,)) == 0:
+            continue  # it ended before, for a reason of its own
+        tx.run("forget_job_pause", (child_id,))
+        ended.append(child_id)
+        for type_, queue in tx.rows("lane_of", (child_id,)):
+            counters.add(type_, queue, "dead" if buried else "cancelled")
+    counters.write(tx)
+    return ended
+
+
+def _refuse_cycle(tx: Transaction, child_id: str, edges: Sequence[Edge]) -> None:
+    """Walk up from the new parents over all open edges."""
+    known: dict[str, list[str]] = {child_id: [edge.parent_id for edge in edges]}
+    todo = [edge.parent_id for edge in edges]
+    while todo:
+        job_id = todo.pop()
+        if job_id not in known:
+            known[job_id] = [row[0] for row in tx.rows("open_parents", (job_id,))]
+            todo += known[job_id]
+    cycle = find_cycle(known)
+    if cycle is not None:
+        raise DependencyCycle(cycle)
+
+
+def _row(tx: Transaction, child_id: str, edge: Edge) -> tuple[Any, ...]:
+    return (
+        child_id,
+        edge.parent_id,
+        edge.kind.value,
+        edge.argument or "",
+        edge.position,
+        edge.condition,
+        edge.on_failure.value,
+        edge.on_requeue.value,
+        tx.now,
+    )

@@ -1,0 +1,91 @@
+"""Which leases a worker may start under limits on concurrency, and which must wait for a slot."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable
+
+from penstock.model.job import Lease
+from penstock.model.limits import LimitScope
+from penstock.store.contract import Slots
+
+Name = tuple[LimitScope, str]
+
+
+class RunningSlots:
+    """Counts what runs under each limit; the store says how many that may be."""
+
+    def __init__(self, running: Callable[[], Iterable[Lease]]) -> None:
+        self._all_running = running
+        self._allowed: Slots = {}
+        self._running: Counter[Name] = Counter()
+        self._held: dict[tuple[Name, ...], deque[Lease]] = {}
+        self._everyone: dict[tuple[str, int], Lease] = {}
+
+    def allow(self, slots: Slots) -> None:
+        """Take the store's word for how many may run; limits may have come or gone."""
+        come_or_gone = slots.keys() != self._allowed.keys()
+        self._allowed = slots
+        if come_or_gone:
+            self._running.clear()
+            for lease in self._all_running():
+                self._running.update(self._limits(lease))
+
+    def allows(self, lease: Lease) -> bool:
+        """Whether a lease may start now."""
+        return not self._allowed or self._have_room(self._limits(lease))
+
+    def take(self, lease: Lease) -> None:
+        """A lease starts."""
+        if self._allowed:
+            self._running.update(self._limits(lease))
+
+    def free(self, lease: Lease) -> None:
+        """A lease has ended."""
+        if self._allowed:
+            self._running.subtract(self._limits(lease))
+
+    def hold(self, lease: Lease) -> None:
+        """Keep a lease until one of its own kind has ended."""
+        self._everyone[lease.id, lease.fence] = lease
+        self._held.setdefault(self._limits(lease), deque()).append(lease)
+
+    def next(self) -> Lease | None:
+        """A lease that was held back and may start now."""
+        for limits, leases in self._held.items():
+            if self._have_room(limits):
+                lease = leases.popleft()
+                del self._everyone[lease.id, lease.fence]
+                if not leases:
+                    del self._held[limits]
+                return lease
+        return None
+
+    def held(self) -> list[Lease]:
+        """All leases that are held back; safe to call from any thread."""
+        return list(self._everyone.values())
+
+    def drop(self, lost: Collection[tuple[str, int]]) -> None:
+        """Forget leases that were lost; each is an id and a fence."""
+        if not self._everyone.keys().isdisjoint(lost):
+            kept = [lease for lease in self.clear() if (lease.id, lease.fence) not in lost]
+            for lease in kept:
+                self.hold(lease)
+
+    def clear(self) -> list[Lease]:
+        """Let go of all that is held back, and return it."""
+        held = self.held()
+        self._held.clear()
+        self._everyone.clear()
+        return held
+
+    def _have_room(self, limits: tuple[Name, ...]) -> bool:
+        allowed, running = self._allowed, self._running
+        return all(name not in allowed or running[name] < allowed[name] for name in limits)
+
+    def _limits(self, lease: Lease) -> tuple[Name, ...]:
+        names = (
+            (LimitScope.QUEUE, lease.queue),
+            (LimitScope.TENANT, lease.tenant_id),
+            (LimitScope.TYPE, lease.type),
+            (LimitScope.KEY, lease.limit_key or ""),
+        )
+        return tuple(name for name in names if name in self._allowed)

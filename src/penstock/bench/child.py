@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from penstock.bench.call import Call
-from penstock.bench.probes import client, raw, worker
+from penstock.bench.probes import client, engine, raw, worker
 from penstock.logs import configure_logs
 
-PROBES = {"client": client, "raw": raw, "worker": worker}
+PROBES = {"client": client, "engine": engine, "raw": raw, "worker": worker}
 
 
 def run(call: Call) -> Any:

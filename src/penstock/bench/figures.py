@@ -39,6 +39,9 @@ def figures(readings: Readings, scale: Scale) -> list[Figure]:
         *_bulk(readings),
         *_single(readings, scale),
         *_drain(readings, scale),
+        *_held_drain(readings, scale),
+        *_flows(readings, scale),
+        *_minding(readings, scale),
         *_presence(readings),
         *_memory(readings, scale),
         _import(readings),
@@ -115,9 +118,59 @@ def _drain(readings: Readings, scale: Scale) -> Iterator[Figure]:
         target="ratio ≥ 0.9",
         met=kept >= 0.9,
     )
+    if readings.has("drain before/s"):
+        yield _against(
+            readings, topic, name, "drain/s", "drain before/s", "the version before", 1.0
+        )
     for peer, goal in (("huey", 8.0), ("huey without fsync", None)):
         if readings.has(f"{peer}/s"):
             yield _against(readings, topic, name, "drain/s", f"{peer}/s", peer, goal)
+
+
+def _held_drain(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    topic = f"drain of {scale.jobs:,} by one process"
+    for name, reading in (
+        ("at most 10 at once in the whole fleet", "limited drain/s"),
+        ("ten tenants in turn", "tenants drain/s"),
+    ):
+        yield _against(readings, topic, name, reading, "plain drain/s", "without", 0.7)
+
+
+def _flows(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    yield _below(
+        readings.median("fan-in s"),
+        2,
+        topic="flows",
+        name=f"one job after {scale.parents:,} others, all of them run",
+        unit="s",
+    )
+    links = readings.median("chain links/s")
+    yield Figure(
+        topic="flows",
+        name=f"a chain of {scale.links:,}",
+        measured=links,
+        unit="links/s",
+        target="≥ 200 links/s",
+        met=links >= 200,
+    )
+
+
+def _minding(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    cost = readings.median("scheduling %") - readings.median("not scheduling %")
+    yield _below(
+        max(0.0, cost),
+        1,
+        topic="schedules",
+        name=f"{scale.schedules:,} of them, over an idle worker's own",
+        unit="% of a core",
+    )
+    yield _below(
+        readings.percentile("explain ms", 95),
+        20,
+        topic="explain",
+        name=f"p95 with {scale.history:,} jobs in the file",
+        unit="ms",
+    )
 
 
 def _presence(readings: Readings) -> Iterator[Figure]:

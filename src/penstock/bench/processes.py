@@ -1,9 +1,10 @@
 """Starting the processes that are measured, and ending them."""
 
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,15 @@ def probe(name: str, path: Path, **arguments: Any) -> Any:
     return answer(name, _command(name, path, arguments))
 
 
-def answer(name: str, command: list[str]) -> Any:
+def answer(name: str, command: list[str], environment: Mapping[str, str] | None = None) -> Any:
     """Run a command that prints JSON on its last line."""
     ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+        command,
+        capture_output=True,
+        text=True,
+        timeout=PROBE_SECONDS,
+        check=False,
+        env={**os.environ, **(environment or {})},
     )
     if ended.returncode != 0:
         raise ProbeFailed(name, ended.stderr or ended.stdout)
@@ -44,15 +50,15 @@ def answer(name: str, command: list[str]) -> Any:
 
 
 @contextmanager
-def worker_process(path: Path, concurrency: int) -> Generator[None, None, None]:
+def worker_process(path: Path, concurrency: int) -> Generator[psutil.Process, None, None]:
     """A worker on a file, as `penstock worker` starts it."""
     spec = WorkerSpec(
         target=TARGET, url=f"sqlite:///{path}", concurrency=concurrency, log_level="error"
     )
     text = msgspec.json.encode(spec).decode()
-    with _running([sys.executable, "-m", "penstock.worker.process", text]):
+    with _running([sys.executable, "-m", "penstock.worker.process", text]) as process:
         probe("client.wait_for_worker", path)
-        yield
+        yield psutil.Process(process.pid)
 
 
 @contextmanager
@@ -62,6 +68,12 @@ def supervised_worker(path: Path) -> Generator[tuple[psutil.Process, psutil.Proc
         probe("client.wait_for_worker", path)
         supervisor = psutil.Process(process.pid)
         yield supervisor, supervisor.children()[0]
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """The processor time a process has used so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from penstock.bench.before import Before
 from penstock.bench.figures import figures
 from penstock.bench.machine import busy_notes, facts
 from penstock.bench.peer import Huey
@@ -16,6 +17,7 @@ from penstock.bench.report import Outcome, as_markdown, show
 from penstock.bench.report import as_json as to_json
 from penstock.bench.scale import Scale
 from penstock.bench.stages.drain import drain, memory
+from penstock.bench.stages.engine import explain, flows, held_drain, schedules
 from penstock.bench.stages.enqueue import bulk_enqueue, single_enqueue
 from penstock.bench.stages.presence import idle, import_time, pickup
 from penstock.bench.stages.stage import Bench, Stage
@@ -71,6 +73,7 @@ def run_bench(
 def _measure(bench: Bench, checkout: Path | None, aside: Console) -> list[str]:
     """Run the stages; notes that belong under the table."""
     huey = Huey(checkout) if checkout else None
+    before = Before.of(checkout, bench.directory) if checkout else None
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -80,14 +83,17 @@ def _measure(bench: Bench, checkout: Path | None, aside: Console) -> list[str]:
     with Progress(*columns, console=aside) as progress:
         if huey:
             _advance(progress, Stage("peer's environment", [huey.install]))
-        for stage in _stages(bench, huey):
+        for stage in _stages(bench, huey, before):
             _advance(progress, stage)
     if huey is None:
         return ["huey was not measured (peers are off, or this is no checkout of penstock)."]
-    return [f"huey ran with threads: {huey.best_threads}, the best of {huey.THREADS}."]
+    notes = [f"huey ran with threads: {huey.best_threads}, the best of {huey.THREADS}."]
+    if before is None:
+        notes.append("The version before was not measured: this checkout has no history of it.")
+    return notes
 
 
-def _stages(bench: Bench, huey: Huey | None) -> list[Stage]:
+def _stages(bench: Bench, huey: Huey | None, before: Before | None) -> list[Stage]:
     return [
         import_time(bench),
         bulk_enqueue(bench),
@@ -95,7 +101,11 @@ def _stages(bench: Bench, huey: Huey | None) -> list[Stage]:
         pickup(bench),
         idle(bench),
         memory(bench),
-        drain(bench, huey),
+        drain(bench, huey, before),
+        held_drain(bench),
+        flows(bench),
+        schedules(bench),
+        explain(bench),
     ]
 
 

@@ -18,6 +18,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     imports: int
     peer_jobs: int
     peer_trial_jobs: int
+    parents: int
+    links: int
+    schedules: int
 
     @classmethod
     def full(cls, jobs: int) -> "Scale":
@@ -35,6 +38,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             imports=20,
             peer_jobs=max(100, min(10_000, jobs // 5)),
             peer_trial_jobs=max(100, min(2_000, jobs // 25)),
+            parents=max(100, jobs // 5),
+            links=max(50, jobs // 50),
+            schedules=max(100, jobs // 5),
         )
 
     @classmethod
@@ -53,4 +59,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             imports=3,
             peer_jobs=max(50, jobs // 5),
             peer_trial_jobs=max(50, jobs // 50),
+            parents=max(50, jobs // 5),
+            links=max(20, jobs // 50),
+            schedules=max(50, jobs // 5),
         )

@@ -19,6 +19,12 @@ async def noop(data: str) -> None:
 
 
 @app.job
+async def link(number: int) -> int:
+    """One link of a chain."""
+    return number
+
+
+@app.job
 async def stamp(sent_ns: int) -> int:
     """The nanoseconds between the call of enqueue, in another process, and this line."""
     return time.monotonic_ns() - sent_ns

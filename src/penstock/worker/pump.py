@@ -238,8 +238,7 @@ class Pump:
             return
         free = max(0, self._concurrency - self.running - len(self.waiting))
         try:
-            ahead = self._prefetch() / self._concurrency
-            claimed = await self._store.jobs.claim(self._claim(want, free, ahead))
+            claimed = await self._store.jobs.claim(self._claim(want, free, self._ahead()))
         except Exception:
             self._hungry = True
             raise
@@ -296,6 +295,11 @@ class Pump:
         """What this worker gets through in a twentieth of a second: long jobs prefetch nothing."""
         covered = self._concurrency * PREFETCH_SECONDS / max(self._mean_seconds, 1e-6)
         return min(self._max_prefetch, int(covered))
+
+    def _ahead(self) -> float:
+        """The same for one slot under a limit."""
+        covered = PREFETCH_SECONDS / max(self._mean_seconds, 1e-6)
+        return min(covered, self._max_prefetch / (self.slots.fewest or self._concurrency))
 
     def _due(self) -> bool:
         return bool(self._settled or self._started) or self._want() > 0

@@ -19,15 +19,22 @@ class RunningSlots:
         self._running: Counter[Name] = Counter()
         self._held: dict[tuple[Name, ...], deque[Lease]] = {}
         self._everyone: dict[tuple[str, int], Lease] = {}
+        self._known: dict[tuple[str, str, str, str | None], tuple[Name, ...]] = {}
 
     def allow(self, slots: Slots) -> None:
         """Take the store's word for how many may run; limits may have come or gone."""
         come_or_gone = slots.keys() != self._allowed.keys()
         self._allowed = slots
         if come_or_gone:
+            self._known.clear()
             self._running.clear()
             for lease in self._all_running():
                 self._running.update(self._limits(lease))
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number allowed under any limit; 0 without one."""
+        return min(self._allowed.values(), default=0)
 
     def allows(self, lease: Lease) -> bool:
         """Whether a lease may start now."""
@@ -36,12 +43,14 @@ class RunningSlots:
     def take(self, lease: Lease) -> None:
         """A lease starts."""
         if self._allowed:
-            self._running.update(self._limits(lease))
+            for name in self._limits(lease):
+                self._running[name] += 1
 
     def free(self, lease: Lease) -> None:
         """A lease has ended."""
         if self._allowed:
-            self._running.subtract(self._limits(lease))
+            for name in self._limits(lease):
+                self._running[name] -= 1
 
     def hold(self, lease: Lease) -> None:
         """Keep a lease until one of its own kind has ended."""
@@ -78,14 +87,22 @@ class RunningSlots:
         return held
 
     def _have_room(self, limits: tuple[Name, ...]) -> bool:
-        allowed, running = self._allowed, self._running
-        return all(name not in allowed or running[name] < allowed[name] for name in limits)
+        for name in limits:
+            allowed = self._allowed.get(name)
+            if allowed is not None and self._running[name] >= allowed:
+                return False
+        return True
 
     def _limits(self, lease: Lease) -> tuple[Name, ...]:
-        names = (
-            (LimitScope.QUEUE, lease.queue),
-            (LimitScope.TENANT, lease.tenant_id),
-            (LimitScope.TYPE, lease.type),
-            (LimitScope.KEY, lease.limit_key or ""),
-        )
-        return tuple(name for name in names if name in self._allowed)
+        """The limits a lease is under; looked up, for it is asked several times for every job."""
+        lane = (lease.queue, lease.tenant_id, lease.type, lease.limit_key)
+        limits = self._known.get(lane)
+        if limits is None:
+            names = (
+                (LimitScope.QUEUE, lease.queue),
+                (LimitScope.TENANT, lease.tenant_id),
+                (LimitScope.TYPE, lease.type),
+                (LimitScope.KEY, lease.limit_key or ""),
+            )
+            limits = self._known[lane] = tuple(name for name in names if name in self._allowed)
+        return limits

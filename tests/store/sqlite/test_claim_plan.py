@@ -37,8 +37,6 @@ PLANS = {
     "ended_before": ["SEARCH jobs USING INDEX jobs_ended (status=? AND completed_at<?)"],
     "queued_depths": ["SCAN jobs USING COVERING INDEX jobs_queued"],
     "due_ordered": ["SEARCH jobs USING INDEX jobs_due (scheduled_at<?)"],
-        "SEARCH jobs USING INDEX jobs_due (scheduled_at<?)",
-    ],
     "leased_lanes": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR GROUP BY"],
     "queue_depth": [f"{IN_QUEUE}=?)"],
     "ahead": [f"{LANE[:-1]} AND rank<?)"],

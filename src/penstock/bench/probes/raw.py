@@ -14,11 +14,12 @@ from penstock.store.sqlite.raw_limit import (
 FILL_BATCH = 10_000
 
 
-def fill(path: str, jobs: int) -> None:
+def fill(path: str, jobs: int, tenants: int = 0) -> None:
     """Put jobs into a file as fast as it takes them; not measured."""
     connection = open_raw(Path(path))
+    names = [f"tenant-{number}" for number in range(tenants)] or [""]
     for start in range(0, jobs, FILL_BATCH):
-        rows = raw_rows(min(FILL_BATCH, jobs - start), "noop", PAYLOAD)
+        rows = raw_rows(min(FILL_BATCH, jobs - start), "noop", PAYLOAD, names)
         raw_enqueue(connection, rows, FILL_BATCH)
     connection.close()
 

@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 
+from penstock.bench.before import Before
 from penstock.bench.peer import Huey
 from penstock.bench.processes import probe
 from penstock.bench.stages.stage import Bench, Stage
@@ -23,7 +24,7 @@ def memory(bench: Bench) -> Stage:
     )
 
 
-def drain(bench: Bench, huey: Huey | None) -> Stage:
+def drain(bench: Bench, huey: Huey | None, before: Before | None) -> Stage:
     """The same jobs drained in turn by everything that is compared."""
     steps = [partial(huey.try_threads, bench, threads) for threads in huey.THREADS] if huey else []
     for _ in range(bench.scale.repetitions):
@@ -33,6 +34,8 @@ def drain(bench: Bench, huey: Huey | None) -> Stage:
             partial(_with_history, bench),
             partial(_worker, bench, LOW_CONCURRENCY, "drain by 10/s"),
         ]
+        if before:
+            steps.append(partial(before.drain, bench, CONCURRENCY))
         if huey:
             steps += [partial(huey.drain, bench), partial(huey.drain_without_fsync, bench)]
     return Stage("drain", steps)

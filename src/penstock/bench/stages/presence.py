@@ -5,9 +5,7 @@ import sys
 import time
 from functools import partial
 
-import psutil
-
-from penstock.bench.processes import probe, supervised_worker, worker_process
+from penstock.bench.processes import cpu_seconds, probe, supervised_worker, worker_process
 from penstock.bench.stages.stage import Bench, Stage
 
 GAPS_MS = (5.0, 30.0)
@@ -45,11 +43,11 @@ def _pickup(bench: Bench) -> None:
 def _idle(bench: Bench) -> None:
     with bench.fresh_file() as path, supervised_worker(path) as (supervisor, worker):
         time.sleep(SETTLING_SECONDS)
-        before = _cpu_seconds(worker), _cpu_seconds(supervisor)
+        before = cpu_seconds(worker), cpu_seconds(supervisor)
         began = time.perf_counter()
         time.sleep(bench.scale.idle_seconds)
         seconds = time.perf_counter() - began
-        after = _cpu_seconds(worker), _cpu_seconds(supervisor)
+        after = cpu_seconds(worker), cpu_seconds(supervisor)
     bench.readings.add("idle worker %", 100 * (after[0] - before[0]) / seconds)
     bench.readings.add("idle supervisor %", 100 * (after[1] - before[1]) / seconds)
 
@@ -58,8 +56,3 @@ def _start(bench: Bench, name: str, code: str) -> None:
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
     bench.readings.add(name, (time.perf_counter() - began) * 1000)
-
-
-def _cpu_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)

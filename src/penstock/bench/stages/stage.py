@@ -31,12 +31,16 @@ class Bench(msgspec.Struct, frozen=True):
         """The file that the memory stage fills with completed jobs."""
         return self.directory / "history.db"
 
+    @property
+    def step_file(self) -> Path:
+        """The file of the step under way."""
+        return self.directory / "step.db"
+
     @contextmanager
     def fresh_file(self) -> Generator[Path, None, None]:
         """A database file for one step."""
-        path = self.directory / "step.db"
         try:
-            yield path
+            yield self.step_file
         finally:
             for left in self.directory.glob("step.*"):
                 left.unlink()

@@ -45,7 +45,7 @@ SET status = 'in_progress', fence = fence + 1, lease_owner = ?, lease_until = ?,
     started_at = ?
 WHERE seq IN (
     SELECT seq FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id = '' AND type = ?
-    ORDER BY rank LIMIT ?
+      AND limit_key = '' ORDER BY rank LIMIT ?
 )
 RETURNING id, fence, payload, type, queue, priority, attempts, snoozes, rescues, max_retries,
     retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint, tenant_id,
@@ -73,14 +73,24 @@ def open_raw(path: Path) -> apsw.Connection:
     return connection
 
 
-def raw_rows(count: int, type_: str, payload: str) -> list[Row]:
+def raw_rows(count: int, type_: str, payload: str, tenants: Sequence[str] = ("",)) -> list[Row]:
     """The rows that enqueueing this call of a job type `count` times would write."""
     now = SystemClock().now()
     order = rank(now, DEFAULT_PRIORITY)
-    head = (type_, DEFAULT_QUEUE, "", "queued", order, DEFAULT_PRIORITY, DEFAULT_MAX_RETRIES)
+    head = ("queued", order, DEFAULT_PRIORITY, DEFAULT_MAX_RETRIES)
     times = (DEFAULT_TIMEOUT_MS, now, now, now, now, None, None, None, "general")
-    rest = (None,) * 11
-    return [(job_id, *head, *times, *rest, payload) for job_id in new_ids(count)]
+    rest = (*(None,) * 6, "", *(None,) * 4)
+    return [
+        (
+            job_id,
+            *(type_, DEFAULT_QUEUE, tenants[place % len(tenants)]),
+            *head,
+            *times,
+            *rest,
+            payload,
+        )
+        for place, job_id in enumerate(new_ids(count))
+    ]
 
 
 def raw_enqueue(connection: apsw.Connection, rows: Sequence[Row], batch: int = BATCH) -> None:

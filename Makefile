@@ -29,6 +29,7 @@ check: $(INSTALLED) ## Check format, lint, types, import arrows and docs
 	$(VENV)/bin/basedpyright
 	$(VENV)/bin/lint-imports
 	$(PYTHON) tools/check_docs.py
+	$(PYTHON) tools/draw_dst.py --check
 
 fix: $(INSTALLED) ## Format the code and apply safe lint fixes
 	$(VENV)/bin/ruff check --fix .
@@ -36,6 +37,7 @@ fix: $(INSTALLED) ## Format the code and apply safe lint fixes
 
 docs: $(INSTALLED) ## Regenerate the docs that are made from code
 	$(PYTHON) tools/generate_docs.py
+	$(PYTHON) tools/draw_dst.py
 
 bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 	$(VENV)/bin/penstock bench $(ARGS)

@@ -8,8 +8,11 @@ TYPE_CHECKING = False  # not from typing, whose import would be most of this mod
 if TYPE_CHECKING:
     from typing import Any
 
+    from penstock.client.after import after
     from penstock.client.app import Penstock
     from penstock.client.context import Context
+    from penstock.client.flow import Chain, Group, chain, group
+    from penstock.client.flow_handle import FlowHandle
     from penstock.client.handle import JobHandle
     from penstock.client.inject import inject
     from penstock.client.job_type import JobType, Prepared
@@ -30,8 +33,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "after": "client.after",
     "Penstock": "client.app",
     "Context": "client.context",
+    "Chain": "client.flow",
+    "Group": "client.flow",
+    "chain": "client.flow",
+    "group": "client.flow",
+    "FlowHandle": "client.flow_handle",
     "JobHandle": "client.handle",
     "inject": "client.inject",
     "JobType": "client.job_type",
@@ -56,9 +65,12 @@ _HOME = {
 
 __all__ = [
     "Cancel",
+    "Chain",
     "Context",
     "Dead",
     "ErrorClass",
+    "FlowHandle",
+    "Group",
     "Job",
     "JobCancelled",
     "JobFailed",
@@ -76,6 +88,9 @@ __all__ = [
     "Status",
     "Worker",
     "__version__",
+    "after",
+    "chain",
+    "group",
     "inject",
     "load_settings",
 ]

@@ -30,6 +30,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     payload_depth: Count = 64
     max_timeout: Seconds = 3_600
     max_snoozes: NotNegative = 100
+    queue_limit: NotNegative = 10_000
+    enqueue_timeout: Grace = 30
     concurrency: Count = 20
     prefetch: NotNegative = 500
     lease: Seconds = 60

@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from penstock.store.open import open_store
 from penstock.store.sqlite.queries import queries
-from penstock.testing.state_machine import StoreMachine, store_machine
+from penstock.testing.state_machine import StoreMachine, on
 
 FENCED = (
     *("complete", "fail", "snooze", "stop", "bury", "hand_back"),
@@ -30,7 +30,7 @@ Mutate = Callable[[str, str, str], None]
 
 @pytest.fixture
 def machine() -> type[StoreMachine]:
-    return store_machine(lambda clock: open_store("sqlite:///:memory:", clock))
+    return on(lambda clock: open_store("sqlite:///:memory:", clock), StoreMachine)
 
 
 @pytest.fixture

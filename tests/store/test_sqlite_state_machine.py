@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from penstock.model.clock import Clock
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.testing.state_machine import store_machine
+from penstock.testing.state_machine import StoreMachine, on
 
 
 def _settings(examples: int, steps: int) -> settings:
@@ -23,7 +23,7 @@ def _settings(examples: int, steps: int) -> settings:
 
 
 def test_a_store_in_memory_keeps_every_promise_whatever_is_done_to_it() -> None:
-    machine = store_machine(lambda clock: open_store("sqlite:///:memory:", clock))
+    machine = on(lambda clock: open_store("sqlite:///:memory:", clock), StoreMachine)
     run_state_machine_as_test(machine, settings=_settings(60, 50))
 
 
@@ -33,4 +33,4 @@ def test_a_store_on_a_file_keeps_every_promise_whatever_is_done_to_it(tmp_path: 
     def fresh(clock: Clock) -> Store:
         return open_store(f"sqlite:///{tmp_path}/{next(numbers)}.db", clock)
 
-    run_state_machine_as_test(store_machine(fresh), settings=_settings(5, 30))
+    run_state_machine_as_test(on(fresh, StoreMachine), settings=_settings(5, 30))

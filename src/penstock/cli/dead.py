@@ -10,16 +10,18 @@ from penstock.cli.dead_choice import (
     by_resolution,
     chosen_ids,
     ended_ids,
+    ids_of_group,
     known_letter,
     open_letters,
-    requeue_each,
 )
+from penstock.cli.dead_triage import edit, groups, release, replay
 from penstock.cli.documents import dead_document
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask
 
 if TYPE_CHECKING:
+    from penstock.client.dead import DeadView
     from penstock.store.contract import DeadLetter, Store
 
 app = typer.Typer(no_args_is_help=True, help="Look at dead letters and decide about them.")
@@ -70,17 +72,25 @@ def show(
     job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Show a dead letter: why, with what arguments, and every execution."""
-    from penstock.cli.dead_view import show_letter
+    """Show a dead letter: why, with what arguments, every execution, and where it broke."""
+    from penstock.cli.dead_view import show_letter, view_document
+    from penstock.client.dead import view
 
-    async def look(store: "Store") -> "tuple[DeadLetter, int]":
-        return await known_letter(store, job_id), store.clock.now()
+    async def look(store: "Store") -> "tuple[DeadView, int]":
+        await known_letter(store, job_id)
+        return await view(store, job_id), store.clock.now()
 
-    letter, now = ask(ctx, look)
+    found, now = ask(ctx, look)
     if as_json:
-        write_json(dead_document(letter))
+        write_json(view_document(found))
     else:
-        show_letter(console(), letter, now)
+        show_letter(console(), found, now)
+
+
+app.command("groups")(groups)
+app.command("replay")(replay)
+app.command("release")(release)
+app.command("edit")(edit)
 
 
 @app.command("requeue")
@@ -93,25 +103,30 @@ def requeue(
     as_json: JsonFlag = False,
 ) -> None:
     """Run dead jobs again with a fresh retry budget: by id, by type, or all."""
+    from penstock.client.requeue import requeue_all
+
     ids = chosen_ids(ctx, job_ids, type_name, all_)
     if all_ and ids:
         confirm(f"Run {len(ids):,} dead jobs again?", yes=yes)
-    done, refused = ask(ctx, lambda store: requeue_each(store, ids))
+    answer = ask(ctx, lambda store: requeue_all(store, ids))
     if as_json:
-        write_json({"requeued": done, "refused": refused})
-    elif done or refused:
-        typer.echo(f"Requeued {len(done):,} of {len(ids):,}.")
+        write_json({"requeued": answer.done, "refused": answer.refused})
+    elif ids:
+        typer.echo(f"Requeued {len(answer.done):,} of {len(ids):,}.")
     else:
         typer.echo("No open dead letter matches; nothing was requeued.")
-    for sentence in refused.values():
+    for sentence in answer.refused.values():
         say(sentence, exits.WRONG)
-    raise typer.Exit(exits.WRONG if refused else exits.OK)
+    raise typer.Exit(exits.WRONG if answer.refused else exits.OK)
 
 
 @app.command("resolve")
 def resolve(
     ctx: typer.Context,
-    job_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The jobs' ids.")],
+    job_ids: OptionalIds = None,
+    group: Annotated[
+        str | None, typer.Option(help="All open ones of this group instead of ids.")
+    ] = None,
     as_: Annotated[
         str, typer.Option("--as", help="pending, investigating, resolved or ignored.")
     ] = "resolved",
@@ -125,14 +140,18 @@ def resolve(
     wanted = by_resolution(as_)
     if len(wanted) != 1 or wanted[0] is None:
         raise Refused(f"Option 'as' is {as_!r}, but it must be one state, such as resolved.")
-    state, who = wanted[0], by or getpass.getuser()
-    found = ask(ctx, lambda store: store.dead.resolve(job_ids, state, notes=notes, by=who))
+    if bool(job_ids) == (group is not None):
+        raise Refused("Say which: ids or --group GROUP, and only one of them.")
+    state, who, ids = wanted[0], by or getpass.getuser(), job_ids or []
+    if group is not None:
+        ids = ask(ctx, lambda store: ids_of_group(store, group))
+    found = ask(ctx, lambda store: store.dead.resolve(ids, state, notes=notes, by=who))
     if as_json:
         write_json({"resolution": state.value, "ids": found})
     else:
         for job_id in found:
             typer.echo(f"{job_id} is {state.value}.")
-    missing = [job_id for job_id in job_ids if job_id not in found]
+    missing = [job_id for job_id in ids if job_id not in found]
     if missing:
         raise NotFound(f"There is no dead letter of {', '.join(missing)}; see `penstock dead ls`.")
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from penstock.store.contract import DeadLetter, Resolution, Store
 
 PAGE = 500
-BATCH = 100
 
 
 def by_resolution(text: str) -> "list[Resolution | None]":
@@ -92,6 +91,13 @@ async def every_id(store: "Store", type_name: str | None, *, settled: bool) -> l
     return ids
 
 
+async def ids_of_group(store: "Store", group: str) -> list[str]:
+    """The open dead letters of a group."""
+    from penstock.client.dead import find_group, open_ids
+
+    return await open_ids(store, await find_group(store, group))
+
+
 async def ended_ids(store: "Store", ids: list[str]) -> tuple[list[str], list[str]]:
     """Those whose jobs have ended, and those that were requeued and live again."""
     alive = {
@@ -101,22 +107,3 @@ async def ended_ids(store: "Store", ids: list[str]) -> tuple[list[str], list[str
         if not job.status.terminal
     }
     return [i for i in ids if i not in alive], [i for i in ids if i in alive]
-
-
-async def requeue_each(store: "Store", ids: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Requeue in batches; a refused batch goes one by one, so that one job stops no other."""
-    from penstock.model.errors import PenstockError
-
-    done: list[str] = []
-    refused: dict[str, str] = {}
-    for start in range(0, len(ids), BATCH):
-        batch = ids[start : start + BATCH]
-        try:
-            done += await store.jobs.requeue(batch)
-        except PenstockError:
-            for job_id in batch:
-                try:
-                    done += await store.jobs.requeue([job_id])
-                except PenstockError as error:
-                    refused[job_id] = str(error)
-    return done, refused

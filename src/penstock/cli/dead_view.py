@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.documents import decoded
+from penstock.cli.documents import dead_document, decoded, document
 from penstock.cli.output import plain, styled, table
 from penstock.cli.times import ago, span
 from penstock.model.clock import iso
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from penstock.store.contract import DeadLetter
+    from penstock.client.dead import DeadView
+    from penstock.store.contract import DeadGroup, DeadLetter
 
 STYLES = {"pending": "red", "investigating": "yellow", "resolved": "green", "ignored": "dim"}
 
@@ -32,16 +33,45 @@ def dead_table(letters: "list[DeadLetter]", now: int) -> "Table":
     return made
 
 
-def show_letter(out: "Console", letter: "DeadLetter", now: int) -> None:
+def group_table(groups: "list[DeadGroup]", now: int) -> "Table":
+    """One line per group."""
+    made = table("GROUP", "TYPE", "OPEN#", "ALL#", "FIRST", "LAST", "ERROR", note="FOR EXAMPLE")
+    for group in groups:
+        made.add_row(
+            group.id,
+            plain(group.type),
+            f"{group.unresolved:,}",
+            f"{group.count:,}",
+            ago(group.first_at, now),
+            ago(group.last_at, now),
+            plain(group.error_code or ""),
+            plain(group.error or ""),
+        )
+    return made
+
+
+def group_document(group: "DeadGroup") -> dict[str, Any]:
+    """A group for scripts."""
+    return {"id": group.id} | document(group)
+
+
+def view_document(view: "DeadView") -> dict[str, Any]:
+    """A dead letter for scripts, with its group and its traceback."""
+    group = group_document(view.group)
+    return dead_document(view.letter) | {"group": group, "stack": view.stack}
+
+
+def show_letter(out: "Console", view: "DeadView", now: int) -> None:
     """A page about one dead letter."""
     from rich.syntax import Syntax
     from rich.table import Table
 
+    letter = view.letter
     out.print(f"[bold]{plain(letter.type)}[/] {letter.job_id}  {resolution(letter)}")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in facts(letter, now):
+    for name, value in facts(view, now):
         grid.add_row(name, value)
     out.print(grid)
     snapshot = decoded(letter.snapshot)
@@ -52,15 +82,20 @@ def show_letter(out: "Console", letter: "DeadLetter", now: int) -> None:
     history = decoded(letter.executions)
     if isinstance(history, list) and history:
         out.print(history_table(sorted(history, key=lambda run: run.get("fence", 0)), now))
+    if view.stack:
+        out.print("\n[dim]traceback of the last execution that has one[/]")
+        out.print(view.stack.rstrip(), markup=False, soft_wrap=True)
     out.print(
         f"[dim]Run it again: penstock dead requeue {letter.job_id}\n"
+        f"Its group:    penstock dead replay {view.group.id} --canary 5\n"
         f"Settle it:    penstock dead resolve {letter.job_id} --notes '…'[/]",
         soft_wrap=True,
     )
 
 
-def facts(letter: "DeadLetter", now: int) -> list[tuple[str, str]]:
+def facts(view: "DeadView", now: int) -> list[tuple[str, str]]:
     """What is known of a dead letter, in the order a person asks."""
+    letter, group = view.letter, view.group
     decided = letter.resolved_by and f"{plain(letter.resolved_by)}, {ago(letter.resolved_at, now)}"
     rows: list[tuple[str, str | None]] = [
         ("why", f"[red]{plain(letter.error or letter.reason)}[/]"),
@@ -69,7 +104,9 @@ def facts(letter: "DeadLetter", now: int) -> list[tuple[str, str]]:
         ("died", f"{ago(letter.created_at, now)} [dim]({iso(letter.created_at)})[/]"),
         ("queue", plain(letter.queue)),
         ("tries", f"{letter.attempts}, rescued {letter.rescues}×"),
-        ("like it", f"fingerprint {letter.fingerprint}"),
+        ("group", f"{group.id}, {group.count:,} alike, {group.unresolved:,} of them open"),
+        ("alike", plain(letter.fingerprint)),
+        ("canary", letter.canary_of and f"replayed for group {letter.canary_of}"),
         ("notes", letter.notes and plain(letter.notes)),
         ("decided by", decided),
     ]

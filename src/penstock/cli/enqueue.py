@@ -39,6 +39,10 @@ def enqueue(
         str | None, typer.Option(help="Unique key: no second job while one is not done.")
     ] = None,
     queue: Annotated[str | None, typer.Option(help="The queue.", show_default="default")] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Run after this job has completed; may be repeated."),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--app", metavar="MODULE:APP", help="Check the arguments against the type."),
@@ -55,6 +59,7 @@ def enqueue(
         "delay": None if delay is None else parse_span(delay, "delay") / 1000,
         "key": key,
         "queue": queue,
+        "after": after or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     text = read_payload(payload)

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 from penstock.cli.documents import decoded
-from penstock.cli.output import plain, styled, table
+from penstock.cli.output import counted, plain, styled, table
 from penstock.cli.times import ago, span
 from penstock.model.clock import iso
 from penstock.model.states import Status
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.model.job import Job
-    from penstock.store.contract import Execution
+    from penstock.store.contract import Dependencies, Dependency, Execution
+
+MAX_EDGES = 20
 
 
 def job_table(jobs: "list[Job]", now: int) -> "Table":
@@ -35,6 +37,8 @@ def job_table(jobs: "list[Job]", now: int) -> "Table":
 
 def note(job: "Job", now: int) -> str:
     """The one thing worth knowing about a job in its state."""
+    if job.status is Status.PENDING and job.waiting_on:
+        return f"waits for {counted(job.waiting_on, 'job')}"
     if job.status in (Status.PENDING, Status.QUEUED):
         due = f"due {ago(job.scheduled_at, now)}" if job.scheduled_at > now else ""
         return due or (f"rescued {job.rescues}×" if job.rescues else "")
@@ -49,7 +53,9 @@ def note(job: "Job", now: int) -> str:
     return plain(job.error or "")
 
 
-def show_job(out: "Console", job: "Job", executions: "list[Execution]", now: int) -> None:
+def show_job(
+    out: "Console", job: "Job", executions: "list[Execution]", now: int, edges: "Dependencies"
+) -> None:
     """A page about one job."""
     from rich.table import Table
 
@@ -63,6 +69,7 @@ def show_job(out: "Console", job: "Job", executions: "list[Execution]", now: int
     show_documents(out, job)
     if executions:
         out.print(execution_table(executions, now))
+    show_edges(out, edges)
     out.print(f"[dim]{next_step(job)}[/]", soft_wrap=True)
 
 
@@ -119,6 +126,22 @@ def execution_table(executions: "list[Execution]", now: int) -> "Table":
     return made
 
 
+def show_edges(out: "Console", edges: "Dependencies") -> None:
+    """What a job runs after and what runs after it, the first of each."""
+    if edges.parents:
+        made = table("RUNS AFTER", "TYPE", "STATUS", "EDGE", "CLOSED AS")
+        for edge in edges.parents[:MAX_EDGES]:
+            made.add_row(edge.edge.parent_id, *_end(edge, edge.parent_type, edge.parent_status))
+        out.print(made)
+    if edges.children:
+        made = table("RUNS BEFORE", "TYPE", "STATUS", "EDGE", "CLOSED AS")
+        for edge in edges.children[:MAX_EDGES]:
+            made.add_row(edge.child_id, *_end(edge, edge.child_type, edge.child_status))
+        out.print(made)
+    if max(len(edges.parents), len(edges.children)) > MAX_EDGES:
+        out.print("[dim]And more: penstock jobs tree[/]")
+
+
 def next_step(job: "Job") -> str:
     """What a person may want to do now."""
     if job.status is Status.DEAD_LETTER:
@@ -128,6 +151,11 @@ def next_step(job: "Job") -> str:
     if job.status is Status.COMPLETED:
         return f"What it logged: penstock jobs logs {job.id}"
     return f"Stop it: penstock jobs cancel {job.id}"
+
+
+def _end(edge: "Dependency", type_: str | None, status: str | None) -> list[str]:
+    state = styled(status) if status else "[dim]pruned[/]"
+    return [plain(type_ or "?"), state, edge.edge.kind, edge.outcome or "[dim]open[/]"]
 
 
 def _tries(job: "Job") -> str:

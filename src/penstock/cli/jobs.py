@@ -6,13 +6,15 @@ import typer
 
 from penstock.cli import exits
 from penstock.cli.documents import document
+from penstock.cli.explain import explain
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
 from penstock.cli.session import ask
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
+    from penstock.cli.tree import Family
     from penstock.model.job import Job
-    from penstock.store.contract import Execution, LogLine, Store
+    from penstock.store.contract import Dependencies, Execution, LogLine, Store
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel and requeue jobs.")
 
@@ -65,18 +67,43 @@ def ls(
 
 @app.command("show")
 def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
-    """Show one job with its executions."""
+    """Show one job with its executions, what it runs after and what runs after it."""
     from penstock.cli.job_view import show_job
 
-    async def look(store: "Store") -> "tuple[Job, list[Execution], int]":
+    async def look(store: "Store") -> "tuple[Job, list[Execution], Dependencies, int]":
         job = await known(store, job_id)
-        return job, await store.reader.executions(job_id), store.clock.now()
+        edges = await store.reader.dependencies(job_id)
+        return job, await store.reader.executions(job_id), edges, store.clock.now()
 
-    job, executions, now = ask(ctx, look)
+    job, executions, edges, now = ask(ctx, look)
     if as_json:
-        write_json(document(job) | {"executions": [document(e) for e in executions]})
+        from penstock.cli.tree import edge_document
+
+        write_json(
+            document(job)
+            | {
+                "executions": [document(e) for e in executions],
+                "parents": [edge_document(edge) for edge in edges.parents],
+                "children": [edge_document(edge) for edge in edges.children],
+            }
+        )
     else:
-        show_job(console(), job, executions, now)
+        show_job(console(), job, executions, now, edges)
+
+
+@app.command("tree")
+def tree(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
+    """Show a job's whole flow: what it waits for and what waits for it."""
+    from penstock.cli.tree import family_of, show_tree, tree_document
+
+    async def look(store: "Store") -> "Family":
+        return await family_of(store, await known(store, job_id))
+
+    family = ask(ctx, look)
+    if as_json:
+        write_json(tree_document(family))
+    else:
+        show_tree(console(), family)
 
 
 @app.command("cancel")
@@ -142,6 +169,9 @@ def logs(
 
         for line in lines:
             print_line(console(), line)
+
+
+app.command("explain")(explain)
 
 
 async def known(store: "Store", job_id: str) -> "Job":

@@ -6,15 +6,18 @@ from typing import Annotated
 import typer
 
 from penstock.cli.bench import bench
+from penstock.cli.check_payloads import check_payloads
 from penstock.cli.dead import app as dead
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.jobs import app as jobs
 from penstock.cli.root import Root
+from penstock.cli.schedules import app as schedules
 from penstock.cli.session import Session
 from penstock.cli.stats import stats
 from penstock.cli.store import backup, migrate, restore
+from penstock.cli.top.command import top
 from penstock.cli.torture import torture
 from penstock.cli.version import version
 from penstock.cli.worker import worker
@@ -57,9 +60,12 @@ app.command("worker", rich_help_panel=RUN)(worker)
 app.command("enqueue", rich_help_panel=RUN)(enqueue)
 app.add_typer(jobs, name="jobs", rich_help_panel=LOOK)
 app.add_typer(dead, name="dead", rich_help_panel=LOOK)
+app.add_typer(schedules, name="schedules", rich_help_panel=LOOK)
 app.add_typer(workers, name="workers", rich_help_panel=LOOK)
+app.command("top", rich_help_panel=LOOK)(top)
 app.command("stats", rich_help_panel=LOOK)(stats)
 app.command("doctor", rich_help_panel=LOOK)(doctor)
+app.command("check-payloads", rich_help_panel=LOOK)(check_payloads)
 app.command("migrate", rich_help_panel=KEEP)(migrate)
 app.command("backup", rich_help_panel=KEEP)(backup)
 app.command("restore", rich_help_panel=KEEP)(restore)

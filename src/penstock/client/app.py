@@ -5,24 +5,46 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 import msgspec
 
+from penstock.client.admission import A, Admission, How
+from penstock.client.after import After, Input, add_edges
+from penstock.client.batch import Batch
+from penstock.client.breakers import DeclaredBreakers
+from penstock.client.check_payloads import Checked, PayloadCheck, check_payloads
 from penstock.client.context import Context
+from penstock.client.controls import Controls, Held
+from penstock.client.dead import Triage
+from penstock.client.declare import Declaration, DeclaredSchedule, T, add_schedule, declare
+from penstock.client.decorator import Decorator, Registration
+from penstock.client.estimate import estimates
+from penstock.client.explain import explain
+from penstock.client.flow import Flow
+from penstock.client.flow_handle import FlowHandle
 from penstock.client.handle import JobHandle
 from penstock.client.hooks import H, Hooks, M
-from penstock.client.job_type import JobType, Prepared, RunIn
-from penstock.client.options import JobOptions, OptionFields
+from penstock.client.job_type import JobType, Partial, Prepared, RunIn
+from penstock.client.limits import DeclaredLimits, LimitFields, limits_of
+from penstock.client.options import AwaitingFields, JobOptions, OptionFields
+from penstock.client.plan import TimeFields
+from penstock.client.schedules import Schedules, ScheduleView, put_schedule
 from penstock.client.sync import SyncPenstock
 from penstock.config import Settings, load_settings
+from penstock.model.breaker import DEFAULT_COOL_DOWN_MS, DEFAULT_FAILURES
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
+from penstock.model.explain import Explanation
 from penstock.model.job import Job
+from penstock.model.pause import Pause
 from penstock.model.retry import Classifier, ErrorClass
 from penstock.model.states import Status
 from penstock.store.contract import Execution, JobFilter, LogLine, Store
 from penstock.store.open import open_store
+
+if TYPE_CHECKING:
+    from penstock.client.after import Parent
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,6 +62,9 @@ class Penstock:
     ) -> None:
         self.settings = (settings or load_settings()).replace(url=url)
         self.hooks = Hooks()
+        self.admission = Admission(self)
+        self._limits, self._breakers = DeclaredLimits(), DeclaredBreakers()
+        self.declarations: list[Declaration] = [self._limits, self._breakers]
         self._clock = clock
         self._types: dict[str, JobType[..., ..., Any]] = {}
         self._openings = 0
@@ -78,6 +103,7 @@ class Penstock:
         """Undo one `open`."""
         async with self._opening:
             if self._openings == 1:
+                await self.admission.rates.close()
                 await self.store.close()
             self._openings = max(0, self._openings - 1)
 
@@ -94,19 +120,7 @@ class Penstock:
     @overload
     def job(self, function: Callable[P, R], /) -> JobType[P, P, R]: ...
     @overload
-    def job(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        aliases: Sequence[str] = (),
-        run_in: RunIn | None = None,
-        lease: float | None = None,
-        classify: Sequence[Classifier] = (),
-        budgets: Mapping[ErrorClass, int] | None = None,
-        retry_cap: float | None = None,
-        **options: Unpack[OptionFields],
-    ) -> "Decorator": ...
+    def job(self, /, **registration: Unpack[Registration]) -> Decorator: ...
 
     def job(self, function: Any = None, /, **registration: Any) -> Any:
         """Register a handler: `@app.job` or `@app.job(queue="mail", max_retries=5)`."""
@@ -125,10 +139,15 @@ class Penstock:
         classify: Sequence[Classifier] = (),
         budgets: Mapping[ErrorClass, int] | None = None,
         retry_cap: float | None = None,
+        concurrency: int | None = None,
+        rate: str | None = None,
+        breaker: str | None = None,
         **options: Unpack[OptionFields],
     ) -> JobType[..., ..., Any]:
         if not inspect.isroutine(handler):
             raise InvalidOption("handler", handler, "a function or a coroutine function")
+        if "after" in options:
+            raise InvalidOption("after", "given", "an option of a call: task.options(after=…)")
         made: JobType[..., ..., Any] = JobType(
             self,
             handler,
@@ -141,8 +160,27 @@ class Penstock:
             budgets=budgets or {},
             retry_cap=retry_cap,
         )
+        if concurrency is not None or rate is not None:
+            for each in made.names:
+                self.limit(type=each, concurrency=concurrency, rate=rate)
+        if breaker is not None:
+            self._breakers.guard(breaker, made.names)
         self._register(made)
         return made
+
+    def limit(self, **limit: Unpack[LimitFields]) -> None:
+        """Declare a limit: `app.limit(key="openai", concurrency=3, rate="60/min")`."""
+        self._limits.add(limits_of(limit, by_operator=False))
+
+    def breaker(
+        self,
+        name: str,
+        *,
+        failures: int = DEFAULT_FAILURES,
+        cool_down: float = DEFAULT_COOL_DOWN_MS / 1000,
+    ) -> None:
+        """Describe the breaker that `@app.job(breaker=name)` names."""
+        self._breakers.describe(name, failures, cool_down)
 
     def checked(self, options: JobOptions) -> JobOptions:
         """Refuse options this application's settings do not allow."""
@@ -186,31 +224,104 @@ class Penstock:
         """Call `hook(ctx, percent, message)` when a handler's progress is written."""
         return self.hooks.on_progress(hook)
 
-    async def enqueue(
-        self, prepared: Prepared[R], *, connection: object | None = None
-    ) -> JobHandle[R]:
-        """Enqueue a call made with `new`; durable when this returns."""
-        return (await self.enqueue_many([prepared], connection=connection))[0]
+    def admit(self, hook: A) -> A:
+        """Ask `hook(jobs)` about every enqueue; it refuses by raising."""
+        return self.admission.add_hook(hook)
 
+    @overload
+    async def enqueue(self, prepared: Prepared[R], **how: Unpack[How]) -> JobHandle[R]: ...
+    @overload
+    async def enqueue(self, prepared: Flow[R], **how: Unpack[How]) -> FlowHandle[R]: ...
+
+    async def enqueue(self, prepared: Any, **how: Unpack[How]) -> Any:
+        """Enqueue a call made with `new`, or a chain or group of them; durable on return.
+
+        It waits while the queue is full: up to `wait` seconds, or not at all with `wait=False`.
+        """
+        return (await self.enqueue_many([prepared], **how))[0]
+
+    @overload
     async def enqueue_many(
-        self, prepared: Sequence[Prepared[R]], *, connection: object | None = None
-    ) -> list[JobHandle[R]]:
+        self, prepared: Sequence[Prepared[R]], **how: Unpack[How]
+    ) -> list[JobHandle[R]]: ...
+    @overload
+    async def enqueue_many(
+        self, prepared: Sequence[Prepared[Any] | Flow[Any]], **how: Unpack[How]
+    ) -> list[Any]: ...
+
+    async def enqueue_many(self, prepared: Sequence[Any], **how: Unpack[How]) -> list[Any]:
         """Enqueue all of them in one transaction, or none."""
-        prepared = list(prepared)
-        jobs = [call.job for call in prepared]
-        answers = await self.store.jobs.enqueue(jobs, connection=connection)
-        return [
-            JobHandle(self, answer.id, call.type, answer.created)
-            for call, answer in zip(prepared, answers, strict=True)
+        batch = Batch(prepared)
+        jobs = [call.job for call in batch.calls]
+        answers = await self.admission.enqueue(jobs, how)
+        now = self.store.clock.now()
+        handles: list[JobHandle[Any]] = [
+            JobHandle(self, answer.id, call.type, answer.created, estimate)
+            for call, answer, estimate in zip(
+                batch.calls, answers, estimates(self.admission, jobs, now), strict=True
+            )
         ]
+        return batch.handles(self, handles)
 
     async def enqueue_payload(
-        self, type_name: str, payload: str = "{}", **options: Unpack[OptionFields]
+        self, type_name: str, payload: str = "{}", **options: Unpack[AwaitingFields]
     ) -> JobHandle[Any]:
         """Enqueue by name with arguments as JSON text, checked like any other call."""
         type_ = self.find_type(type_name)
         chosen = self.checked(type_.defaults.with_(**options))
         return await self.enqueue(type_.from_payload(payload, chosen))
+
+    @property
+    def controls(self) -> Controls:
+        """What holds work back: pauses, limits and breakers, changed while everything runs."""
+        return Controls(self.store)
+
+    async def pause(
+        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[Held]
+    ) -> Pause:
+        """Hold jobs back until they are resumed: `await app.pause(queue="mail")`."""
+        return await self.controls.pause(reason=reason, by=by, **what)
+
+    async def resume(self, **what: Unpack[Held]) -> bool:
+        """Let them go on, with their own times and order; whether they were paused."""
+        return await self.controls.resume(**what)
+
+    @property
+    def schedules(self) -> Schedules:
+        """What is scheduled: look at it, pause, resume, remove, run now."""
+        return Schedules(self.store)
+
+    async def schedule(
+        self,
+        name: str,
+        call: Partial[Any] | JobType[..., ..., Any],
+        arguments: Mapping[str, Any] | None = None,
+        **times: Unpack[TimeFields],
+    ) -> ScheduleView:
+        """Enqueue a call again and again: `schedule("nightly", report.new(), cron="0 3 * * *")`.
+
+        Instead of `cron` also `every` (seconds) or `at` (once). `arguments` may hold placeholders.
+        """
+        return await put_schedule(self.schedules, name, call, arguments, times)
+
+    def scheduled(
+        self,
+        *,
+        name: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **times: Unpack[TimeFields],
+    ) -> Callable[[T], T]:
+        """Declare a schedule, above `@app.job`: `@app.scheduled(cron="0 3 * * *")`."""
+
+        def declared(type_: T) -> T:
+            add_schedule(self, DeclaredSchedule(type_, name, arguments, times))
+            return type_
+
+        return declared
+
+    async def declare(self) -> None:
+        """Put what the application declares into the store; a worker does it when it starts."""
+        await declare(self)
 
     def connection(self) -> Any:
         """A connection whose transaction `enqueue(..., connection=…)` joins (apsw on SQLite)."""
@@ -235,6 +346,24 @@ class Penstock:
             raise InvalidOption("filter", where, f"made of valid values ({error})") from error
         return await self.store.reader.find(wanted)
 
+    async def explain(self, job_id: str) -> Explanation:
+        """Every reason why a job does, or does not, run now, the weightiest first."""
+        found = await self.store.reader.standing(job_id)
+        if found is None:
+            raise JobNotFound(job_id)
+        return explain(found)
+
+    @property
+    def dead(self) -> Triage:
+        """Dead letters in groups: try a few, release the rest, correct arguments, take notes."""
+        return Triage(self)
+
+    async def check_payloads(
+        self, *, examples: int = 3, progress: Checked | None = None
+    ) -> PayloadCheck:
+        """Whether everything that waits fits this application's types, asked before a deploy."""
+        return await check_payloads(self, examples=examples, progress=progress)
+
     async def executions(self, job_id: str) -> list[Execution]:
         """Every execution of a job, oldest first."""
         return await self.store.reader.executions(job_id)
@@ -251,6 +380,10 @@ class Penstock:
     async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
         return Status((await self.store.jobs.cancel([job_id], reason))[job_id])
+
+    async def add_dependency(self, child: "Parent", *parents: "Parent | After | Input") -> None:
+        """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
+        await add_edges(self, child, parents)
 
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
@@ -271,24 +404,3 @@ class Penstock:
 
 def _place(type_: JobType[..., ..., Any]) -> tuple[str, str]:
     return type_.function.__module__, type_.function.__qualname__
-
-
-class Decorator:
-    """What `@app.job(...)` returns, typed like `@app.job`."""
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
-    ) -> JobType[P, Concatenate[Context, P], R]: ...
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], R], /
-    ) -> JobType[P, Concatenate[Context, P], R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> JobType[P, P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> JobType[P, P, R]: ...
-
-    def __call__(self, function: Callable[..., Any], /) -> Any:
-        """Only its type exists; `job` returns a function."""
-        raise TypeError("use @app.job(...)")

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,10 @@ class Arguments:
         }
         self._plain = [p for p in self._parameters if p.name not in self.injected]
         self._names = tuple(p.name for p in self._plain if p.kind is not p.VAR_KEYWORD)
+        self._required = tuple(
+            p.name for p in self._plain if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+        )
+        self._partial_decoders: dict[tuple[str, ...], msgspec.json.Decoder[Any]] = {}
         self._open = any(p.kind is p.VAR_KEYWORD for p in self._plain)
         self._positional = not self._open and all(
             p.kind is not p.KEYWORD_ONLY for p in self._parameters
@@ -49,8 +53,13 @@ class Arguments:
         """Whether the handler takes an argument of this name."""
         return self._open or name in self._names
 
-    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The payload for a call; raises a sentence when the call does not fit the handler."""
+    def encode(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], awaited: Collection[str] = ()
+    ) -> tuple[str, tuple[str, ...]]:
+        """The payload of a call, and the arguments it lacks besides those that are awaited.
+
+        Raises a sentence when what is given does not fit the handler.
+        """
         named = dict(zip(self._names, args, strict=False))
         if len(args) > len(self._names):
             raise InvalidArguments.unexpected(self._type_name, f"number {len(args)}", self._names)
@@ -60,16 +69,27 @@ class Arguments:
                 self._type_name, sorted(twice)[0], "one value", "one by position and one by name"
             )
         named |= kwargs
+        if awaited:
+            self.check_awaited(awaited, named)
         try:
             payload = encode(named)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise self._unserializable(named, error) from error
-        self._decode(payload)
-        return payload
+        absent = tuple(name for name in self._required if name not in named)
+        self._decode(payload, absent)
+        return payload, tuple(name for name in absent if name not in awaited)
 
-    def check(self, payload: str) -> None:
+    def check(self, payload: str, awaited: Collection[str] = ()) -> None:
         """Validate a payload written by hand."""
-        self._decode(payload)
+        if not awaited:
+            self._decode(payload)
+            return
+        self._decode(payload, tuple(name for name in self._required if name in awaited))
+        self.check_awaited(awaited, msgspec.json.decode(payload, type=dict[str, msgspec.Raw]))
+
+    def lacking(self, name: str) -> InvalidArguments:
+        """The refusal of a call that lacks a required argument."""
+        return InvalidArguments.missing(self._type_name, name, self._kind(name))
 
     def decode(self, job_id: str, payload: str) -> "msgspec.Struct":
         """The stored arguments, typed."""
@@ -87,16 +107,28 @@ class Arguments:
         extra = values.pop("extra_", None) or {}
         return self._function(*first, **values, **extra, **resources)
 
-    def _decode(self, payload: str) -> "msgspec.Struct":
+    def check_awaited(self, awaited: Collection[str], given: Collection[str]) -> None:
+        """Refuse to wait for an argument that the handler does not take or that is given."""
+        for name in awaited:
+            if not self.has(name) or name in self.injected:
+                raise InvalidArguments.unexpected(self._type_name, name, self._names)
+            if name in given:
+                raise InvalidArguments(
+                    self._type_name, name, "one value", "one given and one from a parent"
+                )
+
+    def _decode(self, payload: str, absent: tuple[str, ...] = ()) -> "msgspec.Struct":
+        """The arguments, typed; those in `absent` may be missing and are then no value at all."""
+        used = self._decoder_without(absent) if absent else self._decoder
         try:
-            arguments: msgspec.Struct = self._decoder.decode(payload)
+            arguments: msgspec.Struct = used.decode(payload)
         except msgspec.DecodeError as error:
             raise self._explain(str(error)) from error
         except RecursionError as error:
             raise InvalidArguments(
                 self._type_name, "payload", "data without endless nesting", "too many levels"
             ) from error
-        if self._open:
+        if self._open and not absent:
             given = msgspec.json.decode(payload)
             known = {name: getattr(arguments, name) for name in self._names}
             extra = {name: value for name, value in given.items() if name not in known}
@@ -105,13 +137,18 @@ class Arguments:
 
     @cached_property
     def _struct(self) -> Any:
+        return self._struct_without(())
+
+    def _struct_without(self, absent: tuple[str, ...]) -> Any:
         hints = inspect.get_annotations(self._function, eval_str=True)
         fields: list[Any] = []
         for parameter in self._plain:
             if parameter.kind is parameter.VAR_KEYWORD:
                 continue
             kind = hints.get(parameter.name, Any)
-            if parameter.default is parameter.empty:
+            if parameter.name in absent:
+                fields.append((parameter.name, kind, None))
+            elif parameter.default is parameter.empty:
                 fields.append((parameter.name, kind))
             else:
                 default = parameter.default
@@ -126,8 +163,17 @@ class Arguments:
 
     @cached_property
     def _decoder(self) -> "msgspec.json.Decoder[Any]":
+        return self._decoder_of(lambda: self._struct)
+
+    def _decoder_without(self, absent: tuple[str, ...]) -> "msgspec.json.Decoder[Any]":
+        if absent not in self._partial_decoders:
+            made = self._decoder_of(lambda: self._struct_without(absent))
+            self._partial_decoders[absent] = made
+        return self._partial_decoders[absent]
+
+    def _decoder_of(self, struct: Callable[[], Any]) -> "msgspec.json.Decoder[Any]":
         try:
-            return decoder(self._struct)
+            return decoder(struct())
         except (NameError, TypeError) as error:
             raise InvalidOption(
                 "handler", self._function.__qualname__, f"annotated with usable types ({error})"

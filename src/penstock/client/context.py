@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -13,16 +14,23 @@ from penstock.model.job import Lease
 from penstock.model.redact import redact
 
 if TYPE_CHECKING:
+    from penstock.client.flow import Flow
+    from penstock.client.flow_handle import FlowHandle
     from penstock.client.handle import JobHandle
     from penstock.client.job_type import Prepared
 
 R = TypeVar("R")
 MAX_CHECKPOINT = 1_048_576
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEVELS = ("debug", "info", "warning", "error")
 
 
 class Reporter(Protocol):
     """Takes what a context says to the store."""
+
+    def now(self) -> int:
+        """The store's wall clock, in milliseconds since the epoch."""
+        ...
 
     def progress(self, percent: float, message: str | None) -> None:
         """Remember the latest progress; written soon."""
@@ -36,8 +44,8 @@ class Reporter(Protocol):
         """Write a checkpoint; durable when this returns."""
         ...
 
-    async def enqueue(self, prepared: "Prepared[Any]") -> "JobHandle[Any]":
-        """Enqueue a child."""
+    async def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them."""
         ...
 
 
@@ -76,6 +84,11 @@ class Context:
         return self.job.key or self.job.id
 
     @property
+    def now(self) -> datetime:
+        """The time in UTC by the store's clock, which a test may move."""
+        return EPOCH + timedelta(milliseconds=self._reporter.now())
+
+    @property
     def cancelled(self) -> bool:
         """Whether somebody asked the job to stop; check it between steps and return early."""
         return self._stop_requested
@@ -112,8 +125,13 @@ class Context:
         await self._reporter.checkpoint(text)
         self._checkpoint = text
 
-    async def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]":
-        """Enqueue a child: `await ctx.enqueue(resize.new("a.png", 100))`."""
+    @overload
+    async def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]": ...
+    @overload
+    async def enqueue(self, prepared: "Flow[R]") -> "FlowHandle[R]": ...
+
+    async def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them: `await ctx.enqueue(resize.new("a.png", 100))`."""
         return await self._reporter.enqueue(prepared.child_of(self.job))
 
     def _encode_checkpoint(self, value: Any) -> str:
@@ -146,7 +164,11 @@ class SyncContext:
         """Save where the job has got to."""
         self._context.wait_in_thread(lambda: self._context.save_checkpoint(value))
 
-    def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]":
-        """Enqueue a child."""
-        handle: JobHandle[R] = self._context.wait_in_thread(lambda: self._context.enqueue(prepared))
-        return handle
+    @overload
+    def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]": ...
+    @overload
+    def enqueue(self, prepared: "Flow[R]") -> "FlowHandle[R]": ...
+
+    def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them."""
+        return self._context.wait_in_thread(lambda: self._context.enqueue(prepared))

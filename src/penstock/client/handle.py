@@ -10,7 +10,10 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from penstock.client.app import Penstock
+    from penstock.client.estimate import Estimate
     from penstock.client.job_type import JobType
 
 R = TypeVar("R")
@@ -19,19 +22,32 @@ R = TypeVar("R")
 class JobHandle(Generic[R]):
     """A job that was enqueued; `created` is false when a unique key found an earlier one."""
 
-    __slots__ = ("_app", "_type", "created", "id")
+    __slots__ = ("_app", "_estimate", "_type", "created", "id")
 
     def __init__(
-        self, app: "Penstock", job_id: str, type_: "JobType[..., ..., R] | None", created: bool
+        self,
+        app: "Penstock",
+        job_id: str,
+        type_: "JobType[..., ..., R] | None",
+        created: bool,
+        estimate: "Estimate | None" = None,
     ) -> None:
         self._app = app
         self._type = type_
+        self._estimate = estimate
         self.id = job_id
         self.created = created
 
     def __repr__(self) -> str:
         name = self._type.name if self._type else "?"
         return f"<job {self.id} of type {name!r}>"
+
+    @property
+    def estimated_start(self) -> "datetime | None":
+        """When it will start, by what waits ahead of it and how fast that goes; none if unknown."""
+        if self._estimate is None or not self.created:
+            return None
+        return self._estimate.start(self._app.admission.rates.of(self._estimate.queue))
 
     async def get(self) -> Job:
         """The job as it stands now."""
@@ -53,9 +69,10 @@ class JobHandle(Generic[R]):
             raise ResultTimeout(self.id, timeout or 0, status) from None
         if seen is None:
             raise JobNotFound(self.id)
-        return self._value(seen)
+        return self.value(seen)
 
-    def _value(self, job: Job) -> R:
+    def value(self, job: Job) -> R:
+        """The value of the job once it has ended; raises JobFailed or JobCancelled."""
         if job.status is Status.CANCELLED:
             raise JobCancelled(job.id, job.error)
         if job.status is not Status.COMPLETED:

@@ -3,13 +3,32 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    get_args,
+    overload,
+)
 
 import msgspec
 
+from penstock.client.after import Wait, awaited
 from penstock.client.arguments import Arguments
 from penstock.client.codec import decoder, depth, encode
-from penstock.client.options import JobOptions, OptionFields, check_name, check_seconds
+from penstock.client.options import (
+    CallFields,
+    JobOptions,
+    OptionFields,
+    check_name,
+    check_seconds,
+    check_wait,
+)
+from penstock.client.step import R_co, Step
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -22,6 +41,7 @@ from penstock.model.job import Lease, NewJob
 from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorClass
 
 if TYPE_CHECKING:
+    from penstock.client.after import Parent
     from penstock.client.app import Penstock
     from penstock.client.handle import JobHandle
 
@@ -31,16 +51,19 @@ R = TypeVar("R")
 RunIn = Literal["loop", "thread", "process"]
 
 
-class Prepared(Generic[R]):
-    """A call that is checked and ready to be enqueued: `resize.new("a.png", 100)`."""
+class Partial(Step[R_co]):
+    """A call that lacks arguments; in a flow the step before fills the first of them."""
 
-    __slots__ = ("job", "type")
+    __slots__ = ("job", "lacks", "type")
 
-    def __init__(self, type_: "JobType[..., ..., R]", job: NewJob) -> None:
+    def __init__(
+        self, type_: "JobType[..., ..., R_co]", job: NewJob, lacks: tuple[str, ...] = ()
+    ) -> None:
         self.type = type_
         self.job = job
+        self.lacks = lacks
 
-    def child_of(self, parent: Lease) -> "Prepared[R]":
+    def child_of(self, parent: Lease) -> "Prepared[R_co]":
         """The same call as a child: it belongs to whom its parent belongs, unless it says."""
         job = msgspec.structs.replace(
             self.job,
@@ -49,7 +72,19 @@ class Prepared(Generic[R]):
             workspace_id=self.job.workspace_id or parent.workspace_id,
             trace_context=self.job.trace_context or parent.trace_context,
         )
-        return Prepared(self.type, job)
+        return Prepared(self.type, job, self.lacks)
+
+    def complete(self) -> "Prepared[R_co]":
+        """The call, refused if it lacks an argument."""
+        if self.lacks:
+            raise self.type.arguments.lacking(self.lacks[0])
+        return self if isinstance(self, Prepared) else Prepared(self.type, self.job)
+
+
+class Prepared(Partial[R_co]):
+    """A call that is checked and ready to be enqueued: `resize.new("a.png", 100)`."""
+
+    __slots__ = ()
 
 
 class JobType(Generic[P, Q, R]):
@@ -105,9 +140,21 @@ class JobType(Generic[P, Q, R]):
     def __repr__(self) -> str:
         return f"<job type {self.name!r}>"
 
-    def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
-        """Check a call without enqueueing it, for `app.enqueue_many` and `ctx.enqueue`."""
-        return self.prepare(self.defaults, args, kwargs)
+    @overload
+    def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]: ...
+    @overload
+    def new(self) -> Partial[R]: ...  # type: ignore[overload-cannot-match]  # it is, once P is known
+
+    def new(self, *args: Any, **kwargs: Any) -> Partial[R]:
+        """Check a call without enqueueing it, for `app.enqueue_many`, `ctx.enqueue` and flows.
+
+        Arguments may be missing; a flow fills the first of them, and nothing else takes the call.
+        """
+        return self.draft(self.defaults, args, kwargs)
+
+    def partial(self, *args: Any, **kwargs: Any) -> Partial[R]:
+        """Like `new`, typed for a call of a flow that names only some of its arguments."""
+        return self.draft(self.defaults, args, kwargs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "JobHandle[R]":
         """Enqueue a call; typed like the function, without the context."""
@@ -115,11 +162,30 @@ class JobType(Generic[P, Q, R]):
         prepared = self.prepare(self.defaults, args, kwargs)
         return await self.app.enqueue(prepared, connection=connection)
 
+    @overload
+    def options(  # type: ignore[overload-overlap]  # an argument that is awaited is not passed
+        self,
+        *,
+        connection: object | None = None,
+        wait: float | bool | None = None,
+        **changes: Unpack[CallFields],
+    ) -> "Configured[P, R]": ...
+    @overload
     def options(
-        self, *, connection: object | None = None, **changes: Unpack[OptionFields]
-    ) -> "Configured[P, R]":
+        self,
+        *,
+        after: "Wait | Sequence[Parent | Wait]",
+        connection: object | None = None,
+        wait: float | bool | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> "Configured[..., R]": ...
+
+    def options(
+        self, *, connection: object | None = None, wait: float | bool | None = None, **changes: Any
+    ) -> "Configured[..., R]":
         """The same type with other options: `send.options(delay=60, key="k").enqueue(...)`."""
-        return Configured(self, self.app.checked(self.defaults.with_(**changes)), connection)
+        chosen = self.app.checked(self.defaults.with_(**changes))
+        return Configured(self, chosen, connection, check_wait(wait))
 
     def from_payload(self, payload: str, options: JobOptions) -> Prepared[R]:
         """A call given as JSON text, as the command line has it."""
@@ -128,8 +194,8 @@ class JobType(Generic[P, Q, R]):
             raise InvalidArguments(
                 self.name, "payload", f"at most {limit} levels of nesting", str(levels)
             )
-        self.arguments.check(payload)
-        return self._with_payload(options, payload)
+        self.arguments.check(payload, awaited(options.after))
+        return self._with_payload(options, payload).complete()
 
     def encode_result(self, value: Any) -> str:
         """A handler's value as JSON text, checked against what the handler declares."""
@@ -166,40 +232,64 @@ class JobType(Generic[P, Q, R]):
     def prepare(
         self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Prepared[R]:
-        """Check a call under given options."""
-        return self._with_payload(options, self.arguments.encode(args, kwargs))
+        """Check a whole call under given options."""
+        return self.draft(options, args, kwargs).complete()
+
+    def draft(
+        self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Prepared[R]:
+        """Check what is given of a call under given options."""
+        filled = awaited(options.after) if options.after else ()
+        payload, lacks = self.arguments.encode(args, kwargs, filled)
+        return self._with_payload(options, payload, lacks)
 
     def _check_size(self, text: str, what: str) -> None:
         limit = self.app.settings.payload_limit
         if len(text) * 4 > limit < len(text.encode()):
             raise PayloadTooLarge(self.name, len(text.encode()), limit, what)
 
-    def _with_payload(self, options: JobOptions, payload: str) -> Prepared[R]:
+    def _with_payload(
+        self, options: JobOptions, payload: str, lacks: tuple[str, ...] = ()
+    ) -> Prepared[R]:
         self._check_size(payload, "payload")
-        return Prepared(self, options.new_job(new_id(), self.name, payload))
+        return Prepared(self, options.new_job(new_id(), self.name, payload), lacks)
 
 
 class Configured(Generic[P, R]):
     """A job type with options for the next enqueues."""
 
-    __slots__ = ("_connection", "_options", "_type")
+    __slots__ = ("_connection", "_options", "_type", "_wait")
 
     def __init__(
-        self, type_: "JobType[P, ..., R]", options: JobOptions, connection: object | None
+        self,
+        type_: "JobType[P, ..., R]",
+        options: JobOptions,
+        connection: object | None,
+        wait: float | bool | None,
     ) -> None:
         self._type = type_
         self._options = options
         self._connection = connection
+        self._wait = wait
 
-    def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
+    @overload
+    def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]: ...
+    @overload
+    def new(self) -> Partial[R]: ...  # type: ignore[overload-cannot-match]  # it is, once P is known
+
+    def new(self, *args: Any, **kwargs: Any) -> Partial[R]:
         """Check a call without enqueueing it."""
-        return self._type.prepare(self._options, args, kwargs)
+        return self._type.draft(self._options, args, kwargs)
+
+    def partial(self, *args: Any, **kwargs: Any) -> Partial[R]:
+        """Like `new`, typed for a call of a flow that names only some of its arguments."""
+        return self._type.draft(self._options, args, kwargs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "JobHandle[R]":
         """Enqueue a call with these options."""
         connection = _take_connection(self._type.arguments, kwargs) or self._connection
         prepared = self._type.prepare(self._options, args, kwargs)
-        return await self._type.app.enqueue(prepared, connection=connection)
+        return await self._type.app.enqueue(prepared, connection=connection, wait=self._wait)
 
 
 def _classifiers(given: Any) -> tuple[Classifier, ...]:

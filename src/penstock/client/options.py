@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
+from penstock.client.after import After, Wait, edges_of
+from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption
 from penstock.model.job import (
     DEFAULT_MAX_RETRIES,
@@ -15,6 +17,9 @@ from penstock.model.job import (
     KeyScope,
     NewJob,
 )
+
+if TYPE_CHECKING:
+    from penstock.client.after import Parent
 
 MAX_KEY = 255
 MAX_TAGS = 32
@@ -46,6 +51,18 @@ class OptionFields(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
+class CallFields(OptionFields, total=False):
+    """The options of one call; what it runs after is no matter of its type."""
+
+    after: "Parent | After | Sequence[Parent | After] | None"
+
+
+class AwaitingFields(OptionFields, total=False):
+    """The same where parents' results may fill arguments, so that not all have to be given."""
+
+    after: "Parent | Wait | Sequence[Parent | Wait] | None"
+
+
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a job is to be run; durations are in seconds."""
 
@@ -69,14 +86,18 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     order_key: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
+    after: tuple[Edge, ...] = ()
 
-    def with_(self, **changes: Unpack[OptionFields]) -> "JobOptions":
+    def with_(self, **changes: Unpack[AwaitingFields]) -> "JobOptions":
         """A copy with other values, checked."""
         unknown = changes.keys() - set(self.__struct_fields__)
         if unknown:
             known = ", ".join(self.__struct_fields__)
             raise InvalidOption(sorted(unknown)[0], "given", f"one of: {known}")
-        changed = msgspec.structs.replace(self, **changes)
+        checked: dict[str, Any] = {**changes}
+        if "after" in checked:
+            checked["after"] = edges_of(checked["after"])
+        changed = msgspec.structs.replace(self, **checked)
         changed.check()
         return changed
 
@@ -126,6 +147,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
             order_key=self.order_key,
             tags=self.tags,
             metadata=None if self.metadata is None else msgspec.json.encode(self.metadata).decode(),
+            after=self.after,
         )
 
     def _scope(self) -> KeyScope | None:
@@ -165,6 +187,13 @@ def check_seconds(name: str, value: Any) -> None:
     """Refuse a duration that is not above 0."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e10:
         raise InvalidOption(name, value, "a number of seconds above 0")
+
+
+def check_wait(value: Any) -> Any:
+    """Refuse what says not for how long to wait; the value itself."""
+    if value is not None and (not isinstance(value, int | float) or not 0 <= value < 1e10):
+        raise InvalidOption("wait", value, "a number of seconds, or False not to wait")
+    return value
 
 
 def _not_negative(name: str, value: Any) -> None:

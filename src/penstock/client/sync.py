@@ -2,13 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 if TYPE_CHECKING:
+    from penstock.client.admission import How
     from penstock.client.app import Penstock
+    from penstock.client.flow import Flow
+    from penstock.client.flow_handle import FlowHandle
     from penstock.client.handle import JobHandle
-    from penstock.client.job_type import Prepared
+    from penstock.client.job_type import JobType, Partial, Prepared
+    from penstock.client.plan import TimeFields
+    from penstock.client.schedules import ScheduleView
     from penstock.model.job import Job
     from penstock.model.states import Status
 
@@ -25,17 +30,27 @@ class SyncPenstock:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def enqueue(
-        self, prepared: "Prepared[R]", *, connection: object | None = None
-    ) -> "JobHandle[R]":
-        """Enqueue a call made with `new`; durable when this returns."""
-        return self.run(self.app.enqueue(prepared, connection=connection))
+    @overload
+    def enqueue(self, prepared: "Prepared[R]", **how: "Unpack[How]") -> "JobHandle[R]": ...
+    @overload
+    def enqueue(self, prepared: "Flow[R]", **how: "Unpack[How]") -> "FlowHandle[R]": ...
 
+    def enqueue(self, prepared: Any, **how: "Unpack[How]") -> Any:
+        """Enqueue a call made with `new`, or a chain or group of them; durable on return."""
+        return self.run(self.app.enqueue(prepared, **how))
+
+    @overload
     def enqueue_many(
-        self, prepared: "Sequence[Prepared[R]]", *, connection: object | None = None
-    ) -> "list[JobHandle[R]]":
+        self, prepared: "Sequence[Prepared[R]]", **how: "Unpack[How]"
+    ) -> "list[JobHandle[R]]": ...
+    @overload
+    def enqueue_many(
+        self, prepared: "Sequence[Prepared[Any] | Flow[Any]]", **how: "Unpack[How]"
+    ) -> "list[Any]": ...
+
+    def enqueue_many(self, prepared: Sequence[Any], **how: "Unpack[How]") -> list[Any]:
         """Enqueue all of them in one transaction, or none."""
-        return self.run(self.app.enqueue_many(prepared, connection=connection))
+        return self.run(self.app.enqueue_many(prepared, **how))
 
     def get(self, job_id: str) -> "Job":
         """The job, or JobNotFound."""
@@ -45,8 +60,8 @@ class SyncPenstock:
         """A page of jobs, newest first."""
         return self.run(self.app.find(**where))
 
-    def result(self, handle: "JobHandle[R]", timeout: float | None = None) -> R:
-        """Wait for a job's value."""
+    def result(self, handle: "JobHandle[R] | FlowHandle[R]", timeout: float | None = None) -> R:
+        """Wait for the value of a job or a flow."""
         return self.run(handle.result(timeout))
 
     def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> "Status":
@@ -56,6 +71,16 @@ class SyncPenstock:
     def requeue(self, job_id: str) -> "Job":
         """Run a cancelled or dead job again."""
         return self.run(self.app.requeue(job_id))
+
+    def schedule(
+        self,
+        name: str,
+        call: "Partial[Any] | JobType[..., ..., Any]",
+        arguments: Mapping[str, Any] | None = None,
+        **times: "Unpack[TimeFields]",
+    ) -> "ScheduleView":
+        """Enqueue a call again and again."""
+        return self.run(self.app.schedule(name, call, arguments, **times))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any other coroutine on the background loop: `app.sync.run(app.logs(job.id))`."""

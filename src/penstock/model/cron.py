@@ -37,8 +37,9 @@ ALIASES = {
 }
 _FIELDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 _SECOND = timedelta(seconds=1)
-# 29 February is eight years apart around a year such as 2100; nothing comes more rarely.
-_MONTHS_AHEAD = 8 * 12 + 1
+# 29 February falls on a given weekday every 28 years, or 40 around a year such as 2100; nothing
+# comes more rarely.
+_MONTHS_AHEAD = 41 * 12
 _SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a local time
 
 
@@ -92,7 +93,7 @@ class Cron(NamedTuple):
         return None
 
     def following(self, local: datetime) -> datetime | None:
-        """The next local time that matches, whatever the zone; none if there is none in 8 years."""
+        """The next local time that matches, whatever the zone; none if no year has one."""
         start = local.replace(microsecond=0, fold=0) + _SECOND
         time = self._time_from(start.hour, start.minute, start.second)
         year, month, day = start.year, start.month, start.day + (time is None)

@@ -69,7 +69,7 @@ def _part_values(field: Field, found: re.Match[str], text: str, expression: str)
     else:
         low = _number(field, start, text, expression)
         high = low if end is None else _number(field, end, text, expression)
-        if field is WEEKDAY and end is not None and high == 0:
+        if field is WEEKDAY and low > 0 and high == 0:
             high = 7  # FRI-SUN
         if end is None and step is not None:
             high = field.high

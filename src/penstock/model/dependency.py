@@ -119,7 +119,7 @@ def with_inputs(payload: str, inputs: Sequence[tuple[str, int | None, str | None
         single[argument] = f"[{','.join(text for _, text in sorted(results))}]"
     if not single:
         return payload
-    added = ",".join(f'"{argument}":{text}' for argument, text in single.items())
+    added = ",".join(f"{encode(name).decode()}:{text}" for name, text in single.items())
     body = _without(payload, single).rstrip()[:-1].rstrip()
     return f"{body}{'' if body.endswith('{') else ','}{added}}}"
 

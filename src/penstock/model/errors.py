@@ -108,7 +108,8 @@ class CorruptPayload(PenstockError):
         self.problem = problem
         super().__init__(
             f"The stored payload of job {job_id} is not valid for type {job_type!r} ({problem}); "
-            "enqueue the work again with correct arguments."
+            "enqueue the work again with correct arguments. Where a parent's result fills one, "
+            "the parent must return what it takes."
         )
 
 

@@ -1,8 +1,9 @@
 """An error as it is stored. Every text passes the redaction gate: there is no other way in."""
 
+import hashlib
+import os
 import re
 import traceback
-from collections.abc import Iterator
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -14,7 +15,17 @@ MESSAGE_LIMIT = 4_000
 STACK_LIMIT = 16_000
 REDACTABLE = 60_000
 GIST_LIMIT = 120
-_NUMBERS = re.compile(r"\d+")
+PLACES = 3
+_VARYING = re.compile(
+    r"""(?<!\w)(?:'[^']*'|"[^"]*"|`[^`]*`)(?!\w)"""  # what is quoted
+    r"|[\w.:@/+-]*\d[\w.:@/+-]*"  # what has a digit in it: numbers, ids, times, paths
+)
+_INSTALLED = ("site-packages", "dist-packages")
+_STANDARD_LIBRARY = f"{PurePath(os.__file__).parent}{os.sep}"
+_MACHINERY = tuple(
+    f"{PurePath(__file__).parents[1] / part}{os.sep}"
+    for part in ("client", "model", "store", "testing", "worker")
+)
 
 
 class Failure(Struct, frozen=True):
@@ -30,20 +41,31 @@ class Failure(Struct, frozen=True):
     def of(cls, error: BaseException, error_class: ErrorClass) -> "Failure":
         """Capture an exception."""
         stack = "".join(traceback.format_exception(error))
+        message = redact(str(error) or type(error).__name__)[:MESSAGE_LIMIT]
+        place = _places(error) or [gist(message)]
         return cls(
             error_class=error_class,
             code=redact(type(error).__name__),
-            message=redact(str(error) or type(error).__name__)[:MESSAGE_LIMIT],
+            message=message,
             stack=_last(redact(_last(stack, REDACTABLE)), STACK_LIMIT),
-            fingerprint=redact("|".join((error_class, type(error).__name__, *_places(error)))),
+            fingerprint=redact("|".join((error_class, type(error).__name__, *place))),
         )
 
     @classmethod
     def because(cls, error_class: ErrorClass, code: str, message: str) -> "Failure":
         """Describe a failure no exception carries: expiry, a dead process, a handler's word."""
         told = redact(message)[:MESSAGE_LIMIT]
-        gist = _NUMBERS.sub("#", told)[:GIST_LIMIT]
-        return cls(error_class, code, told, "", f"{error_class}|{code}|{gist}")
+        return cls(error_class, code, told, "", f"{error_class}|{code}|{gist(told)}")
+
+
+def gist(message: str) -> str:
+    """A message without what differs from job to job: `gist("order A-7 is late")`."""
+    return " ".join(_VARYING.sub("#", message).split())[:GIST_LIMIT]
+
+
+def group_id(job_type: str, fingerprint: str) -> str:
+    """The short id of the dead letters of one type that died of one error."""
+    return hashlib.sha256(f"{job_type}\n{fingerprint}".encode()).hexdigest()[:8]
 
 
 def _last(stack: str, limit: int) -> str:
@@ -51,7 +73,19 @@ def _last(stack: str, limit: int) -> str:
     return stack if len(stack) <= limit else stack[-limit:].partition("\n")[2]
 
 
-def _places(error: BaseException) -> Iterator[str]:
-    """The last three frames without line numbers, so an edit elsewhere keeps the group."""
-    for frame in traceback.extract_tb(error.__traceback__)[-3:]:
-        yield f"{PurePath(frame.filename).name}:{frame.name}"
+def _places(error: BaseException) -> list[str]:
+    """The innermost frames of the application, without line numbers.
+
+    An edit elsewhere keeps the group, and so does a new version of a library or of this one.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith(_MACHINERY)]
+    own = [frame for frame in outside if not _is_library(frame.filename)]
+    return [f"{PurePath(f.filename).name}:{f.name}" for f in (own or outside)[-PLACES:]]
+
+
+def _is_library(filename: str) -> bool:
+    parts = PurePath(filename).parts
+    return filename.startswith((_STANDARD_LIBRARY, "<frozen")) or any(
+        name in parts for name in _INSTALLED
+    )

@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from threading import Lock
 
 from penstock.model.errors import InvalidOption
@@ -28,10 +30,12 @@ class IdSource:
         self._high = 0
         self._low = 0
         self._prefix = ""
+        self._now: Callable[[], int] = _wall_ms
+        self._random: Callable[[int], bytes] = _random_bytes
 
     def new_id(self, now_ms: int | None = None) -> str:
         """Return an id greater than all before it; where time stands still it counts on."""
-        ms = time.time_ns() // 1_000_000 if now_ms is None else _checked(now_ms)
+        ms = self._now() if now_ms is None else _checked(now_ms)
         with self._lock:
             if ms > self._ms:
                 self._start(ms)
@@ -43,7 +47,7 @@ class IdSource:
 
     def new_ids(self, n: int, now_ms: int | None = None) -> list[str]:
         """Return `n` ids in ascending order, several times faster than `n` calls of `new_id`."""
-        ms = time.time_ns() // 1_000_000 if now_ms is None else _checked(now_ms)
+        ms = self._now() if now_ms is None else _checked(now_ms)
         ids: list[str] = []
         with self._lock:
             if ms > self._ms:
@@ -65,8 +69,22 @@ class IdSource:
         if self._ms >= 0:
             self._start(self._ms + 1)
 
+    @contextmanager
+    def replaying(
+        self, now: Callable[[], int], random: Callable[[int], bytes]
+    ) -> Generator[None, None, None]:
+        """Make ids of another clock and other chance for a while, then go on as before."""
+        with self._lock:
+            kept = self._ms, self._high, self._low, self._prefix, self._now, self._random
+            self._ms, self._now, self._random = -1, now, random
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ms, self._high, self._low, self._prefix, self._now, self._random = kept
+
     def _start(self, ms: int) -> None:
-        random = int.from_bytes(os.urandom(10), "big")
+        random = int.from_bytes(self._random(10), "big")
         self._ms = ms
         self._high, self._low = divmod(random, _LOW_LIMIT)
         self._prefix = _encode(ms, 5) + _encode(self._high, 6)
@@ -100,6 +118,14 @@ def id_time_ms(ulid: str) -> int:
     return int(ulid[:_TIME_LENGTH].translate(_TO_BASE32), 32)
 
 
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _random_bytes(size: int) -> bytes:
+    return os.urandom(size)
+
+
 def _encode(number: int, pairs: int) -> str:
     return "".join(_PAIRS[number >> shift & 1023] for shift in range(10 * (pairs - 1), -1, -10))
 
@@ -113,6 +139,7 @@ def _checked(now_ms: int) -> int:
 _shared = IdSource()
 new_id = _shared.new_id
 new_ids = _shared.new_ids
+replaying = _shared.replaying
 
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=_shared.after_fork)

@@ -76,3 +76,33 @@ class QueueFull(PenstockError):
             f"Queue {queue!r} is full ({depth:,} jobs wait, its limit is {limit:,}); nothing was "
             f"enqueued, come back in about {retry_after:g} s."
         )
+
+
+class GroupNotFound(PenstockError):
+    """A group of dead letters that the store does not have."""
+
+    def __init__(self, group: str, known: Sequence[str] = ()) -> None:
+        self.group = group
+        self.known = tuple(known)
+        also = f"{group!r} may be {' or '.join(self.known)}" if self.known else "none begins so"
+        super().__init__(
+            f"No group of dead letters is {group!r} ({also}); see `penstock dead groups`."
+        )
+
+
+class CanariesUnproven(PenstockError):
+    """A release whose canaries have failed again, or have not ended."""
+
+    def __init__(self, group: str, failed: Sequence[str], unfinished: Sequence[str]) -> None:
+        self.group = group
+        self.failed = tuple(failed)
+        self.unfinished = tuple(unfinished)
+        told = []
+        if self.failed:
+            told.append(f"{len(self.failed)} of its canaries did not complete ({self.failed[0]})")
+        if self.unfinished:
+            told.append(f"{len(self.unfinished)} have not ended ({self.unfinished[0]})")
+        super().__init__(
+            f"Group {group} is not released: {' and '.join(told)}; "
+            "wait, replay others, or say that you mean it with force."
+        )

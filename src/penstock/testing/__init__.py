@@ -9,30 +9,40 @@ if TYPE_CHECKING:
     from penstock.testing.clock import FakeClock
     from penstock.testing.drain import Drained, drain
     from penstock.testing.eager import eager
+    from penstock.testing.history import Happening
     from penstock.testing.signals import Signals
+    from penstock.testing.virtual import SyncVirtualTime, VirtualTime, virtual_time
 
 _HOME = {
     "Drained": "drain",
     "FakeClock": "clock",
+    "Happening": "history",
     "Signals": "signals",
+    "SyncVirtualTime": "virtual",
+    "VirtualTime": "virtual",
     "assert_enqueued": "asserts",
     "assert_not_enqueued": "asserts",
     "drain": "drain",
     "eager": "eager",
     "enqueued": "asserts",
     "in_memory": "app",
+    "virtual_time": "virtual",
 }
 
 __all__ = [
     "Drained",
     "FakeClock",
+    "Happening",
     "Signals",
+    "SyncVirtualTime",
+    "VirtualTime",
     "assert_enqueued",
     "assert_not_enqueued",
     "drain",
     "eager",
     "enqueued",
     "in_memory",
+    "virtual_time",
 ]
 
 

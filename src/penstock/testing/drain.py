@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, overload
 from penstock.client.app import Penstock
 from penstock.client.sync import SyncPenstock
 from penstock.model.errors import InvalidOption
-from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
+from penstock.testing.timeline import Timeline
+from penstock.upkeep.schedules import fire_due
 from penstock.worker.worker import Worker
 
 
@@ -31,8 +32,9 @@ def drain(
 ) -> Coroutine[Any, Any, Drained] | Drained:
     """Run every job that is due: `await drain(app)`, or `drain(app.sync)` without an event loop.
 
-    With a `FakeClock` and `through=3600`, jobs that fall due within the next hour run as well,
-    retries included: the clock jumps from one due time to the next, and stays at the last one.
+    With a `FakeClock` and `through=3600`, what falls due within the next hour happens as well,
+    ticks of schedules and retries included: the clock jumps from one moment to the next, and stays
+    at the last one.
     """
     if isinstance(app, SyncPenstock):
         return app.run(_drain(app.app, clock, through))
@@ -42,33 +44,40 @@ def drain(
 async def _drain(app: Penstock, clock: FakeClock | None, through: float) -> Drained:
     async with app:
         moved = clock or app.store.clock
-        if through and not isinstance(moved, FakeClock):
+        counts = Counts(app)
+        await app.declare()
+        if isinstance(moved, FakeClock):
+            await Timeline(app, moved, counts.run_due).play(round(through * 1000))
+        elif through:
             raise InvalidOption("through", through, "0 unless the application has a FakeClock")
-        drained = await _run_due(app)
-        end = moved.monotonic() + round(through * 1000)
-        while isinstance(moved, FakeClock):
-            pause = await _next_due_in_ms(app)
-            if pause is None or moved.monotonic() + pause > end:
-                break
-            moved.advance(pause / 1000)
-            more = await _run_due(app)
-            drained = Drained(drained.completed + more.completed, drained.failed + more.failed)
-        return drained
+        else:
+            await fire_due(app)
+            await counts.run_due()
+        return Drained(counts.completed, counts.failed)
 
 
-async def _run_due(app: Penstock) -> Drained:
-    completed = failed = 0
-    while True:
-        worker = Worker(app, burst=True, upkeep=False)
-        await worker.run()
-        completed += worker.counts["completed"]
-        failed += worker.counts["failed"] + worker.set_aside
-        # A child enqueued by the very last handler may have come too late for the worker.
-        if not app.types.keys() & (await app.store.workers.waiting_types()).keys():
-            return Drained(completed, failed)
+class Counts:
+    """Runs what is due with a real worker, and counts."""
 
+    def __init__(self, app: Penstock) -> None:
+        self.completed = 0
+        self.failed = 0
+        self._app = app
 
-async def _next_due_in_ms(app: Penstock) -> int | None:
-    """A claim of nothing stages what is due and tells when the next job will be."""
-    nothing = Claim(owner="drain", types=(), limit=0, start=0, lease_ms=0)
-    return (await app.store.jobs.claim(nothing)).next_due_in_ms
+    async def run_due(self) -> int:
+        """Run until nothing is left that may run now; how many executions that were."""
+        executions = 0
+        while True:
+            worker = Worker(self._app, burst=True, upkeep=False)
+            await worker.run()
+            failed = worker.counts["failed"] + worker.set_aside
+            self.completed += worker.counts["completed"]
+            self.failed += failed
+            executions += worker.counts["completed"] + failed
+            # A child enqueued by the very last handler may have come too late for the worker.
+            if not (worker.counts["completed"] + failed and await self._is_waiting()):
+                return executions
+
+    async def _is_waiting(self) -> bool:
+        waiting = await self._app.store.workers.waiting_types()
+        return not self._app.types.keys().isdisjoint(waiting)

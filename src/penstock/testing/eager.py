@@ -1,16 +1,26 @@
 """Eager mode: an enqueue runs its handler at once, here, and nothing is stored."""
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, Unpack
 
+import msgspec
+
+from penstock.client.admission import How
 from penstock.client.app import Penstock
+from penstock.client.batch import Batch
+from penstock.client.flow_handle import FlowHandle, Standing
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import JobType, Prepared
+from penstock.model.dependency import Edge, EdgeKind, Outcome, decide, with_inputs
 from penstock.model.errors import JobCancelled, JobFailed
+from penstock.model.failure import Failure
 from penstock.model.job import Lease, NewJob
+from penstock.model.refused import ParentNotFound
+from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Buried, Cancelled, Completed, Failed, Settlement, Snoozed
+from penstock.model.states import Status
 from penstock.store.contract import Report
 from penstock.worker.execution import Executor
 from penstock.worker.reports import Reports
@@ -24,15 +34,18 @@ def eager(app: Penstock) -> Generator[None, None, None]:
     """`with eager(app): job = await send.enqueue("a@example.com")` has run it when it returns.
 
     Arguments and results are encoded and decoded as a store would, hooks and middleware run, and
-    children run too. Nothing is retried and nothing waits: delays, times and keys are ignored.
+    children run too. Nothing is retried and nothing waits: delays, times and keys are ignored. A
+    flow runs in the order written: results are passed on and conditions obeyed.
     """
+    ended: dict[str, Ended] = {}
 
     async def run_many(
-        prepared: Sequence[Prepared[Any]],
-        *,
-        connection: object | None = None,  # noqa: ARG001 - nothing is written that could join it
-    ) -> list[JobHandle[Any]]:
-        return [await _run(app, call) for call in prepared]
+        prepared: Sequence[Any],
+        **_: Unpack[How],  # nothing is written: nothing to join, and no queue to wait for
+    ) -> list[Any]:
+        batch = Batch(prepared)
+        handles = [await _run_after(app, call, ended) for call in batch.calls]
+        return batch.handles(app, handles, EagerFlowHandle)
 
     # The instance's own attribute hides the method of its class.
     app.__dict__["enqueue_many"] = run_many
@@ -40,6 +53,14 @@ def eager(app: Penstock) -> Generator[None, None, None]:
         yield
     finally:
         del app.__dict__["enqueue_many"]
+
+
+class Ended(NamedTuple):
+    """How a job ended: with a result, or with an error."""
+
+    status: Status
+    result: str | None
+    error: str | None
 
 
 class EagerHandle(JobHandle[R]):
@@ -58,20 +79,54 @@ class EagerHandle(JobHandle[R]):
         self._settlement = settlement
         self.reports = reports
 
-    async def result(self, timeout: float | None = None) -> R:
-        """The value; raises JobFailed or JobCancelled."""
+    @property
+    def ended(self) -> "Ended":
+        """How it ended, as a store would say."""
         match self._settlement:
             case Completed(result=text):
-                assert self._type is not None
-                return self._type.decode_result(text)
+                return Ended(Status.COMPLETED, text, None)
             case Cancelled(reason=reason):
-                raise JobCancelled(self.id, reason)
+                return Ended(Status.CANCELLED, None, reason)
             case Buried(failure=failure) | Failed(failure=failure):
-                raise JobFailed(self.id, "dead_letter", failure.message)
+                return Ended(Status.DEAD_LETTER, None, failure.message)
             case Snoozed(reason=reason):
-                raise JobFailed(self.id, "pending", reason)
+                return Ended(Status.PENDING, None, reason)
             case _:
-                raise JobFailed(self.id, "in_progress", "the handler was stopped")
+                return Ended(Status.IN_PROGRESS, None, "the handler was stopped")
+
+    async def result(self, timeout: float | None = None) -> R:
+        """The value; raises JobFailed or JobCancelled."""
+        status, text, error = self.ended
+        if status is Status.CANCELLED:
+            raise JobCancelled(self.id, error)
+        if status is not Status.COMPLETED:
+            raise JobFailed(self.id, status, error)
+        assert self._type is not None
+        return self._type.decode_result(text)
+
+
+class EagerFlowHandle(FlowHandle[R]):
+    """The handle of a flow that has already run."""
+
+    __slots__ = ()
+
+    async def values(self, timeout: float | None = None) -> dict[str, Any]:
+        """The results of its ends; raises JobFailed or JobCancelled, naming the step."""
+        found: dict[str, Any] = {}
+        for handle in self.ends:
+            try:
+                found[handle.id] = await handle.result(timeout)
+            except JobFailed as error:
+                raise await self.failure(handle.id) from error
+        return found
+
+    async def standings(self) -> list[Standing]:
+        """How its jobs ended."""
+        return [
+            Standing(job.ended.status, job.ended.error)
+            for job in self.jobs
+            if isinstance(job, EagerHandle)
+        ]
 
 
 class _Heard(Reports):
@@ -84,6 +139,45 @@ class _Heard(Reports):
     async def write(self, reports: list[Report]) -> None:
         """Keep reports."""
         self.heard += reports
+
+
+async def _run_after(
+    app: Penstock, call: Prepared[Any], ended: dict[str, Ended]
+) -> EagerHandle[Any]:
+    """Run a call if its parents let it, with their results."""
+    handle = await _started(app, call, ended)
+    ended[handle.id] = handle.ended
+    return handle
+
+
+async def _started(
+    app: Penstock, call: Prepared[Any], ended: Mapping[str, Ended]
+) -> EagerHandle[Any]:
+    inputs: list[tuple[str, int | None, str | None]] = []
+    for edge in call.job.after:
+        parent = ended.get(edge.parent_id)
+        if parent is None:
+            raise ParentNotFound(edge.parent_id)
+        outcome = decide(edge, parent.status, parent.result)
+        if outcome is not Outcome.SATISFIED:
+            return EagerHandle(app, call, _not_run(call.job, edge, outcome), [])
+        if edge.kind is EdgeKind.DATA and edge.argument is not None:
+            inputs.append((edge.argument, edge.position, parent.result))
+    payload = with_inputs(call.job.payload, inputs)
+    job = msgspec.structs.replace(call.job, payload=payload)
+    return await _run(app, Prepared(call.type, job))
+
+
+def _not_run(job: NewJob, edge: Edge, outcome: Outcome) -> Settlement:
+    """The end of a job whose parent did not let it run."""
+    words = f"Job {edge.parent_id}, which it was to run after, did not complete."
+    if outcome is Outcome.NOT_MET:
+        words = f"The result of job {edge.parent_id} does not meet {edge.condition!r}."
+    facts: dict[str, Any] = {"id": job.id, "fence": 0, "type": job.type, "queue": job.queue}
+    if outcome is Outcome.DEAD:
+        failure = Failure.because(ErrorClass.UNKNOWN, "ParentFailed", words)
+        return Buried(**facts, started_at=0, failure=failure)
+    return Cancelled(**facts, started_at=0, reason=words)
 
 
 async def _run(app: Penstock, prepared: Prepared[R]) -> EagerHandle[R]:
@@ -133,4 +227,5 @@ def _lease(job: NewJob, now: int) -> Lease:
         created_at=now,
         queued_at=now,
         started_at=now,
+        limit_key=job.limit_key,
     )

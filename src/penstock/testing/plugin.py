@@ -1,6 +1,6 @@
 """The pytest plugin. It loads in every test run, so it imports nothing before a fixture is used.
 
-A project that has an `app`, `clock` or `drain` fixture of its own overrides these.
+A project that has an `app`, `clock`, `drain` or `time` fixture of its own overrides these.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.testing.clock import FakeClock
     from penstock.testing.drain import Drained
+    from penstock.testing.virtual import VirtualTime
 
 
 @pytest.fixture
@@ -38,3 +39,12 @@ def drain(app: "Penstock") -> "Callable[..., Coroutine[Any, Any, Drained]]":
     from penstock.testing.drain import drain
 
     return partial(drain, app)
+
+
+@pytest.fixture
+def time(app: "Penstock") -> "Iterator[VirtualTime]":
+    """`await time.advance(days=2)`: everything that falls into two days happens to `app`."""
+    from penstock.testing.virtual import virtual_time
+
+    with virtual_time(app) as virtual:
+        yield virtual

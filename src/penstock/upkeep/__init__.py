@@ -4,8 +4,10 @@ from penstock.client.app import Penstock
 from penstock.service import Service
 from penstock.upkeep.leader import TERM_SECONDS, Leader
 from penstock.upkeep.prune import Prune
+from penstock.upkeep.release import Release
 from penstock.upkeep.rescue import Rescue
 from penstock.upkeep.roll_up import RollUp
+from penstock.upkeep.schedules import FireSchedules
 from penstock.upkeep.stage import Stage
 from penstock.upkeep.unclaimed import Unclaimed
 
@@ -16,7 +18,9 @@ def upkeep_services(app: Penstock, owner: str) -> list[Service]:
     leader = Leader(app, owner, min(TERM_SECONDS, app.settings.lease))
     return [
         leader,
+        FireSchedules(app, leader),
         Stage(app, leader),
+        Release(app, leader),
         Rescue(app, leader),
         RollUp(app, leader),
         Prune(app, leader),

@@ -153,6 +153,10 @@ class ChildReporter:
         self._type = type_
         self._number = number
 
+    def now(self) -> int:
+        """The wall clock of the application's store, as this process opens it."""
+        return self._type.app.store.clock.now()
+
     def progress(self, percent: float, message: str | None) -> None:
         """Pass progress on to the worker."""
         self._child.send(Progress(self._number, percent, message))
@@ -168,7 +172,7 @@ class ChildReporter:
     async def enqueue(self, prepared: Any) -> Any:
         """Enqueue a child, or a flow of them, through this process's own connection."""
         async with self._type.app as app:
-            return await app.enqueue(prepared)
+            return await app.enqueue(prepared, force=True)
 
 
 def _leave_it_to_the_worker(*_: object) -> None:

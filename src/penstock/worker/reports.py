@@ -88,6 +88,10 @@ class JobReporter:
         self.job_id = job_id
         self.context: Context | None = None
 
+    def now(self) -> int:
+        """The store's wall clock."""
+        return self._reports.app.store.clock.now()
+
     def progress(self, percent: float, message: str | None) -> None:
         """Keep the latest progress."""
         self._progress = (percent, message)
@@ -96,7 +100,7 @@ class JobReporter:
     def log(self, level: str, message: str) -> None:
         """Keep a line, up to a bound."""
         if len(self._lines) < MAX_LINES:
-            self._lines.append((self._reports.app.store.clock.now(), level, message))
+            self._lines.append((self.now(), level, message))
             self._reports.note(self)
 
     async def checkpoint(self, value: str) -> None:
@@ -106,7 +110,7 @@ class JobReporter:
 
     async def enqueue(self, prepared: Any) -> Any:
         """Enqueue a child, or a flow of them, of this job."""
-        return await self._reports.app.enqueue(prepared)
+        return await self._reports.app.enqueue(prepared, force=True)
 
     def take(self) -> Report | None:
         """What has not been written yet."""

@@ -40,7 +40,12 @@ PLANS = {
     "leased_lanes": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR GROUP BY"],
     "queue_depth": [f"{IN_QUEUE}=?)"],
     "ahead": [f"{LANE[:-1]} AND rank<?)"],
-    "next_tenant": [f"{IN_QUEUE}=? AND tenant_id>?)"],
+    "leased_under": ["SCAN jobs USING INDEX jobs_leased"],
+    "holders": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR ORDER BY"],
+    "get_jobs": [BY_ID],
+    "rank_of": [BY_ID],
+    "status_of": [BY_ID],
+    "other_tenants": [f"{IN_QUEUE}=?)", f"{IN_QUEUE}=? AND tenant_id>?)"],
 }
 BY_ID_ALONE = (
     *("start", "complete", "fail", "snooze", "stop", "bury", "hand_back"),

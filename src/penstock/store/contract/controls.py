@@ -1,6 +1,6 @@
 """What holds work back: pauses, limits and circuit breakers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from penstock.model.breaker import Breaker, BreakerState
@@ -40,8 +40,14 @@ class Controls(Protocol):
         """All limits and how much of each is taken."""
         ...
 
-    async def define_breakers(self, breakers: Sequence[Breaker]) -> None:
-        """Set up breakers; those that exist keep their position."""
+    async def define_breakers(
+        self, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
+    ) -> None:
+        """Set up breakers; those that exist keep their position, and types of other applications.
+
+        Types that the caller knows are guarded by these breakers and by no others; a breaker that
+        is left without any type goes.
+        """
         ...
 
     async def reset_breaker(self, name: str) -> bool:

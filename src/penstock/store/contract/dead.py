@@ -6,6 +6,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from penstock.model.failure import group_id
+
 
 class Resolution(StrEnum):
     """How far a person has got with a dead letter."""
@@ -17,7 +19,10 @@ class Resolution(StrEnum):
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True):
-    """A snapshot of the job at its death, with its executions, as JSON text."""
+    """A snapshot of the job at its death, with its executions, as JSON text.
+
+    `canary_of` is the group the job was last replayed for, ahead of the others.
+    """
 
     job_id: str
     type: str
@@ -36,6 +41,12 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
     resolved_by: str | None
     resolved_at: int | None
     created_at: int
+    canary_of: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The short id of its group."""
+        return group_id(self.type, self.fingerprint)
 
 
 class DeadGroup(Struct, frozen=True, kw_only=True):
@@ -51,6 +62,11 @@ class DeadGroup(Struct, frozen=True, kw_only=True):
     last_at: int
     newest_id: str
 
+    @property
+    def id(self) -> str:
+        """A short id that people can type; the same wherever the same error is grouped."""
+        return group_id(self.type, self.fingerprint)
+
 
 class DeadLetters(Protocol):
     """List, resolve and purge; requeueing is `JobStore.requeue`."""
@@ -61,6 +77,7 @@ class DeadLetters(Protocol):
         type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
         fingerprint: str | None = None,
+        canary_of: str | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
@@ -74,7 +91,7 @@ class DeadLetters(Protocol):
         resolution: Resolution | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
-        """Alike ones together, the largest group first."""
+        """Alike ones together; the group with the most that nobody has settled first."""
         ...
 
     async def get(self, job_id: str) -> DeadLetter | None:
@@ -85,6 +102,10 @@ class DeadLetters(Protocol):
         self, ids: Sequence[str], resolution: Resolution, *, notes: str | None, by: str | None
     ) -> list[str]:
         """Record where a person stands with them; returns the ids that exist."""
+        ...
+
+    async def mark_canaries(self, ids: Sequence[str], group: str | None) -> None:
+        """Remember which jobs are replayed ahead of their group, or that they no longer are."""
         ...
 
     async def purge(self, ids: Sequence[str]) -> int:

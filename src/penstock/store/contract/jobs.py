@@ -107,11 +107,13 @@ class JobStore(Protocol):
         """
         ...
 
-    async def requeue(self, ids: Sequence[str], *, spread_ms: float = 0) -> list[str]:
+    async def requeue(
+        self, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
+    ) -> list[str]:
         """Give cancelled and dead jobs a fresh budget, all of them or none; fences count on.
 
-        With `spread_ms` each falls due so much after the one before. Dependents that ended because
-        of such a job wait for it again, where their edge says so.
+        The first falls due after `delay_ms`, and each other `spread_ms` after the one before.
+        Dependents that ended because of such a job wait for it again, where their edge says so.
         """
         ...
 

@@ -81,9 +81,10 @@ class Dependencies(Struct, frozen=True):
 class Standing(Struct, frozen=True, kw_only=True):
     """All a store knows about why a job does, or does not, run: one look, for `explain`.
 
-    `pauses`, `limits` and `breakers` are those that concern the job. `ahead` counts the jobs of its
-    own lane that go first and `tenants` the other tenants with jobs queued in its queue, both
-    counted up to a thousand. `key_holder` is the other job that has its key, if it has ended.
+    `pauses`, `limits` and `breakers` are those that concern the job; a breaker's probe is named
+    only while it runs. `waits_for` are the open edges, a hundred at most. `ahead` counts the jobs
+    of its own lane that go first and `tenants` the other tenants with jobs queued in its queue,
+    both counted up to a thousand. `key_holder` is the other job that a requeue would meet.
     """
 
     now: int
@@ -107,6 +108,10 @@ class JobReader(Protocol):
 
     async def find(self, where: JobFilter) -> list[Job]:
         """A page of jobs, newest first."""
+        ...
+
+    async def running(self, limit: int = 50) -> list[Job]:
+        """Jobs under a lease, the longest running first."""
         ...
 
     async def executions(self, job_id: str) -> list[Execution]:

@@ -30,13 +30,26 @@ def known(tx: Transaction) -> list[BreakerState]:
     return [_state(row) for row in tx.rows("breakers")]
 
 
-def define(tx: Transaction, breakers: Sequence[Breaker]) -> None:
-    """Set up breakers; those that exist keep their position."""
-    for breaker in breakers:
-        types = encode(breaker.types).decode()
-        row = (breaker.name, types, breaker.failures, breaker.cool_down_ms, tx.now)
-        tx.run("define_breaker", row)
+def define(tx: Transaction, breakers: Sequence[Breaker], known_types: set[str]) -> None:
+    """Set up breakers; those that exist keep their position, and types of other applications."""
+    named = {breaker.name: breaker for breaker in breakers}
+    for breaker in (state.breaker for state in known(tx)):
+        others = [type_ for type_ in breaker.types if type_ not in known_types]
+        chosen = named.pop(breaker.name, None)
+        types = tuple(dict.fromkeys([*others, *(chosen.types if chosen else ())]))
+        if types or chosen:
+            _define(tx, replace(chosen or breaker, types=types))
+        else:
+            tx.run("drop_breaker", (breaker.name,))
+    for breaker in named.values():
+        _define(tx, breaker)
     tx.changed = True
+
+
+def _define(tx: Transaction, breaker: Breaker) -> None:
+    types = encode(breaker.types).decode()
+    row = (breaker.name, types, breaker.failures, breaker.cool_down_ms, tx.now)
+    tx.run("define_breaker", row)
 
 
 def reset(tx: Transaction, name: str) -> bool:

@@ -1,6 +1,6 @@
 """Pauses, limits and breakers on SQLite."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from penstock.model.breaker import Breaker, BreakerState
 from penstock.model.errors import IllegalTransition, JobNotFound
@@ -63,9 +63,11 @@ class SqliteControls:
         """All limits and how much of each is taken."""
         return await self._db.read(lambda tx: states_of(tx, known_limits(tx)))
 
-    async def define_breakers(self, several: Sequence[Breaker]) -> None:
+    async def define_breakers(
+        self, several: Sequence[Breaker], *, known_types: Collection[str] = ()
+    ) -> None:
         """Set up breakers; those that exist keep their position."""
-        await self._db.write(lambda tx: breakers.define(tx, several))
+        await self._db.write(lambda tx: breakers.define(tx, several, set(known_types)))
 
     async def reset_breaker(self, name: str) -> bool:
         """Close a breaker by hand."""
@@ -175,7 +177,7 @@ def states_of(tx: Transaction, limits: Sequence[Limit]) -> list[LimitState]:
             found.append(LimitState(limit=limit, used=0 if limit.name == EVERY else used))
         else:
             owners = leased.get(name, {})
-            used = sum(min(n, slots.get((*name, owner), 0)) for owner, n in owners.items())
+            used = sum(has.taken(slots.get((*name, owner), 0)) for owner, has in owners.items())
             row = {"scope": limit.scope.value, "name": limit.name, "limit": SHOWN_HOLDERS}
             holders = tuple(row[0] for row in tx.rows("holders", row)) if owners else ()
             found.append(LimitState(limit=limit, used=used, holders=holders))

@@ -20,6 +20,7 @@ def find(
     type_: str | None,
     resolution: Resolution | None,
     fingerprint: str | None,
+    canary_of: str | None,
     before: str | None,
     limit: int,
 ) -> list[DeadLetter]:
@@ -28,16 +29,21 @@ def find(
         "type": type_,
         "resolution": resolution.value if resolution else None,
         "fingerprint": fingerprint,
+        "canary_of": canary_of,
         "before": before,
         "limit": limit,
     }
-    return [_dead_letter(row) for row in tx.rows("dead_letters", bindings)]
+    if canary_of is not None:
+        query = "dead_canaries"
+    else:
+        query = "dead_letters" if type_ is None or fingerprint is None else "dead_group"
+    return [_dead_letter(row) for row in tx.rows(query, bindings)]
 
 
 def groups(
     tx: Transaction, type_: str | None, resolution: Resolution | None, limit: int
 ) -> list[DeadGroup]:
-    """Alike ones together, the largest group first."""
+    """Alike ones together; the group with the most that nobody has settled first."""
     bindings = {
         "type": type_,
         "resolution": resolution.value if resolution else None,
@@ -68,6 +74,11 @@ def resolve(
     return [i for i in ids if tx.many("resolve_dead_letter", ({"id": i, **row},)) == 1]
 
 
+def mark_canaries(tx: Transaction, ids: Sequence[str], group: str | None) -> None:
+    """Remember which jobs are replayed ahead of their group."""
+    tx.run("mark_canaries", (group, encode(list(ids)).decode()))
+
+
 def purge(tx: Transaction, ids: Sequence[str]) -> int:
     """Delete dead letters and their jobs for good; a job that was requeued lives on."""
     listed = (encode(list(ids)).decode(),)
@@ -96,12 +107,13 @@ class SqliteDeadLetters:
         type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
         fingerprint: str | None = None,
+        canary_of: str | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
         """A page, newest first."""
         return await self._db.read(
-            lambda tx: find(tx, type, resolution, fingerprint, before, limit)
+            lambda tx: find(tx, type, resolution, fingerprint, canary_of, before, limit)
         )
 
     async def groups(
@@ -111,7 +123,7 @@ class SqliteDeadLetters:
         resolution: Resolution | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
-        """Alike ones together, the largest group first."""
+        """Alike ones together; the group with the most that nobody has settled first."""
         return await self._db.read(lambda tx: groups(tx, type, resolution, limit))
 
     async def get(self, job_id: str) -> DeadLetter | None:
@@ -123,6 +135,10 @@ class SqliteDeadLetters:
     ) -> list[str]:
         """Record where a person stands with them."""
         return await self._db.write(lambda tx: resolve(tx, ids, resolution, notes, by))
+
+    async def mark_canaries(self, ids: Sequence[str], group: str | None) -> None:
+        """Remember which jobs are replayed ahead of their group."""
+        await self._db.write(lambda tx: mark_canaries(tx, ids, group))
 
     async def purge(self, ids: Sequence[str]) -> int:
         """Delete dead letters and their jobs for good."""

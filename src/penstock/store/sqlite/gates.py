@@ -1,7 +1,7 @@
 """What stands between queued jobs and a worker: pauses, limits, breakers; read once per claim."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.json import decode, encode
 
@@ -23,6 +23,20 @@ Lane = tuple[str, str, str, str]
 Name = tuple[LimitScope, str]
 
 
+class Leased(NamedTuple):
+    """What one owner has leased under a limit, and how much of it is marked as started."""
+
+    leases: int
+    started: int
+
+    def taken(self, slots: int) -> int:
+        """How many slots that takes up; what ran before there was a limit counts too."""
+        return max(self.started, min(self.leases, slots))
+
+
+_NOTHING = Leased(0, 0)
+
+
 class SlotGate:
     """A limit on concurrency, as one owner meets it.
 
@@ -30,11 +44,11 @@ class SlotGate:
     on without asking; those of other owners count only as far as they have leases.
     """
 
-    def __init__(self, name: Name, capacity: int, own: int, leases: int, others: int) -> None:
+    def __init__(self, name: Name, capacity: int, stored: int, own: "Leased", others: int) -> None:
         self.name = name
-        self.stored = own
-        self.slots = min(own, leases, max(0, capacity - others))
-        self.leases = leases
+        self.stored = stored
+        self.slots = min(own.taken(stored), max(0, capacity - others))
+        self.leases = own.leases
         self.room = max(0, capacity - others - self.slots)
 
     def grow(self, wanted: int) -> int:
@@ -78,17 +92,23 @@ class RateGate:
 
 
 class BreakerGate:
-    """An open breaker lets nothing through, a half-open one a single job."""
+    """An open breaker lets nothing through, a half-open one a single job.
+
+    A closed one lets all through that start at once: jobs taken in advance would still run, and
+    fail, after it has opened.
+    """
 
     def __init__(self, state: BreakerState, now: int, probing: bool) -> None:
         self.state = state
-        self.left = int(state.position(now) is BreakerPosition.HALF_OPEN and not probing)
+        position = state.position(now)
+        self.closed = position is BreakerPosition.CLOSED
+        self.left = int(position is BreakerPosition.HALF_OPEN and not probing)
         self.retry_in = state.tries_in_ms(now)
         self.taken = 0
 
     def admits(self, starts: bool, ahead: float) -> bool | None:
-        """Whether this one may be the probe."""
-        return True if starts and self.taken < self.left else None
+        """Whether one more may start, perhaps as the probe."""
+        return True if starts and (self.closed or self.taken < self.left) else None
 
     def take(self, starts: bool) -> None:
         """One more was leased."""
@@ -115,7 +135,7 @@ class Gates:
         self._breakers = {state.breaker.name: state for state in map(_breaker, decode(breakers))}
         self._made: dict[object, Gate] = {}
         self._of_lane: dict[Lane, list[Gate]] = {}
-        self._leased: dict[Name, dict[str, int]] | None = None
+        self._leased: dict[Name, dict[str, Leased]] | None = None
         self._slots: dict[tuple[str, str, str], int] = {}
 
     def open(self, lane: Lane) -> bool:
@@ -142,10 +162,11 @@ class Gates:
         if self.quiet:
             return {}
         owner = self._claim.owner
+        self._meet_own_slots()
         slots: Slots = {}
         for gate in self._made.values():
             if isinstance(gate, SlotGate):
-                if gate.slots:
+                if gate.leases:
                     slots[gate.name] = gate.slots
                 if gate.slots != gate.stored:
                     row = (*_texts(gate.name), owner)
@@ -153,9 +174,15 @@ class Gates:
             elif isinstance(gate, RateGate) and gate.taken:
                 starts = started(gate.starts, gate.limit, self._tx.now, gate.taken)
                 self._tx.run("set_rate_starts", (*_texts(gate.name), encode(starts).decode()))
-            elif isinstance(gate, BreakerGate) and gate.taken:
+            elif isinstance(gate, BreakerGate) and gate.taken and not gate.closed:
                 self._remember_probe(gate, leases)
         return slots
+
+    def _meet_own_slots(self) -> None:
+        """The limits on what the owner has leased already hold, even if no more of it is queued."""
+        for scope, name in self._tx.rows("own_slots", (self._claim.owner,)):
+            for _ in self._gates_of((LimitScope(scope), name)):
+                pass
 
     def _admits(self, lane: Lane, starts: bool) -> bool | None:
         """The strictest answer of all gates of the lane."""
@@ -202,12 +229,12 @@ class Gates:
         leased = self._leases_under(name)
         owner = self._claim.owner
         others = sum(
-            min(leases, self._slots.get((*_texts(name), other), 0))
-            for other, leases in leased.items()
+            has.taken(self._slots.get((*_texts(name), other), 0))
+            for other, has in leased.items()
             if other != owner
         )
-        own = self._slots.get((*_texts(name), owner), 0)
-        gate = SlotGate(name, capacity, own, leased.get(owner, 0), others)
+        stored = self._slots.get((*_texts(name), owner), 0)
+        gate = SlotGate(name, capacity, stored, leased.get(owner, _NOTHING), others)
         self.starting += gate.grow(self._claim.start - self.starting)
         return gate
 
@@ -231,7 +258,7 @@ class Gates:
             self._made[name] = BreakerGate(state, self._tx.now, probing)
         return self._made[name]
 
-    def _leases_under(self, name: Name) -> dict[str, int]:
+    def _leases_under(self, name: Name) -> dict[str, Leased]:
         """How many leases each owner has under a limit."""
         if self._leased is None:
             self._leased = leased_under(self._tx)
@@ -246,10 +273,10 @@ class Gates:
                 return
 
 
-def leased_under(tx: Transaction) -> dict[Name, dict[str, int]]:
-    """How many leases each owner has, by all that a limit may be about."""
-    found: dict[Name, dict[str, int]] = {}
-    for owner, queue, tenant, type_, key, leases in tx.rows("leased_lanes"):
+def leased_under(tx: Transaction) -> dict[Name, dict[str, Leased]]:
+    """What each owner has leased, by all that a limit may be about."""
+    found: dict[Name, dict[str, Leased]] = {}
+    for owner, queue, tenant, type_, key, leases, started_ in tx.rows("leased_lanes"):
         for scope, name in (
             (LimitScope.QUEUE, queue),
             (LimitScope.TENANT, tenant),
@@ -257,7 +284,8 @@ def leased_under(tx: Transaction) -> dict[Name, dict[str, int]]:
             (LimitScope.KEY, key),
         ):
             owners = found.setdefault((scope, name), {})
-            owners[owner] = owners.get(owner, 0) + leases
+            has = owners.get(owner, _NOTHING)
+            owners[owner] = Leased(has.leases + leases, has.started + started_)
     return found
 
 

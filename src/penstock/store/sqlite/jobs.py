@@ -71,9 +71,11 @@ class SqliteJobs:
         """Cancel waiting jobs, ask running ones to stop."""
         return await self._db.write(lambda tx: operate.cancel(tx, ids, reason))
 
-    async def requeue(self, ids: Sequence[str], *, spread_ms: float = 0) -> list[str]:
+    async def requeue(
+        self, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
+    ) -> list[str]:
         """Give ended jobs a fresh budget."""
-        return await self._db.write(lambda tx: operate.requeue(tx, ids, spread_ms))
+        return await self._db.write(lambda tx: operate.requeue(tx, ids, spread_ms, delay_ms))
 
     async def amend(self, job_id: str, payload: str) -> None:
         """Give an ended job other arguments."""

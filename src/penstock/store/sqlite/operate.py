@@ -36,13 +36,15 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
     return answer
 
 
-def requeue(tx: Transaction, ids: Sequence[str], spread_ms: float) -> list[str]:
+def requeue(
+    tx: Transaction, ids: Sequence[str], spread_ms: float, delay_ms: float = 0
+) -> list[str]:
     """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
     for place, job_id in enumerate(ids):
         holder = _refusal(tx, job_id)
         if holder is not None:
             raise holder
-        _requeue(tx, job_id, tx.now + round(place * spread_ms))
+        _requeue(tx, job_id, tx.now + round(delay_ms + place * spread_ms))
     _restore_dependents(tx, ids)
     tx.changed = True
     return list(ids)
@@ -92,7 +94,7 @@ def _restore_dependents(tx: Transaction, ids: Sequence[str]) -> None:
         for child_id in dict.fromkeys(children):
             restorable = tx.value("restorable", {"id": child_id}) is not None
             if restorable and _refusal(tx, child_id) is None:
-                _requeue(tx, child_id, tx.now)
+                _requeue(tx, child_id, max(tx.now, tx.value("due_of", (child_id,))))
                 frontier.append(child_id)
 
 

@@ -26,6 +26,12 @@ class SqliteReader:
         """A page of jobs, newest first."""
         return await self._db.read(lambda tx: lookup.find(tx, where))
 
+    async def running(self, limit: int = 50) -> list[Job]:
+        """Jobs under a lease, the longest running first."""
+        return await self._db.read(
+            lambda tx: lookup.get(tx, [row[0] for row in tx.rows("running_ids", (limit,))])
+        )
+
     async def executions(self, job_id: str) -> list[Execution]:
         """A job's executions, oldest first."""
         return await self._db.read(lambda tx: lookup.executions(tx, job_id))

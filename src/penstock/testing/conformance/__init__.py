@@ -15,16 +15,24 @@ pytest.register_assert_rewrite(
             "build",
             "claim",
             "dead",
+            "dependencies",
             "enqueue",
+            "graphs",
+            "inputs",
             "keys",
             "leases",
             "life",
+            "linking",
             "metrics",
             "operate",
             "reader",
             "rescue",
+            "schedules",
+            "restore",
             "settle",
+            "standing",
             "states",
+            "triage",
             "upkeep",
             "watch",
             "workers",
@@ -42,7 +50,15 @@ from penstock.testing.conformance.claim import (
     TestTenants,
 )
 from penstock.testing.conformance.dead import TestDeadLetters, TestFindDead, TestPurge, TestResolve
+from penstock.testing.conformance.dependencies import (
+    TestEdges,
+    TestShapes,
+    TestWaitingChildren,
+    TestWaysToEnd,
+)
 from penstock.testing.conformance.enqueue import TestBatch, TestEnqueue, TestRetriedEnqueue
+from penstock.testing.conformance.graphs import TestGraphs
+from penstock.testing.conformance.inputs import TestConditions, TestInputs
 from penstock.testing.conformance.keys import (
     TestForever,
     TestKeys,
@@ -58,6 +74,7 @@ from penstock.testing.conformance.leases import (
     TestWallClock,
 )
 from penstock.testing.conformance.life import TestDurability, TestLife, TestReboot
+from penstock.testing.conformance.linking import TestLinking
 from penstock.testing.conformance.metrics import TestDepths, TestFigures, TestRollUp
 from penstock.testing.conformance.operate import TestCancelRunning, TestCancelWaiting, TestRequeue
 from penstock.testing.conformance.reader import TestExecutions, TestFind, TestGet, TestLogs
@@ -66,21 +83,35 @@ from penstock.testing.conformance.rescue import (
     TestRescue,
     TestRescueByOwner,
 )
+from penstock.testing.conformance.restore import TestRestore
+from penstock.testing.conformance.schedules import TestDueSchedules, TestFire, TestSchedules
 from penstock.testing.conformance.settle import TestEndings, TestReport, TestSettlingInBatches
+from penstock.testing.conformance.standing import TestStanding, TestStandingUnderControls
 from penstock.testing.conformance.states import TestStates
+from penstock.testing.conformance.triage import (
+    TestAmend,
+    TestCanaries,
+    TestGroups,
+    TestSpreadRequeue,
+)
 from penstock.testing.conformance.upkeep import TestExpiry, TestLeadership, TestPrune, TestStage
 from penstock.testing.conformance.watch import TestSubscription, TestWatch
 from penstock.testing.conformance.workers import TestWaitingTypes, TestWorkers
 
 __all__ = [
+    "TestAmend",
     "TestBatch",
+    "TestCanaries",
     "TestCancelRunning",
     "TestCancelWaiting",
     "TestClaim",
+    "TestConditions",
     "TestDeadLetters",
     "TestDepths",
     "TestDue",
+    "TestDueSchedules",
     "TestDurability",
+    "TestEdges",
     "TestEndings",
     "TestEnqueue",
     "TestExecutions",
@@ -90,12 +121,17 @@ __all__ = [
     "TestFilters",
     "TestFind",
     "TestFindDead",
+    "TestFire",
     "TestForever",
     "TestGet",
+    "TestGraphs",
+    "TestGroups",
+    "TestInputs",
     "TestKeys",
     "TestLateHolder",
     "TestLeadership",
     "TestLife",
+    "TestLinking",
     "TestLogs",
     "TestNothingComesBackForEver",
     "TestOrder",
@@ -110,18 +146,26 @@ __all__ = [
     "TestRescue",
     "TestRescueByOwner",
     "TestResolve",
+    "TestRestore",
     "TestRetriedEnqueue",
     "TestRollUp",
+    "TestSchedules",
     "TestSettlingInBatches",
+    "TestShapes",
+    "TestSpreadRequeue",
     "TestStage",
     "TestStaleWrites",
+    "TestStanding",
+    "TestStandingUnderControls",
     "TestStates",
     "TestSubscription",
     "TestTenants",
     "TestUntilDone",
+    "TestWaitingChildren",
     "TestWaitingTypes",
     "TestWallClock",
     "TestWatch",
+    "TestWaysToEnd",
     "TestWhilePending",
     "TestWindow",
     "TestWorkers",

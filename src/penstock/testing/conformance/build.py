@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 
 from msgspec import Struct
 
+from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import Job, Lease, NewJob
@@ -63,6 +64,7 @@ class Options(TypedDict, total=False):
     queues: tuple[str, ...]
     max_priority: int
     type_lease_ms: dict[str, int]
+    ahead: float
 
 
 def a_job(**fields: Any) -> NewJob:
@@ -164,6 +166,29 @@ def crashed(lease: Lease) -> Crashed:
 def handed_back(lease: Lease, *, started: bool = True) -> HandedBack:
     """The worker shuts down."""
     return HandedBack(**_facts(lease), started=started)
+
+
+def an_edge(parent_id: str, **fields: Any) -> Edge:
+    """Wait for a parent; a `kind`, an `on_failure` and an `on_requeue` may be plain words."""
+    chosen: dict[str, Any] = {"parent_id": parent_id} | fields
+    for name, word in (("kind", EdgeKind), ("on_failure", OnFailure), ("on_requeue", OnRequeue)):
+        if name in chosen:
+            chosen[name] = word(chosen[name])
+    return Edge(**chosen)
+
+
+async def enqueue_after(store: Store, *parents: Edge | str, **fields: Any) -> str:
+    """Enqueue a job that waits for parents; its id."""
+    edges = tuple(an_edge(p) if isinstance(p, str) else p for p in parents)
+    return await enqueue(store, after=edges, **fields)
+
+
+async def end(store: Store, job_id: str, ending: Ending) -> None:
+    """Claim one waiting job, whatever its type, and end it."""
+    job = await job_of(store, job_id)
+    for lease in await claim_all(store, types=(job.type,)):
+        made = ending(lease) if lease.id == job_id else handed_back(lease, started=False)
+        assert await store.jobs.settle(OWNER, [made]) == []
 
 
 async def dead_job(store: Store, **fields: Any) -> str:

@@ -1,9 +1,11 @@
-"""A Hypothesis state machine over the store contract; every store must survive it.
+"""Hypothesis state machines over the store contract; every store must survive them.
 
-`run_state_machine_as_test(store_machine(open_store))`, where `open_store(clock)` gives a store that
-nobody else uses and that has not been opened yet.
+`run_state_machine_as_test(on(open_store, StoreMachine))`, where `open_store(clock)` gives a store
+that nobody else uses and that has not been opened yet.
 """
 
-from penstock.testing.state_machine.machine import StoreMachine, store_machine
+from penstock.testing.state_machine.flow import FlowMachine
+from penstock.testing.state_machine.ground import on
+from penstock.testing.state_machine.machine import StoreMachine
 
-__all__ = ["StoreMachine", "store_machine"]
+__all__ = ["FlowMachine", "StoreMachine", "on"]

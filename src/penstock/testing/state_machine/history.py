@@ -42,8 +42,9 @@ class History:
     def _check_step(self, job: Job, actions: frozenset[str]) -> None:
         seen = self._seen.get(job.id)
         if seen is None:
-            fresh = {Status.PENDING, Status.QUEUED}
+            fresh = {Status.PENDING, Status.QUEUED} | _reachable(Status.PENDING, actions)
             assert job.status in fresh, f"{job.id} began as {job.status}"
+            self._endings[job.id] += job.status.terminal
             return
         assert job.fence >= seen.fence, f"the fence of {job.id} went back to {job.fence}"
         if job.status is not seen.status:

@@ -1,71 +1,24 @@
-"""The rules: whatever clients, workers, operators and time may do to a store."""
-
-import asyncio
-from collections.abc import Callable, Coroutine
-from itertools import count
-from typing import Any, ClassVar, TypeVar
+"""The rules about leases and keys: what clients, workers, operators and time may do to a store."""
 
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import initialize, precondition, rule
 from msgspec.structs import replace
 
-from penstock.model.clock import Clock
 from penstock.model.errors import IllegalTransition, KeyTaken
-from penstock.model.job import KeyScope, Lease, NewJob
-from penstock.model.states import Status
-from penstock.store.contract import Claim, Fate, Held, Report, Store
-from penstock.testing.clock import FakeClock
-from penstock.testing.state_machine.history import History
-from penstock.testing.state_machine.look import Seen, look
-from penstock.testing.state_machine.model import MAX_RESCUES, WAITING, ModelJob, StoreModel, Token
-from penstock.testing.state_machine.strategies import (
-    LEASES_MS,
-    TICKS_MS,
-    claims,
-    every_ending,
-    new_jobs,
-)
-
-T = TypeVar("T")
-Draw = st.DataObject
+from penstock.model.job import KeyScope, NewJob
+from penstock.store.contract import Claim, Held, Report
+from penstock.testing.state_machine.ground import SETTLE, Draw, Ground
+from penstock.testing.state_machine.model import MAX_RESCUES, StoreModel, Token
+from penstock.testing.state_machine.strategies import LEASES_MS, claims, every_ending, new_jobs
 
 ENOUGH = 10
-COMES_BACK_OFTEN = 6
-SETTLE = ("complete", "fail", "stop", "bury", "snooze", "hand_back")
 
 
-class StoreMachine(RuleBasedStateMachine):
-    """Does to a store whatever clients, workers, operators and time may do."""
+class StoreMachine(Ground[StoreModel]):
+    """Jobs that have nothing to do with each other: leases, fences, keys, retries, rescues."""
 
-    open_store: ClassVar[Callable[[Clock], Store]]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.clock = FakeClock()
-        self.model = StoreModel()
-        self.history = History()
-        self.workers = ["worker-1", "worker-2"]
-        self.crashed: list[str] = []
-        self._actions: set[str] = set()
-        self._untouched: set[str] = set()
-        self._picture: dict[str, Seen] = {}
-        self._ids = count(1)
-        self._runner = asyncio.Runner()
-        self.store = type(self).open_store(self.clock)
-        self._do(self.store.open())
-
-    def teardown(self) -> None:
-        """Close the store and its event loop."""
-        try:
-            self._do(self.store.close())
-        finally:
-            self._runner.close()
+    def _model(self) -> StoreModel:
+        return StoreModel()
 
     @initialize(jobs=st.lists(new_jobs, min_size=2, max_size=5))
     def begin(self, jobs: list[NewJob]) -> None:
@@ -76,7 +29,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model.jobs) < ENOUGH)
     def enqueue(self, jobs: list[NewJob]) -> None:
         """Insert a batch: with and without keys, delays, expiries."""
-        named = [_named(job, next(self._ids)) for job in jobs]
+        named = [self._named(job) for job in jobs]
         expected = [self.model.enqueue(job, self._now) for job in named]
         assert self._do(self.store.jobs.enqueue(named)) == expected
 
@@ -184,7 +137,7 @@ class StoreMachine(RuleBasedStateMachine):
         if self.model.jobs[job_id].status.terminal:
             self._untouched.add(job_id)
         answer = self._do(self.store.jobs.cancel([job_id], "not wanted"), "cancel")
-        assert answer == {job_id: self.model.cancel(job_id)}
+        assert answer == self.model.cancel([job_id])
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.jobs)
@@ -205,27 +158,6 @@ class StoreMachine(RuleBasedStateMachine):
             assert str(answer) == str(expected)
             self._untouched.add(job_id)
 
-    @rule(data=st.data())
-    @precondition(lambda self: self._held())
-    def crash(self, data: Draw) -> None:
-        """A worker dies, or freezes: its leases are renewed no more, and a new one comes."""
-        owner = data.draw(st.sampled_from(self.workers))
-        self.crashed.append(owner)
-        self.workers.remove(owner)
-        self.workers.append(f"worker-{len(self.workers) + len(self.crashed) + 1}")
-
-    @rule(ms=st.sampled_from(TICKS_MS))
-    def tick(self, ms: int) -> None:
-        """Time passes."""
-        self.clock.advance(ms / 1000)
-
-    @rule(max_rescues=st.sampled_from((MAX_RESCUES, 1)))
-    @precondition(lambda self: self._held())
-    def outlast_every_lease(self, max_rescues: int) -> None:
-        """Nobody renews for a while, and the leader notices."""
-        self.clock.advance(max(LEASES_MS) / 1000 + 1)
-        self._rescue(None, max_rescues)
-
     @rule(data=st.data(), claim=claims)
     @precondition(lambda self: self._held())
     def freeze_and_return(self, data: Draw, claim: Claim) -> None:
@@ -236,83 +168,16 @@ class StoreMachine(RuleBasedStateMachine):
         self.every_promise_holds()
         self._write_in_vain(lost)
 
-    @rule(data=st.data(), max_rescues=st.sampled_from((MAX_RESCUES, MAX_RESCUES, 1)))
-    @precondition(lambda self: self._held())
-    def rescue(self, data: Draw, max_rescues: int) -> None:
-        """The leader takes away leases that ran out, or those of a worker known to be dead."""
-        self._rescue(data.draw(st.sampled_from((None, *self.crashed[-2:]))), max_rescues)
-
-    @rule(expires=st.booleans())
-    @precondition(lambda self: self._waiting())
-    def sweep(self, expires: bool) -> None:
-        """The leader queues what fell due and buries what nobody needs any more."""
-        upkeep = self.store.upkeep
-        if expires:
-            assert set(self._do(upkeep.expire(), "expire")) == self.model.expire(self._now)
-        assert self._do(upkeep.stage(), "stage") == len(self.model.stage(self._now))
-
-    @invariant()
-    def every_promise_holds(self) -> None:
-        """What is stored is what the model says, and follows from what was seen before."""
-        picture = self._do(look(self.store, list(self.model.jobs)))
-        self.history.see([seen.job for seen in picture.values()], self._actions)
-        assert set(picture) == set(self.model.jobs)
-        for job_id in self._untouched:
-            assert picture[job_id] == self._picture[job_id], f"a trace was left on {job_id}"
-        for job_id, job in self.model.jobs.items():
-            picture[job_id].check(job)
-        self._picture = picture
-        self._untouched.clear()
-        self._actions.clear()
-
-    @property
-    def _now(self) -> int:
-        return self.clock.now()
-
-    def _do(self, call: Coroutine[Any, Any, T], *actions: str) -> T:
-        """Make a call that may take these transitions, and only these."""
-        self._actions.update(actions)
-        return self._runner.run(call)
-
-    def _live(self, token: Token) -> bool:
-        return self.model.held(token) is not None
-
     def _keyed(self) -> list[NewJob]:
         return [job.new for job in self.model.jobs.values() if job.new.key is not None]
-
-    def _waiting(self) -> bool:
-        return any(job.status in WAITING for job in self.model.jobs.values())
-
-    def _held(self) -> list[Token]:
-        return [token for token in self.model.granted if self._live(token)]
-
-    def _lost(self) -> list[Token]:
-        return [token for token in self.model.granted if not self._live(token)]
 
     def _tokens_of(self, owner: str) -> list[Token]:
         return [token for token in self.model.granted if token.owner == owner][-6:]
 
-    def _claim(self, owner: str, claim: Claim) -> None:
-        call = self.store.jobs.claim(replace(claim, owner=owner))
-        claimed = self._do(call, "expire", "stage", "claim")
-        self.model.expire(self._now)
-        self.model.stage(self._now)
-        self._check_choice(claim, claimed.leases)
-        for position, lease in enumerate(claimed.leases):
-            self._check_lease(lease, self.model.jobs[lease.id], position < claim.start)
-            lasts = claim.type_lease_ms.get(lease.type, claim.lease_ms)
-            self.model.grant(lease, owner, self._now + lasts)
-        assert claimed.next_due_in_ms == self.model.next_due_in(self._now)
-
     def _settle(self, data: Draw, owner: str, tokens: list[Token]) -> None:
         """End live leases, some tokens among them perhaps stale."""
-        settlements = [data.draw(st.sampled_from(every_ending(t, self._now))) for t in tokens]
-        lost = {token for token in tokens if not self._live(token)}
-        self._untouched |= {t.id for t in lost} - {t.id for t in tokens if t not in lost}
-        stale = self._do(self.store.jobs.settle(owner, settlements), *SETTLE)
-        for settlement in settlements:
-            self.model.settle(owner, settlement, self._now)
-        self._check_stale(stale, lost)
+        endings = [data.draw(st.sampled_from(every_ending(t, self._now))) for t in tokens]
+        self._settle_with(owner, endings)
 
     def _write_in_vain(self, token: Token) -> None:
         """Every write of a worker, with a token that is not a live lease."""
@@ -325,60 +190,6 @@ class StoreMachine(RuleBasedStateMachine):
         held = [Held(token.id, token.fence, max(LEASES_MS) + 60_000)]
         assert self.store.leases.renew(owner, held).lost == [token.id]
 
-    def _check_stale(self, stale: list[str], lost: set[Token]) -> None:
-        """A store may recognise that a settlement is the repetition of one it has applied."""
-        new = {token.id for token in lost - self.model.settled}
-        assert new <= set(stale) <= {token.id for token in lost}, f"{stale} of {lost}"
-
-    def _rescue(self, owner: str | None, max_rescues: int) -> None:
-        owners = {job.new.id: job.owner for job in self.model.jobs.values()}
-        call = self.store.upkeep.rescue(owner=owner, max_rescues=max_rescues)
-        rescued = self._do(call, "rescue", "hand_back", "stop", "bury")
-        fates: dict[str, Fate] = {taken.id: taken.fate for taken in rescued}
-        assert len(fates) == len(rescued), "a lease was taken away twice"
-        assert fates == self.model.rescue(owner, max_rescues, self._now)
-        assert all(taken.owner == owners[taken.id] for taken in rescued)
-
-    def _check_choice(self, claim: Claim, leases: list[Lease]) -> None:
-        """As many as there are, the most urgent of each tenant, tenants in turns."""
-        waiting = self.model.claimable(claim)
-        total = sum(map(len, waiting.values()))
-        assert len(leases) == min(claim.limit, total), f"{len(leases)} leases of {total} jobs"
-        taken = {tenant: [i.rank for i in jobs] for tenant, jobs in waiting.items()}
-        shares = {
-            tenant: [self.model.jobs[i.id].rank for i in leases if i.tenant_id == tenant]
-            for tenant in waiting
-        }
-        for tenant, share in shares.items():
-            assert sorted(share) == taken[tenant][: len(share)], "a less urgent job went first"
-            left = len(waiting[tenant]) > len(share)
-            assert not left or len(share) >= max(map(len, shares.values())) - 1, "a turn was missed"
-
-    def _check_lease(self, lease: Lease, job: ModelJob, starts: bool) -> None:
-        assert job.status is Status.QUEUED, f"{lease.id} was leased while {job.status}"
-        self.history.grant(lease)
-        assert lease.fence == job.fence + 1
-        found = (lease.attempts, lease.snoozes, lease.rescues, lease.checkpoint, lease.expires_at)
-        assert found == (job.attempts, job.snoozes, job.rescues, job.checkpoint, job.expires_at)
-        assert (lease.type, lease.tenant_id, lease.key) == (
-            job.new.type,
-            job.new.tenant_id,
-            job.new.key,
-        )
-        marked = lease.started_at is not None
-        assert marked or not starts, "a lease to be started has no mark"
-        assert starts or not marked or job.fence >= COMES_BACK_OFTEN, "a prefetch has a mark"
-
-
-def store_machine(open_store: Callable[[Clock], Store]) -> type[StoreMachine]:
-    """The machine for one kind of store."""
-
-    class Machine(StoreMachine):
-        """The rules of `StoreMachine` on the given store."""
-
-    Machine.open_store = staticmethod(open_store)
-    return Machine
-
 
 def _report(token: Token, now: int) -> Report:
     return Report(
@@ -388,7 +199,3 @@ def _report(token: Token, now: int) -> Report:
         checkpoint=f"{token.fence} by {token.owner}",
         logs=((now, "info", "halfway"),),
     )
-
-
-def _named(job: NewJob, number: int) -> NewJob:
-    return replace(job, id=f"{number:026d}")

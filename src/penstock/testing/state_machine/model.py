@@ -1,6 +1,6 @@
 """What a store should do, in plain Python: the model that the state machine walks beside it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -63,6 +63,9 @@ class ModelJob:
     checkpoint: str | None = None
     ended_fences: list[int] = field(default_factory=list)
     log_lines: int = 0
+    payload: str = "{}"
+    result: str | None = None
+    was_queued: bool = False
 
     @property
     def rank(self) -> int:
@@ -93,8 +96,10 @@ class StoreModel:
             return Enqueued(holder, False)
         due = now + new.delay_ms
         expires_at = None if new.expires_in_ms is None else now + new.expires_in_ms
-        status = Status.QUEUED if due <= now else Status.PENDING
-        self.jobs[new.id] = ModelJob(new, status, due, expires_at)
+        job = ModelJob(new, Status.PENDING, due, expires_at, payload=new.payload)
+        self.jobs[new.id] = job
+        if due <= now and not new.after:
+            self._begin(job)
         if new.key is not None:
             self._take_key(new, new.key_scope or KeyScope.UNTIL_DONE, now)
         return Enqueued(new.id, True)
@@ -115,18 +120,16 @@ class StoreModel:
         }
         for job_id in found:
             self._end(self.jobs[job_id], Status.DEAD_LETTER)
+        self._follow()
         return found
 
     def stage(self, now: int) -> set[str]:
         """Queue waiting jobs that fell due."""
-        due = {
-            job_id
-            for job_id, job in self.jobs.items()
-            if job.status in _STAGED and job.scheduled_at <= now
-        }
-        for job_id in due:
-            self.jobs[job_id].status = Status.QUEUED
-        return due
+        due = [job for job in self._stageable() if job.scheduled_at <= now]
+        # Who was in the queue before has its place; the others come in the order of their time.
+        for job in sorted(due, key=lambda job: (not job.was_queued, job.scheduled_at)):
+            self._begin(job)
+        return {job.new.id for job in due if job.status is Status.QUEUED}
 
     def claimable(self, claim: Claim) -> dict[str, list[ModelJob]]:
         """The queued jobs a claim may take, by tenant, in the order it must take them."""
@@ -139,7 +142,7 @@ class StoreModel:
 
     def next_due_in(self, now: int) -> int | None:
         """How long until the next waiting job falls due."""
-        due = [job.scheduled_at for job in self.jobs.values() if job.status in _STAGED]
+        due = [job.scheduled_at for job in self._stageable()]
         return max(0, min(due) - now) if due else None
 
     def grant(self, lease: Lease, owner: str, until: int) -> None:
@@ -151,6 +154,12 @@ class StoreModel:
         job.started = lease.started_at is not None
         self._release(job, (KeyScope.WHILE_PENDING,))
         self.granted.append(Token(lease.id, lease.fence, owner))
+
+    def settle_all(self, owner: str, settlements: Sequence[Settlement], now: int) -> None:
+        """End leases, those that are still held."""
+        for settlement in settlements:
+            self.settle(owner, settlement, now)
+        self._follow()
 
     def held(self, token: Token) -> ModelJob | None:
         """The job, if this token is its live lease."""
@@ -186,14 +195,16 @@ class StoreModel:
         job.log_lines += len(report.logs)
         return True
 
-    def cancel(self, job_id: str) -> Status:
-        """Cancel a waiting job, ask a running one to stop; its status afterwards."""
-        job = self.jobs[job_id]
-        if job.status in sources("cancel"):
-            self._end(job, Status.CANCELLED)
-        elif job.status is Status.IN_PROGRESS:
-            job.cancel_requested = True
-        return job.status
+    def cancel(self, ids: Sequence[str]) -> dict[str, Status]:
+        """Cancel waiting jobs, ask running ones to stop; their status afterwards."""
+        for job in map(self.jobs.__getitem__, ids):
+            if job.status in sources("cancel"):
+                self._end(job, Status.CANCELLED)
+            elif job.status is Status.IN_PROGRESS:
+                job.cancel_requested = True
+        answer = {job_id: self.jobs[job_id].status for job_id in ids}
+        self._follow()
+        return answer
 
     def refusal(self, job_id: str, now: int) -> IllegalTransition | KeyTaken | None:
         """Why a requeue must be refused, if it must."""
@@ -210,7 +221,8 @@ class StoreModel:
         job = self.jobs[job_id]
         job.status, job.scheduled_at, job.expires_at = Status.PENDING, now, None
         job.attempts = job.snoozes = job.rescues = 0
-        job.cancel_requested = False
+        job.cancel_requested = job.was_queued = False
+        job.result = None
         if job.new.key is not None and job.new.key_scope in (None, KeyScope.UNTIL_DONE):
             self._take_key(job.new, KeyScope.UNTIL_DONE, now)
 
@@ -221,7 +233,20 @@ class StoreModel:
             lapsed = job.lease_until is not None and job.lease_until < now
             if job.owner is not None and (job.owner == owner if owner else lapsed):
                 fates[job.new.id] = self._take_away(job, max_rescues)
+        self._follow()
         return fates
+
+    def _begin(self, job: ModelJob) -> None:
+        """A job that is due comes into the queue."""
+        job.status = Status.QUEUED
+        job.was_queued = True
+
+    def _stageable(self) -> list[ModelJob]:
+        """The jobs that wait for nothing but their time."""
+        return [job for job in self.jobs.values() if job.status in _STAGED]
+
+    def _follow(self) -> None:
+        """What the ends of jobs mean for others, once a whole call has been gone through."""
 
     def _take_away(self, job: ModelJob, max_rescues: int) -> Fate:
         started = job.started
@@ -243,6 +268,7 @@ class StoreModel:
             case Completed():
                 job.attempts += 1
                 job.cancel_requested = False
+                job.result = settlement.result
                 self._end(job, Status.COMPLETED)
             case Failed():
                 job.attempts += settlement.spends_attempt

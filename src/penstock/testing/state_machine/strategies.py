@@ -55,17 +55,19 @@ claims = st.builds(
 )
 
 
-def every_ending(token: Token, now: int) -> list[Settlement]:
+def every_ending(
+    token: Token, now: int, type_: str = "any", result: str = '"done"'
+) -> list[Settlement]:
     """A settlement of each kind under this token's fence."""
     facts: dict[str, Any] = {
         "id": token.id,
         "fence": token.fence,
-        "type": "any",
+        "type": type_,
         "queue": "default",
         "started_at": now,
     }
     return [
-        Completed(result='"done"', **facts),
+        Completed(result=result, **facts),
         Failed(failure=_BROKEN, retry_in_ms=0, **facts),
         Failed(failure=_BROKEN, retry_in_ms=1_000, spends_attempt=False, **facts),
         Snoozed(delay_ms=1_000, reason="busy", **facts),

@@ -113,5 +113,8 @@ CREATE TABLE breakers (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX dead_letter_jobs_group ON dead_letter_jobs (fingerprint, type);
+-- The group a job was replayed for, ahead of the others.
+ALTER TABLE dead_letter_jobs ADD COLUMN canary_of TEXT;
+CREATE INDEX dead_letter_jobs_canaries ON dead_letter_jobs (canary_of) WHERE canary_of IS NOT NULL;
 
 ALTER TABLE workers ADD COLUMN max_priority INTEGER;

@@ -6,14 +6,28 @@ SELECT
     (SELECT json_group_array(json_array(scope, name, kind, capacity, interval_ms)) FROM limits
      WHERE kind <> 'depth'),
     (SELECT json_group_array(json_array(name, json(types), failures, cool_down_ms, failed, opened_at,
-        probe_id)) FROM breakers WHERE opened_at IS NOT NULL);
+        probe_id)) FROM breakers);
 
 -- name: leased_lanes
-SELECT lease_owner, queue, tenant_id, type, limit_key, count(*)
+SELECT lease_owner, queue, tenant_id, type, limit_key, count(*), count(started_at)
 FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress' GROUP BY 1, 2, 3, 4, 5;
+
+-- name: leased_under
+-- What each owner has leased under one limit, what of it has started, and its slots.
+SELECT count(*), count(started_at),
+    coalesce((SELECT slots FROM slots
+              WHERE slots.scope = :scope AND slots.name = :name AND owner = lease_owner), 0)
+FROM jobs INDEXED BY jobs_leased
+WHERE status = 'in_progress'
+  AND CASE :scope WHEN 'type' THEN type WHEN 'queue' THEN queue WHEN 'tenant' THEN tenant_id
+      ELSE limit_key END = :name
+GROUP BY lease_owner;
 
 -- name: all_slots
 SELECT scope, name, owner, slots FROM slots;
+
+-- name: own_slots
+SELECT scope, name FROM slots WHERE owner = ?;
 
 -- name: set_slots
 INSERT INTO slots (scope, name, owner, slots) VALUES (?, ?, ?, ?)
@@ -47,6 +61,9 @@ INSERT INTO breakers (name, types, failures, cool_down_ms, updated_at) VALUES (?
 ON CONFLICT (name) DO UPDATE
 SET types = excluded.types, failures = excluded.failures, cool_down_ms = excluded.cool_down_ms,
     updated_at = excluded.updated_at;
+
+-- name: drop_breaker
+DELETE FROM breakers WHERE name = ?;
 
 -- name: set_breaker
 UPDATE breakers SET failed = ?, opened_at = ?, probe_id = ?, updated_at = ? WHERE name = ?;

@@ -26,12 +26,38 @@ SET seq = (SELECT max(seq) + 1 FROM dead_letter_jobs), reason = excluded.reason,
 
 -- name: dead_letters
 SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
-    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at
+    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at,
+    canary_of
 FROM dead_letter_jobs
 WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
   AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
   AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
+
+-- name: dead_group
+-- In the order of its index, so that a page of a large group costs no more than of a small one.
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at,
+    canary_of
+FROM dead_letter_jobs
+WHERE fingerprint = :fingerprint AND type = :type
+  AND (:resolution IS NULL OR resolution = :resolution)
+  AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: dead_canaries
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at,
+    canary_of
+FROM dead_letter_jobs
+WHERE canary_of = :canary_of AND (:type IS NULL OR type = :type)
+  AND (:resolution IS NULL OR resolution = :resolution)
+  AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+  AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: mark_canaries
+UPDATE dead_letter_jobs SET canary_of = ? WHERE job_id IN (SELECT value FROM json_each(?));
 
 -- name: dead_groups
 SELECT alike.fingerprint, alike.type, error, error_code, members, unresolved, first_at, last_at,
@@ -44,11 +70,12 @@ FROM (
     WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
     GROUP BY fingerprint, type
 ) AS alike JOIN dead_letter_jobs ON seq = newest
-ORDER BY members DESC, last_at DESC LIMIT :limit;
+ORDER BY unresolved DESC, members DESC, last_at DESC LIMIT :limit;
 
 -- name: dead_letter
 SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
-    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at
+    CAST(snapshot AS BLOB), executions, resolution, notes, resolved_by, resolved_at, created_at,
+    canary_of
 FROM dead_letter_jobs WHERE job_id = ?;
 
 -- name: resolve_dead_letter

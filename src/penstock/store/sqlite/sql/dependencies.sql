@@ -79,8 +79,13 @@ WHERE outcome IS NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = edge.pa
 LIMIT ?;
 
 -- name: reopen_edges
+-- A child that somebody requeued by hand, and that has been in the queue since, is left alone.
 UPDATE job_dependencies SET outcome = NULL, result = NULL, closed_at = NULL
 WHERE parent_id = ? AND outcome IN ('cancelled', 'dead') AND on_requeue = 'restore'
+  AND EXISTS (
+      SELECT 1 FROM jobs
+      WHERE id = child_id AND (status IN ({from requeue})
+          OR (status IN ('pending', 'paused') AND queued_at IS NULL)))
 RETURNING child_id;
 
 -- name: restorable
@@ -100,6 +105,15 @@ FROM job_dependencies AS edge
 LEFT JOIN jobs AS parent ON parent.id = edge.parent_id
 LEFT JOIN jobs AS child ON child.id = edge.child_id
 WHERE edge.child_id = ? ORDER BY edge.outcome IS NOT NULL, edge.parent_id LIMIT ?;
+
+-- name: open_parents_of
+SELECT edge.child_id, edge.parent_id, edge.kind, edge.condition, edge.argument, edge.position,
+    edge.on_failure, edge.on_requeue, parent.type, parent.status, child.type, child.status,
+    edge.outcome, edge.closed_at
+FROM job_dependencies AS edge
+LEFT JOIN jobs AS parent ON parent.id = edge.parent_id
+LEFT JOIN jobs AS child ON child.id = edge.child_id
+WHERE edge.child_id = ? AND edge.outcome IS NULL ORDER BY edge.parent_id LIMIT ?;
 
 -- name: children_of
 SELECT edge.child_id, edge.parent_id, edge.kind, edge.condition, edge.argument, edge.position,

@@ -28,5 +28,8 @@ UPDATE dead_letter_jobs
 SET resolution = 'resolved', notes = coalesce(notes, 'requeued'), resolved_at = :now
 WHERE job_id = :id AND resolution IN ('pending', 'investigating');
 
+-- name: due_of
+SELECT scheduled_at FROM jobs WHERE id = ?;
+
 -- name: lane_of
 SELECT type, queue FROM jobs WHERE id = ?;

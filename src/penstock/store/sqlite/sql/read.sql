@@ -57,8 +57,14 @@ SELECT count(*) FROM (
 -- name: rank_of
 SELECT rank FROM jobs WHERE id = ?;
 
--- name: first_tenant
-SELECT min(tenant_id) FROM jobs WHERE status = 'queued' AND queue = ?;
-
--- name: next_tenant
-SELECT min(tenant_id) FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id > ?;
+-- name: other_tenants
+-- One seek per tenant, however many jobs each has.
+WITH RECURSIVE tenants (tenant_id) AS (
+    SELECT min(tenant_id) FROM jobs WHERE status = 'queued' AND queue = ?1
+    UNION ALL
+    SELECT (SELECT min(jobs.tenant_id) FROM jobs
+            WHERE status = 'queued' AND queue = ?1 AND jobs.tenant_id > tenants.tenant_id)
+    FROM tenants WHERE tenants.tenant_id IS NOT NULL
+    LIMIT 1000
+)
+SELECT count(*) FROM tenants WHERE tenant_id <> ?2;

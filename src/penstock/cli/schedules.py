@@ -1,0 +1,211 @@
+"""`penstock schedules`: what is enqueued again and again, and when."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.confirm import YesFlag, confirm
+from penstock.cli.enqueue import read_payload
+from penstock.cli.output import JsonFlag, console, plain, write_json
+from penstock.cli.session import ask, asked, load, run, session
+from penstock.cli.times import parse_span, parse_time
+
+if TYPE_CHECKING:
+    from penstock.client.plan import Plan
+    from penstock.client.schedules import ScheduleView
+    from penstock.model.job import NewJob
+    from penstock.store.contract import Store
+
+app = typer.Typer(no_args_is_help=True, help="See and steer what is enqueued again and again.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+Tenant = Annotated[str, typer.Option(help="Whose schedule it is.", show_default=False)]
+Moment = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="ISO-8601; without an offset, in the zone."),
+]
+
+
+@app.command("ls")
+def ls(
+    ctx: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 1000,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the schedules, by name, each with its next run in its zone."""
+    from penstock.cli.schedule_view import schedule_document, schedule_table
+    from penstock.client.schedules import Schedules
+
+    async def look(store: "Store") -> "tuple[list[ScheduleView], int]":
+        return await Schedules(store).list(limit), store.clock.now()
+
+    found, now = ask(ctx, look)
+    if as_json:
+        write_json([schedule_document(view) for view in found])
+    elif found:
+        console().print(schedule_table(found, now))
+    else:
+        typer.echo("No schedules; add one with `penstock schedules add`.")
+
+
+@app.command("show")
+def show(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
+    """Show a schedule and its next five runs in its zone."""
+    from penstock.client.schedules import Schedules
+
+    async def look(store: "Store") -> "tuple[ScheduleView, int]":
+        return await Schedules(store).get(name, tenant), store.clock.now()
+
+    tell(*ask(ctx, look), as_json=as_json)
+
+
+@app.command("add")
+def add(
+    ctx: typer.Context,
+    name: Name,
+    type_name: Annotated[str, typer.Argument(metavar="TYPE", help="The job type's name.")],
+    cron: Annotated[
+        str | None, typer.Option(metavar="LINE", help="5 fields, or 6 with seconds first.")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="An interval: 90, 15m, 2h, 1d.")
+    ] = None,
+    at: Moment = None,
+    zone: Annotated[str, typer.Option(help="An IANA time zone.")] = "UTC",
+    start: Moment = None,
+    end: Moment = None,
+    expires: Moment = None,
+    max_runs: Annotated[int | None, typer.Option(help="Over after so many runs.")] = None,
+    misfire: Annotated[
+        str, typer.Option(help="Missed times: one (the latest), all, or skip.")
+    ] = "one",
+    arguments: Annotated[
+        str,
+        typer.Option(
+            "--args", metavar="JSON", help="The arguments by name, with placeholders; @FILE or -."
+        ),
+    ] = "{}",
+    queue: Annotated[str | None, typer.Option(help="The queue.", show_default="default")] = None,
+    priority: Annotated[
+        int | None, typer.Option(help="1 (most urgent) to 10.", show_default="5")
+    ] = None,
+    tenant: Tenant = "",
+    target: Annotated[
+        str | None,
+        typer.Option("--app", metavar="MODULE:APP", help="Check the arguments against the type."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Add a schedule, or change the one of this name; its counts are kept."""
+    from penstock.client.plan import plan_of
+
+    seconds = None if every is None else parse_span(every, "every") / 1000
+    times: dict[str, Any] = {"cron": cron, "every": seconds, "zone": zone, "max_runs": max_runs}
+    moments = {"at": at, "start": start, "end": end, "expires": expires}
+    times |= {key: parse_time(text, key, zone) for key, text in moments.items()}
+    plan = plan_of(times | {"misfire": misfire})
+    given = {"queue": queue, "priority": priority, "tenant": tenant or None}
+    options = {key: value for key, value in given.items() if value is not None}
+    url, job = template(ctx, target, type_name, name, read_payload(arguments), options, plan)
+    tell(*put(url, name, job, plan), as_json=as_json)
+
+
+@app.command("pause")
+def pause(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
+    """Fire nothing until resumed, through restarts and deploys."""
+    from penstock.client.schedules import Schedules
+
+    async def act(store: "Store") -> "tuple[ScheduleView, int]":
+        return await Schedules(store).pause(name, tenant), store.clock.now()
+
+    tell(*ask(ctx, act), as_json=as_json)
+
+
+@app.command("resume")
+def resume(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
+    """Go on from now; times that passed meanwhile are not made up for."""
+    from penstock.client.schedules import Schedules
+
+    async def act(store: "Store") -> "tuple[ScheduleView, int]":
+        return await Schedules(store).resume(name, tenant), store.clock.now()
+
+    tell(*ask(ctx, act), as_json=as_json)
+
+
+@app.command("rm")
+def rm(
+    ctx: typer.Context,
+    name: Name,
+    tenant: Tenant = "",
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Delete a schedule; jobs it enqueued stay."""
+    from penstock.client.schedules import Schedules
+
+    ask(ctx, lambda store: Schedules(store).get(name, tenant))
+    confirm(f"Delete the schedule {plain(name)}?", yes=yes)
+    ask(ctx, lambda store: Schedules(store).remove(name, tenant))
+    if as_json:
+        write_json({"removed": name})
+    else:
+        typer.echo(f"Removed {name}.")
+
+
+@app.command("run")
+def run_now(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
+    """Enqueue one job of a schedule now; its own times stay as they are."""
+    from penstock.client.schedules import Schedules
+
+    job_id = ask(ctx, lambda store: Schedules(store).run(name, tenant))
+    if as_json:
+        write_json({"id": job_id, "schedule": name})
+    else:
+        typer.echo(f"Enqueued {job_id} (schedule {name}).")
+
+
+def template(
+    ctx: typer.Context,
+    target: str | None,
+    type_name: str,
+    name: str,
+    payload: str,
+    options: dict[str, Any],
+    plan: "Plan",
+) -> "tuple[str, NewJob]":
+    """The store's URL and the job to enqueue at every tick, checked against its type if known."""
+    from penstock.cli.enqueue import untyped_job
+    from penstock.client.schedules import check_template, samples
+    from penstock.model.ids import new_id
+
+    if target is None:
+        settings = session(ctx).settings
+        job = untyped_job(settings, type_name, payload, options)
+        samples(name, job, plan)
+        return settings.url, job
+    application = load(ctx, target)
+    type_ = application.find_type(type_name)
+    chosen = application.checked(type_.defaults.with_(**options))
+    job = chosen.new_job(new_id(), type_.name, payload)
+    check_template(type_, name, job, plan)
+    return application.settings.url, job
+
+
+def put(url: str, name: str, job: "NewJob", plan: "Plan") -> "tuple[ScheduleView, int]":
+    """Write it as an operator's word, which no deploy overrules until its declaration changes."""
+    from penstock.client.schedules import Schedules
+
+    async def act(store: "Store") -> "tuple[ScheduleView, int]":
+        return await Schedules(store).put(name, job, plan, by="operator"), store.clock.now()
+
+    return run(asked(url, act, create=True))
+
+
+def tell(view: "ScheduleView", now: int, *, as_json: bool) -> None:
+    """What has become of a schedule."""
+    from penstock.cli.schedule_view import schedule_document, show_schedule
+
+    if as_json:
+        write_json(schedule_document(view))
+    else:
+        show_schedule(console(), view, now)

@@ -1,0 +1,1 @@
+"""`penstock top`: the store at work, live, on a whole terminal."""

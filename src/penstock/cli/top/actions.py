@@ -1,0 +1,66 @@
+"""What a key does to what is chosen."""
+
+from typing import TYPE_CHECKING
+
+from penstock.cli.top.snapshot import Snapshot
+from penstock.cli.top.state import Panel, State
+from penstock.model.pause import PauseScope
+
+if TYPE_CHECKING:
+    from penstock.store.contract import Store
+
+BY = "penstock top"
+
+
+class Actions:
+    """Pauses, cancels and requeues; each answers with a sentence."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        self._cancels: str | None = None
+
+    def question(self, key: str, snapshot: Snapshot, state: State) -> str | None:
+        """What to ask before doing it, if that is necessary."""
+        chosen = state.selected(snapshot)
+        if key != "c" or state.panel is not Panel.RUNNING or chosen is None:
+            return None
+        self._cancels = chosen
+        return f"Ask job {chosen} to stop?"
+
+    async def confirmed(self) -> str | None:
+        """Cancel the job that was asked about."""
+        if self._cancels is None:
+            return None
+        job_id, self._cancels = self._cancels, None
+        found = await self._store.jobs.cancel([job_id], f"cancelled in {BY}")
+        stopped = "is cancelled" if found[job_id] == "cancelled" else "was asked to stop"
+        return f"Job {job_id} {stopped}."
+
+    async def do(self, key: str, snapshot: Snapshot, state: State) -> str | None:
+        """Do what needs no question; a sentence, or nothing for a key without a meaning."""
+        chosen = state.selected(snapshot)
+        match key, state.panel:
+            case (("p" | "c" | "r"), _) if chosen is None:
+                return "There is nothing to choose here."
+            case "p", Panel.QUEUES if chosen is not None:
+                return await self._toggle(PauseScope.QUEUE, chosen, snapshot)
+            case "p", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
+                return await self._toggle(PauseScope.JOB, chosen, snapshot)
+            case "r", Panel.FAILURES if chosen is not None:
+                await self._store.jobs.requeue([chosen])
+                return f"Job {chosen} will run again."
+            case "p", _:
+                return "Choose a queue to pause or resume it."
+            case "c", _:
+                return "Choose a running job to cancel it."
+            case "r", _:
+                return "Choose a failure to requeue it."
+            case _:
+                return None
+
+    async def _toggle(self, scope: PauseScope, name: str, snapshot: Snapshot) -> str:
+        if any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses):
+            await self._store.controls.resume(scope, name)
+            return f"The {scope} {name} goes on."
+        await self._store.controls.pause(scope, name, reason=f"paused in {BY}", by=BY)
+        return f"The {scope} {name} is paused; p resumes it."

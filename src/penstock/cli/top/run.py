@@ -1,0 +1,134 @@
+"""The loop: look, show, and do what the keys say."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+
+from penstock.cli import exits
+from penstock.cli.top.actions import Actions
+from penstock.cli.top.keys import Keys
+from penstock.cli.top.snapshot import look
+from penstock.cli.top.state import State
+from penstock.cli.top.view import screen
+from penstock.model.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.store.contract import Store
+
+STEPS = {"up": -1, "down": 1}
+TURNS = {"tab": 1, "back": -1}
+
+
+class Top:
+    """One showing; the terminal is as it was when it ends, however it ends."""
+
+    def __init__(self, store: "Store", name: str, interval: float) -> None:
+        self._store = store
+        self._name = name
+        self._interval = interval
+        self._out = Console()
+        self._state = State()
+        self._actions = Actions(store)
+        self._code = exits.OK
+        self._over = asyncio.Event()
+        self._again = asyncio.Event()
+
+    async def run(self) -> int:
+        """Show it until somebody quits; the exit code."""
+        self._heed_signals()
+        self._snapshot = await look(self._store, self._name)
+        async with Keys() as keys:
+            with Live(console=self._out, auto_refresh=False, screen=True) as live:
+                self._live = live
+                asyncio.get_running_loop().add_signal_handler(signal.SIGWINCH, self._show)
+                self._show()
+                works = (self._over.wait(), self._watch(), self._obey(keys))
+                tasks = [asyncio.create_task(work) for work in works]
+                try:
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    for task in tasks:
+                        if task.done():
+                            task.result()
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+        return self._code
+
+    def _heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number, code in (
+            (signal.SIGINT, exits.INTERRUPTED),
+            (signal.SIGTERM, exits.OK),
+            (signal.SIGHUP, exits.OK),
+        ):
+            loop.add_signal_handler(number, self._quit, code)
+        # Stopped in the middle of a frame, the terminal would be left as it is now.
+        signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+
+    def _quit(self, code: int) -> None:
+        self._code = code
+        self._over.set()
+
+    async def _watch(self) -> None:
+        """Look again and again; a store that is away for a while is said to be."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interval):
+                    await self._again.wait()
+            self._again.clear()
+            await self._said(self._look)
+            self._show()
+
+    async def _look(self) -> str | None:
+        self._snapshot = await look(self._store, self._name)
+        return None
+
+    async def _obey(self, keys: Keys) -> None:
+        while True:
+            await self._press(await keys.next())
+            self._show()
+
+    async def _press(self, key: str) -> None:
+        state = self._state
+        if state.asking is not None:
+            state.asking, state.message = None, ""
+            if key in ("y", "Y"):
+                await self._said(self._actions.confirmed)
+                self._again.set()
+            return
+        state.message = ""
+        if key == "q":
+            self._quit(exits.OK)
+        elif key in ("?", "escape"):
+            state.help = key == "?" and not state.help
+        elif key in STEPS:
+            state.move(self._snapshot, STEPS[key])
+        elif key in TURNS:
+            state.turn(TURNS[key])
+        else:
+            await self._act(key)
+
+    async def _act(self, key: str) -> None:
+        self._state.asking = self._actions.question(key, self._snapshot, self._state)
+        if self._state.asking is None:
+            await self._said(lambda: self._actions.do(key, self._snapshot, self._state))
+            self._again.set()
+
+    async def _said(self, action: Callable[[], Awaitable[str | None]]) -> None:
+        """Do something, and show the sentence it answers or is refused with."""
+        try:
+            said = await action()
+        except PenstockError as error:
+            said = str(error)
+        if said is not None:
+            self._state.message = said
+
+    def _show(self) -> None:
+        width, height = self._out.size
+        self._live.update(screen(self._snapshot, self._state, width, height), refresh=True)

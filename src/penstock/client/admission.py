@@ -1,0 +1,178 @@
+"""Backpressure: a queue takes jobs up to its limit; then callers wait, or are told when to return.
+
+Depths are measured now and then, not for every enqueue: the limit is kept approximately.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from weakref import WeakKeyDictionary
+
+from penstock.client.drain_rates import DrainRates
+from penstock.client.options import check_wait
+from penstock.client.room import TRUST_SECONDS, Room
+from penstock.model.errors import InvalidOption
+from penstock.model.job import Enqueued, NewJob
+from penstock.model.limits import EVERY, LimitKind, LimitState
+from penstock.model.refused import QueueFull
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+
+Hook = Callable[[list[NewJob]], Any]
+A = TypeVar("A", bound=Hook)
+
+REJECTED_ABOVE = 5
+"""Less urgent jobs than this are refused by a full queue at once."""
+
+LOOK_AGAIN_SECONDS = 0.05
+LIMITS_TRUSTED_SECONDS = 5.0
+UNKNOWN_RATE_SECONDS = 30.0
+
+
+class How(TypedDict, total=False):
+    """How jobs are enqueued.
+
+    `connection`: in that transaction, which never waits. `wait`: for so many seconds while the
+    queue is full. `force`: whatever its limit, as a running job does with its children.
+    """
+
+    connection: object | None
+    wait: float | bool | None
+    force: bool
+
+
+class Admission:
+    """Lets jobs into queues."""
+
+    def __init__(self, app: "Penstock") -> None:
+        self.rates = DrainRates(app)
+        self._app = app
+        self._hooks: list[Hook] = []
+        self._rooms: dict[str, Room] = {}
+        self._limits: dict[str, int] = {}
+        self._limits_read_at = float("-inf")
+        self._measuring: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+        self._measuring = WeakKeyDictionary()
+
+    def add_hook(self, hook: A) -> A:
+        """Ask a function of the user's about every enqueue."""
+        if not callable(hook):
+            raise InvalidOption("admit", hook, "a function of a list of jobs")
+        self._hooks.append(hook)
+        return hook
+
+    async def enqueue(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
+        """Write jobs once their queues have room."""
+        connection = how.get("connection")
+        wait = self._patience(how.get("wait"))
+        if how.get("force"):
+            return await self._app.store.jobs.enqueue(jobs, connection=connection)
+        entering = await self._enter(jobs, wait if connection is None else 0)
+        try:
+            return await self._app.store.jobs.enqueue(jobs, connection=connection)
+        finally:
+            for room, number in entering:
+                room.entered(number)
+
+    async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Room, int]]:
+        """Return when the queues of all jobs have room: which, and for how many."""
+        for hook in self._hooks:
+            answer = hook(list(jobs))
+            if inspect.isawaitable(answer):
+                await answer
+        entering = [(self._room(queue), found) for queue, found in self._ready(jobs).items()]
+        for room, found in entering:
+            if not room.surely_has(len(found), time.monotonic()):
+                await self._find_room(room, found, seconds)
+        for room, found in entering:
+            room.enter(len(found))
+        return [(room, len(found)) for room, found in entering]
+
+    def ahead_in(self, queue: str) -> int | None:
+        """How many jobs wait in a queue; none if nobody counts them."""
+        room = self._rooms.get(queue)
+        return room.ahead if room is not None and room.limit else None
+
+    def _patience(self, wait: float | bool | None) -> float:
+        if check_wait(wait) is None or wait is True:
+            return self._app.settings.enqueue_timeout
+        return float(wait or 0)
+
+    def _ready(self, jobs: Sequence[NewJob]) -> dict[str, Sequence[NewJob]]:
+        """The jobs that could start at once, by queue; others do not make a queue any deeper."""
+        if len(jobs) == 1:
+            return {} if self._later(jobs[0]) else {jobs[0].queue: jobs}
+        queues: dict[str, list[NewJob]] = {}
+        for job in jobs:
+            if not self._later(job):
+                queues.setdefault(job.queue, []).append(job)
+        return dict(queues)
+
+    def _later(self, job: NewJob) -> bool:
+        at = job.scheduled_at
+        return bool(job.delay_ms or job.after) or (
+            at is not None and at > self._app.store.clock.now()
+        )
+
+    def _room(self, queue: str) -> Room:
+        room = self._rooms.get(queue)
+        if room is None:
+            room = self._rooms[queue] = Room(queue)
+        return room
+
+    async def _find_room(self, room: Room, jobs: Sequence[NewJob], seconds: float) -> None:
+        """Measure; if the queue is full, wait until it is not, or refuse."""
+        await self._measure(room)
+        if not room.full:
+            return
+        if seconds <= 0 or any(job.priority > REJECTED_ABOVE for job in jobs):
+            raise await self._refusal(room)
+        listener = self._app.store.subscribe()
+        try:
+            async with asyncio.timeout(seconds):
+                while room.full:
+                    await listener.wait(TRUST_SECONDS)
+                    await asyncio.sleep(room.measured_at + LOOK_AGAIN_SECONDS - time.monotonic())
+                    await self._measure(room)
+        except TimeoutError:
+            raise await self._refusal(room) from None
+        finally:
+            listener.close()
+
+    async def _refusal(self, room: Room) -> QueueFull:
+        await self.rates.read()
+        per_second = self.rates.of(room.queue)
+        # Not for one job's room: everyone who is told so comes back for it.
+        emptier = max(1, room.limit // 10)
+        seconds = emptier / per_second if per_second else UNKNOWN_RATE_SECONDS
+        return QueueFull(room.queue, room.ahead, room.limit, round(min(max(seconds, 1), 3600), 1))
+
+    async def _measure(self, room: Room) -> None:
+        """Count what waits in a queue, unless somebody just did."""
+        asked_at = time.monotonic()
+        async with self._one_at_a_time():
+            just_now = time.monotonic() - room.measured_at < LOOK_AGAIN_SECONDS
+            if room.measured_at >= asked_at or (just_now and room.full):
+                return
+            self.rates.look()
+            limit = await self._limit_of(room.queue)
+            depth = await self._app.store.jobs.depth(room.queue, 2 * limit) if limit else 0
+            room.measured(depth, limit, time.monotonic())
+
+    def _one_at_a_time(self) -> asyncio.Lock:
+        return self._measuring.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+    async def _limit_of(self, queue: str) -> int:
+        if time.monotonic() - self._limits_read_at >= LIMITS_TRUSTED_SECONDS:
+            self._limits = _depths(await self._app.store.controls.limits())
+            self._limits_read_at = time.monotonic()
+        default = self._limits.get(EVERY, self._app.settings.queue_limit)
+        return self._limits.get(queue, default)
+
+
+def _depths(limits: Sequence[LimitState]) -> dict[str, int]:
+    found = (state.limit for state in limits if state.limit.kind is LimitKind.DEPTH)
+    return {limit.name: limit.capacity for limit in found}

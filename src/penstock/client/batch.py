@@ -1,0 +1,51 @@
+"""Calls and flows that are enqueued together: taken apart into jobs, put together as handles."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.flow import Flow, Plan, plan
+from penstock.client.flow_handle import FlowHandle
+from penstock.client.handle import JobHandle
+from penstock.client.job_type import Partial, Prepared
+from penstock.model.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+
+
+class Batch:
+    """One enqueue: `calls` are all its jobs, each after the steps of its flow before it."""
+
+    __slots__ = ("_items", "calls")
+
+    def __init__(self, given: Sequence[Any]) -> None:
+        self._items: list[Prepared[Any] | Plan] = [_item(each) for each in given]
+        self.calls: list[Prepared[Any]] = []
+        for item in self._items:
+            if isinstance(item, Plan):
+                self.calls += item.calls
+            else:
+                self.calls.append(item)
+
+    def handles(
+        self,
+        app: "Penstock",
+        jobs: Sequence[JobHandle[Any]],
+        flow: type[FlowHandle[Any]] = FlowHandle,
+    ) -> list[Any]:
+        """A handle for each thing that was given, from those of the calls."""
+        rest = iter(jobs)
+        return [
+            flow(app, item, [next(rest) for _ in item.calls])
+            if isinstance(item, Plan)
+            else next(rest)
+            for item in self._items
+        ]
+
+
+def _item(given: Any) -> Prepared[Any] | Plan:
+    if isinstance(given, Partial):
+        return given.complete()
+    if isinstance(given, Flow):
+        return plan(given)
+    raise InvalidOption("call", given, "one made with new, or a chain or group of them")

@@ -1,0 +1,84 @@
+"""What an operator may do to work as a whole: pause it, limit it, reset a breaker."""
+
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from penstock.client.limits import LimitFields, Subject, limits_of, named_as, subject_of
+from penstock.model.breaker import BreakerState
+from penstock.model.errors import InvalidOption
+from penstock.model.limits import EVERY, LimitKind, LimitState
+from penstock.model.pause import Pause, PauseScope
+
+if TYPE_CHECKING:
+    from penstock.client.handle import JobHandle
+    from penstock.client.job_type import JobType
+    from penstock.store.contract import Store
+
+_SCOPES = tuple(scope.value for scope in PauseScope)
+
+
+class Held(TypedDict, total=False):
+    """What is paused: exactly one of these."""
+
+    job: "str | JobHandle[Any]"
+    queue: str
+    type: "str | JobType[..., ..., Any]"
+    tenant: str
+
+
+class Controls:
+    """Changed while everything runs; the next claim of every worker obeys."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+
+    async def pause(
+        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[Held]
+    ) -> Pause:
+        """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on."""
+        scope, name = _held(what)
+        return await self._store.controls.pause(scope, name, reason=reason, by=by)
+
+    async def resume(self, **what: Unpack[Held]) -> bool:
+        """Let them go on, with their own times and order; whether they were paused."""
+        return await self._store.controls.resume(*_held(what))
+
+    async def pauses(self) -> list[Pause]:
+        """Everything that is paused, the oldest first."""
+        return await self._store.controls.pauses()
+
+    async def set_limit(self, **limit: Unpack[LimitFields]) -> None:
+        """Set a limit that outlives a deploy: `set_limit(key="openai", concurrency=5)`."""
+        await self._store.controls.set_limits(limits_of(limit, by_operator=True))
+
+    async def drop_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
+        """Take limits away, all kinds or one: `drop_limit(key="openai", kind="rate")`."""
+        scope, name = subject_of(about)
+        if kind is not None and kind not in set(LimitKind):
+            raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
+        kinds = list(LimitKind) if kind is None else [LimitKind(kind)]
+        dropped = [await self._store.controls.drop_limit(scope, name, each) for each in kinds]
+        return any(dropped)
+
+    async def limits(self) -> list[LimitState]:
+        """All limits, and how much of each is taken."""
+        return await self._store.controls.limits()
+
+    async def breakers(self) -> list[BreakerState]:
+        """All circuit breakers."""
+        return await self._store.controls.breakers()
+
+    async def reset_breaker(self, name: str) -> bool:
+        """Close a breaker by hand; whether there is one of this name."""
+        return await self._store.controls.reset_breaker(name)
+
+
+def _held(fields: Any) -> tuple[PauseScope, str]:
+    given = {name: value for name, value in fields.items() if value is not None}
+    if len(given) != 1 or next(iter(given)) not in _SCOPES:
+        named = ", ".join(given) or "nothing"
+        raise InvalidOption("pause", named, f"of exactly one of: {', '.join(_SCOPES)}")
+    ((scope, value),) = given.items()
+    name = named_as(scope, value)
+    if name == EVERY:
+        raise InvalidOption(scope, name, f"the name of one {scope}; pause each of them by itself")
+    return PauseScope(scope), name

@@ -1,0 +1,232 @@
+"""Dead letters in groups: look, try a few, release the rest, correct arguments, take notes."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from penstock.client.amend import amended
+from penstock.client.handle import JobHandle
+from penstock.client.requeue import PAGE, Progress, Requeued, requeue_all
+from penstock.model.errors import InvalidOption, JobNotFound
+from penstock.model.limits import parse_rate
+from penstock.model.refused import CanariesUnproven, GroupNotFound
+from penstock.model.states import Status
+from penstock.store.contract import DeadGroup, DeadLetter, Resolution
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.model.job import Job
+    from penstock.store.contract import Store
+
+ALL_GROUPS = 100_000
+MOST_CANARIES = 1_000
+OPEN = (Resolution.PENDING, Resolution.INVESTIGATING)
+
+
+class DeadView(Struct, frozen=True):
+    """A dead letter with what its group has in common and where its code broke."""
+
+    letter: DeadLetter
+    group: DeadGroup
+    stack: str | None
+
+
+class Replay(Struct, frozen=True):
+    """The canaries that run again, and why others of those chosen do not."""
+
+    group: DeadGroup
+    handles: list[JobHandle[Any]]
+    refused: dict[str, str]
+
+
+class Canaries(Struct, frozen=True):
+    """How the jobs replayed ahead of their group have fared."""
+
+    completed: list[str]
+    failed: list[str]
+    unfinished: list[str]
+
+
+class Triage:
+    """`app.dead`: what could not be done, and what a person decides about it."""
+
+    def __init__(self, app: "Penstock") -> None:
+        self._app = app
+
+    async def groups(
+        self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
+    ) -> list[DeadGroup]:
+        """What died of the same error in the same place; the largest open group first."""
+        found = await self._store.dead.groups(type=type_name, limit=limit)
+        return [group for group in found if settled or group.unresolved]
+
+    async def group(self, group: str) -> DeadGroup:
+        """The group of a short id, or of an unmistakable beginning of one."""
+        return await find_group(self._store, group)
+
+    async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
+        """Dead letters of a group, newest first, the settled ones too."""
+        found = await self.group(group)
+        return await self._store.dead.find(
+            type=found.type, fingerprint=found.fingerprint, limit=limit
+        )
+
+    async def show(self, job_id: str) -> DeadView:
+        """One dead letter, its group, and the traceback of its last execution."""
+        return await view(self._store, job_id)
+
+    async def replay(self, group: str, canary: int = 5) -> Replay:
+        """Run the newest few of a group again, to see whether the cause is gone.
+
+        They are remembered as the canaries of the group, in place of those of an earlier try that
+        have ended. The newest are chosen because they met the code as it is now.
+        """
+        if not 1 <= canary <= MOST_CANARIES:
+            raise InvalidOption("canary", canary, f"a number from 1 to {MOST_CANARIES:,}")
+        found = await self.group(group)
+        chosen = (await open_ids(self._store, found))[:canary]
+        earlier = await canaries_of(self._store, found.id)
+        await self._store.dead.mark_canaries([*earlier.completed, *earlier.failed], None)
+        await self._store.dead.mark_canaries(chosen, found.id)
+        answer = await requeue_all(self._store, chosen)
+        await self._store.dead.mark_canaries(list(answer.refused), None)
+        type_ = self._app.types.get(found.type)
+        handles = [JobHandle(self._app, job_id, type_, created=False) for job_id in answer.done]
+        return Replay(found, handles, answer.refused)
+
+    async def wait(self, replay: Replay, timeout: float | None = None) -> Canaries:
+        """Wait until canaries have ended, or for so many seconds; how they have fared by then."""
+        try:
+            async with asyncio.timeout(timeout):
+                ids = [handle.id for handle in replay.handles]
+                async for _ in self._store.reader.watch(ids):
+                    pass
+        except TimeoutError:
+            pass
+        return await canaries_of(self._store, replay.group.id)
+
+    async def canaries(self, group: str) -> Canaries:
+        """How the canaries of a group have fared."""
+        return await canaries_of(self._store, (await self.group(group)).id)
+
+    async def release(
+        self,
+        group: str,
+        rate: str | None = "10/s",
+        *,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Requeued:
+        """Run the rest of a group again, the oldest first: `release(group, "100/min")`.
+
+        Without a rate all at once. Refused while canaries of the group have not ended, or ended
+        badly, unless `force`. What is released is durable at once; the rate is in the times at
+        which the jobs fall due.
+        """
+        spread_ms = 0.0
+        if rate is not None:
+            count, interval_ms = parse_rate(rate)
+            spread_ms = interval_ms / count
+        found = await self.group(group)
+        tried = await canaries_of(self._store, found.id)
+        if not force and (tried.failed or tried.unfinished):
+            raise CanariesUnproven(found.id, tried.failed, tried.unfinished)
+        ids = (await open_ids(self._store, found))[::-1]
+        return await requeue_all(self._store, ids, spread_ms=spread_ms, progress=progress)
+
+    async def edit(
+        self,
+        job_id: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        payload: str | None = None,
+        requeue: bool = False,
+    ) -> "Job":
+        """Correct arguments of a dead job: `edit(job_id, {"to": "ann@example.com"})`.
+
+        Those that are not named stay; `payload` replaces them all. The type must be registered.
+        """
+        job = await self._app.get(job_id)
+        text = await amended(self._app, job, arguments or {}, payload)
+        await self._store.jobs.amend(job_id, text)
+        return await (self._app.requeue(job_id) if requeue else self._app.get(job_id))
+
+    async def resolve(
+        self,
+        which: str | Sequence[str],
+        resolution: Resolution | str = Resolution.RESOLVED,
+        *,
+        notes: str | None = None,
+        by: str | None = None,
+    ) -> list[str]:
+        """Record where a person stands with jobs, or with the open ones of a group."""
+        state = Resolution(resolution)
+        ids = [which] if isinstance(which, str) else list(which)
+        if isinstance(which, str) and await self._store.dead.get(which) is None:
+            ids = await open_ids(self._store, await self.group(which))
+        done: list[str] = []
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            done += await self._store.dead.resolve(page, state, notes=notes, by=by)
+        return done
+
+    def now(self) -> int:
+        """The time by the store's clock, to tell how old letters are."""
+        return self._store.clock.now()
+
+    @property
+    def _store(self) -> "Store":
+        return self._app.store
+
+
+async def view(store: "Store", job_id: str) -> DeadView:
+    """One dead letter, its group, and the traceback of its last execution."""
+    letter = await store.dead.get(job_id)
+    if letter is None:
+        raise JobNotFound(job_id)
+    runs = await store.reader.executions(job_id)
+    stack = next((run.error_stack for run in reversed(runs) if run.error_stack), None)
+    return DeadView(letter, await find_group(store, letter.group, letter.type), stack)
+
+
+async def find_group(store: "Store", group: str, type_name: str | None = None) -> DeadGroup:
+    """The group of a short id, or of an unmistakable beginning of one."""
+    known = await store.dead.groups(type=type_name, limit=ALL_GROUPS)
+    found = [each for each in known if each.id.startswith(group.lower())] if group else []
+    if len(found) != 1:
+        raise GroupNotFound(group, [each.id for each in found])
+    return found[0]
+
+
+async def open_ids(store: "Store", group: DeadGroup) -> list[str]:
+    """The dead letters of a group that nobody has settled, newest first."""
+    found: list[tuple[int, str]] = []
+    for resolution in OPEN:
+        before: str | None = None
+        while page := await store.dead.find(
+            type=group.type,
+            fingerprint=group.fingerprint,
+            resolution=resolution,
+            before=before,
+            limit=PAGE,
+        ):
+            found += [(letter.created_at, letter.job_id) for letter in page]
+            before = page[-1].job_id
+    # Both lists are newest first already; a sort that keeps ties keeps that.
+    return [job_id for _, job_id in sorted(found, key=lambda each: -each[0])]
+
+
+async def canaries_of(store: "Store", group: str) -> Canaries:
+    """How the canaries of a group have fared; one that died again counts, whatever it died of."""
+    marked = await store.dead.find(canary_of=group, limit=2 * MOST_CANARIES)
+    answer = Canaries([], [], [])
+    for job in await store.reader.get([letter.job_id for letter in marked]):
+        if job.status is Status.COMPLETED:
+            answer.completed.append(job.id)
+        elif job.status.terminal:
+            answer.failed.append(job.id)
+        else:
+            answer.unfinished.append(job.id)
+    return answer

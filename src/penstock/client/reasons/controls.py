@@ -1,0 +1,130 @@
+"""Reasons somebody set up: pauses, limits and circuit breakers."""
+
+from collections.abc import Iterator
+
+from penstock.client.reasons.words import few, may_be_claimed, waits
+from penstock.model.breaker import BreakerPosition
+from penstock.model.explain import Reason, ReasonKind
+from penstock.model.limits import LimitKind, LimitState
+from penstock.model.pause import Pause, PauseScope
+from penstock.model.spans import moment, span
+from penstock.model.states import Status
+from penstock.store.contract import Standing
+
+KINDS = {
+    PauseScope.JOB: ReasonKind.JOB_PAUSED,
+    PauseScope.QUEUE: ReasonKind.QUEUE_PAUSED,
+    PauseScope.TYPE: ReasonKind.TYPE_PAUSED,
+    PauseScope.TENANT: ReasonKind.TENANT_PAUSED,
+}
+
+
+def job_paused(look: Standing) -> Iterator[Reason]:
+    """Somebody holds this one job."""
+    if look.job.status is not Status.PAUSED:
+        return
+    yield from paused(look, PauseScope.JOB)
+    if all(pause.scope is not PauseScope.JOB for pause in look.pauses):
+        told = f"It is paused. Resume it with `penstock resume job {look.job.id}`."
+        yield Reason(kind=ReasonKind.JOB_PAUSED, sentence=told)
+
+
+def queue_paused(look: Standing) -> Iterator[Reason]:
+    """Somebody holds its queue."""
+    return paused(look, PauseScope.QUEUE)
+
+
+def type_paused(look: Standing) -> Iterator[Reason]:
+    """Somebody holds its type."""
+    return paused(look, PauseScope.TYPE)
+
+
+def tenant_paused(look: Standing) -> Iterator[Reason]:
+    """Somebody holds its tenant."""
+    return paused(look, PauseScope.TENANT)
+
+
+def paused(look: Standing, scope: PauseScope) -> Iterator[Reason]:
+    """The pause of one scope that holds the job."""
+    for pause in look.pauses:
+        if waits(look) and pause.scope is scope:
+            yield Reason(
+                kind=KINDS[scope],
+                sentence=_pause_sentence(pause, look.now),
+                by=pause.paused_by,
+                since_at=pause.created_at,
+            )
+
+
+def breaker_open(look: Standing) -> Iterator[Reason]:
+    """What it depends on is down."""
+    for state in look.breakers:
+        if may_be_claimed(look) and state.position(look.now) is BreakerPosition.OPEN:
+            name, opened = state.breaker.name, state.opened_at or look.now
+            wait = state.tries_in_ms(look.now) or 0
+            told = (
+                f"Breaker {name!r} is open since {moment(opened, look.now)} after {state.failed} "
+                f"failures; one job tries again in {span(wait)}. Close it now with "
+                f"`penstock breakers reset {name}`."
+            )
+            until = look.now + wait
+            yield Reason(
+                kind=ReasonKind.BREAKER_OPEN, sentence=told, since_at=opened, until_at=until
+            )
+
+
+def breaker_probing(look: Standing) -> Iterator[Reason]:
+    """One job tries whether what it depends on is up again."""
+    for state in look.breakers:
+        half_open = state.position(look.now) is BreakerPosition.HALF_OPEN
+        if may_be_claimed(look) and half_open and state.probe_id is not None:
+            told = (
+                f"Breaker {state.breaker.name!r} lets one job try at a time, and job "
+                f"{state.probe_id} is trying now; if it completes, all go on."
+            )
+            kind = ReasonKind.BREAKER_PROBING
+            yield Reason(kind=kind, sentence=told, jobs=(state.probe_id,), since_at=state.opened_at)
+
+
+def limit_full(look: Standing) -> Iterator[Reason]:
+    """As many run at once as may."""
+    for state in look.limits:
+        if may_be_claimed(look) and _used_up(state, LimitKind.CONCURRENCY):
+            named = few(state.holders, state.used) or "other workers"
+            told = (
+                f"{_about(state)} may run {state.limit.capacity:,} at once, and {state.used:,} do, "
+                f"held by {named}. Change it with `penstock limits set`."
+            )
+            yield Reason(kind=ReasonKind.LIMIT_FULL, sentence=told, jobs=state.holders)
+
+
+def rate_used_up(look: Standing) -> Iterator[Reason]:
+    """As many were started as may in a while."""
+    for state in look.limits:
+        if may_be_claimed(look) and _used_up(state, LimitKind.RATE):
+            wait = state.frees_in_ms or 0
+            told = (
+                f"{_about(state)} may start {state.limit.capacity:,} per "
+                f"{span(state.limit.interval_ms)}, and that many have started; the next may in "
+                f"{span(wait)}. Change it with `penstock limits set`."
+            )
+            until = look.now + wait
+            yield Reason(kind=ReasonKind.RATE_USED_UP, sentence=told, until_at=until)
+
+
+def _used_up(state: LimitState, kind: LimitKind) -> bool:
+    return state.limit.kind is kind and state.used >= state.limit.capacity
+
+
+def _about(state: LimitState) -> str:
+    return f"{state.limit.scope.capitalize()} {state.limit.name!r}"
+
+
+def _pause_sentence(pause: Pause, now: int) -> str:
+    what = "It" if pause.scope is PauseScope.JOB else f"{pause.scope.capitalize()} {pause.name!r}"
+    who = f" by {pause.paused_by}" if pause.paused_by else ""
+    why = f": {pause.reason.rstrip('.')}." if pause.reason else "."
+    return (
+        f"{what} is paused since {moment(pause.created_at, now)}{who}{why} "
+        f"Resume it with `penstock resume {pause.scope} {pause.name}`."
+    )

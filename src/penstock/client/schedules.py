@@ -1,0 +1,230 @@
+"""Schedules as an application sees them: put, looked at, paused, resumed, removed, run now."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from penstock.client.codec import encode
+from penstock.client.job_type import JobType, Partial
+from penstock.client.options import check_name
+from penstock.client.plan import Plan, plan_of
+from penstock.model.errors import InvalidArguments
+from penstock.model.firing import options_of, tick_job
+from penstock.model.ids import new_id
+from penstock.model.job import NewJob
+from penstock.model.refused import InvalidSchedule, ScheduleNotFound
+from penstock.model.schedule import Schedule, ScheduleKind
+from penstock.model.template import render
+from penstock.model.ticks import first_tick, next_ticks
+from penstock.model.zone import aware, find_zone
+
+if TYPE_CHECKING:
+    from penstock.store.contract import Store
+
+NAMED = 20
+By = Literal["call", "declaration", "operator"]
+
+
+class ScheduleView:
+    """A schedule as it stood when it was read; its times are in its own zone."""
+
+    __slots__ = ("schedule",)
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+
+    def __repr__(self) -> str:
+        return f"<schedule {self.name!r}>"
+
+    @property
+    def name(self) -> str:
+        """Its name, unique within its tenant."""
+        return self.schedule.name
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody holds it."""
+        return not self.schedule.enabled
+
+    @property
+    def runs(self) -> int:
+        """How many jobs its ticks have enqueued."""
+        return self.schedule.run_count
+
+    @property
+    def last_run(self) -> datetime | None:
+        """The tick it fired last."""
+        return self._local(self.schedule.last_run_at)
+
+    @property
+    def next_run(self) -> datetime | None:
+        """The tick it waits for; none if it is paused or over."""
+        return self._local(self.schedule.next_run_at if self.schedule.enabled else None)
+
+    def next_runs(self, count: int = 5) -> list[datetime]:
+        """The ticks to come."""
+        upcoming = self.schedule.next_run_at
+        if upcoming is None or self.paused:
+            return []
+        zone = find_zone(self.schedule.zone)
+        return [aware(tick, zone) for tick in next_ticks(self.schedule, upcoming - 1, count)]
+
+    def _local(self, ms: int | None) -> datetime | None:
+        return None if ms is None else aware(ms, find_zone(self.schedule.zone))
+
+
+class Schedules:
+    """`app.schedules`: what is scheduled, and an operator's hand on it."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        self._schedules = store.schedules
+
+    async def get(self, name: str, tenant: str = "") -> ScheduleView:
+        """One schedule, or ScheduleNotFound."""
+        return ScheduleView(await self._known(name, tenant))
+
+    async def list(self, limit: int = 1000) -> list[ScheduleView]:
+        """All schedules, by name."""
+        return [ScheduleView(found) for found in await self._schedules.known(limit)]
+
+    async def pause(self, name: str, tenant: str = "") -> ScheduleView:
+        """Fire nothing until resumed, through restarts and deploys."""
+        await self._known(name, tenant)
+        await self._schedules.pause(name, tenant)
+        return await self.get(name, tenant)
+
+    async def resume(self, name: str, tenant: str = "") -> ScheduleView:
+        """Go on from now; ticks that passed while it was paused are not made up for."""
+        found = await self._known(name, tenant)
+        while not found.enabled:
+            over = found.max_runs is not None and found.run_count >= found.max_runs
+            upcoming = None if over else first_tick(found, self._store.clock.now())
+            await self._schedules.resume(found, upcoming)
+            found = await self._known(name, tenant)
+        return ScheduleView(found)
+
+    async def remove(self, name: str, tenant: str = "") -> None:
+        """Delete a schedule; jobs it enqueued stay."""
+        if not await self._schedules.remove(name, tenant):
+            await self._known(name, tenant)
+
+    async def run(self, name: str, tenant: str = "") -> str:
+        """Enqueue one job of it now, beside its ticks; the job's id."""
+        found = await self._known(name, tenant)
+        now, run = self._store.clock.now(), found.run_count + 1
+        job = tick_job(found, new_id(), now, run=run, previous=found.last_run_at)
+        return (await self._store.jobs.enqueue([job]))[0].id
+
+    async def put(self, name: str, job: NewJob, plan: Plan, *, by: By) -> ScheduleView:
+        """Create or change a schedule; one that already is so is left alone.
+
+        Whoever declares it again at every start changes nothing that an operator did meanwhile.
+        """
+        now = self._store.clock.now()
+        previous = await self._schedules.get(name, job.tenant_id)
+        told, known = fingerprint(job, plan), declared(previous)
+        if previous is not None and known == told and may_stay(previous, by):
+            return ScheduleView(previous)
+        made = plan.applied(new_schedule(name, job, previous), now, previous)
+        plan.refuse_over(made, now)
+        kept = known if by == "operator" else told
+        metadata = None if kept is None else encode({"declared": kept})
+        made = msgspec.structs.replace(made, by_operator=by == "operator", metadata=metadata)
+        return ScheduleView(await self._schedules.put(made))
+
+    async def _known(self, name: str, tenant: str) -> Schedule:
+        found = await self._schedules.get(name, tenant)
+        if found is None:
+            known = await self._schedules.known(NAMED)
+            raise ScheduleNotFound(name, [each.name for each in known])
+        return found
+
+
+async def put_schedule(
+    schedules: Schedules,
+    name: str,
+    call: "Partial[Any] | JobType[..., ..., Any]",
+    arguments: Mapping[str, Any] | None,
+    times: Mapping[str, Any],
+) -> ScheduleView:
+    """Check a call and its times, then put the schedule."""
+    plan = plan_of(times)
+    job = template_job(call, arguments)
+    check_template(call if isinstance(call, JobType) else call.type, name, job, plan)
+    return await schedules.put(name, job, plan, by="call")
+
+
+def template_job(
+    call: "Partial[Any] | JobType[..., ..., Any]", arguments: Mapping[str, Any] | None
+) -> NewJob:
+    """The job to enqueue at every tick; its payload may hold placeholders."""
+    partial = call.partial() if isinstance(call, JobType) else call
+    if not isinstance(partial, Partial):
+        raise InvalidSchedule("call", call, "a job type or a call made with its new()")
+    job = partial.job
+    if job.scheduled_at is not None or job.after:
+        raise InvalidSchedule("call", partial.type.name, "one without the options at and after")
+    if not arguments:
+        return job
+    try:
+        payload = encode(msgspec.json.decode(job.payload) | dict(arguments))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        name = partial.type.name
+        raise InvalidArguments(name, "payload", "something JSON can hold", str(error)) from error
+    return msgspec.structs.replace(job, payload=payload)
+
+
+def check_template(type_: JobType[..., ..., Any], name: str, job: NewJob, plan: Plan) -> None:
+    """Fill in the placeholders, and check what comes out like any other call."""
+    for payload in samples(name, job, plan):
+        type_.from_payload(payload, type_.defaults)
+
+
+def samples(name: str, job: NewJob, plan: Plan) -> tuple[str, str]:
+    """The payloads of a first and a later tick."""
+    check_name("name", name)
+    sample = msgspec.structs.replace(new_schedule(name, job, None), zone=plan.zone)
+    return render(sample, 0, 1, None), render(sample, 0, 2, 0)
+
+
+def new_schedule(name: str, job: NewJob, previous: Schedule | None) -> Schedule:
+    """A schedule of this job without its times; what the store counts is taken over."""
+    return Schedule(
+        id=new_id() if previous is None else previous.id,
+        name=name,
+        type=job.type,
+        kind=ScheduleKind.ONCE,
+        tenant_id=job.tenant_id,
+        payload=job.payload,
+        options=options_of(job),
+        enabled=previous is None or previous.enabled,
+        run_count=0 if previous is None else previous.run_count,
+        last_run_at=None if previous is None else previous.last_run_at,
+        created_by=job.created_by,
+    )
+
+
+def may_stay(schedule: Schedule, by: By) -> bool:
+    """Whether a schedule that was declared just so is left as it is now."""
+    return by == "declaration" or (by == "call" and not schedule.by_operator)
+
+
+def fingerprint(job: NewJob, plan: Plan) -> str:
+    """A short name for all that was declared, to tell a changed declaration from a repeated one."""
+    told = msgspec.json.encode((job.type, job.payload, options_of(job), plan))
+    return hashlib.sha256(told).hexdigest()[:16]
+
+
+def declared(schedule: Schedule | None) -> str | None:
+    """The fingerprint of what code declared last."""
+    if schedule is None or schedule.metadata is None:
+        return None
+    try:
+        found = msgspec.json.decode(schedule.metadata)
+    except msgspec.MsgspecError:
+        return None
+    return found.get("declared") if isinstance(found, dict) else None

@@ -1,0 +1,23 @@
+"""What a flow is made of: calls, chains and groups, put together with `|`."""
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from penstock.client.flow import Chain
+
+R_co = TypeVar("R_co", covariant=True)
+S = TypeVar("S")
+
+
+class Step(Generic[R_co]):
+    """A part of a flow whose result is an R: `fetch.new(url) | parse.new() | store.new()`."""
+
+    __slots__ = ()
+
+    def __or__(self, following: "Step[S]") -> "Chain[S]":
+        """This step, then the other one, which takes this one's result."""
+        from penstock.client.flow import Chain
+
+        made: Any = Chain((self, following))
+        checked: Chain[S] = made
+        return checked

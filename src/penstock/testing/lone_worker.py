@@ -1,0 +1,136 @@
+"""A worker that runs one job after the other, here, and may be made to die."""
+
+import asyncio
+import copy
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+
+from penstock.client.app import Penstock
+from penstock.client.job_type import JobType
+from penstock.model.job import Lease
+from penstock.model.settlement import Settlement
+from penstock.store.contract import Claim
+from penstock.testing.clock import FakeClock
+from penstock.worker.execution import Executor
+from penstock.worker.reports import Reports
+from penstock.worker.running import Running, StopReason
+from penstock.worker.worker import new_owner
+
+
+class WorkerDied(BaseException):
+    """Ends a handler without a trace, as the end of its process would."""
+
+
+class LoneWorker:
+    """Claims, executes and settles one job at a time: what happens is always the same."""
+
+    def __init__(self, app: Penstock, clock: FakeClock) -> None:
+        self._app = app
+        self._clock = clock
+        self._owner = new_owner("virtual")
+        self._doomed: Counter[str] = Counter()
+        self._running: Running | None = None
+        self._executor: Executor | None = None
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncGenerator[None, None]:
+        """Have threads and resources ready in this event loop."""
+        self._reports = Reports(self._app, self._owner)
+        self._executor = InThisProcess(self._app, self._reports, processes=0)
+        try:
+            yield
+        finally:
+            await self._executor.close()
+            self._executor = None
+
+    async def run_due(self) -> int:
+        """Run the jobs that may run now; how many executions that were."""
+        executions = 0
+        while leases := (await self._app.store.jobs.claim(self._claim())).leases:
+            for lease in leases:
+                await self._run(lease)
+                executions += 1
+        return executions
+
+    def doom(self, type_: str) -> None:
+        """Die after the next execution of this type, before it is settled."""
+        self._doomed[type_] += 1
+
+    def die(self) -> NoReturn:
+        """Die here and now; for handlers to call."""
+        if self._running is None:
+            raise RuntimeError("crash() is for handlers: there is no worker at work to die here.")
+        self._running.reason = StopReason.LOST
+        raise WorkerDied
+
+    async def spend(self, milliseconds: int) -> None:
+        """Let time pass in a handler; at its timeout it is stopped."""
+        running = self._running
+        if running is None or running.deadline is None:
+            raise RuntimeError("spend() is for handlers; move the time with advance().")
+        left = max(0, running.deadline - self._clock.monotonic())
+        self._clock.advance(min(left, milliseconds) / 1000)
+        if milliseconds >= left:
+            running.stop(StopReason.TIMEOUT)
+            await asyncio.sleep(0)
+            raise TimeoutError("The time of the handler is over.")  # in a thread of its own
+
+    def _claim(self) -> Claim:
+        types = self._app.types
+        own = {name: int(t.lease * 1000) for name, t in types.items() if t.lease is not None}
+        return Claim(
+            owner=self._owner,
+            types=types,
+            limit=1,
+            start=1,
+            lease_ms=int(self._app.settings.lease * 1000),
+            type_lease_ms=own,
+        )
+
+    async def _run(self, lease: Lease) -> None:
+        self._running = running = Running(lease, in_this_process(self._app.types[lease.type]))
+        running.started_at = self._clock.now()
+        running.begin(self._clock.monotonic())
+        running.task = asyncio.create_task(self._execute(running))
+        try:
+            # The clock stands still meanwhile: a handler that hangs does so in real time.
+            await asyncio.wait({running.task}, timeout=lease.timeout_ms / 1000)
+            if not running.task.done():
+                running.stop(StopReason.TIMEOUT)
+            await running.task
+        finally:
+            self._running = None
+
+    async def _execute(self, running: Running) -> None:
+        assert self._executor is not None
+        await self._settle(running.lease, await self._executor.run(running))
+
+    async def _settle(self, lease: Lease, settlement: Settlement | None) -> None:
+        name = self._app.types[lease.type].name
+        if settlement is None or self._doomed[name]:
+            self._doomed[name] -= settlement is not None
+            self._owner = new_owner("virtual")
+            return
+        jobs = self._app.store.jobs
+        last_words = self._reports.last_words(lease.id)
+        if last_words is not None:
+            await jobs.report(self._owner, [last_words])
+        await jobs.settle(self._owner, [settlement])
+
+
+class InThisProcess(Executor):
+    """Runs suspects here too: nothing here can take a worker down with it."""
+
+    def _is_suspect(self, running: Running) -> bool:
+        return False
+
+
+def in_this_process(type_: JobType[..., ..., Any]) -> JobType[..., ..., Any]:
+    """The same type, run in this process whatever it asks for."""
+    if type_.run_in != "process":
+        return type_
+    local = copy.copy(type_)
+    local.run_in = "loop" if type_.is_async else "thread"
+    return local

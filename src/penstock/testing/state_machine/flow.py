@@ -1,0 +1,212 @@
+"""The rules about flows: edges, order lines, pauses, and requeues that bring dependents back."""
+
+from collections.abc import Coroutine, Mapping
+from itertools import count
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+from penstock.model.dependency import Edge
+from penstock.model.errors import IllegalTransition, PenstockError
+from penstock.model.job import NewJob
+from penstock.model.pause import PauseScope
+from penstock.model.refused import ParentNotFound
+from penstock.model.states import sources
+from penstock.store.contract import Claim
+from penstock.testing.state_machine.finish import Finish
+from penstock.testing.state_machine.flow_look import check_edges, check_jobs, edges_of
+from penstock.testing.state_machine.flow_model import FlowModel
+from penstock.testing.state_machine.flow_strategies import RESULTS, edges, flow_jobs, pauses
+from penstock.testing.state_machine.ground import Draw
+from penstock.testing.state_machine.look import Seen
+from penstock.testing.state_machine.strategies import claims, every_ending
+
+ENOUGH = 12
+NOBODY = "01JD0000000000000000000000"
+
+
+class FlowMachine(Finish[FlowModel]):
+    """Jobs that wait for each other, stand in lines, and are held by operators."""
+
+    follows = ("cancel", "orphan")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = count(1)
+
+    def _model(self) -> FlowModel:
+        return FlowModel()
+
+    @initialize(data=st.data())
+    def begin(self, data: Draw) -> None:
+        """There is a flow from the beginning."""
+        self.enqueue_flow(data)
+
+    @rule(data=st.data())
+    @precondition(lambda self: len(self.model.jobs) < ENOUGH)
+    def enqueue_flow(self, data: Draw) -> None:
+        """Insert a batch whose jobs wait for each other and for others, in any order."""
+        batch: list[NewJob] = []
+        for drawn in data.draw(st.lists(flow_jobs, min_size=1, max_size=4)):
+            job = self._named(drawn)
+            parents = [*(other.id for other in batch), *self.model.jobs]
+            if parents and data.draw(st.booleans()):
+                after = self._edges(data, parents)
+                job = replace(job, key=None, after=tuple(after))
+            batch.append(job)
+        if data.draw(st.booleans()):
+            batch.reverse()
+        expected = self.model.enqueue_all(batch, self._now)
+        assert self._do(self.store.jobs.enqueue(batch), *self.follows) == expected
+
+    @rule(data=st.data(), job=flow_jobs)
+    def enqueue_after_nobody(self, data: Draw, job: NewJob) -> None:
+        """A job whose parent is not in the store is refused, with all that came with it."""
+        strays = Edge(parent_id=NOBODY)
+        batch = [self._named(job), replace(self._named(job), key=None, after=(strays,))]
+        try:
+            self._do(self.store.jobs.enqueue(batch))
+        except ParentNotFound:
+            return
+        raise AssertionError("a job was to wait for nobody")
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.model.jobs)
+    def depend(self, data: Draw) -> None:
+        """Have a job wait for more, where that is still possible."""
+        waiting = [i for i, job in self.model.jobs.items() if not job.was_queued]
+        child = data.draw(st.sampled_from(waiting or list(self.model.jobs)))
+        after = self._edges(data, list(self.model.jobs))
+        expected = self.model.depend(child, after)
+        self._expect(self._refusal(self.store.jobs.depend(child, after)), expected, child)
+
+    @rule(data=st.data(), claim=claims)
+    @precondition(lambda self: self._waiting())
+    def claim(self, data: Draw, claim: Claim) -> None:
+        """A worker takes jobs and starts all of them."""
+        self._claim(data.draw(st.sampled_from(self.workers)), replace(claim, start=claim.limit))
+
+    @rule(data=st.data(), happy=st.booleans())
+    @precondition(lambda self: self._held())
+    def settle(self, data: Draw, happy: bool) -> None:
+        """A worker ends some of what it holds, well or in any other way."""
+        owner = data.draw(st.sampled_from(self._held())).owner
+        endings = []
+        for token in self._held():
+            if token.owner == owner and data.draw(st.booleans()):
+                result = data.draw(st.sampled_from(RESULTS))
+                every = every_ending(token, self._now, result=result)
+                endings.append(every[0] if happy else data.draw(st.sampled_from(every)))
+        self._settle_with(owner, endings)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.model.jobs)
+    def cancel(self, data: Draw) -> None:
+        """An operator cancels some jobs, wherever they stand."""
+        ids = self._some(data, list(self.model.jobs))
+        self._untouched |= {i for i in ids if self.model.jobs[i].status.terminal}
+        answer = self._do(self.store.jobs.cancel(ids, "not wanted"), *self.follows)
+        assert answer == self.model.cancel(ids)
+
+    @rule(data=st.data(), spread_ms=st.sampled_from((0, 1_000)))
+    @precondition(lambda self: self._ended())
+    def requeue(self, data: Draw, spread_ms: int) -> None:
+        """An operator brings jobs back, and with them those that ended because of them."""
+        ids = self._some(data, self._ended())
+        expected = self.model.requeue_refusal(ids, self._now)
+        found = self._refusal(self.store.jobs.requeue(ids, spread_ms=spread_ms), "requeue")
+        self._expect(found, expected, *ids)
+        if expected is None:
+            for job_id in self.model.requeue_all(ids, self._now, spread_ms):
+                self.history.requeued(job_id)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.model.jobs)
+    def amend(self, data: Draw) -> None:
+        """An operator gives an ended job other arguments."""
+        job_id = data.draw(st.sampled_from(self._ended() or list(self.model.jobs)))
+        job = self.model.jobs[job_id]
+        expected = None
+        if job.status not in sources("requeue"):
+            expected = IllegalTransition(job.status, "amend", job_id)
+        payload = f'{{"own": {next(self._numbers)}}}'
+        self._expect(self._refusal(self.store.jobs.amend(job_id, payload)), expected, job_id)
+        if expected is None:
+            job.payload = payload
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.model.jobs)
+    def pause_job(self, data: Draw) -> None:
+        """An operator holds one job back."""
+        waiting = [i for i, job in self.model.jobs.items() if job.status in sources("pause")]
+        job_id = data.draw(st.sampled_from(waiting or list(self.model.jobs)))
+        self._pause(PauseScope.JOB, job_id)
+
+    @rule(pause=pauses)
+    def pause(self, pause: tuple[PauseScope, str]) -> None:
+        """An operator holds a queue, a type or a tenant back."""
+        self._pause(*pause)
+
+    @rule(data=st.data(), other=pauses)
+    def resume(self, data: Draw, other: tuple[PauseScope, str]) -> None:
+        """An operator lets something go on, perhaps something that was not paused."""
+        paused = sorted(self.model.paused)
+        self._resume(*data.draw(st.sampled_from(paused or [other])))
+
+    @invariant()
+    def everybody_waits_for_the_right_ones(self) -> None:
+        """Edges, lines and pauses are what the model says, and the sweep never finds anything."""
+        check_edges(self._do(edges_of(self.store, self.model.jobs)), self.model)
+        paused = [(pause.scope, pause.name) for pause in self._do(self.store.controls.pauses())]
+        assert sorted(paused) == sorted(self.model.paused)
+        assert self._do(self.store.upkeep.release()) == 0, "the sweep found a forgotten edge"
+
+    def _compare(self, picture: Mapping[str, Seen]) -> None:
+        for job_id, allowed in self.model.may_be.items():
+            found = picture[job_id].job.status
+            assert found in allowed, f"{job_id} ended as {found}"
+            self.model.jobs[job_id].status = found
+        self.model.may_be.clear()
+        super()._compare(picture)
+        check_jobs((seen.job for seen in picture.values()), self.model)
+
+    def _let_everything_go_on(self) -> None:
+        for scope, name in sorted(self.model.paused):
+            self._resume(scope, name)
+
+    def _pause(self, scope: PauseScope, name: str) -> None:
+        expected = self.model.pause(scope, name)
+        call = self.store.controls.pause(scope, name)
+        self._expect(self._refusal(call, "pause"), expected, name)
+
+    def _resume(self, scope: PauseScope, name: str) -> None:
+        answer = self._do(self.store.controls.resume(scope, name), "resume")
+        assert answer == self.model.resume(scope, name)
+
+    def _refusal(self, call: Coroutine[Any, Any, Any], *actions: str) -> PenstockError | None:
+        """Why the store refuses a call, if it does."""
+        try:
+            self._do(call, *actions, *self.follows)
+        except PenstockError as refused:
+            return refused
+        return None
+
+    def _expect(
+        self, found: PenstockError | None, expected: PenstockError | None, *ids: str
+    ) -> None:
+        """Refused for the same reason, without a trace, or not at all."""
+        assert type(found) is type(expected), f"{found!r}, not {expected!r}"
+        if expected is not None:
+            self._untouched |= {job_id for job_id in ids if job_id in self.model.jobs}
+
+    def _edges(self, data: Draw, parents: list[str]) -> list[Edge]:
+        drawn = edges(parents, self._numbers)
+        return data.draw(st.lists(drawn, min_size=1, max_size=3))
+
+    def _ended(self) -> list[str]:
+        return [i for i, job in self.model.jobs.items() if job.status in sources("requeue")]
+
+    def _some(self, data: Draw, ids: list[str]) -> list[str]:
+        return data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True))

@@ -1,0 +1,115 @@
+import re
+from collections.abc import Callable
+from types import CodeType
+
+import pytest
+
+from penstock.model.failure import Failure, gist, group_id
+from penstock.model.retry import ErrorClass
+
+
+def fingerprint(code: Callable[[], object]) -> str:
+    try:
+        code()
+    except Exception as error:
+        return Failure.of(error, ErrorClass.UNKNOWN).fingerprint
+    raise AssertionError("nothing was raised")
+
+
+def compiled(source: str, filename: str) -> Callable[[], object]:
+    """The function `handler` of a module at this path."""
+    code: CodeType = compile(source, filename, "exec")
+    namespace: dict[str, Callable[[], object]] = {}
+    exec(code, namespace)
+    return namespace["handler"]
+
+
+RAISES = "def handler():\n    raise ValueError({message!r})\n"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("order 17 is late", "order 4711 is late"),
+        ("order A-17 is late", "order B-4 is late"),
+        ("no user 'ann'", "no user 'bob'"),
+        ('no file "a.txt"', 'no file "b/c.txt"'),
+        ("job 01JD0000000000000000000000 is gone", "job 01M7EQB9TZB2YBZEMYKVRP6G6X is gone"),
+        ("at 2026-11-15T03:28:00Z", "at 2025-01-01T00:00:00.123Z"),
+        ("0x7f3a at 10.0.0.1:443", "0xdeadbeef1 at 192.168.7.9:80"),
+        ("id 6ba7b810-9dad-11d1-80b4-00c04fd430c8", "id 3f2504e0-4f89-11d3-9a0c-0305e82c3301"),
+    ],
+)
+def test_what_differs_from_job_to_job_splits_no_group(one: str, other: str) -> None:
+    assert gist(one) == gist(other)
+    dead = [Failure.because(ErrorClass.UNKNOWN, "Dead", told) for told in (one, other)]
+    assert dead[0].fingerprint == dead[1].fingerprint
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("the form is empty", "the form is too long"), ("it can't pay", "it can't ship")],
+)
+def test_different_words_make_different_groups(one: str, other: str) -> None:
+    assert gist(one) != gist(other)
+
+
+def test_the_same_place_is_one_group_whatever_the_message_says() -> None:
+    one = compiled(RAISES.format(message="bad row 1"), "/srv/shop/tasks.py")
+    other = compiled(RAISES.format(message="quite another"), "/srv/shop/tasks.py")
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_lines_added_above_keep_the_group() -> None:
+    before = compiled(RAISES.format(message="bad"), "/srv/shop/tasks.py")
+    after = compiled("import os\n\n\n" + RAISES.format(message="bad"), "/srv/shop/tasks.py")
+    assert fingerprint(before) == fingerprint(after)
+
+
+def test_another_function_or_another_error_is_another_group() -> None:
+    def by_value() -> None:
+        raise ValueError
+
+    def by_key() -> None:
+        raise KeyError
+
+    def elsewhere() -> None:
+        raise ValueError
+
+    assert len({fingerprint(code) for code in (by_value, by_key, elsewhere)}) == 3
+
+
+def test_two_callers_of_one_library_are_two_groups() -> None:
+    def one() -> None:
+        re.compile("(")
+
+    def other() -> None:
+        re.compile("(")
+
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(one).endswith("one")
+
+
+def test_a_new_version_of_a_library_keeps_the_group() -> None:
+    installed = "/venv/lib/python3.11/site-packages/lib/core.py"
+    old = compiled("def handler():\n    raise OSError\n", installed)
+    new = compiled("def handler():\n    def deep(): raise OSError\n    deep()\n", installed)
+
+    def call(library: Callable[[], object]) -> None:
+        library()
+
+    assert fingerprint(lambda: call(old)) == fingerprint(lambda: call(new))
+
+
+def test_an_error_without_a_place_is_grouped_by_its_words() -> None:
+    one = Failure.of(ValueError("row 1 is bad"), ErrorClass.UNKNOWN)
+    other = Failure.of(ValueError("row 2 is bad"), ErrorClass.UNKNOWN)
+    unlike = Failure.of(ValueError("no rows"), ErrorClass.UNKNOWN)
+    assert one.fingerprint == other.fingerprint != unlike.fingerprint
+
+
+def test_a_group_has_a_short_id_of_its_type_and_its_fingerprint() -> None:
+    known = group_id("send", "unknown|ValueError|tasks.py:send")
+    assert re.fullmatch(r"[0-9a-f]{8}", known)
+    assert known == group_id("send", "unknown|ValueError|tasks.py:send")
+    assert known != group_id("ship", "unknown|ValueError|tasks.py:send")

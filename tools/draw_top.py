@@ -3,7 +3,9 @@
 import re
 from io import StringIO
 from pathlib import Path
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from rich.console import Console
 
 from penstock.cli.top.snapshot import Snapshot
@@ -15,6 +17,8 @@ from penstock.model.job import Job
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import DeadLetter, QueueDepth, Resolution, Window, WorkerInfo
+
+T = TypeVar("T", bound=Struct)
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "top.svg"
 NOW = from_iso("2026-06-01T14:05:07Z")
@@ -116,7 +120,7 @@ def running(
     type_: str, queue: str, for_ms: int, percent: float | None = None, message: str | None = None
 ) -> Job:
     """A job under way."""
-    known = {
+    known: dict[str, Any] = {
         "id": derived_id(NOW - for_ms, type_),
         "type": type_,
         "queue": queue,
@@ -132,12 +136,12 @@ def running(
         "tags": (),
         "cancel_requested_at": None,
     }
-    return Job(**dict.fromkeys(Job.__struct_fields__) | known)
+    return filled(Job, None, known)
 
 
 def dead(type_: str, ago_ms: int, error: str) -> DeadLetter:
     """A dead letter."""
-    known = {
+    known: dict[str, Any] = {
         "job_id": derived_id(NOW - ago_ms, type_),
         "type": type_,
         "queue": "default",
@@ -146,12 +150,12 @@ def dead(type_: str, ago_ms: int, error: str) -> DeadLetter:
         "resolution": Resolution.PENDING,
         "created_at": NOW - ago_ms,
     }
-    return DeadLetter(**dict.fromkeys(DeadLetter.__struct_fields__) | known)
+    return filled(DeadLetter, None, known)
 
 
 def window() -> Window:
     """The last five minutes."""
-    known = {
+    known: dict[str, Any] = {
         "type": "",
         "queue": "",
         "span_ms": 300_000,
@@ -160,7 +164,13 @@ def window() -> Window:
         "duration_p50_ms": 38.0,
         "duration_p95_ms": 412.0,
     }
-    return Window(**dict.fromkeys(Window.__struct_fields__, 0) | known)
+    return filled(Window, 0, known)
+
+
+def filled(kind: type[T], empty: Any, known: dict[str, Any]) -> T:
+    """A record of which the screen shows only a few fields."""
+    fields: dict[str, Any] = dict.fromkeys(kind.__struct_fields__, empty)
+    return kind(**fields | known)
 
 
 def picture() -> str:

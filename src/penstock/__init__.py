@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from penstock.model.job import Job, KeyScope
     from penstock.model.outcome import Cancel, Dead, Retry, Snooze
+    from penstock.model.refused import QueueFull
     from penstock.model.retry import ErrorClass
     from penstock.model.states import Status
     from penstock.worker.worker import Worker
@@ -58,6 +59,7 @@ _HOME = {
     "Dead": "model.outcome",
     "Retry": "model.outcome",
     "Snooze": "model.outcome",
+    "QueueFull": "model.refused",
     "ErrorClass": "model.retry",
     "Status": "model.states",
     "Worker": "worker.worker",
@@ -81,6 +83,7 @@ __all__ = [
     "Penstock",
     "PenstockError",
     "Prepared",
+    "QueueFull",
     "ResultTimeout",
     "Retry",
     "Settings",

@@ -81,6 +81,8 @@ def test_a_dead_job_is_requeued_from_the_last_panel(
 ) -> None:
     terminal = top()
     terminal.type("\x1b[Z")
+    terminal.type("e")
+    terminal.wait_for("dead letter")
     terminal.type("r")
     terminal.wait_for("will run again")
     left = asked(tmp_path, lambda store: store.dead.find(resolution=Resolution.PENDING))

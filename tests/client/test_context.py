@@ -26,6 +26,24 @@ async def test_a_context_knows_its_execution(app: Penstock, clock: FakeClock, dr
     assert (await keyed.get()).attempts == 3
 
 
+async def test_a_context_tells_the_time_of_the_store(
+    app: Penstock, clock: FakeClock, drain: Any
+) -> None:
+    @app.job
+    async def loop(ctx: Context) -> str:
+        return ctx.now.isoformat()
+
+    @app.job
+    def thread(ctx: Context) -> str:
+        return ctx.now.isoformat()
+
+    clock.set_wall("2026-03-29T01:30:00.250Z")
+    jobs = [await loop.enqueue(), await thread.enqueue()]
+    await drain()
+    for job in jobs:
+        assert await job.result(timeout=30) == "2026-03-29T01:30:00.250000+00:00"
+
+
 async def test_children_know_their_parent(app: Penstock, drain: Any) -> None:
     @app.job
     async def child(number: int) -> int:

@@ -101,6 +101,24 @@ def test_a_new_version_of_a_library_keeps_the_group() -> None:
     assert fingerprint(lambda: call(old)) == fingerprint(lambda: call(new))
 
 
+def test_the_depth_of_a_recursion_splits_no_group() -> None:
+    def deep(levels: int) -> None:
+        if levels:
+            deep(levels - 1)
+        raise ValueError(levels)
+
+    assert len({fingerprint(lambda n=n: deep(n)) for n in range(5)}) == 1
+
+
+def test_an_exception_that_is_raised_again_keeps_its_group() -> None:
+    error = ValueError("kept")
+
+    def again() -> None:
+        raise error
+
+    assert fingerprint(again) == fingerprint(again)
+
+
 def test_an_error_without_a_place_is_grouped_by_its_words() -> None:
     one = Failure.of(ValueError("row 1 is bad"), ErrorClass.UNKNOWN)
     other = Failure.of(ValueError("row 2 is bad"), ErrorClass.UNKNOWN)

@@ -62,6 +62,25 @@ def test_an_id_without_a_time_takes_the_wall_clock() -> None:
     assert id_time_ms(IdSource().new_id()) >= before
 
 
+def test_ids_can_be_made_of_another_clock_and_other_chance_for_a_while() -> None:
+    source = IdSource()
+    before = source.new_id()
+    made = []
+    for _ in range(2):
+        with source.replaying(lambda: 7, lambda size: b"\x01" * size):
+            made.append([source.new_id(), *source.new_ids(2)])
+    assert made[0] == made[1] == sorted(set(made[0]))
+    assert {id_time_ms(ulid) for ulid in made[0]} == {7}
+    assert source.new_id() > before
+
+
+def test_an_error_ends_the_replay_too() -> None:
+    source = IdSource()
+    with pytest.raises(ZeroDivisionError), source.replaying(lambda: 7, lambda size: b"1" * size):
+        _ = 1 / 0
+    assert id_time_ms(source.new_id()) > 7
+
+
 def test_threads_never_share_an_id() -> None:
     made: list[list[str]] = []
     threads = [

@@ -28,6 +28,15 @@ async def test_the_fixtures_work_together(app, clock, drain):
     assert (await drain()).completed == 1
     assert await job.result(timeout=30) == "ada"
 
+async def test_days_pass(app, clock, time):
+    @app.job
+    async def send(to: str) -> None: ...
+
+    await app.schedule("daily", send.new("ada"), cron="0 12 * * *")
+    await time.advance(days=3)
+    assert [one.what for one in time.history] == ["fired", "completed"] * 3
+    assert time.clock is clock
+
 async def test_every_test_has_a_store_of_its_own(app):
     assert await app.find() == []
 
@@ -73,7 +82,7 @@ async def test_the_projects_jobs_run_in_memory(app, drain):
 
 
 @pytest.mark.parametrize(
-    ("content", "passed"), [(PLAIN, 3), (OWN, 1), (ADAPTED, 1)], ids=["plain", "own", "adapted"]
+    ("content", "passed"), [(PLAIN, 4), (OWN, 1), (ADAPTED, 1)], ids=["plain", "own", "adapted"]
 )
 def test_a_project_gets_the_fixtures_and_may_override_them(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, content: str, passed: int

@@ -10,7 +10,7 @@ DATA = "x" * 89
 PAYLOAD = f'{{"data":"{DATA}"}}'  # 100 bytes
 
 # Given whole, so that neither the environment nor a penstock.toml changes what is measured.
-app = Penstock(settings=Settings())
+app = Penstock(settings=Settings(queue_limit=0))
 
 
 @app.job

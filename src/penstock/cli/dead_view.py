@@ -58,7 +58,11 @@ def group_document(group: "DeadGroup") -> dict[str, Any]:
 def view_document(view: "DeadView") -> dict[str, Any]:
     """A dead letter for scripts, with its group and its traceback."""
     group = group_document(view.group)
-    return dead_document(view.letter) | {"group": group, "stack": view.stack}
+    return dead_document(view.letter) | {
+        "group": group,
+        "stack": view.stack,
+        "edited": decoded(view.edited),
+    }
 
 
 def show_letter(out: "Console", view: "DeadView", now: int) -> None:
@@ -79,6 +83,9 @@ def show_letter(out: "Console", view: "DeadView", now: int) -> None:
     pretty = json.dumps(payload, indent=2, ensure_ascii=False)
     out.print("\n[dim]payload[/]")
     out.print(Syntax(pretty, "json", theme="ansi_dark", background_color="default", word_wrap=True))
+    if view.edited is not None:
+        out.print("\n[dim]edited since; it will run with[/]")
+        out.print(Syntax(view.edited, "json", theme="ansi_dark", background_color="default"))
     history = decoded(letter.executions)
     if isinstance(history, list) and history:
         out.print(history_table(sorted(history, key=lambda run: run.get("fence", 0)), now))

@@ -150,6 +150,8 @@ def next_step(job: "Job") -> str:
         return f"Run it again: penstock jobs requeue {job.id}"
     if job.status is Status.COMPLETED:
         return f"What it logged: penstock jobs logs {job.id}"
+    if job.status is not Status.IN_PROGRESS:
+        return f"Why it waits: penstock jobs explain {job.id}"
     return f"Stop it: penstock jobs cancel {job.id}"
 
 

@@ -88,6 +88,13 @@ def sparkline(values: list[float]) -> str:
     return "".join(SPARKS[min(7, int(value / top * 7.999))] for value in values)
 
 
+def bar(part: float, whole: float, cells: int = 10) -> str:
+    """A part of a whole as a bar, as markup; red when nothing is left."""
+    filled = min(cells, max(int(part > 0), round(cells * part / max(whole, 1))))
+    colour = "red" if part >= whole else "green"
+    return f"[{colour}]{'█' * filled}[/][bright_black]{'░' * (cells - filled)}[/]"
+
+
 def write_json(document: Any) -> None:
     """Write one JSON document."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

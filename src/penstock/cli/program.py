@@ -6,12 +6,15 @@ from typing import Annotated
 import typer
 
 from penstock.cli.bench import bench
+from penstock.cli.breakers import app as breakers
 from penstock.cli.check_payloads import check_payloads
 from penstock.cli.dead import app as dead
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.jobs import app as jobs
+from penstock.cli.limits import app as limits
+from penstock.cli.pauses import pause, pauses, resume
 from penstock.cli.root import Root
 from penstock.cli.schedules import app as schedules
 from penstock.cli.session import Session
@@ -62,6 +65,11 @@ app.add_typer(jobs, name="jobs", rich_help_panel=LOOK)
 app.add_typer(dead, name="dead", rich_help_panel=LOOK)
 app.add_typer(schedules, name="schedules", rich_help_panel=LOOK)
 app.add_typer(workers, name="workers", rich_help_panel=LOOK)
+app.add_typer(limits, name="limits", rich_help_panel=LOOK)
+app.add_typer(breakers, name="breakers", rich_help_panel=LOOK)
+app.command("pause", rich_help_panel=LOOK)(pause)
+app.command("resume", rich_help_panel=LOOK)(resume)
+app.command("pauses", rich_help_panel=LOOK)(pauses)
 app.command("top", rich_help_panel=LOOK)(top)
 app.command("stats", rich_help_panel=LOOK)(stats)
 app.command("doctor", rich_help_panel=LOOK)(doctor)

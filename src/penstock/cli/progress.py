@@ -1,14 +1,14 @@
 """A bar for what takes a while, on standard error and only where somebody watches."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 
 @contextmanager
 def progress_bar(
     what: str, total: int | None = None
-) -> Iterator[Callable[[int, int | None], None]]:
+) -> Generator[Callable[[int, int | None], None], None, None]:
     """`with progress_bar("Releasing") as show: show(done, of_how_many)`."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -57,6 +57,12 @@ class Admission:
         self._measuring: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
         self._measuring = WeakKeyDictionary()
 
+    def forget(self) -> None:
+        """Begin afresh: the store may be another one."""
+        self.rates.forget()
+        self._rooms.clear()
+        self._limits_read_at = float("-inf")
+
     def add_hook(self, hook: A) -> A:
         """Ask a function of the user's about every enqueue."""
         if not callable(hook):

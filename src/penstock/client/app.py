@@ -17,7 +17,7 @@ from penstock.client.check_payloads import Checked, PayloadCheck, check_payloads
 from penstock.client.context import Context
 from penstock.client.controls import Controls, Held
 from penstock.client.dead import Triage
-from penstock.client.declare import Declaration, DeclaredSchedule, T, add_schedule, declare
+from penstock.client.declare import Declaration, T, declare, scheduled
 from penstock.client.decorator import Decorator, Registration
 from penstock.client.estimate import estimates
 from penstock.client.explain import explain
@@ -96,6 +96,7 @@ class Penstock:
         """Open the store; calls nest, and the last close closes."""
         async with self._opening:
             if self._openings == 0:
+                self.admission.forget()
                 await self.store.open()
             self._openings += 1
 
@@ -312,12 +313,7 @@ class Penstock:
         **times: Unpack[TimeFields],
     ) -> Callable[[T], T]:
         """Declare a schedule, above `@app.job`: `@app.scheduled(cron="0 3 * * *")`."""
-
-        def declared(type_: T) -> T:
-            add_schedule(self, DeclaredSchedule(type_, name, arguments, times))
-            return type_
-
-        return declared
+        return scheduled(self, name, arguments, times)
 
     async def declare(self) -> None:
         """Put what the application declares into the store; a worker does it when it starts."""

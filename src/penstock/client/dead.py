@@ -1,9 +1,10 @@
 """Dead letters in groups: look, try a few, release the rest, correct arguments, take notes."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from penstock.client.amend import amended
@@ -26,11 +27,15 @@ OPEN = (Resolution.PENDING, Resolution.INVESTIGATING)
 
 
 class DeadView(Struct, frozen=True):
-    """A dead letter with what its group has in common and where its code broke."""
+    """A dead letter with what its group has in common and where its code broke.
+
+    `edited` are the arguments the job has now, where those it died with were corrected.
+    """
 
     letter: DeadLetter
     group: DeadGroup
     stack: str | None
+    edited: str | None
 
 
 class Replay(Struct, frozen=True):
@@ -86,12 +91,15 @@ class Triage:
         if not 1 <= canary <= MOST_CANARIES:
             raise InvalidOption("canary", canary, f"a number from 1 to {MOST_CANARIES:,}")
         found = await self.group(group)
-        chosen = (await open_ids(self._store, found))[:canary]
+        chosen = await open_ids(self._store, found, canary)
         earlier = await canaries_of(self._store, found.id)
         await self._store.dead.mark_canaries([*earlier.completed, *earlier.failed], None)
         await self._store.dead.mark_canaries(chosen, found.id)
         answer = await requeue_all(self._store, chosen)
-        await self._store.dead.mark_canaries(list(answer.refused), None)
+        # One that somebody else replayed at the same moment is refused too, and is their canary.
+        still_dead = await self._store.reader.get(list(answer.refused))
+        over = [job.id for job in still_dead if job.status.terminal]
+        await self._store.dead.mark_canaries(over, None)
         type_ = self._app.types.get(found.type)
         handles = [JobHandle(self._app, job_id, type_, created=False) for job_id in answer.done]
         return Replay(found, handles, answer.refused)
@@ -162,6 +170,8 @@ class Triage:
         by: str | None = None,
     ) -> list[str]:
         """Record where a person stands with jobs, or with the open ones of a group."""
+        if resolution not in set(Resolution):
+            raise InvalidOption("resolution", resolution, f"one of: {', '.join(Resolution)}")
         state = Resolution(resolution)
         ids = [which] if isinstance(which, str) else list(which)
         if isinstance(which, str) and await self._store.dead.get(which) is None:
@@ -188,7 +198,18 @@ async def view(store: "Store", job_id: str) -> DeadView:
         raise JobNotFound(job_id)
     runs = await store.reader.executions(job_id)
     stack = next((run.error_stack for run in reversed(runs) if run.error_stack), None)
-    return DeadView(letter, await find_group(store, letter.group, letter.type), stack)
+    group = await find_group(store, letter.group, letter.type)
+    return DeadView(letter, group, stack, await _edited(store, letter))
+
+
+async def _edited(store: "Store", letter: DeadLetter) -> str | None:
+    jobs = await store.reader.get([letter.job_id])
+    try:
+        died_with = msgspec.json.decode(letter.snapshot)["payload"]
+        same = not jobs or msgspec.json.decode(jobs[0].payload) == died_with
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
+        return None
+    return None if same else jobs[0].payload
 
 
 async def find_group(store: "Store", group: str, type_name: str | None = None) -> DeadGroup:
@@ -200,22 +221,34 @@ async def find_group(store: "Store", group: str, type_name: str | None = None) -
     return found[0]
 
 
-async def open_ids(store: "Store", group: DeadGroup) -> list[str]:
+async def open_ids(store: "Store", group: DeadGroup, limit: int | None = None) -> list[str]:
     """The dead letters of a group that nobody has settled, newest first."""
     found: list[tuple[int, str]] = []
     for resolution in OPEN:
-        before: str | None = None
-        while page := await store.dead.find(
+        alike = _alike(store, group, resolution, limit)
+        found += [(letter.created_at, letter.job_id) async for letter in alike]
+    # Both lists are newest first already; a sort that keeps ties keeps that.
+    return [job_id for _, job_id in sorted(found, key=lambda each: -each[0])][:limit]
+
+
+async def _alike(
+    store: "Store", group: DeadGroup, resolution: Resolution, limit: int | None
+) -> AsyncIterator[DeadLetter]:
+    before: str | None = None
+    seen = 0
+    while limit is None or seen < limit:
+        page = await store.dead.find(
             type=group.type,
             fingerprint=group.fingerprint,
             resolution=resolution,
             before=before,
-            limit=PAGE,
-        ):
-            found += [(letter.created_at, letter.job_id) for letter in page]
-            before = page[-1].job_id
-    # Both lists are newest first already; a sort that keeps ties keeps that.
-    return [job_id for _, job_id in sorted(found, key=lambda each: -each[0])]
+            limit=PAGE if limit is None else min(PAGE, limit - seen),
+        )
+        for letter in page:
+            yield letter
+        if not page:
+            return
+        before, seen = page[-1].job_id, seen + len(page)
 
 
 async def canaries_of(store: "Store", group: str) -> Canaries:

@@ -1,9 +1,7 @@
 """What an application declares beside its job types, put into the store when a worker starts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-import structlog
 
 from penstock.client.job_type import JobType
 from penstock.client.options import check_name
@@ -14,8 +12,6 @@ from penstock.model.refused import ScheduleOver
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
-
-log = structlog.get_logger("penstock.client")
 
 T = TypeVar("T", bound="JobType[..., ..., Any]")
 
@@ -61,10 +57,25 @@ class DeclaredSchedule:
         try:
             await app.schedules.put(self.name, job, self._plan, by="declaration")
         except ScheduleOver as error:
+            import structlog
+
+            log = structlog.get_logger("penstock.client")
             log.info("schedule_over", schedule=self.name, reason=str(error))
 
 
-def add_schedule(app: "Penstock", schedule: DeclaredSchedule) -> None:
+def scheduled(
+    app: "Penstock", name: str | None, arguments: Mapping[str, Any] | None, times: Mapping[str, Any]
+) -> Callable[[T], T]:
+    """The decorator that declares a schedule of the job type it stands above."""
+
+    def declared(type_: T) -> T:
+        _add(app, DeclaredSchedule(type_, name, arguments, times))
+        return type_
+
+    return declared
+
+
+def _add(app: "Penstock", schedule: DeclaredSchedule) -> None:
     """Declare a schedule; a module that is loaded again replaces its own."""
     for known in [one for one in app.declarations if isinstance(one, DeclaredSchedule)]:
         if known.name == schedule.name:

@@ -27,6 +27,11 @@ class DrainRates:
         """The rate as it was last read; none where nothing has left the queue."""
         return self._per_second.get(queue)
 
+    def forget(self) -> None:
+        """Begin afresh."""
+        self._per_second = {}
+        self._read_at = float("-inf")
+
     def look(self) -> None:
         """Read them again in the background, if they are old."""
         reading = self._reading is not None and not self._reading.done()

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import traceback
+from itertools import islice
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -81,7 +82,9 @@ def _places(error: BaseException) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not frame.filename.startswith(_MACHINERY)]
     own = [frame for frame in outside if not _is_library(frame.filename)]
-    return [f"{PurePath(f.filename).name}:{f.name}" for f in (own or outside)[-PLACES:]]
+    places = (f"{PurePath(f.filename).name}:{f.name}" for f in reversed(own or outside))
+    # Each once: neither the depth of a recursion nor raising an old exception anew splits a group.
+    return list(islice(dict.fromkeys(places), PLACES))[::-1]
 
 
 def _is_library(filename: str) -> bool:

@@ -79,21 +79,19 @@ def parse_rate(text: object) -> tuple[int, int]:
 
 def room(starts: Starts, limit: Limit, now: int) -> int:
     """How many more may start now, so that no window of the interval ever holds too many."""
-    since = now - (limit.interval_ms or 0)
-    return max(0, limit.capacity - sum(count for at, count in starts if at > since))
+    return max(0, limit.capacity - sum(count for _, count in _recent(starts, limit, now)))
 
 
 def frees_in(starts: Starts, limit: Limit, now: int) -> int | None:
     """Milliseconds until one more may start; none when one may now."""
     if room(starts, limit, now) > 0:
         return None
-    interval = limit.interval_ms or 0
-    taken = sum(count for at, count in starts if at > now - interval)
-    for at, count in starts:
-        if at > now - interval:
-            taken -= count
-            if taken < limit.capacity:
-                return max(1, at + interval - now)
+    recent = _recent(starts, limit, now)
+    taken = sum(count for _, count in recent)
+    for at, count in recent:
+        taken -= count
+        if taken < limit.capacity:
+            return max(1, at + (limit.interval_ms or 0) - now)
     return None
 
 
@@ -104,11 +102,17 @@ def started(starts: Starts, limit: Limit, now: int, count: int) -> Starts:
     record stays short and never forgets a start too early.
     """
     interval = limit.interval_ms or 0
-    kept = [(at, n) for at, n in starts if at > now - interval]
+    kept = _recent(starts, limit, now)
     step = max(1, interval // _STEPS)
     if kept and now // step == kept[-1][0] // step:
         count += kept.pop()[1]
     return [*kept, (max(now, kept[-1][0] if kept else now), count)]
+
+
+def _recent(starts: Starts, limit: Limit, now: int) -> Starts:
+    """What still counts; a time far ahead was written before the clock was put back."""
+    interval = limit.interval_ms or 0
+    return [(at, count) for at, count in starts if now - interval < at <= now + interval]
 
 
 def check_limits(limits: Sequence[Limit]) -> None:

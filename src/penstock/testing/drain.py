@@ -64,19 +64,17 @@ class Counts:
         self.failed = 0
         self._app = app
 
-    async def run_due(self) -> int:
-        """Run until nothing is left that may run now; how many executions that were."""
-        executions = 0
-        while True:
+    async def run_due(self) -> None:
+        """Run until nothing is left that may run now."""
+        ran = True
+        while ran:
             worker = Worker(self._app, burst=True, upkeep=False)
             await worker.run()
             failed = worker.counts["failed"] + worker.set_aside
             self.completed += worker.counts["completed"]
             self.failed += failed
-            executions += worker.counts["completed"] + failed
             # A child enqueued by the very last handler may have come too late for the worker.
-            if not (worker.counts["completed"] + failed and await self._is_waiting()):
-                return executions
+            ran = worker.counts["completed"] + failed > 0 and await self._is_waiting()
 
     async def _is_waiting(self) -> bool:
         waiting = await self._app.store.workers.waiting_types()

@@ -18,6 +18,8 @@ from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
 from penstock.worker.worker import new_owner
 
+MOST_AT_ONCE = 100_000
+
 
 class WorkerDied(BaseException):
     """Ends a handler without a trace, as the end of its process would."""
@@ -29,30 +31,29 @@ class LoneWorker:
     def __init__(self, app: Penstock, clock: FakeClock) -> None:
         self._app = app
         self._clock = clock
-        self._owner = new_owner("virtual")
         self._doomed: Counter[str] = Counter()
         self._running: Running | None = None
-        self._executor: Executor | None = None
 
     @asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None, None]:
         """Have threads and resources ready in this event loop."""
-        self._reports = Reports(self._app, self._owner)
-        self._executor = InThisProcess(self._app, self._reports, processes=0)
+        self._start()
         try:
             yield
         finally:
             await self._executor.close()
-            self._executor = None
 
-    async def run_due(self) -> int:
-        """Run the jobs that may run now; how many executions that were."""
-        executions = 0
-        while leases := (await self._app.store.jobs.claim(self._claim())).leases:
-            for lease in leases:
-                await self._run(lease)
-                executions += 1
-        return executions
+    async def run_due(self) -> None:
+        """Run the jobs that may run now, and those that these enqueue."""
+        for _ in range(MOST_AT_ONCE):
+            leases = (await self._app.store.jobs.claim(self._claim())).leases
+            if not leases:
+                return
+            await self._run(leases[0])
+        raise AssertionError(
+            f"There were {MOST_AT_ONCE:,} executions at one moment: "
+            "some job enqueues itself without a delay."
+        )
 
     def doom(self, type_: str) -> None:
         """Die after the next execution of this type, before it is settled."""
@@ -76,6 +77,11 @@ class LoneWorker:
             running.stop(StopReason.TIMEOUT)
             await asyncio.sleep(0)
             raise TimeoutError("The time of the handler is over.")  # in a thread of its own
+
+    def _start(self) -> None:
+        self._owner = new_owner("virtual")
+        self._reports = Reports(self._app, self._owner)
+        self._executor = InThisProcess(self._app, self._reports, processes=0)
 
     def _claim(self) -> Claim:
         types = self._app.types
@@ -104,20 +110,22 @@ class LoneWorker:
             self._running = None
 
     async def _execute(self, running: Running) -> None:
-        assert self._executor is not None
-        await self._settle(running.lease, await self._executor.run(running))
-
-    async def _settle(self, lease: Lease, settlement: Settlement | None) -> None:
-        name = self._app.types[lease.type].name
+        settlement = await self._executor.run(running)
+        name = running.type.name
         if settlement is None or self._doomed[name]:
-            self._doomed[name] -= settlement is not None
-            self._owner = new_owner("virtual")
-            return
+            self._doomed[name] = max(0, self._doomed[name] - 1)
+            await self._executor.close()
+            self._start()
+        else:
+            await self._settle(settlement)
+
+    async def _settle(self, settlement: Settlement) -> None:
         jobs = self._app.store.jobs
-        last_words = self._reports.last_words(lease.id)
+        last_words = self._reports.last_words(settlement.id)
         if last_words is not None:
             await jobs.report(self._owner, [last_words])
         await jobs.settle(self._owner, [settlement])
+        await self._reports.flush()
 
 
 class InThisProcess(Executor):

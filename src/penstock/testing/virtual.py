@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypedDict, Unpack, overload
+from weakref import WeakKeyDictionary
 
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
@@ -20,6 +21,9 @@ from penstock.testing.timeline import Timeline
 
 MILLISECOND = timedelta(milliseconds=1)
 Moment = str | int | datetime
+
+# A second stretch on the same store must not make the ids of the first again.
+_stretches: WeakKeyDictionary[FakeClock, int] = WeakKeyDictionary()
 
 
 class Span(TypedDict, total=False):
@@ -68,7 +72,6 @@ class VirtualTime:
         self.history = history
         self._app = app
         self._prune = prune
-        self._pruned_at = clock.monotonic()
         self._worker = LoneWorker(app, clock)
         self._timeline = Timeline(app, clock, self._worker.run_due)
 
@@ -189,7 +192,8 @@ def _seeded(app: Penstock, clock: FakeClock, seed: int) -> Generator[None, None,
     """The same chance every time. On a file, ids stay random: it may hold the same ones already."""
     kept = random.getstate()
     random.seed(seed)
-    chance = random.Random(f"{seed} {clock.monotonic()}")
+    _stretches[clock] = stretch = _stretches.get(clock, 0) + 1
+    chance = random.Random(f"{seed} {stretch}")
     try:
         with ExitStack() as stack:
             if app.settings.url == URL:

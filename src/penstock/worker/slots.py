@@ -30,6 +30,8 @@ class RunningSlots:
             self._running.clear()
             for lease in self._all_running():
                 self._running.update(self._limits(lease))
+            for lease in self.clear():
+                self.hold(lease)
 
     @property
     def fewest(self) -> int:

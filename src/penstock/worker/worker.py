@@ -88,6 +88,7 @@ class Worker:
     async def run(self) -> None:
         """Work until told to stop, then drain."""
         async with self.app:
+            await self.app.declare()
             self._prepare()
             background = [
                 asyncio.create_task(work)

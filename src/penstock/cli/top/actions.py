@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.top.snapshot import Snapshot
 from penstock.cli.top.state import Panel, State
+from penstock.client.explain import explain
 from penstock.model.pause import PauseScope
 
 if TYPE_CHECKING:
@@ -49,14 +50,22 @@ class Actions:
             case "r", Panel.FAILURES if chosen is not None:
                 await self._store.jobs.requeue([chosen])
                 return f"Job {chosen} will run again."
+            case "e", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
+                return await self._explained(chosen)
             case "p", _:
                 return "Choose a queue to pause or resume it."
             case "c", _:
                 return "Choose a running job to cancel it."
             case "r", _:
                 return "Choose a failure to requeue it."
+            case "e", _:
+                return "Choose a job to see why it is as it is."
             case _:
                 return None
+
+    async def _explained(self, job_id: str) -> str:
+        found = await self._store.reader.standing(job_id)
+        return "The job is gone." if found is None else explain(found).reasons[0].sentence
 
     async def _toggle(self, scope: PauseScope, name: str, snapshot: Snapshot) -> str:
         if any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses):

@@ -132,6 +132,7 @@ def bare(*columns: str, note: str | None = None) -> "Table":
     """A table without any line, with room for the mark of the chosen row."""
     made = table("", *columns, note=note)
     made.box = None
+    made.columns[0].width = len(MARK)
     made.padding = (0, 1, 0, 0)
     made.header_style = "dim"
     made.expand = True

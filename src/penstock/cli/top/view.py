@@ -20,13 +20,14 @@ HEADING_ROWS = 2
 EDGE_ROWS = 2
 PRINTED_ROWS = 10
 HEADLINE_WORDS = 60
-HINTS = "↑↓ move   tab panel   p pause/resume   c cancel   r requeue   ? help   q quit"
+HINTS = "↑↓ move  tab panel  p pause  c cancel  r requeue  e explain  ? help  q quit"
 HELP = (
     ("↑ ↓  k j", "choose a row"),
     ("tab", "go to the next panel, shift+tab to the one before"),
     ("p", "pause the chosen queue, or resume it; in other panels its job"),
     ("c", "cancel the chosen job: one that runs is asked to stop"),
     ("r", "requeue the chosen dead job, with a fresh budget of retries"),
+    ("e", "explain why the chosen job is as it is"),
     ("?", "show or hide this"),
     ("q", "quit; nothing that runs is touched by that"),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from penstock.client.reasons.words import few, may_be_claimed, waits
+from penstock.client.reasons.words import brief, few, may_be_claimed, waits
 from penstock.model.breaker import BreakerPosition
 from penstock.model.explain import Reason, ReasonKind
 from penstock.model.limits import LimitKind, LimitState
@@ -90,10 +90,11 @@ def limit_full(look: Standing) -> Iterator[Reason]:
     """As many run at once as may."""
     for state in look.limits:
         if may_be_claimed(look) and _used_up(state, LimitKind.CONCURRENCY):
-            named = few(state.holders, state.used) or "other workers"
+            named = few(state.holders, state.used) or "on their way to a worker"
             told = (
-                f"{_about(state)} may run {state.limit.capacity:,} at once, and {state.used:,} do, "
-                f"held by {named}. Change it with `penstock limits set`."
+                f"{_about(state)} may have {state.limit.capacity:,} running at once, and "
+                f"{state.used:,} {'is' if state.used == 1 else 'are'}: {named}. "
+                "Change it with `penstock limits set`."
             )
             yield Reason(kind=ReasonKind.LIMIT_FULL, sentence=told, jobs=state.holders)
 
@@ -123,7 +124,7 @@ def _about(state: LimitState) -> str:
 def _pause_sentence(pause: Pause, now: int) -> str:
     what = "It" if pause.scope is PauseScope.JOB else f"{pause.scope.capitalize()} {pause.name!r}"
     who = f" by {pause.paused_by}" if pause.paused_by else ""
-    why = f": {pause.reason.rstrip('.')}." if pause.reason else "."
+    why = f": {brief(pause.reason)}." if pause.reason else "."
     return (
         f"{what} is paused since {moment(pause.created_at, now)}{who}{why} "
         f"Resume it with `penstock resume {pause.scope} {pause.name}`."

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from penstock.client.reasons.words import few, waits
+from penstock.client.reasons.words import brief, few, waits
 from penstock.model.dependency import EdgeKind
 from penstock.model.explain import Reason, ReasonKind
 from penstock.model.spans import moment, span
@@ -20,7 +20,7 @@ def ended(look: Standing) -> Iterator[Reason]:
     if job.status is Status.COMPLETED:
         told = f"It completed at {when}; running it again takes a new job."
     else:
-        why = f": {job.error.rstrip('.')}." if job.error else "."
+        why = f": {brief(job.error)}." if job.error else "."
         dead = job.status is Status.DEAD_LETTER
         verb, command = ("died", "dead show") if dead else ("was cancelled", "jobs requeue")
         do = "Its dead letter" if dead else "Run it again"
@@ -133,7 +133,7 @@ def waits_in_line(look: Standing) -> Iterator[Reason]:
 
 def waits_for_time(look: Standing) -> Iterator[Reason]:
     """It was enqueued, or released, for later."""
-    if _later(look) and look.job.snoozes == 0 and look.job.error is None:
+    if _later(look) and not look.job.snoozes and not _failed(look):
         told = f"It is not due before {_due(look)}."
         due = look.job.scheduled_at
         yield Reason(kind=ReasonKind.WAITS_FOR_TIME, sentence=told, until_at=due)
@@ -142,7 +142,7 @@ def waits_for_time(look: Standing) -> Iterator[Reason]:
 def snoozed(look: Standing) -> Iterator[Reason]:
     """Its handler asked to come back later."""
     job = look.job
-    if _later(look) and job.snoozes > 0 and job.error is None:
+    if _later(look) and job.snoozes and not _failed(look):
         times = "once" if job.snoozes == 1 else f"{job.snoozes} times"
         told = f"Its handler snoozed it ({times} so far); it comes back at {_due(look)}."
         yield Reason(kind=ReasonKind.SNOOZED, sentence=told, until_at=job.scheduled_at)
@@ -151,10 +151,10 @@ def snoozed(look: Standing) -> Iterator[Reason]:
 def waits_for_retry(look: Standing) -> Iterator[Reason]:
     """Its last attempt failed."""
     job = look.job
-    if _later(look) and job.error is not None:
+    if _later(look) and _failed(look):
         told = (
-            f"Attempt {job.attempts} of {job.max_retries + 1} failed "
-            f"({job.error.rstrip('.')}); the next one is due at {_due(look)}."
+            f"Its last attempt failed ({brief(job.error or 'no error was kept')}); number "
+            f"{job.attempts + 1} of {job.max_retries + 1} is due at {_due(look)}."
         )
         due = job.scheduled_at
         yield Reason(kind=ReasonKind.WAITS_FOR_RETRY, sentence=told, until_at=due)
@@ -177,6 +177,12 @@ def _lapsed(look: Standing) -> bool:
 def _later(look: Standing) -> bool:
     held = look.job.status in (Status.PENDING, Status.FAILED, Status.PAUSED)
     return held and look.job.scheduled_at > look.now
+
+
+def _failed(look: Standing) -> bool:
+    """Whether it waits for a retry; while it is paused, only its error tells."""
+    job = look.job
+    return job.status is Status.FAILED or (job.status is Status.PAUSED and job.error is not None)
 
 
 def _due(look: Standing) -> str:

@@ -6,6 +6,7 @@ from penstock.model.states import Status
 from penstock.store.contract import Standing
 
 NAMED = 3
+QUOTED = 200
 
 
 def waits(look: Standing) -> bool:
@@ -20,6 +21,12 @@ def may_be_claimed(look: Standing) -> bool:
         return True
     waiting = job.status in (Status.PENDING, Status.FAILED)
     return waiting and job.waiting_on == 0 and job.scheduled_at <= look.now
+
+
+def brief(text: str) -> str:
+    """Somebody's words on one line, cut where they go on for long, to stand inside a sentence."""
+    words = " ".join(text.split())
+    return (words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}…").rstrip(".")
 
 
 def few(names: Sequence[str], count: int | None = None) -> str:

@@ -56,9 +56,8 @@ def no_worker_for_type(look: Standing) -> Iterator[Reason]:
     """No worker's application registers the type."""
     for workers in _lacking(look, ReasonKind.NO_WORKER_FOR_TYPE):
         told = (
-            f"No worker registers type {look.job.type!r} ({_named(workers)} "
-            f"{'does' if len(workers) == 1 else 'do'} not). Deploy the code that has it, or start "
-            "a worker for the application that does."
+            f"No worker registers type {look.job.type!r} ({_those(workers, 'does not', 'do not')})."
+            " Deploy the code that has it, or start a worker for the application that does."
         )
         yield _about(ReasonKind.NO_WORKER_FOR_TYPE, told, workers)
 
@@ -69,8 +68,9 @@ def no_worker_for_queue(look: Standing) -> Iterator[Reason]:
         queue = look.job.queue
         served = sorted({name for worker in workers for name in worker.queues or ()})
         told = (
-            f"No worker that registers its type serves queue {queue!r} ({_named(workers)} "
-            f"only {few(served)}). Start one with `penstock worker module:app --queue {queue}`."
+            f"No worker that registers its type serves queue {queue!r} "
+            f"({_those(workers, 'serves', 'serve')} {few(served)}). "
+            f"Start one with `penstock worker module:app --queues {queue}`."
         )
         yield _about(ReasonKind.NO_WORKER_FOR_QUEUE, told, workers)
 
@@ -80,9 +80,8 @@ def priority_excluded(look: Standing) -> Iterator[Reason]:
     for workers in _lacking(look, ReasonKind.PRIORITY_EXCLUDED):
         top = max(worker.max_priority or 0 for worker in workers)
         told = (
-            f"Its priority is {look.job.priority}, and {_named(workers)} only "
-            f"{'takes' if len(workers) == 1 else 'take'} jobs up to {top}. Start a worker without "
-            "--max-priority."
+            f"Its priority is {look.job.priority}, and {_those(workers, 'takes', 'take')} only "
+            f"1 to {top}. Start a worker without --max-priority."
         )
         yield _about(ReasonKind.PRIORITY_EXCLUDED, told, workers)
 
@@ -92,8 +91,8 @@ def workers_stale(look: Standing) -> Iterator[Reason]:
     for workers in _lacking(look, ReasonKind.WORKERS_STALE):
         quiet = span(min(worker.heartbeat_age_ms for worker in workers))
         told = (
-            f"{_named(workers)} could run it, and the last sign of life is {quiet} old. Look at "
-            "the machine, or start another with `penstock worker module:app`."
+            f"{_those(workers, 'was', 'were')} last heard of {quiet} ago, and nobody else could "
+            "run it. Look at the machine, or start another with `penstock worker module:app`."
         )
         yield _about(ReasonKind.WORKERS_STALE, told, workers)
 
@@ -102,8 +101,8 @@ def workers_draining(look: Standing) -> Iterator[Reason]:
     """The workers for it are on their way out."""
     for workers in _lacking(look, ReasonKind.WORKERS_DRAINING):
         told = (
-            f"{_named(workers)} could run it, and shuts down. Nothing is wrong if its successor "
-            "is about to start; otherwise start one with `penstock worker module:app`."
+            f"{_those(workers, 'shuts', 'shut')} down, and nobody else could run it. That is well "
+            "during a deploy; otherwise start another with `penstock worker module:app`."
         )
         yield _about(ReasonKind.WORKERS_DRAINING, told, workers)
 
@@ -113,8 +112,8 @@ def workers_stuck(look: Standing) -> Iterator[Reason]:
     for workers in _lacking(look, ReasonKind.WORKERS_STUCK):
         age = span(min(worker.poll_age_ms for worker in workers))
         told = (
-            f"{_named(workers)} could run it and has room, but has not asked for jobs for {age}: "
-            "a handler may block its event loop. See `penstock workers ls`."
+            f"{_those(workers, 'has', 'have')} room, but asked for no jobs for {age}: "
+            "a handler may block the event loop. See `penstock workers ls`."
         )
         yield _about(ReasonKind.WORKERS_STUCK, told, workers)
 
@@ -126,8 +125,8 @@ def workers_busy(look: Standing) -> Iterator[Reason]:
             return
         slots = sum(worker.concurrency for worker in workers)
         told = (
-            f"All {slots:,} slots of {_named(workers)} are taken; it waits for one. More workers, "
-            "or a higher --concurrency, would help."
+            f"{_those(workers, 'has', 'have')} no free slot of {slots:,}; it waits for one. More "
+            "workers, or a higher --concurrency, would help."
         )
         yield _about(ReasonKind.WORKERS_BUSY, told, workers)
 
@@ -136,16 +135,16 @@ def tenants_turn(look: Standing) -> Iterator[Reason]:
     """Other tenants take turns with its own."""
     if look.job.status is Status.QUEUED and look.tenants:
         others = _counted(look.tenants, "other tenant")
-        told = f"{others} with jobs in queue {look.job.queue!r} take turns with its own."
+        verb = "takes" if look.tenants == 1 else "take"
+        told = f"{others} with jobs in queue {look.job.queue!r} {verb} turns with its own."
         yield Reason(kind=ReasonKind.TENANTS_TURN, sentence=told)
 
 
 def jobs_ahead(look: Standing) -> Iterator[Reason]:
     """More urgent or older jobs of its kind go first."""
     if look.job.status is Status.QUEUED and look.ahead:
-        alike = f"jobs of type {look.job.type!r} in queue {look.job.queue!r}"
-        count = f"{look.ahead:,} or more" if look.ahead >= COUNTED_TO else f"{look.ahead:,}"
-        told = f"{count} {alike} are older or more urgent and go first."
+        alike = f"{_counted(look.ahead, 'job')} of its type in queue {look.job.queue!r}"
+        told = f"{alike} {'goes' if look.ahead == 1 else 'go'} first: older, or more urgent."
         yield Reason(kind=ReasonKind.JOBS_AHEAD, sentence=told)
 
 
@@ -160,9 +159,10 @@ def _about(kind: ReasonKind, told: str, workers: list[WorkerInfo]) -> Reason:
     return Reason(kind=kind, sentence=told, workers=tuple(worker.owner for worker in workers))
 
 
-def _named(workers: list[WorkerInfo]) -> str:
-    word = "Worker" if len(workers) == 1 else "Workers"
-    return f"{word} {few([worker.name for worker in workers])}"
+def _those(workers: list[WorkerInfo], one: str, several: str) -> str:
+    """The workers as the subject of a sentence: `Worker a has`, `Workers a and b have`."""
+    named = few([worker.name for worker in workers])
+    return f"Worker {named} {one}" if len(workers) == 1 else f"Workers {named} {several}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -160,9 +160,8 @@ def known_limits(tx: Transaction) -> list[Limit]:
 
 def states_of(tx: Transaction, limits: Sequence[Limit]) -> list[LimitState]:
     """How much of each limit is taken, and by whom."""
-    leased = (
-        leased_under(tx) if any(limit.kind is LimitKind.CONCURRENCY for limit in limits) else {}
-    )
+    concurrent = any(limit.kind is LimitKind.CONCURRENCY for limit in limits)
+    leased = leased_under(tx.rows("leased_lanes") if concurrent else ())
     slots = {(LimitScope(s), n, o): k for s, n, o, k in tx.rows("all_slots")}
     found = []
     for limit in limits:

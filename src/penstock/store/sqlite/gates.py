@@ -44,19 +44,34 @@ class SlotGate:
     on without asking; those of other owners count only as far as they have leases.
     """
 
-    def __init__(self, name: Name, capacity: int, stored: int, own: "Leased", others: int) -> None:
+    def __init__(
+        self, name: Name, capacity: int, stored: int | None, own: Leased, others: int
+    ) -> None:
         self.name = name
         self.stored = stored
-        self.slots = min(own.taken(stored), max(0, capacity - others))
+        self.slots = min(own.taken(stored or 0), max(0, capacity - others))
+        self.spare = max(0, self.slots - own.started)
         self.leases = own.leases
         self.room = max(0, capacity - others - self.slots)
 
-    def grow(self, wanted: int) -> int:
-        """Take slots for leases that wait for one already; how many."""
-        taken = max(0, min(wanted, self.room, self.leases - self.slots))
-        self.slots += taken
-        self.room -= taken
-        return taken
+    @property
+    def shut(self) -> bool:
+        """Whether the owner has no slot and knows it, so that none of these leases can start."""
+        return self.slots == 0 == self.stored
+
+    def use(self) -> None:
+        """A lease that waits gets a slot: one that is spare, or a new one."""
+        if self.spare:
+            self.spare -= 1
+        else:
+            self.slots += 1
+            self.room -= 1
+
+    def give_up_spare(self) -> None:
+        """Let others have the slots that nothing here can use."""
+        self.slots -= self.spare
+        self.room += self.spare
+        self.spare = 0
 
     def admits(self, starts: bool, ahead: float) -> bool | None:
         """Whether one more may be leased to start, or to wait; none when it may not be leased."""
@@ -135,8 +150,10 @@ class Gates:
         self._breakers = {state.breaker.name: state for state in map(_breaker, decode(breakers))}
         self._made: dict[object, Gate] = {}
         self._of_lane: dict[Lane, list[Gate]] = {}
-        self._leased: dict[Name, dict[str, Leased]] | None = None
+        self._leased: dict[Name, dict[str, Leased]] = {}
         self._slots: dict[tuple[str, str, str], int] = {}
+        if any(kind == LimitKind.CONCURRENCY for _, _, kind in self._limits):
+            self._meet_own_leases()
 
     def open(self, lane: Lane) -> bool:
         """Whether any job of a lane could be leased; asked once, before its jobs are read."""
@@ -161,15 +178,13 @@ class Gates:
         """Write down what was taken; how many jobs under each limit the owner may run at once."""
         if self.quiet:
             return {}
-        owner = self._claim.owner
-        self._meet_own_slots()
         slots: Slots = {}
         for gate in self._made.values():
             if isinstance(gate, SlotGate):
                 if gate.leases:
                     slots[gate.name] = gate.slots
-                if gate.slots != gate.stored:
-                    row = (*_texts(gate.name), owner)
+                if gate.slots != (gate.stored if gate.leases else gate.stored or 0):
+                    row = (*_texts(gate.name), self._claim.owner)
                     self._tx.run("set_slots", (*row, gate.slots))
             elif isinstance(gate, RateGate) and gate.taken:
                 starts = started(gate.starts, gate.limit, self._tx.now, gate.taken)
@@ -178,11 +193,34 @@ class Gates:
                 self._remember_probe(gate, leases)
         return slots
 
-    def _meet_own_slots(self) -> None:
-        """The limits on what the owner has leased already hold, even if no more of it is queued."""
-        for scope, name in self._tx.rows("own_slots", (self._claim.owner,)):
-            for _ in self._gates_of((LimitScope(scope), name)):
-                pass
+    def _meet_own_leases(self) -> None:
+        """Give slots to leases that wait for one; a slot is no use to one that lacks another."""
+        rows = self._tx.rows("leased_lanes")
+        self._leased = leased_under(rows)
+        self._slots = {(s, n, o): slots for s, n, o, slots in self._tx.rows("all_slots")}
+        waiting: list[list[SlotGate]] = []
+        for owner, *lane, leases, started_ in rows:
+            if owner == self._claim.owner:
+                gates = [g for g in self._gates(_lane(*lane)) if isinstance(g, SlotGate)]
+                if self._give_slots(gates, leases - started_):
+                    waiting.append(gates)
+        # Two owners that each have what the other one needs would wait for ever.
+        for gate in {id(gate): gate for gates in waiting for gate in gates}.values():
+            if not any(gate in gates and not any(g.shut for g in gates) for gates in waiting):
+                gate.give_up_spare()
+
+    def _give_slots(self, gates: list[SlotGate], leases: int) -> int:
+        """Slots of all gates of a lane for leases that have not started; how many got none."""
+        while leases:
+            grows = any(not gate.spare for gate in gates)
+            full = self.starting >= self._claim.start or any(not (g.spare or g.room) for g in gates)
+            if grows and full:
+                break
+            for gate in gates:
+                gate.use()
+            self.starting += grows
+            leases -= 1
+        return leases
 
     def _admits(self, lane: Lane, starts: bool) -> bool | None:
         """The strictest answer of all gates of the lane."""
@@ -193,6 +231,10 @@ class Gates:
                 self._ask_again(gate)
                 return None
             answer = answer and one
+        # A rate or a breaker counts what starts now; what waits for a slot would start later.
+        waits = starts and not answer
+        if waits and any(not isinstance(gate, SlotGate) for gate in self._gates(lane)):
+            return None
         return answer
 
     def _ask_again(self, gate: Gate) -> None:
@@ -226,17 +268,15 @@ class Gates:
                 yield self._made[key]
 
     def _slot_gate(self, name: Name, capacity: int, _: int | None) -> Gate:
-        leased = self._leases_under(name)
+        leased = self._leased.get(name, {})
         owner = self._claim.owner
         others = sum(
             has.taken(self._slots.get((*_texts(name), other), 0))
             for other, has in leased.items()
             if other != owner
         )
-        stored = self._slots.get((*_texts(name), owner), 0)
-        gate = SlotGate(name, capacity, stored, leased.get(owner, _NOTHING), others)
-        self.starting += gate.grow(self._claim.start - self.starting)
-        return gate
+        stored = self._slots.get((*_texts(name), owner))
+        return SlotGate(name, capacity, stored, leased.get(owner, _NOTHING), others)
 
     def _rate(self, name: Name, capacity: int, interval_ms: int | None) -> Gate:
         limit = Limit(
@@ -258,13 +298,6 @@ class Gates:
             self._made[name] = BreakerGate(state, self._tx.now, probing)
         return self._made[name]
 
-    def _leases_under(self, name: Name) -> dict[str, Leased]:
-        """How many leases each owner has under a limit."""
-        if self._leased is None:
-            self._leased = leased_under(self._tx)
-            self._slots = {(s, n, o): slots for s, n, o, slots in self._tx.rows("all_slots")}
-        return self._leased.get(name, {})
-
     def _remember_probe(self, gate: BreakerGate, leases: Iterable[Any]) -> None:
         breaker = gate.state.breaker
         for lease in leases:
@@ -273,10 +306,10 @@ class Gates:
                 return
 
 
-def leased_under(tx: Transaction) -> dict[Name, dict[str, Leased]]:
+def leased_under(rows: Iterable[Any]) -> dict[Name, dict[str, Leased]]:
     """What each owner has leased, by all that a limit may be about."""
     found: dict[Name, dict[str, Leased]] = {}
-    for owner, queue, tenant, type_, key, leases, started_ in tx.rows("leased_lanes"):
+    for owner, queue, tenant, type_, key, leases, started_ in rows:
         for scope, name in (
             (LimitScope.QUEUE, queue),
             (LimitScope.TENANT, tenant),
@@ -293,6 +326,10 @@ def read_starts(tx: Transaction, name: Name) -> Starts:
     """The latest starts under a rate."""
     stored = tx.value("rate_starts", _texts(name))
     return [] if stored is None else [(at, count) for at, count in decode(stored)]
+
+
+def _lane(queue: str, tenant_id: str, type_: str, limit_key: str) -> Lane:
+    return queue, tenant_id, type_, limit_key
 
 
 def _texts(name: Name) -> tuple[str, str]:

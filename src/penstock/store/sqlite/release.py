@@ -136,7 +136,7 @@ def _close(tx: Transaction, parents: Sequence[str], ahead: Mapping[str, str]) ->
     for edge in edges:
         if edge.kind == EdgeKind.ORDER and edge.parent_id in ahead:
             order.close_up(tx, edge.child_id, ahead[edge.parent_id])
-    _pass_results(tx, list(counts))
+    _pass_results(tx, [edge.child_id for edge in edges if edge.kind != EdgeKind.ORDER])
     doomed = {e.child_id: (e, outcome) for e, outcome in outcomes if outcome in _WORDS}
     return _end_dependents(tx, doomed)
 

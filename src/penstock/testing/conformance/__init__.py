@@ -13,18 +13,24 @@ pytest.register_assert_rewrite(
         f"{__name__}.{topic}"
         for topic in (
             "build",
+            "breakers",
             "claim",
             "dead",
             "dependencies",
             "enqueue",
             "graphs",
+            "fleet",
             "inputs",
             "keys",
             "leases",
             "life",
+            "limits",
             "linking",
             "metrics",
             "operate",
+            "order",
+            "pauses",
+            "rates",
             "reader",
             "rescue",
             "schedules",
@@ -40,6 +46,7 @@ pytest.register_assert_rewrite(
     )
 )
 
+from penstock.testing.conformance.breakers import TestBreakers, TestDefiningBreakers
 from penstock.testing.conformance.claim import (
     TestClaim,
     TestDue,
@@ -74,10 +81,25 @@ from penstock.testing.conformance.leases import (
     TestWallClock,
 )
 from penstock.testing.conformance.life import TestDurability, TestLife, TestReboot
+from penstock.testing.conformance.limits import (
+    TestChangingLimits,
+    TestConcurrency,
+    TestFleet,
+    TestSlotsEnd,
+)
 from penstock.testing.conformance.linking import TestLinking
 from penstock.testing.conformance.metrics import TestDepths, TestFigures, TestRollUp
 from penstock.testing.conformance.operate import TestCancelRunning, TestCancelWaiting, TestRequeue
-from penstock.testing.conformance.reader import TestExecutions, TestFind, TestGet, TestLogs
+from penstock.testing.conformance.order import TestOrderKeys
+from penstock.testing.conformance.pauses import TestPausedJobs, TestPauses
+from penstock.testing.conformance.rates import TestRates
+from penstock.testing.conformance.reader import (
+    TestExecutions,
+    TestFind,
+    TestGet,
+    TestLogs,
+    TestRunning,
+)
 from penstock.testing.conformance.rescue import (
     TestNothingComesBackForEver,
     TestRescue,
@@ -101,12 +123,16 @@ from penstock.testing.conformance.workers import TestWaitingTypes, TestWorkers
 __all__ = [
     "TestAmend",
     "TestBatch",
+    "TestBreakers",
     "TestCanaries",
     "TestCancelRunning",
     "TestCancelWaiting",
+    "TestChangingLimits",
     "TestClaim",
+    "TestConcurrency",
     "TestConditions",
     "TestDeadLetters",
+    "TestDefiningBreakers",
     "TestDepths",
     "TestDue",
     "TestDueSchedules",
@@ -122,6 +148,7 @@ __all__ = [
     "TestFind",
     "TestFindDead",
     "TestFire",
+    "TestFleet",
     "TestForever",
     "TestGet",
     "TestGraphs",
@@ -135,9 +162,13 @@ __all__ = [
     "TestLogs",
     "TestNothingComesBackForEver",
     "TestOrder",
+    "TestOrderKeys",
+    "TestPausedJobs",
+    "TestPauses",
     "TestPrefetch",
     "TestPrune",
     "TestPurge",
+    "TestRates",
     "TestReboot",
     "TestRenewal",
     "TestReport",
@@ -149,9 +180,11 @@ __all__ = [
     "TestRestore",
     "TestRetriedEnqueue",
     "TestRollUp",
+    "TestRunning",
     "TestSchedules",
     "TestSettlingInBatches",
     "TestShapes",
+    "TestSlotsEnd",
     "TestSpreadRequeue",
     "TestStage",
     "TestStaleWrites",

@@ -1,7 +1,7 @@
 """Limits on concurrency: across a fleet, per type, key, tenant and queue."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from itertools import count
 from random import Random
 
@@ -320,7 +320,7 @@ class _FleetWalk:
             (LimitScope.QUEUE, self.queues[0]): queue,
             (LimitScope.KEY, f"key-{number}"): key,
         }
-        self.over: Mapping[tuple[LimitScope, str], int] = {}
+        self.limited = list(self.capacity)
         self.steps: list[Callable[[Member], Awaitable[object]]] = [
             self.claim,
             self.claim,
@@ -385,9 +385,16 @@ class _FleetWalk:
         await self.store.jobs.enqueue(several)
 
     async def change(self, _: Member) -> None:
-        scope, name = self.random.choice(list(self.capacity))
-        self.capacity[scope, name] = self.random.randint(1, 5)
-        await self.store.controls.set_limits([at_once(self.capacity[scope, name], scope, name)])
+        scope, name = self.random.choice(self.limited)
+        capacity = self.random.randint(0, 5)
+        if capacity:
+            self.capacity[scope, name] = capacity
+            await self.store.controls.set_limits([at_once(capacity, scope, name)])
+        else:
+            self.capacity.pop((scope, name), None)
+            await self.store.controls.drop_limit(scope, name, LimitKind.CONCURRENCY)
+        for member in self.members:
+            await member.claim()  # until then, each goes on with the slots it was given
 
     async def stop(self, member: Member) -> None:
         await member.stop()

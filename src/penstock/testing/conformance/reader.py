@@ -41,6 +41,25 @@ class TestGet:
         assert await store.reader.get([]) == []
 
 
+class TestRunning:
+    """Jobs under a lease."""
+
+    async def test_the_longest_running_come_first_and_prefetched_ones_last(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        late = [await enqueue(store, type="late") for _ in range(2)]
+        assert await store.reader.running() == []
+        prefetched = await claim_one(store, types=("late",), limit=1, start=0)
+        clock.advance(seconds=1)
+        first = await running(store)
+        clock.advance(seconds=1)
+        second = await running(store)
+        assert prefetched.id in late
+        found = _ids(await store.reader.running())
+        assert found == [first.id, second.id, prefetched.id]
+        assert _ids(await store.reader.running(1)) == [first.id]
+
+
 class TestFind:
     """Pages of jobs, newest first."""
 

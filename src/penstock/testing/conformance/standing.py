@@ -2,6 +2,7 @@
 
 from penstock.model.breaker import Breaker, BreakerPosition
 from penstock.model.dependency import EdgeKind
+from penstock.model.job import KeyScope
 from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.model.pause import PauseScope
 from penstock.model.states import Status
@@ -12,6 +13,7 @@ from penstock.testing.conformance.build import (
     OWNER,
     an_edge,
     cancelled,
+    claim_one,
     completed,
     dead_job,
     enqueue,
@@ -101,6 +103,14 @@ class TestStanding:
         await store.jobs.settle(OWNER, [cancelled(lease)])
         assert (await _standing(store, dead)).key_holder is None
 
+    async def test_a_key_that_is_held_only_while_pending_meets_no_requeue(
+        self, store: Store
+    ) -> None:
+        dead = await dead_job(store, key="k", key_scope=KeyScope.WHILE_PENDING)
+        await enqueue(store, key="k", key_scope=KeyScope.WHILE_PENDING)
+        assert (await _standing(store, dead)).key_holder is None
+        assert await store.jobs.requeue([dead]) == [dead]
+
 
 class TestStandingUnderControls:
     """Limits and breakers that concern a job."""
@@ -149,6 +159,9 @@ class TestStandingUnderControls:
         assert [s.probe_id for s in (await _standing(store, waiting)).breakers] == [None]
         probe = await running(store, priority=1)
         assert [s.probe_id for s in (await _standing(store, waiting)).breakers] == [probe.id]
+        await store.upkeep.rescue(owner=OWNER)
+        assert [s.probe_id for s in (await _standing(store, waiting)).breakers] == [None]
+        probe = await claim_one(store)
         await store.jobs.settle(OWNER, [completed(probe)])
         [state] = (await _standing(store, waiting)).breakers
         assert state.position(clock.now()) is BreakerPosition.CLOSED

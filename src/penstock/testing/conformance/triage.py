@@ -83,9 +83,10 @@ class TestGroups:
         ids = [await _died_of(store, LATE) for _ in range(3)]
         await _died_of(store, BROKEN)
         await _died_of(store, LATE, type="other")
-        alike = {"type": "work", "fingerprint": LATE.fingerprint}
-        page = await store.dead.find(**alike, limit=2)
-        rest = await store.dead.find(**alike, limit=2, before=page[-1].job_id)
+        of = LATE.fingerprint
+        page = await store.dead.find(type="work", fingerprint=of, limit=2)
+        last = page[-1].job_id
+        rest = await store.dead.find(type="work", fingerprint=of, limit=2, before=last)
         assert [letter.job_id for letter in (*page, *rest)] == ids[::-1]
         assert len(await store.dead.find(fingerprint=LATE.fingerprint)) == 4
 

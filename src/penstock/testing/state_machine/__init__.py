@@ -5,7 +5,8 @@ that nobody else uses and that has not been opened yet.
 """
 
 from penstock.testing.state_machine.flow import FlowMachine
+from penstock.testing.state_machine.gate import GateMachine
 from penstock.testing.state_machine.ground import on
 from penstock.testing.state_machine.machine import StoreMachine
 
-__all__ = ["FlowMachine", "StoreMachine", "on"]
+__all__ = ["FlowMachine", "GateMachine", "StoreMachine", "on"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.json import decode
 
-from penstock.model.dependency import Edge, EdgeKind, OnFailure, Outcome
+from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.states import Status
 
 CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
@@ -83,9 +83,7 @@ class Edges:
         return [
             known
             for known in self.known
-            if known.edge.parent_id == parent_id
-            and known.outcome in _REOPENED
-            and known.edge.on_requeue == "restore"
+            if known.edge.parent_id == parent_id and _may_reopen(known)
         ]
 
     def leads_to(self, start: str, goal: str) -> bool:
@@ -117,7 +115,11 @@ class Edges:
 
 
 def _binds(known: ModelEdge) -> bool:
-    return known.outcome is None
+    return known.outcome is None or _may_reopen(known)
+
+
+def _may_reopen(known: ModelEdge) -> bool:
+    return known.outcome in _REOPENED and known.edge.on_requeue is OnRequeue.RESTORE
 
 
 def _met(condition: str | None, result: str | None) -> bool:

@@ -1,6 +1,6 @@
 """The rules about flows: edges, order lines, pauses, and requeues that bring dependents back."""
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -52,7 +52,8 @@ class FlowMachine(Finish[FlowModel]):
         for drawn in data.draw(st.lists(flow_jobs, min_size=1, max_size=4)):
             job = self._named(drawn)
             parents = [*(other.id for other in batch), *self.model.jobs]
-            if parents and data.draw(st.booleans()):
+            waits = data.draw(st.booleans())
+            if parents and waits:
                 after = self._edges(data, parents)
                 job = replace(job, key=None, after=tuple(after))
             batch.append(job)
@@ -106,20 +107,21 @@ class FlowMachine(Finish[FlowModel]):
     def cancel(self, data: Draw) -> None:
         """An operator cancels some jobs, wherever they stand."""
         ids = self._some(data, list(self.model.jobs))
-        self._untouched |= {i for i in ids if self.model.jobs[i].status.terminal}
+        self._leave_alone(i for i in ids if self.model.jobs[i].status.terminal)
         answer = self._do(self.store.jobs.cancel(ids, "not wanted"), *self.follows)
         assert answer == self.model.cancel(ids)
 
-    @rule(data=st.data(), spread_ms=st.sampled_from((0, 1_000)))
+    @rule(data=st.data(), spread_ms=st.sampled_from((0, 1_000)), delay_ms=st.sampled_from((0, 500)))
     @precondition(lambda self: self._ended())
-    def requeue(self, data: Draw, spread_ms: int) -> None:
+    def requeue(self, data: Draw, spread_ms: int, delay_ms: int) -> None:
         """An operator brings jobs back, and with them those that ended because of them."""
         ids = self._some(data, self._ended())
         expected = self.model.requeue_refusal(ids, self._now)
-        found = self._refusal(self.store.jobs.requeue(ids, spread_ms=spread_ms), "requeue")
-        self._expect(found, expected, *ids)
+        call = self.store.jobs.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms)
+        self._expect(self._refusal(call, "requeue"), expected, *ids)
         if expected is None:
-            for job_id in self.model.requeue_all(ids, self._now, spread_ms):
+            due = [self._now + delay_ms + place * spread_ms for place in range(len(ids))]
+            for job_id in self.model.requeue_all(dict(zip(ids, due, strict=True)), self._now):
                 self.history.requeued(job_id)
 
     @rule(data=st.data())
@@ -172,6 +174,10 @@ class FlowMachine(Finish[FlowModel]):
         super()._compare(picture)
         check_jobs((seen.job for seen in picture.values()), self.model)
 
+    def _leave_alone(self, ids: Iterable[str]) -> None:
+        """A job that has ended may still see the ends of its parents."""
+        super()._leave_alone(i for i in ids if not self.model.edges.open_of(i))
+
     def _let_everything_go_on(self) -> None:
         for scope, name in sorted(self.model.paused):
             self._resume(scope, name)
@@ -199,7 +205,7 @@ class FlowMachine(Finish[FlowModel]):
         """Refused for the same reason, without a trace, or not at all."""
         assert type(found) is type(expected), f"{found!r}, not {expected!r}"
         if expected is not None:
-            self._untouched |= {job_id for job_id in ids if job_id in self.model.jobs}
+            self._leave_alone(job_id for job_id in ids if job_id in self.model.jobs)
 
     def _edges(self, data: Draw, parents: list[str]) -> list[Edge]:
         drawn = edges(parents, self._numbers)

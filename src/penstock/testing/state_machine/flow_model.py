@@ -1,6 +1,6 @@
 """The model of jobs that wait for each other, stand in lines, and are held by operators."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.json import decode, encode
@@ -97,16 +97,15 @@ class FlowModel(StoreModel):
                     return KeyTaken(new.key, holder, new.type)
         return None
 
-    def requeue_all(self, ids: Sequence[str], now: int, spread_ms: int) -> list[str]:
-        """Give jobs a fresh budget; all that came back, their dependents included."""
-        for place, job_id in enumerate(ids):
-            self._come_back(job_id, now)
-            self.jobs[job_id].scheduled_at = now + place * spread_ms
-        back, todo = list(ids), list(ids)
+    def requeue_all(self, due: Mapping[str, int], now: int) -> list[str]:
+        """Give jobs a fresh budget and a time; all that came back, their dependents included."""
+        for job_id, at in due.items():
+            self._come_back(job_id, at, now)
+        back, todo = list(due), list(due)
         while todo:
             restored = self._reopen(todo.pop(0))
             for job_id in restored:
-                self._come_back(job_id, now)
+                self._come_back(job_id, max(now, self.jobs[job_id].scheduled_at), now)
             back += restored
             todo += restored
         return back
@@ -125,8 +124,9 @@ class FlowModel(StoreModel):
             if child_id in self._orphans and not self.edges.against(child_id)
         ]
 
-    def _come_back(self, job_id: str, now: int) -> None:
+    def _come_back(self, job_id: str, due: int, now: int) -> None:
         self.requeue(job_id, now)
+        self.jobs[job_id].scheduled_at = due
         self._orphans.discard(job_id)
 
     def _free(self, job: ModelJob) -> bool:

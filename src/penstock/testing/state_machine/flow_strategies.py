@@ -39,7 +39,7 @@ pauses = st.sampled_from(
 
 @st.composite
 def edges(draw: st.DrawFn, parents: list[str], numbers: "count[int]") -> Edge:
-    """An edge to one of these jobs; no two give their results to the same argument, but in a list."""
+    """An edge to one of these jobs; no two fill the same argument, unless it is a list."""
     kind = draw(st.sampled_from(USER_KINDS))
     number = next(numbers)
     listed = draw(st.booleans())

@@ -1,7 +1,7 @@
 """What every machine stands on: a store, a model beside it, and a look at both after each step."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -125,6 +125,10 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
         self._actions.update(actions)
         return self._runner.run(call)
 
+    def _leave_alone(self, ids: Iterable[str]) -> None:
+        """The call that comes must leave no trace on these jobs."""
+        self._untouched.update(ids)
+
     def _live(self, token: Token) -> bool:
         return self.model.held(token) is not None
 
@@ -168,7 +172,7 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
         """End leases, some of them perhaps lost."""
         tokens = [Token(s.id, s.fence, owner) for s in settlements]
         lost = {token for token in tokens if not self._live(token)}
-        self._untouched |= {t.id for t in lost} - {t.id for t in tokens if t not in lost}
+        self._leave_alone({t.id for t in lost} - {t.id for t in tokens if t not in lost})
         stale = self._do(self.store.jobs.settle(owner, settlements), *SETTLE, *self.follows)
         self.model.settle_all(owner, settlements, self._now)
         self._check_stale(stale, lost)

@@ -52,7 +52,9 @@ def _check_job(job: Job, expected: ModelJob) -> None:
         "lease_until": job.lease_until,
         "checkpoint": job.checkpoint,
     }
-    assert found == {name: getattr(expected, name) for name in found}, job.id
+    model = {name: getattr(expected, name) for name in found}
+    differs = {name: (found[name], model[name]) for name in found if found[name] != model[name]}
+    assert not differs, f"{job.id}, store and model: {differs}"
     if job.status is Status.IN_PROGRESS:
         assert expected.started == (job.started_at is not None), job.id
         assert expected.cancel_requested == (job.cancel_requested_at is not None), job.id

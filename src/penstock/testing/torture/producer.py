@@ -35,7 +35,7 @@ async def produce(order: Order) -> None:
     """Enqueue all jobs, evenly over the time, in batches of changing size."""
     chance = random.Random(order.seed)
     log = os.open(order.acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    app.settings = app.settings.replace(url=order.url)
+    app.settings = app.settings.replace(url=order.url, queue_limit=0)
     mean = min(LONGEST_MEAN_SECONDS, RUNNING_AT_ONCE * order.seconds / order.jobs)
     began = time.monotonic()
     async with app:

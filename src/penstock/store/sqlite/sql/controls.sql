@@ -26,9 +26,6 @@ GROUP BY lease_owner;
 -- name: all_slots
 SELECT scope, name, owner, slots FROM slots;
 
--- name: own_slots
-SELECT scope, name FROM slots WHERE owner = ?;
-
 -- name: set_slots
 INSERT INTO slots (scope, name, owner, slots) VALUES (?, ?, ?, ?)
 ON CONFLICT (scope, name, owner) DO UPDATE SET slots = excluded.slots;
@@ -46,6 +43,11 @@ SELECT starts FROM rate_starts WHERE scope = ? AND name = ?;
 -- name: set_rate_starts
 INSERT INTO rate_starts (scope, name, starts) VALUES (?, ?, ?)
 ON CONFLICT (scope, name) DO UPDATE SET starts = excluded.starts;
+
+-- name: drop_old_starts
+-- Starts that no rate looks back to any more; with a rate for each tenant they would pile up.
+DELETE FROM rate_starts WHERE starts ->> '$[#-1][0]' <= ? - coalesce(
+    (SELECT max(interval_ms) FROM limits WHERE kind = 'rate' AND scope = rate_starts.scope), 0);
 
 -- name: set_probe
 UPDATE breakers SET probe_id = ?, updated_at = ? WHERE name = ?;

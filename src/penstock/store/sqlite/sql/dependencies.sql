@@ -2,9 +2,12 @@
 SELECT 1 FROM job_dependencies WHERE outcome IS NULL LIMIT 1;
 
 -- name: insert_edge
+-- Two jobs that both came back may stand in line behind each other a second time.
 INSERT INTO job_dependencies (
     child_id, parent_id, kind, argument, position, condition, on_failure, on_requeue, created_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (child_id, parent_id, kind, argument) DO UPDATE
+SET outcome = NULL, closed_at = NULL, created_at = excluded.created_at;
 
 -- name: statuses
 SELECT id, status FROM jobs WHERE id IN (SELECT value FROM json_each(?));
@@ -16,7 +19,10 @@ SELECT status, queued_at FROM jobs WHERE id = ?;
 SELECT parent_id, kind, argument FROM job_dependencies WHERE child_id = ?;
 
 -- name: open_parents
-SELECT parent_id FROM job_dependencies WHERE child_id = ? AND outcome IS NULL;
+-- Edges that a requeue may open again count too, or two jobs could come to wait for each other.
+SELECT parent_id FROM job_dependencies
+WHERE child_id = ?
+  AND (outcome IS NULL OR (outcome IN ('cancelled', 'dead') AND on_requeue = 'restore'));
 
 -- name: open_edges
 -- Read with the write lock held: no parent can end, and no edge be added, between this and its end.
@@ -49,7 +55,12 @@ SELECT argument, position, result FROM job_dependencies
 WHERE child_id = ? AND kind = 'data' AND result IS NOT NULL;
 
 -- name: inputs_passed
-UPDATE job_dependencies SET result = NULL WHERE child_id = ? AND kind = 'data';
+-- While a parent may come back, the results of the others are kept: they go into one list with its.
+UPDATE job_dependencies SET result = NULL
+WHERE child_id = ?1 AND kind = 'data'
+  AND NOT EXISTS (
+      SELECT 1 FROM job_dependencies AS other
+      WHERE other.child_id = ?1 AND other.outcome <> 'satisfied');
 
 -- name: set_payload
 UPDATE jobs SET payload = ? WHERE id = ?;

@@ -1,0 +1,84 @@
+"""`penstock breakers`: what jobs depend on, and whether it answers."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.documents import document
+from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
+from penstock.cli.root import NotFound
+from penstock.cli.session import ask
+from penstock.cli.times import span
+from penstock.model.breaker import BreakerPosition
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from penstock.model.breaker import BreakerState
+    from penstock.store.contract import Store
+
+app = typer.Typer(no_args_is_help=True, help="See circuit breakers and close them by hand.")
+
+STYLES = {
+    BreakerPosition.CLOSED: "green",
+    BreakerPosition.OPEN: "red",
+    BreakerPosition.HALF_OPEN: "yellow",
+}
+
+
+@app.command("ls")
+def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the breakers: closed lets jobs through, open none, half-open one to try."""
+
+    async def look(store: "Store") -> "tuple[list[BreakerState], int]":
+        return await store.controls.breakers(), store.clock.now()
+
+    found, now = ask(ctx, look)
+    if as_json:
+        write_json([breaker_document(state, now) for state in found])
+    elif found:
+        console().print(breaker_table(found, now))
+    else:
+        typer.echo('No breakers; a job type names one with `@app.job(breaker="…")`.')
+
+
+@app.command("reset")
+def reset(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The breaker's name.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Close a breaker by hand, so that its jobs run at once."""
+    if not ask(ctx, lambda store: store.controls.reset_breaker(name)):
+        raise NotFound(f"There is no breaker {name!r}; see `penstock breakers ls`.")
+    if as_json:
+        write_json({"reset": name})
+    else:
+        typer.echo(f"Breaker {name} is closed.")
+
+
+def breaker_document(state: "BreakerState", now: int) -> dict[str, Any]:
+    """A breaker and its state as one document."""
+    found = document(state)
+    return {
+        **document(state.breaker),
+        "position": state.position(now).value,
+        "tries_in_ms": state.tries_in_ms(now),
+        **{name: value for name, value in found.items() if name != "breaker"},
+    }
+
+
+def breaker_table(found: "list[BreakerState]", now: int) -> "Table":
+    """One line per breaker."""
+    made = table("NAME", "POSITION", "FAILURES", "TRIES IN#", note="TYPES")
+    for state in found:
+        position = state.position(now)
+        allowed = state.breaker.failures
+        made.add_row(
+            plain(state.breaker.name),
+            f"[{STYLES[position]}]{position.value}[/]",
+            f"{bar(state.failed, allowed)} {state.failed}/{allowed}",
+            span(state.tries_in_ms(now)),
+            plain(", ".join(state.breaker.types)),
+        )
+    return made

@@ -1,0 +1,125 @@
+"""`penstock limits`: how much may run at once, start in a while, or wait in a queue."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.documents import document
+from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
+from penstock.cli.root import NotFound
+from penstock.cli.session import ask
+from penstock.cli.times import span
+from penstock.model.limits import EVERY, LimitKind, LimitScope
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from penstock.client.controls import Controls
+    from penstock.model.limits import LimitState
+    from penstock.store.contract import Store
+
+app = typer.Typer(no_args_is_help=True, help="See and change limits while everything runs.")
+
+About = Annotated[LimitScope, typer.Argument(metavar="KIND", help="type, key, tenant or queue.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name; '*' is each for itself.")]
+
+
+@app.command("ls")
+def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the limits and how much of each is taken."""
+    found = ask(ctx, lambda store: store.controls.limits())
+    if as_json:
+        write_json([limit_document(state) for state in found])
+    elif found:
+        console().print(limit_table(found))
+    else:
+        typer.echo("No limits; set one with `penstock limits set KIND NAME --concurrency N`.")
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    about: About,
+    name: Name,
+    concurrency: Annotated[int | None, typer.Option(metavar="N", help="So many at once.")] = None,
+    rate: Annotated[str | None, typer.Option(metavar="N/TIME", help="10/s, 100/min.")] = None,
+    depth: Annotated[int | None, typer.Option(metavar="N", help="So many may wait.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Set limits; they hold from the next claim on, and no deploy overwrites them."""
+    wanted: Any = {about.value: name, "concurrency": concurrency, "rate": rate, "depth": depth}
+
+    async def put(store: "Store") -> "list[LimitState]":
+        await controls(store).set_limit(**wanted)
+        return [state for state in await store.controls.limits() if is_about(state, about, name)]
+
+    found = ask(ctx, put)
+    if as_json:
+        write_json([limit_document(state) for state in found])
+    else:
+        console().print(limit_table(found))
+
+
+@app.command("rm")
+def rm(
+    ctx: typer.Context,
+    about: About,
+    name: Name,
+    kind: Annotated[
+        LimitKind | None, typer.Option(help="Only this kind: concurrency, rate or depth.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take limits away; one that code declares comes back with the next worker that starts."""
+    subject: Any = {about.value: name}
+    chosen = None if kind is None else kind.value
+    dropped = ask(ctx, lambda store: controls(store).drop_limit(kind=chosen, **subject))
+    if not dropped:
+        raise NotFound(f"There is no such limit on {about} {name!r}; see `penstock limits ls`.")
+    if as_json:
+        write_json({"dropped": {"kind": about.value, "name": name}})
+    else:
+        typer.echo(f"{about.value.capitalize()} {name} has no such limit any more.")
+
+
+def controls(store: "Store") -> "Controls":
+    """What checks the input like a call from Python."""
+    from penstock.client.controls import Controls
+
+    return Controls(store)
+
+
+def is_about(state: "LimitState", about: LimitScope, name: str) -> bool:
+    """Whether a limit is the one that was named."""
+    return (state.limit.scope, state.limit.name) == (about, name)
+
+
+def limit_document(state: "LimitState") -> dict[str, Any]:
+    """A limit and its state as one document."""
+    found = document(state)
+    return {**document(state.limit), **{n: v for n, v in found.items() if n != "limit"}}
+
+
+def limit_table(found: "list[LimitState]") -> "Table":
+    """One line per limit."""
+    made = table("KIND", "NAME", "LIMIT", "TAKEN", "FREES IN#", note="SET BY")
+    for state in found:
+        limit = state.limit
+        each = limit.name == EVERY
+        made.add_row(
+            limit.scope.value,
+            "each" if each else plain(limit.name),
+            bound(state),
+            "–" if each else f"{bar(state.used, limit.capacity)} {state.used}/{limit.capacity}",
+            span(state.frees_in_ms),
+            "an operator" if limit.by_operator else "code",
+        )
+    return made
+
+
+def bound(state: "LimitState") -> str:
+    """What a limit allows, in words."""
+    limit = state.limit
+    if limit.kind is LimitKind.RATE:
+        return f"{limit.capacity:,} per {span(limit.interval_ms)}"
+    return f"{limit.capacity:,} {'at once' if limit.kind is LimitKind.CONCURRENCY else 'waiting'}"

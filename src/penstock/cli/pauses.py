@@ -1,0 +1,75 @@
+"""`penstock pause`, `resume` and `pauses`: holding work back, and letting it go on."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.documents import document
+from penstock.cli.limits import controls
+from penstock.cli.output import JsonFlag, console, plain, table, write_json
+from penstock.cli.session import ask
+from penstock.cli.times import ago
+from penstock.model.pause import PauseScope
+
+if TYPE_CHECKING:
+    from penstock.model.pause import Pause
+    from penstock.store.contract import Store
+
+Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]
+
+
+def pause(
+    ctx: typer.Context,
+    kind: Kind,
+    name: Name,
+    reason: Annotated[str | None, typer.Option(help="Why; others will see it.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who.", show_default="this user")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Hold back the jobs of a queue, type or tenant, or one job; what runs already runs on."""
+    import getpass
+
+    what: Any = {kind.value: name}
+    who = by or getpass.getuser()
+    made = ask(ctx, lambda store: controls(store).pause(reason=reason, by=who, **what))
+    if as_json:
+        write_json(document(made))
+    else:
+        typer.echo(f"{kind.value.capitalize()} {name} is paused until `penstock resume`.")
+
+
+def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:
+    """Let what is paused go on, with its own times and order."""
+    what: Any = {kind.value: name}
+    resumed = ask(ctx, lambda store: controls(store).resume(**what))
+    if as_json:
+        write_json({"resumed": resumed})
+    elif resumed:
+        typer.echo(f"{kind.value.capitalize()} {name} goes on.")
+    else:
+        typer.echo(f"{kind.value.capitalize()} {name} was not paused.")
+
+
+def pauses(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+    """List what is paused, the oldest first."""
+
+    async def look(store: "Store") -> "tuple[list[Pause], int]":
+        return await store.controls.pauses(), store.clock.now()
+
+    found, now = ask(ctx, look)
+    if as_json:
+        write_json([document(one) for one in found])
+    elif not found:
+        typer.echo("Nothing is paused.")
+    else:
+        made = table("KIND", "NAME", "SINCE", "BY", note="WHY")
+        for one in found:
+            made.add_row(
+                one.scope.value,
+                plain(one.name),
+                ago(one.created_at, now),
+                plain(one.paused_by or "–"),
+                plain(one.reason or "–"),
+            )
+        console().print(made)

@@ -1,0 +1,137 @@
+"""The rules about gates: limits on what runs and starts, and breakers."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+from penstock.model.breaker import Breaker
+from penstock.model.job import NewJob
+from penstock.model.limits import Limit
+from penstock.store.contract import Claim, Claimed
+from penstock.testing.state_machine.finish import Finish
+from penstock.testing.state_machine.gate_model import GateModel, lane_of
+from penstock.testing.state_machine.gate_strategies import (
+    breakers,
+    gate_claims,
+    gate_jobs,
+    limits,
+)
+from penstock.testing.state_machine.gates import ModelBreaker
+from penstock.testing.state_machine.ground import Draw
+from penstock.testing.state_machine.strategies import every_ending
+
+ENOUGH = 16
+
+
+class GateMachine(Finish[GateModel]):
+    """Several workers, of which none may run or start more than the limits say."""
+
+    def _model(self) -> GateModel:
+        return GateModel()
+
+    @initialize(jobs=st.lists(gate_jobs, min_size=4, max_size=8), limit=limits())
+    def begin(self, jobs: list[NewJob], limit: Limit) -> None:
+        """There is work, and a limit on it, from the beginning."""
+        self.set_limit(limit)
+        self.enqueue(jobs)
+
+    @rule(jobs=st.lists(gate_jobs, min_size=1, max_size=4))
+    @precondition(lambda self: len(self.model.jobs) < ENOUGH)
+    def enqueue(self, jobs: list[NewJob]) -> None:
+        """Insert jobs."""
+        named = [self._named(job) for job in jobs]
+        expected = [self.model.enqueue(job, self._now) for job in named]
+        assert self._do(self.store.jobs.enqueue(named)) == expected
+
+    @rule(limit=limits())
+    def set_limit(self, limit: Limit) -> None:
+        """A limit is set or changed, by code or by an operator."""
+        self._do(self.store.controls.set_limits([limit]))
+        self.model.set_limit(limit)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.model.limits.known)
+    def drop_limit(self, data: Draw) -> None:
+        """A limit is taken away."""
+        limit = data.draw(st.sampled_from(list(self.model.limits.known.values())))
+        call = self.store.controls.drop_limit(limit.scope, limit.name, limit.kind)
+        assert self._do(call) == self.model.drop_limit(limit)
+
+    @rule(breaker=breakers)
+    def define_breaker(self, breaker: Breaker) -> None:
+        """Code sets up a breaker, or changes one, which keeps its position."""
+        self._do(self.store.controls.define_breakers([breaker]))
+        self.model.breakers.setdefault(breaker.name, ModelBreaker(breaker)).breaker = breaker
+
+    @rule()
+    @precondition(lambda self: self.model.breakers)
+    def reset_breaker(self) -> None:
+        """An operator closes a breaker by hand."""
+        assert self._do(self.store.controls.reset_breaker("api"))
+        self.model.breakers["api"].reset()
+
+    @rule(data=st.data(), claim=gate_claims)
+    @precondition(lambda self: self._waiting())
+    def claim(self, data: Draw, claim: Claim) -> None:
+        """A worker takes jobs, some to start and some in advance."""
+        owner = data.draw(st.sampled_from(self.workers))
+        self._claim(owner, replace(claim, start=min(claim.start, claim.limit)))
+
+    @rule(data=st.data())
+    @precondition(lambda self: self._held())
+    def start(self, data: Draw) -> None:
+        """A worker goes on with leases it took in advance, as far as its slots allow."""
+        owner = data.draw(st.sampled_from(self._held())).owner
+        for token in self._held():
+            waits = not self.model.jobs[token.id].started and token.owner == owner
+            if waits and self.model.may_start(token):
+                self._do(self.store.jobs.start(owner, [token[:2]]))
+                self.model.start(token, self._now)
+
+    @rule(data=st.data(), happy=st.booleans())
+    @precondition(lambda self: self._held())
+    def settle(self, data: Draw, happy: bool) -> None:
+        """A worker ends some of what it holds, well or in any other way."""
+        owner = data.draw(st.sampled_from(self._held())).owner
+        endings = []
+        for token in self._held():
+            if token.owner == owner and data.draw(st.booleans()):
+                every = every_ending(token, self._now, self.model.jobs[token.id].new.type)
+                endings.append(every[0] if happy else data.draw(st.sampled_from(every)))
+        self._settle_with(owner, endings)
+
+    @invariant()
+    def every_gate_is_where_it_should_be(self) -> None:
+        """Limits and breakers are what the model says."""
+        found = [state.limit for state in self._do(self.store.controls.limits())]
+        assert sorted(map(repr, found)) == sorted(map(repr, self.model.limits.known.values()))
+        states = {s.breaker.name: s for s in self._do(self.store.controls.breakers())}
+        assert states.keys() == self.model.breakers.keys()
+        for name, expected in self.model.breakers.items():
+            state = states[name]
+            assert state.breaker == expected.breaker
+            assert (state.failed, state.opened_at) == (expected.failed, expected.opened_at)
+
+    def _claim(self, owner: str, claim: Claim) -> Claimed:
+        claimed = super()._claim(owner, claim)
+        self.model.note_claim(owner, claimed, self._now)
+        left = self.model.left_out(owner, claim, claimed, self._now)
+        assert not left, f"nothing kept {left} from being leased"
+        return claimed
+
+    def _starts(self, claim: Claim, position: int) -> bool | None:
+        return None
+
+    def _check_claimed(self, owner: str, claim: Claim, claimed: Claimed) -> None:
+        """Of jobs that no gate can tell apart, the most urgent go first."""
+        waiting: dict[object, list[int]] = {}
+        for job in (job for jobs in self.model.claimable(claim).values() for job in jobs):
+            waiting.setdefault(lane_of(job.new), []).append(job.rank)
+        taken: dict[object, list[int]] = {}
+        for job in (self.model.jobs[lease.id] for lease in claimed.leases):
+            taken.setdefault(lane_of(job.new), []).append(job.rank)
+        for lane, ranks in taken.items():
+            assert sorted(ranks) == sorted(waiting[lane])[: len(ranks)], "a less urgent went first"
+        assert sum(i.started_at is not None for i in claimed.leases) <= claim.start
+        due = self.model.next_due_in(self._now)
+        assert due is None or (claimed.next_due_in_ms or 0) <= due

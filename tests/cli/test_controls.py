@@ -1,0 +1,87 @@
+import pytest
+
+from penstock.cli.output import bar
+from tests.cli.conftest import Cli
+
+
+def test_limits_are_set_listed_and_taken_away(shopped: Cli) -> None:
+    assert "No limits" in shopped("limits", "ls").out
+    set_ = shopped("limits", "set", "key", "openai", "--concurrency", "3", "--rate", "60/min")
+    assert set_.code == 0
+    listed = shopped("limits", "ls").out
+    for part in ("openai", "3 at once", "60 per 1 min", "0/3", "░░░░░░░░░░", "an operator"):
+        assert part in listed
+    [concurrency, rate] = shopped("limits", "ls", "--json").json
+    assert (concurrency["kind"], concurrency["capacity"]) == ("concurrency", 3)
+    assert (rate["scope"], rate["name"], rate["interval_ms"]) == ("key", "openai", 60_000)
+    assert (rate["by_operator"], rate["used"]) == (True, 0)
+    assert shopped("limits", "rm", "key", "openai", "--kind", "rate").code == 0
+    assert len(shopped("limits", "ls", "--json").json) == 1
+    assert shopped("limits", "rm", "key", "openai", "--json").json["dropped"]["name"] == "openai"
+
+
+def test_a_limit_for_each_tenant_says_so(shopped: Cli) -> None:
+    shopped("limits", "set", "tenant", "*", "--concurrency", "2")
+    assert "each" in shopped("limits", "ls").out
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("set", "key", "k", "--concurrency", "0"), ("'concurrency' is 0", "pause it to stop it")),
+        (("set", "key", "k", "--rate", "fast"), ("'rate' is 'fast'",)),
+        (("set", "key", "k", "--depth", "9"), ("'depth' is 9",)),
+        (("set", "key", "k"), ("of some kind",)),
+        (("set", "worker", "w", "--concurrency", "1"), ("worker",)),
+        (("rm", "key", "unknown"), ("There is no such limit on key 'unknown'",)),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_one_sentence(
+    shopped: Cli, words: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    answer = shopped("limits", *words)
+    assert answer.code in (2, 3)
+    assert answer.says(*parts)
+
+
+def test_pauses_are_made_listed_and_ended(shopped: Cli) -> None:
+    assert "Nothing is paused" in shopped("pauses").out
+    assert shopped("pause", "queue", "mail", "--reason", "deploy", "--by", "ada").code == 0
+    assert shopped("pause", "tenant", "acme", "--json").json["scope"] == "tenant"
+    listed = shopped("pauses").out
+    for part in ("mail", "deploy", "ada", "acme"):
+        assert part in listed
+    assert [one["name"] for one in shopped("pauses", "--json").json] == ["mail", "acme"]
+    assert "goes on" in shopped("resume", "queue", "mail").out
+    assert "was not paused" in shopped("resume", "queue", "mail").out
+    assert shopped("resume", "queue", "mail", "--json").json == {"resumed": False}
+
+
+def test_a_job_is_paused_and_resumed_by_its_id(shopped: Cli) -> None:
+    [job] = shopped("jobs", "ls", "--status", "failed", "--json").json
+    assert shopped("pause", "job", job["id"]).code == 0
+    assert shopped("jobs", "show", job["id"], "--json").json["status"] == "paused"
+    assert shopped("resume", "job", job["id"]).code == 0
+    answer = shopped("pause", "job", "01JD0000000000000000000000")
+    assert (answer.code, answer.says("01JD0000000000000000000000")) == (3, True)
+
+
+def test_an_ended_job_is_not_paused(shopped: Cli) -> None:
+    [job, *_] = shopped("jobs", "ls", "--status", "completed", "--json").json
+    answer = shopped("pause", "job", job["id"])
+    assert (answer.code, answer.says("completed")) == (2, True)
+
+
+def test_breakers_are_listed_and_reset(shopped: Cli) -> None:
+    assert "No breakers" in shopped("breakers", "ls").out
+    assert shopped("breakers", "ls", "--json").json == []
+    answer = shopped("breakers", "reset", "stripe")
+    assert (answer.code, answer.says("There is no breaker 'stripe'")) == (3, True)
+
+
+def test_a_bar_shows_a_little_of_anything_and_red_for_all_of_it() -> None:
+    assert bar(0, 10).count("█") == 0
+    assert bar(1, 1000).count("█") == 1
+    assert bar(5, 10).count("█") == 5
+    assert "red" in bar(12, 10)
+    assert bar(12, 10).count("█") == 10

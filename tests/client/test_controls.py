@@ -1,0 +1,216 @@
+from typing import Any
+
+import pytest
+
+from penstock import Penstock, Status
+from penstock.model.breaker import BreakerPosition
+from penstock.model.errors import InvalidOption, JobNotFound
+from penstock.model.limits import LimitKind, LimitScope
+from penstock.testing import FakeClock
+
+
+async def limits(app: Penstock) -> dict[tuple[str, str, str], tuple[int, int | None, bool]]:
+    found = [state.limit for state in await app.controls.limits()]
+    return {
+        (one.scope.value, one.name, one.kind.value): (
+            one.capacity,
+            one.interval_ms,
+            one.by_operator,
+        )
+        for one in found
+    }
+
+
+async def test_declared_limits_are_put_into_the_store(app: Penstock) -> None:
+    @app.job(concurrency=5, rate="10/s", aliases=["old_resize"])
+    async def resize() -> None: ...
+
+    app.limit(key="openai", concurrency=3, rate="60/min")
+    app.limit(tenant="*", concurrency=2)
+    app.limit(queue="mail", depth=500)
+    assert await limits(app) == {}
+    await app.declare()
+    assert await limits(app) == {
+        ("type", "resize", "concurrency"): (5, None, False),
+        ("type", "resize", "rate"): (10, 1_000, False),
+        ("type", "old_resize", "concurrency"): (5, None, False),
+        ("type", "old_resize", "rate"): (10, 1_000, False),
+        ("key", "openai", "concurrency"): (3, None, False),
+        ("key", "openai", "rate"): (60, 60_000, False),
+        ("tenant", "*", "concurrency"): (2, None, False),
+        ("queue", "mail", "depth"): (500, None, False),
+    }
+
+
+async def test_a_deploy_leaves_what_an_operator_set(app: Penstock) -> None:
+    app.limit(key="openai", concurrency=3)
+    await app.declare()
+    await app.controls.set_limit(key="openai", concurrency=9)
+    await app.declare()
+    assert await limits(app) == {("key", "openai", "concurrency"): (9, None, True)}
+
+
+async def test_limits_are_dropped_by_kind_or_all_at_once(app: Penstock) -> None:
+    @app.job
+    async def task() -> None: ...
+
+    await app.controls.set_limit(type=task, concurrency=3, rate="1/s")
+    assert await app.controls.drop_limit(type=task, kind="rate")
+    assert list(await limits(app)) == [("type", "task", "concurrency")]
+    assert await app.controls.drop_limit(type="task")
+    assert not await app.controls.drop_limit(type="task")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"key": "k", "concurrency": 0}, "'concurrency' is 0, but it must be a whole number, 1"),
+        ({"key": "k", "concurrency": -1}, "'concurrency' is -1"),
+        ({"key": "k", "concurrency": 1.5}, "'concurrency' is 1.5"),
+        ({"key": "k", "concurrency": True}, "'concurrency' is True"),
+        ({"key": "k", "rate": "fast"}, "'rate' is 'fast', but it must be a number per time"),
+        ({"key": "k", "rate": "0/s"}, "'rate' is '0/s'"),
+        ({"key": "k", "rate": 10}, "'rate' is 10"),
+        ({"key": "k", "rate": "10/fortnight"}, "'rate'"),
+        ({"key": "k", "depth": 5}, "'depth' is 5, but it must be a limit of a queue"),
+        ({"queue": "q", "depth": 0}, "'depth' is 0"),
+        ({"key": "k"}, "of some kind: concurrency, rate, depth"),
+        ({"concurrency": 1}, "about exactly one of: type, key, tenant, queue"),
+        ({"key": "k", "queue": "q", "concurrency": 1}, "about exactly one of"),
+        ({"user": "u", "concurrency": 1}, "about exactly one of"),
+        ({"queue": "my queue", "concurrency": 1}, "'queue' is 'my queue'"),
+        ({"type": "", "concurrency": 1}, "'type'"),
+        ({"key": "", "concurrency": 1}, "'key'"),
+        ({"tenant": 7, "concurrency": 1}, "'tenant' is 7"),
+    ],
+)
+async def test_a_limit_that_makes_no_sense_is_a_sentence_at_the_call(
+    app: Penstock, fields: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidOption) as declared:
+        app.limit(**fields)
+    assert sentence in str(declared.value)
+    with pytest.raises(InvalidOption) as given:
+        await app.controls.set_limit(**fields)
+    assert sentence in str(given.value)
+
+
+@pytest.mark.parametrize("registration", [{"concurrency": 0}, {"rate": "often"}, {"breaker": "a b"}])
+async def test_a_bad_limit_of_a_type_registers_nothing(
+    app: Penstock, registration: dict[str, Any]
+) -> None:
+    async def task() -> None: ...
+
+    with pytest.raises(InvalidOption):
+        app.job(**registration)(task)
+    assert app.types == {}
+
+
+async def test_the_same_limit_is_not_declared_twice_with_other_values(app: Penstock) -> None:
+    app.limit(key="k", concurrency=3)
+    app.limit(key="k", concurrency=3)
+    with pytest.raises(InvalidOption, match="declared once for key 'k'"):
+        app.limit(key="k", concurrency=4)
+
+
+async def test_a_limit_kind_that_does_not_exist_is_refused(app: Penstock) -> None:
+    with pytest.raises(InvalidOption, match="'kind' is 'speed'"):
+        await app.controls.drop_limit(key="k", kind="speed")
+
+
+async def test_breakers_guard_the_types_that_name_them(app: Penstock) -> None:
+    @app.job(breaker="stripe")
+    async def charge() -> None: ...
+
+    @app.job(breaker="stripe")
+    async def refund() -> None: ...
+
+    @app.job(breaker="mailer")
+    async def send() -> None: ...
+
+    app.breaker("stripe", failures=2, cool_down=1.5)
+    await app.declare()
+    mailer, stripe = [state.breaker for state in await app.controls.breakers()]
+    assert (stripe.types, stripe.failures, stripe.cool_down_ms) == (("charge", "refund"), 2, 1_500)
+    assert (mailer.types, mailer.failures, mailer.cool_down_ms) == (("send",), 5, 30_000)
+
+
+async def test_a_breaker_is_reset_by_hand(app: Penstock, clock: FakeClock) -> None:
+    @app.job(breaker="stripe", retry_delay=3600)
+    async def charge() -> None:
+        raise ConnectionError("no answer")
+
+    app.breaker("stripe", failures=1)
+    await app.declare()
+    await charge.enqueue()
+    from penstock import Worker
+
+    await Worker(app, burst=True, upkeep=False).run()
+    [state] = await app.controls.breakers()
+    assert state.position(clock.now()) is BreakerPosition.OPEN
+    assert await app.controls.reset_breaker("stripe")
+    [state] = await app.controls.breakers()
+    assert state.position(clock.now()) is BreakerPosition.CLOSED
+    assert not await app.controls.reset_breaker("nobody")
+
+
+@pytest.mark.parametrize(
+    "options", [{"failures": 0}, {"failures": "many"}, {"cool_down": 0}, {"cool_down": -1}]
+)
+async def test_a_breaker_that_makes_no_sense_is_refused(
+    app: Penstock, options: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidOption):
+        app.breaker("stripe", **options)
+
+
+async def test_a_breaker_is_described_once(app: Penstock) -> None:
+    app.breaker("stripe", failures=3)
+    with pytest.raises(InvalidOption, match="'breaker' is 'stripe'"):
+        app.breaker("stripe", failures=4)
+
+
+async def test_jobs_queues_types_and_tenants_are_paused_and_resumed(app: Penstock) -> None:
+    @app.job
+    async def task() -> None: ...
+
+    handle = await task.enqueue()
+    await app.pause(job=handle, reason="look first", by="ada")
+    assert (await handle.get()).status is Status.PAUSED
+    await app.pause(queue="mail")
+    await app.pause(type=task)
+    await app.pause(tenant="acme corp")
+    found = {(pause.scope.value, pause.name) for pause in await app.controls.pauses()}
+    assert found == {
+        ("job", handle.id),
+        ("queue", "mail"),
+        ("type", "task"),
+        ("tenant", "acme corp"),
+    }
+    assert await app.resume(job=handle.id)
+    assert (await handle.get()).status is Status.PENDING
+    assert await app.resume(tenant="acme corp")
+    assert not await app.resume(tenant="acme corp")
+
+
+@pytest.mark.parametrize(
+    "what", [{}, {"queue": "a", "type": "b"}, {"worker": "w"}, {"queue": "*"}, {"queue": "a b"}]
+)
+async def test_a_pause_of_not_exactly_one_thing_is_refused(
+    app: Penstock, what: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidOption):
+        await app.pause(**what)
+    with pytest.raises(InvalidOption):
+        await app.resume(**what)
+
+
+async def test_pausing_a_job_that_does_not_exist_is_an_error(app: Penstock) -> None:
+    with pytest.raises(JobNotFound):
+        await app.pause(job="01JD0000000000000000000000")
+
+
+async def test_limits_say_what_they_are(app: Penstock) -> None:
+    await app.controls.set_limit(queue="mail", concurrency=2)
+    [state] = await app.controls.limits()
+    assert (state.limit.scope, state.limit.kind) == (LimitScope.QUEUE, LimitKind.CONCURRENCY)

@@ -32,12 +32,15 @@ def test_a_short_run_has_every_figure_and_leaves_nothing_behind(tmp_path: Path) 
         "drain of 200 by one process",
         "pickup by another process",
         "idle",
+        "flows",
+        "schedules",
+        "explain",
         "memory",
         "import penstock",
     }
     for figure in outcome["figures"]:
         assert math.isfinite(figure["measured"]), figure
-        assert figure["topic"] in ("idle", "import penstock") or figure["measured"] > 0, figure
+        assert figure["topic"] in ("idle", "import penstock", "schedules") or figure["measured"] > 0, figure
         has_verdict = figure["met"] is not None or figure["doubt"] is not None
         assert figure["target"] is None or has_verdict, figure
         assert (figure["reference"] is None) == (figure["ratio"] is None), figure

@@ -11,6 +11,8 @@ NAMES = (
     "sequential/s", "concurrent/s", "loaded single ms", "pickup ms", "idle worker %",
     "idle supervisor %", "memory at mark MB", "memory at end MB", "raw drain/s", "drain/s",
     "drain by 10/s", "drain with history/s", "interpreter start ms", "import penstock ms",
+    "plain drain/s", "limited drain/s", "tenants drain/s", "fan-in s", "chain links/s",
+    "scheduling %", "not scheduling %", "explain ms",
 )  # fmt: skip
 SCALE = Scale.full(50_000)
 

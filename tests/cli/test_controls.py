@@ -1,7 +1,24 @@
+import asyncio
+from pathlib import Path
+
 import pytest
 
+from penstock import Penstock, Settings, Worker
 from penstock.cli.output import bar
 from tests.cli.conftest import Cli
+
+
+async def open_breaker(url: str) -> None:
+    app = Penstock(settings=Settings(url=url))
+
+    @app.job(breaker="mailer", retry_delay=3600)
+    async def send_mail() -> None:
+        raise ConnectionError("no answer")
+
+    app.breaker("mailer", failures=1, cool_down=3600)
+    async with app:
+        await send_mail.enqueue()
+        await Worker(app, burst=True).run()
 
 
 def test_limits_are_set_listed_and_taken_away(shopped: Cli) -> None:
@@ -72,9 +89,17 @@ def test_an_ended_job_is_not_paused(shopped: Cli) -> None:
     assert (answer.code, answer.says("completed")) == (2, True)
 
 
-def test_breakers_are_listed_and_reset(shopped: Cli) -> None:
+def test_breakers_are_listed_and_reset(shopped: Cli, tmp_path: Path) -> None:
     assert "No breakers" in shopped("breakers", "ls").out
     assert shopped("breakers", "ls", "--json").json == []
+    asyncio.run(open_breaker(f"sqlite:///{tmp_path}/work.db"))
+    listed = shopped("breakers", "ls").out
+    for part in ("mailer", "open", "1/1", "██████████", "send_mail", "TRIES IN"):
+        assert part in listed
+    [found] = shopped("breakers", "ls", "--json").json
+    assert (found["name"], found["position"], found["types"]) == ("mailer", "open", ["send_mail"])
+    assert "is closed" in shopped("breakers", "reset", "mailer").out
+    assert shopped("breakers", "ls", "--json").json[0]["position"] == "closed"
     answer = shopped("breakers", "reset", "stripe")
     assert (answer.code, answer.says("There is no breaker 'stripe'")) == (3, True)
 

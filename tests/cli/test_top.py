@@ -174,6 +174,13 @@ def test_for_scripts_there_is_one_snapshot(shopped: Cli) -> None:
     assert found["running"] == found["workers"] == found["pauses"] == []
 
 
+def test_a_paused_queue_is_shown_though_it_is_empty(shopped: Cli, tmp_path: Path) -> None:
+    asked(tmp_path, lambda store: store.controls.pause(PauseScope.QUEUE, "bulk"))
+    queues = shopped("top", "--json").json["queues"]
+    assert [(row["queue"], row["held"]) for row in queues] == [("bulk", True), ("default", False)]
+    assert "‖ bulk" in shopped("top", "--once").out
+
+
 def test_too_short_an_interval_is_one_sentence(shopped: Cli) -> None:
     answer = shopped("top", "--interval", "0")
     assert answer.code == 2

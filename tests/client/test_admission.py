@@ -40,7 +40,9 @@ async def work_off(app: Penstock) -> None:
 
 async def test_a_full_queue_refuses_less_urgent_jobs_at_once(app: Penstock) -> None:
     await fill(app)
-    with pytest.raises(QueueFull, match=r"'default' is full \(4 jobs wait.*come back in about") as e:
+    with pytest.raises(
+        QueueFull, match=r"'default' is full \(4 jobs wait.*come back in about"
+    ) as e:
         await app.find_type("task").options(priority=6).enqueue()
     assert (e.value.queue, e.value.depth, e.value.limit) == ("default", 4, LIMIT)
     assert e.value.retry_after > 0
@@ -210,7 +212,7 @@ async def test_a_hook_refuses_by_raising_and_sees_every_job(app: Penstock) -> No
 
 @pytest.mark.parametrize("wait", [-1, "soon", float("nan"), 1e11])
 async def test_a_wait_that_is_none_is_refused(app: Penstock, wait: float) -> None:
-    with pytest.raises(InvalidOption, match="'wait'.*a number of seconds"):
+    with pytest.raises(InvalidOption, match=r"'wait'.*a number of seconds"):
         app.find_type("task").options(wait=wait)
     with pytest.raises(InvalidOption, match="'wait'"):
         await app.enqueue(app.find_type("task").new(), wait=wait)

@@ -95,7 +95,9 @@ async def test_a_limit_that_makes_no_sense_is_a_sentence_at_the_call(
     assert sentence in str(given.value)
 
 
-@pytest.mark.parametrize("registration", [{"concurrency": 0}, {"rate": "often"}, {"breaker": "a b"}])
+@pytest.mark.parametrize(
+    "registration", [{"concurrency": 0}, {"rate": "often"}, {"breaker": "a b"}]
+)
 async def test_a_bad_limit_of_a_type_registers_nothing(
     app: Penstock, registration: dict[str, Any]
 ) -> None:

@@ -23,8 +23,7 @@ from penstock.testing.conformance.build import (
     running,
     snoozed,
 )
-
-from .scenarios import OPENS_AT_ONCE, SCENARIOS, beat
+from tests.client.scenarios import OPENS_AT_ONCE, SCENARIOS, beat
 
 
 @pytest.fixture

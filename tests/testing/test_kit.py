@@ -177,7 +177,10 @@ async def test_in_memory_borrows_an_application_and_gives_it_back(tmp_path: Any)
         store = own.store
         with in_memory(own):
             assert own.store is not store
+            await task.enqueue()
+            assert await drain(own) == (1, 0)
         assert own.store is store
+        assert await own.find() == []
 
 
 async def test_a_signal_sent_before_the_wait_counts() -> None:

@@ -94,6 +94,15 @@ def test_a_project_gets_the_fixtures_and_may_override_them(
     result.assert_outcomes(passed=passed)
 
 
+def test_a_function_is_not_hidden_by_the_module_called_like_it() -> None:
+    code = (
+        "from penstock.testing import Drained, VirtualTime, drain, eager, virtual_time; "
+        "print(callable(drain), callable(eager), callable(virtual_time))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 3
+
+
 def test_loading_the_plugin_imports_almost_nothing() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules); import penstock.testing.plugin; "

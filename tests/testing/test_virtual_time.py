@@ -1,3 +1,4 @@
+import contextlib
 import os
 import random
 import threading
@@ -191,6 +192,7 @@ async def test_a_handler_may_die_with_its_worker_and_go_on_from_its_checkpoint(
     ]
     assert (len(charged), await job.result()) == (1, [1, 3])
     assert [line.message for line in await app.logs(job.id)] == ["at work"] * 3
+    assert len({execution.worker for execution in await app.executions(job.id)}) == 3
 
 
 async def test_a_worker_that_dies_before_it_settles_runs_the_job_twice(
@@ -206,6 +208,20 @@ async def test_a_worker_that_dies_before_it_settles_runs_the_job_twice(
     await charge.enqueue()
     await time.advance(hours=1)
     assert len(effects) == 2
+    assert [one.what for one in time.history] == ["enqueued", "rescued", "completed"]
+
+
+async def test_a_handler_that_catches_everything_dies_all_the_same(
+    app: Penstock, time: VirtualTime
+) -> None:
+    @app.job
+    async def stubborn(ctx: Context) -> None:
+        if ctx.fence == 1:
+            with contextlib.suppress(BaseException):
+                time.crash()
+
+    await stubborn.enqueue()
+    await time.advance(minutes=2)
     assert [one.what for one in time.history] == ["enqueued", "rescued", "completed"]
 
 
@@ -265,6 +281,7 @@ async def test_what_is_past_its_retention_is_gone_unless_the_test_keeps_it(app: 
 
 
 async def story(app: Penstock, seed: int) -> list[Any]:
+    random.seed()
     with virtual_time(app, START, seed=seed) as time:
         chance: list[float] = []
 
@@ -368,6 +385,17 @@ async def test_time_passes_in_one_direction(time: VirtualTime) -> None:
         time.crash()
     with pytest.raises(RuntimeError, match="for handlers"):
         await time.spend(seconds=1)
+
+
+async def test_a_handler_cannot_move_the_time_it_runs_in(app: Penstock, time: VirtualTime) -> None:
+    @app.job(max_retries=0)
+    async def meddler() -> None:
+        await time.advance(days=1)
+
+    job = await meddler.enqueue()
+    await time.advance()
+    assert "spend()" in str((await job.get()).error)
+    assert time.now == START
 
 
 async def test_a_job_that_enqueues_itself_without_end_is_named(

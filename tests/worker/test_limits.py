@@ -41,9 +41,9 @@ class Watch:
         self.done += 1
 
 
-async def two_workers(app: Penstock, **options: int) -> None:
+async def two_workers(app: Penstock, concurrency: int) -> None:
     """Both work until nothing is left; what one has leased in advance the other leaves to it."""
-    workers = [Worker(app, burst=True, upkeep=False, **options) for _ in range(2)]
+    workers = [Worker(app, burst=True, upkeep=False, concurrency=concurrency) for _ in range(2)]
     async with asyncio.timeout(60):
         await asyncio.gather(*(worker.run() for worker in workers))
 

@@ -32,7 +32,6 @@ from penstock.client.plan import TimeFields
 from penstock.client.schedules import Schedules, ScheduleView, put_schedule
 from penstock.client.sync import SyncPenstock
 from penstock.config import Settings, load_settings
-from penstock.model.breaker import DEFAULT_COOL_DOWN_MS, DEFAULT_FAILURES
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
 from penstock.model.explain import Explanation
@@ -173,13 +172,7 @@ class Penstock:
         """Declare a limit: `app.limit(key="openai", concurrency=3, rate="60/min")`."""
         self._limits.add(limits_of(limit, by_operator=False))
 
-    def breaker(
-        self,
-        name: str,
-        *,
-        failures: int = DEFAULT_FAILURES,
-        cool_down: float = DEFAULT_COOL_DOWN_MS / 1000,
-    ) -> None:
+    def breaker(self, name: str, *, failures: int = 5, cool_down: float = 30) -> None:
         """Describe the breaker that `@app.job(breaker=name)` names."""
         self._breakers.describe(name, failures, cool_down)
 

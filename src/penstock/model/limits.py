@@ -112,7 +112,7 @@ def started(starts: Starts, limit: Limit, now: int, count: int) -> Starts:
 def _recent(starts: Starts, limit: Limit, now: int) -> Starts:
     """What still counts; a time far ahead was written before the clock was put back."""
     interval = limit.interval_ms or 0
-    return [(at, count) for at, count in starts if now - interval < at <= now + interval]
+    return [(at, count) for at, count in starts if now - interval < at]
 
 
 def check_limits(limits: Sequence[Limit]) -> None:

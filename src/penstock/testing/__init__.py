@@ -50,9 +50,10 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
-    value = getattr(import_module(f"penstock.testing.{home}"), name)
-    globals()[name] = value
-    return value
+    module = import_module(f"penstock.testing.{home}")
+    # All of its names at once: importing a module has just hidden the function called like it.
+    globals().update({known: getattr(module, known) for known, at in _HOME.items() if at == home})
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -25,6 +25,9 @@ def in_memory(
     """
     chosen = Penstock(URL, settings=Settings()) if app is None else app
     store, settings = chosen.__dict__.get("store"), chosen.settings
+    # An application that is open already has to open the other store too.
+    openings = chosen.__dict__["_openings"]
+    chosen.__dict__["_openings"] = 0
     chosen.settings = settings.replace(url=URL)
     chosen.__dict__["store"] = open_store(URL, clock or FakeClock())
     _run(chosen.open())
@@ -35,6 +38,7 @@ def in_memory(
             chosen.sync.close()
         _run(chosen.close())
         chosen.settings = settings
+        chosen.__dict__["_openings"] = openings
         if store is None:
             del chosen.__dict__["store"]
         else:

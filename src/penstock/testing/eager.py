@@ -1,6 +1,5 @@
 """Eager mode: an enqueue runs its handler at once, here, and nothing is stored."""
 
-import copy
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, Unpack
@@ -12,7 +11,7 @@ from penstock.client.app import Penstock
 from penstock.client.batch import Batch
 from penstock.client.flow_handle import FlowHandle, Standing
 from penstock.client.handle import JobHandle
-from penstock.client.job_type import JobType, Prepared
+from penstock.client.job_type import Prepared
 from penstock.model.dependency import Edge, EdgeKind, Outcome, decide, with_inputs
 from penstock.model.errors import JobCancelled, JobFailed
 from penstock.model.failure import Failure
@@ -22,6 +21,7 @@ from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Buried, Cancelled, Completed, Failed, Settlement, Snoozed
 from penstock.model.states import Status
 from penstock.store.contract import Report
+from penstock.testing.local import in_this_process
 from penstock.worker.execution import Executor
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running
@@ -185,20 +185,11 @@ async def _run(app: Penstock, prepared: Prepared[R]) -> EagerHandle[R]:
     executor = Executor(app, reports, processes=0)
     lease = _lease(prepared.job, app.store.clock.now())
     try:
-        settlement = await executor.run(Running(lease, _here(prepared.type)))
+        settlement = await executor.run(Running(lease, in_this_process(prepared.type)))
         await reports.flush()
     finally:
         await executor.close()
     return EagerHandle(app, prepared, settlement, reports.heard)
-
-
-def _here(type_: JobType[..., ..., Any]) -> JobType[..., ..., Any]:
-    """The same type, run in this process whatever it asks for."""
-    if type_.run_in != "process":
-        return type_
-    local = copy.copy(type_)
-    local.run_in = "loop" if type_.is_async else "thread"
-    return local
 
 
 def _lease(job: NewJob, now: int) -> Lease:

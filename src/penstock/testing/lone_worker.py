@@ -1,18 +1,17 @@
 """A worker that runs one job after the other, here, and may be made to die."""
 
 import asyncio
-import copy
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from penstock.client.app import Penstock
-from penstock.client.job_type import JobType
 from penstock.model.job import Lease
 from penstock.model.settlement import Settlement
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
+from penstock.testing.local import in_this_process
 from penstock.worker.execution import Executor
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
@@ -33,6 +32,11 @@ class LoneWorker:
         self._clock = clock
         self._doomed: Counter[str] = Counter()
         self._running: Running | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a handler runs."""
+        return self._running is not None
 
     @asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None, None]:
@@ -112,7 +116,7 @@ class LoneWorker:
     async def _execute(self, running: Running) -> None:
         settlement = await self._executor.run(running)
         name = running.type.name
-        if settlement is None or self._doomed[name]:
+        if settlement is None or running.reason is StopReason.LOST or self._doomed[name]:
             self._doomed[name] = max(0, self._doomed[name] - 1)
             await self._executor.close()
             self._start()
@@ -133,12 +137,3 @@ class InThisProcess(Executor):
 
     def _is_suspect(self, running: Running) -> bool:
         return False
-
-
-def in_this_process(type_: JobType[..., ..., Any]) -> JobType[..., ..., Any]:
-    """The same type, run in this process whatever it asks for."""
-    if type_.run_in != "process":
-        return type_
-    local = copy.copy(type_)
-    local.run_in = "loop" if type_.is_async else "thread"
-    return local

@@ -36,7 +36,7 @@ def app(clock: "FakeClock") -> "Iterator[Penstock]":
 @pytest.fixture
 def drain(app: "Penstock") -> "Callable[..., Coroutine[Any, Any, Drained]]":
     """`await drain()` runs what is due; `await drain(through=3600)` the next hour as well."""
-    from penstock.testing.drain import drain
+    from penstock.testing import drain
 
     return partial(drain, app)
 
@@ -44,7 +44,7 @@ def drain(app: "Penstock") -> "Callable[..., Coroutine[Any, Any, Drained]]":
 @pytest.fixture
 def time(app: "Penstock") -> "Iterator[VirtualTime]":
     """`await time.advance(days=2)`: everything that falls into two days happens to `app`."""
-    from penstock.testing.virtual import virtual_time
+    from penstock.testing import virtual_time
 
     with virtual_time(app) as virtual:
         yield virtual

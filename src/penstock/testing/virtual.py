@@ -112,6 +112,8 @@ class VirtualTime:
         await self._worker.spend(_milliseconds(span))
 
     async def _pass(self, milliseconds: int) -> list[Happening]:
+        if self._worker.busy:
+            raise RuntimeError("A handler cannot move the time it runs in; let it spend() some.")
         seen = len(self.history)
         end = self.clock.monotonic() + milliseconds
         async with self._app as app, self._worker.at_work():

@@ -28,13 +28,14 @@ class Room(NamedTuple):
 Draw = Callable[[Snapshot, Room], "Table"]
 
 CHOSEN, MARK = "bold on grey30", "▸"
-QUEUE_WORDS = 68
+QUEUE_WORDS = 70
 SHORTEST_BAR, LONGEST_BAR = 6, 40
 
 
 def queues(snapshot: Snapshot, room: Room) -> "Table":
     """How much stands in each queue; what is held says so."""
     made = bare("QUEUE", "", "QUEUED#", "RUNNING#", "PENDING#", "RETRY#", "PAUSED#", "OLDEST#")
+    made.columns[2].ratio = 1  # the bar takes what is left
     most = max((depth.queued + depth.in_progress for depth in snapshot.queues), default=0)
     length = min(LONGEST_BAR, max(SHORTEST_BAR, room.width - QUEUE_WORDS))
     for place, depth in enumerate(snapshot.queues[room.first : room.first + room.rows]):

@@ -94,7 +94,7 @@ def limit_full(look: Standing) -> Iterator[Reason]:
             told = (
                 f"{_about(state)} may have {state.limit.capacity:,} running at once, and "
                 f"{state.used:,} {'is' if state.used == 1 else 'are'}: {named}. "
-                "Change it with `penstock limits set`."
+                f"{_change(state, '--concurrency N')}"
             )
             yield Reason(kind=ReasonKind.LIMIT_FULL, sentence=told, jobs=state.holders)
 
@@ -107,7 +107,7 @@ def rate_used_up(look: Standing) -> Iterator[Reason]:
             told = (
                 f"{_about(state)} may start {state.limit.capacity:,} per "
                 f"{span(state.limit.interval_ms)}, and that many have started; the next may in "
-                f"{span(wait)}. Change it with `penstock limits set`."
+                f"{span(wait)}. {_change(state, '--rate 10/s')}"
             )
             until = look.now + wait
             yield Reason(kind=ReasonKind.RATE_USED_UP, sentence=told, until_at=until)
@@ -119,6 +119,11 @@ def _used_up(state: LimitState, kind: LimitKind) -> bool:
 
 def _about(state: LimitState) -> str:
     return f"{state.limit.scope.capitalize()} {state.limit.name!r}"
+
+
+def _change(state: LimitState, option: str) -> str:
+    limit = state.limit
+    return f"Change it with `penstock limits set {limit.scope} {limit.name} {option}`."
 
 
 def _pause_sentence(pause: Pause, now: int) -> str:

@@ -1,8 +1,6 @@
 """Limits on concurrency: across a fleet, per type, key, tenant and queue."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from itertools import count
 from random import Random
 
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Lease
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope
+from penstock.model.limits import EVERY, LimitKind, LimitScope
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
@@ -30,7 +28,7 @@ from penstock.testing.conformance.build import (
     handed_back,
     snoozed,
 )
-from penstock.testing.conformance.fleet import Member
+from penstock.testing.conformance.fleet import FleetWalk, Member, at_once
 
 FIELDS = {
     LimitScope.TYPE: "type",
@@ -39,18 +37,6 @@ FIELDS = {
     LimitScope.QUEUE: "queue",
 }
 SCOPES = list(LimitScope)
-_names = count()
-
-
-def at_once(capacity: int, scope: LimitScope, name: str, *, by_operator: bool = False) -> Limit:
-    """At most so many at once."""
-    return Limit(
-        scope=scope,
-        name=name,
-        kind=LimitKind.CONCURRENCY,
-        capacity=capacity,
-        by_operator=by_operator,
-    )
 
 
 async def enqueue_many(store: Store, number: int, **fields: str) -> list[str]:
@@ -284,6 +270,29 @@ class TestFleet:
                     done.append(lease.id)
         assert sorted(done) == sorted(ids)
 
+    async def test_two_workers_that_each_have_a_slot_the_other_needs_do_not_wait_for_ever(
+        self, store: Store
+    ) -> None:
+        one, two = (Member(store, owner, ("a", "b"), 1) for owner in (OWNER, OTHER))
+        waits = [await enqueue_many(store, 1, type="b", limit_key="k")]
+        waits.append(await enqueue_many(store, 1, type="a", limit_key="k"))
+        await one.claim(ahead=1)
+        waits.append(await enqueue_many(store, 1, type="a"))
+        waits.append(await enqueue_many(store, 1, type="a", limit_key="k"))
+        await two.claim(ahead=1)
+        await store.controls.set_limits(
+            [at_once(1, LimitScope.KEY, "k"), at_once(1, LimitScope.TYPE, "a")]
+        )
+        done = []
+        for _ in range(6):
+            for member in (one, two):
+                await member.claim()
+            for member in (one, two):
+                for lease in list(member.running):
+                    await member.settle(lease, completed)
+                    done.append(lease.id)
+        assert sorted(done) == sorted(job_id for ids in waits for job_id in ids)
+
     @given(seed=st.integers(0, 2**32), capacities=st.tuples(*[st.integers(1, 4)] * 3))
     @settings(
         max_examples=40,
@@ -294,107 +303,8 @@ class TestFleet:
     async def test_no_fleet_ever_runs_more_than_its_limits_allow(
         self, store: Store, seed: int, capacities: tuple[int, int, int]
     ) -> None:
-        walk = _FleetWalk(store, Random(seed), *capacities)
+        walk = FleetWalk(store, Random(seed), *capacities)
         await walk.set_up()
         for _ in range(60):
             await walk.step()
         await walk.finish()
-
-
-class _FleetWalk:
-    """Three workers, three limits, and one random thing after another."""
-
-    def __init__(self, store: Store, random: Random, type_: int, queue: int, key: int) -> None:
-        number = next(_names)
-        self.store = store
-        self.random = random
-        self.types = (f"type-{number}", f"other-{number}")
-        self.queues = (f"queue-{number}", f"elsewhere-{number}")
-        self.keys = (f"key-{number}", None)
-        self.members = [
-            Member(store, f"host:{number}:{name}", self.types, random.randint(1, 6))
-            for name in "abc"
-        ]
-        self.capacity: dict[tuple[LimitScope, str], int] = {
-            (LimitScope.TYPE, self.types[0]): type_,
-            (LimitScope.QUEUE, self.queues[0]): queue,
-            (LimitScope.KEY, f"key-{number}"): key,
-        }
-        self.limited = list(self.capacity)
-        self.steps: list[Callable[[Member], Awaitable[object]]] = [
-            self.claim,
-            self.claim,
-            self.settle,
-            self.settle,
-            self.settle,
-            self.enqueue,
-            self.change,
-            self.stop,
-        ]
-
-    async def set_up(self) -> None:
-        for (scope, name), capacity in self.capacity.items():
-            await self.store.controls.set_limits([at_once(capacity, scope, name)])
-        for _ in range(5):
-            await self.enqueue(self.members[0])
-
-    async def step(self) -> None:
-        before = self.running()
-        chosen = self.random.choice(self.steps)
-        await chosen(self.random.choice(self.members))
-        for name, running in self.running().items():
-            if name in self.capacity:
-                # A limit that shrank is exceeded by what runs on, never by what starts.
-                assert running <= max(self.capacity[name], before[name]), (chosen, name)
-
-    async def finish(self) -> None:
-        """With nothing else in the way, all of it runs in the end."""
-        for _ in range(60):
-            for member in self.members:
-                await member.claim(ahead=1)
-                for lease in list(member.running):
-                    await member.settle(lease, completed)
-            if not any(m.running or m.prefetched for m in self.members):
-                depth = [await self.store.jobs.depth(queue, 10) for queue in self.queues]
-                if not any(depth):
-                    return
-        raise AssertionError("some jobs were never started")
-
-    def running(self) -> "Counter[tuple[LimitScope, str]]":
-        found: Counter[tuple[LimitScope, str]] = Counter()
-        for lease in (lease for member in self.members for lease in member.running):
-            found[LimitScope.TYPE, lease.type] += 1
-            found[LimitScope.QUEUE, lease.queue] += 1
-            found[LimitScope.KEY, lease.limit_key or ""] += 1
-        return found
-
-    async def claim(self, member: Member) -> None:
-        await member.claim(self.random.choice((0, 0.5, 1, 3)))
-
-    async def settle(self, member: Member) -> None:
-        if member.running:
-            ending = self.random.choice((completed, completed, buried, handed_back))
-            await member.settle(self.random.choice(member.running), ending)
-
-    async def enqueue(self, _: Member) -> None:
-        pick = self.random.choice
-        several = [
-            a_job(type=pick(self.types), queue=pick(self.queues), limit_key=pick(self.keys))
-            for _ in range(self.random.randint(1, 4))
-        ]
-        await self.store.jobs.enqueue(several)
-
-    async def change(self, _: Member) -> None:
-        scope, name = self.random.choice(self.limited)
-        capacity = self.random.randint(0, 5)
-        if capacity:
-            self.capacity[scope, name] = capacity
-            await self.store.controls.set_limits([at_once(capacity, scope, name)])
-        else:
-            self.capacity.pop((scope, name), None)
-            await self.store.controls.drop_limit(scope, name, LimitKind.CONCURRENCY)
-        for member in self.members:
-            await member.claim()  # until then, each goes on with the slots it was given
-
-    async def stop(self, member: Member) -> None:
-        await member.stop()

@@ -8,5 +8,6 @@ from penstock.testing.state_machine.flow import FlowMachine
 from penstock.testing.state_machine.gate import GateMachine
 from penstock.testing.state_machine.ground import on
 from penstock.testing.state_machine.machine import StoreMachine
+from penstock.testing.state_machine.schedule import ScheduleMachine
 
-__all__ = ["FlowMachine", "GateMachine", "StoreMachine", "on"]
+__all__ = ["FlowMachine", "GateMachine", "ScheduleMachine", "StoreMachine", "on"]

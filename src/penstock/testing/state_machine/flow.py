@@ -16,7 +16,7 @@ from penstock.model.refused import ParentNotFound
 from penstock.model.states import sources
 from penstock.store.contract import Claim
 from penstock.testing.state_machine.finish import Finish
-from penstock.testing.state_machine.flow_look import check_edges, check_jobs, edges_of
+from penstock.testing.state_machine.flow_look import check_edges, check_jobs, waits
 from penstock.testing.state_machine.flow_model import FlowModel
 from penstock.testing.state_machine.flow_strategies import RESULTS, edges, flow_jobs, pauses
 from penstock.testing.state_machine.ground import Draw
@@ -160,10 +160,11 @@ class FlowMachine(Finish[FlowModel]):
     @invariant()
     def everybody_waits_for_the_right_ones(self) -> None:
         """Edges, lines and pauses are what the model says, and the sweep never finds anything."""
-        check_edges(self._do(edges_of(self.store, self.model.jobs)), self.model)
-        paused = [(pause.scope, pause.name) for pause in self._do(self.store.controls.pauses())]
+        found = self._do(waits(self.store, self.model.jobs))
+        check_edges(found.edges, self.model)
+        paused = [(pause.scope, pause.name) for pause in found.pauses]
         assert sorted(paused) == sorted(self.model.paused)
-        assert self._do(self.store.upkeep.release()) == 0, "the sweep found a forgotten edge"
+        assert found.swept == 0, "the sweep found a forgotten edge"
 
     def _compare(self, picture: Mapping[str, Seen]) -> None:
         for job_id, allowed in self.model.may_be.items():

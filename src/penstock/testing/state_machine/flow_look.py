@@ -3,23 +3,37 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec.json import decode
 
 from penstock.model.dependency import EdgeKind
 from penstock.model.job import Job
+from penstock.model.pause import Pause
 from penstock.model.states import Status
 from penstock.store.contract import Dependency, Store
 from penstock.testing.state_machine.flow_model import FlowModel
 
 
-async def edges_of(store: Store, job_ids: Iterable[str]) -> list[Dependency]:
-    """All edges, each seen from both of its ends."""
-    found = await asyncio.gather(*map(store.reader.dependencies, job_ids))
+class Waits(NamedTuple):
+    """All edges and pauses, and how many edges a sweep had to close."""
+
+    edges: list[Dependency]
+    pauses: list[Pause]
+    swept: int
+
+
+async def waits(store: Store, job_ids: Iterable[str]) -> Waits:
+    """All that anybody waits for, in one look; each edge is seen from both of its ends."""
+    found, pauses, swept = await asyncio.gather(
+        asyncio.gather(*map(store.reader.dependencies, job_ids)),
+        store.controls.pauses(),
+        store.upkeep.release(),
+    )
     down = [edge for several in found for edge in several.parents]
     up = [edge for several in found for edge in several.children]
     assert sorted(map(repr, down)) == sorted(map(repr, up)), "an edge looks different from its ends"
-    return down
+    return Waits(down, pauses, swept)
 
 
 def check_edges(found: list[Dependency], model: FlowModel) -> None:

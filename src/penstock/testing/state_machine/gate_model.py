@@ -8,6 +8,7 @@ from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.model.settlement import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Claim, Claimed, Slots
+from penstock.testing.state_machine.choice import COMES_BACK_OFTEN
 from penstock.testing.state_machine.gates import Limits, ModelBreaker, Name, Starts, names_of
 from penstock.testing.state_machine.model import ModelJob, StoreModel, Token
 
@@ -15,7 +16,8 @@ from penstock.testing.state_machine.model import ModelJob, StoreModel, Token
 class GateModel(StoreModel):
     """`StoreModel` with limits and breakers.
 
-    What was leased before a limit was set or changed may go on; `_before` holds those leases.
+    What was leased before a limit was set or changed may go on; `_before` holds those leases. Jobs
+    that came back often are marked as started whatever a worker does: `_marked` holds them.
     """
 
     def __init__(self) -> None:
@@ -25,6 +27,7 @@ class GateModel(StoreModel):
         self.allowed: dict[str, Slots] = {}
         self._starts: dict[Name, Starts] = {}
         self._before: dict[LimitScope, set[Token]] = {}
+        self._marked: set[Token] = set()
 
     def set_limit(self, limit: Limit) -> None:
         """Set a limit."""
@@ -48,20 +51,22 @@ class GateModel(StoreModel):
         job = self.jobs[token.id]
         job.started = True
         for name in names_of(job.new):
-            self._starts.setdefault(name, Starts()).at.append(now)
+            bound = not (token in self._marked or token in self._before.get(name[0], ()))
+            self._starts.setdefault(name, Starts()).add(now, bound)
         for name, limit in self.limits.on(job.new, LimitKind.CONCURRENCY):
             running, before = self._running(None)[name], len(self._live_before(name))
             assert running <= max(limit.capacity, before), f"{running} run at once under {limit}"
         for name, limit in self.limits.on(job.new, LimitKind.RATE):
-            if token not in self._before.get(name[0], ()):
-                bound = self._starts[name].bound(limit.interval_ms or 0, now)
-                assert bound <= limit.capacity, f"{bound} started in a while under {limit}"
+            begun = self._starts[name].bound(limit.interval_ms or 0, now)
+            assert begun <= limit.capacity, f"{begun} started in a while under {limit}"
 
     def note_claim(self, owner: str, claimed: Claimed, now: int) -> None:
         """Leases that are marked start at once; the worker obeys its new slots."""
         self.allowed[owner] = claimed.slots
         for lease in claimed.leases:
             token = Token(lease.id, lease.fence, owner)
+            if lease.fence > COMES_BACK_OFTEN:
+                self._marked.add(token)
             self.jobs[lease.id].started = False
             if lease.started_at is not None:
                 self._note_probe(lease, now)
@@ -134,8 +139,11 @@ class GateModel(StoreModel):
         return [token for token in live if name in names_of(self.jobs[token.id].new)]
 
     def _running(self, owner: str | None) -> Counter[Name]:
-        started = (job.new for job in self._leased(owner) if job.started)
-        return Counter(name for new in started for name in names_of(new))
+        started = (job for job in self._leased(owner) if job.started and not self._doubtful(job))
+        return Counter(name for job in started for name in names_of(job.new))
+
+    def _doubtful(self, job: ModelJob) -> bool:
+        return Token(job.new.id, job.fence, job.owner or "") in self._marked
 
     def _leased(self, owner: str | None) -> list[ModelJob]:
         return [job for job in self.jobs.values() if job.owner and owner in (None, job.owner)]

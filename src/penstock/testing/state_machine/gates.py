@@ -76,17 +76,25 @@ class ModelBreaker:
 
 @dataclass(slots=True)
 class Starts:
-    """When jobs were started under one name; `since` is when its rate was last changed."""
+    """When jobs were started under one name; the rate had a say in those from `since` on."""
 
     at: list[int] = field(default_factory=list)
     since: int = 0
+
+    def add(self, now: int, bound: bool) -> None:
+        """One more was started, under the rate or in spite of it."""
+        if bound:
+            self.at.append(now)
+        else:
+            self.at.insert(self.since, now)
+            self.since += 1
 
     def within(self, interval_ms: int, now: int) -> int:
         """How many there were in the last while."""
         return sum(at > now - interval_ms for at in self.at)
 
     def bound(self, interval_ms: int, now: int) -> int:
-        """How many of those the rate, as it is now, had a say in."""
+        """How many of those the rate had a say in."""
         return sum(at > now - interval_ms for at in self.at[self.since :])
 
 

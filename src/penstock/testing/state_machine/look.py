@@ -20,13 +20,19 @@ class Seen(NamedTuple):
     logs: list[LogLine]
 
     def check(self, expected: ModelJob) -> None:
-        """All of it is as the model says."""
+        """The job is as the model says."""
         _check_job(self.job, expected)
-        _check_executions(self, expected)
+
+    def check_executions(self, expected: ModelJob) -> None:
+        """One row per execution, each with a fence of its own, the running one included."""
+        assert [execution.fence for execution in self.executions] == expected.fences, self.job.id
+        running = [execution.fence for execution in self.executions if execution.ended_at is None]
+        assert running == ([expected.fence] if expected.started else []), self.job.id
+        assert len(self.logs) == expected.log_lines, self.job.id
 
 
 async def look(store: Store, job_ids: Sequence[str]) -> dict[str, Seen]:
-    """All that is stored, in one look."""
+    """All jobs in one look, with all that is stored about those that are named."""
     jobs, histories = await asyncio.gather(
         store.reader.find(JobFilter(limit=EVERYTHING)),
         asyncio.gather(*(_history(store, job_id) for job_id in job_ids)),
@@ -58,11 +64,3 @@ def _check_job(job: Job, expected: ModelJob) -> None:
     if job.status is Status.IN_PROGRESS:
         assert expected.started == (job.started_at is not None), job.id
         assert expected.cancel_requested == (job.cancel_requested_at is not None), job.id
-
-
-def _check_executions(seen: Seen, expected: ModelJob) -> None:
-    """One row per execution, each with a fence of its own, the running one included."""
-    assert [execution.fence for execution in seen.executions] == expected.fences, seen.job.id
-    running = [execution.fence for execution in seen.executions if execution.ended_at is None]
-    assert running == ([expected.fence] if expected.started else []), seen.job.id
-    assert len(seen.logs) == expected.log_lines, seen.job.id

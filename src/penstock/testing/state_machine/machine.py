@@ -17,6 +17,8 @@ ENOUGH = 10
 class StoreMachine(Ground[StoreModel]):
     """Jobs that have nothing to do with each other: leases, fences, keys, retries, rescues."""
 
+    whole = True
+
     def _model(self) -> StoreModel:
         return StoreModel()
 

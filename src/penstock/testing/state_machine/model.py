@@ -94,7 +94,7 @@ class StoreModel:
         holder = self.holder(new, now)
         if holder is not None:
             return Enqueued(holder, False)
-        due = now + new.delay_ms
+        due = now + new.delay_ms if new.scheduled_at is None else new.scheduled_at
         expires_at = None if new.expires_in_ms is None else now + new.expires_in_ms
         job = ModelJob(new, Status.PENDING, due, expires_at, payload=new.payload)
         self.jobs[new.id] = job

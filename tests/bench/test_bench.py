@@ -40,7 +40,9 @@ def test_a_short_run_has_every_figure_and_leaves_nothing_behind(tmp_path: Path) 
     }
     for figure in outcome["figures"]:
         assert math.isfinite(figure["measured"]), figure
-        assert figure["topic"] in ("idle", "import penstock", "schedules") or figure["measured"] > 0, figure
+        assert (
+            figure["topic"] in ("idle", "import penstock", "schedules") or figure["measured"] > 0
+        ), figure
         has_verdict = figure["met"] is not None or figure["doubt"] is not None
         assert figure["target"] is None or has_verdict, figure
         assert (figure["reference"] is None) == (figure["ratio"] is None), figure

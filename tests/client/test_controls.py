@@ -64,7 +64,10 @@ async def test_limits_are_dropped_by_kind_or_all_at_once(app: Penstock) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"key": "k", "concurrency": 0}, "'concurrency' is 0, but it must be a whole number, 1"),
+        (
+            {"key": "k", "concurrency": 0},
+            "'concurrency' is 0, but it must be a whole number from 1",
+        ),
         ({"key": "k", "concurrency": -1}, "'concurrency' is -1"),
         ({"key": "k", "concurrency": 1.5}, "'concurrency' is 1.5"),
         ({"key": "k", "concurrency": True}, "'concurrency' is True"),

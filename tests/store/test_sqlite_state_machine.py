@@ -1,15 +1,26 @@
-"""The state machine of `penstock.testing` holds on SQLite, in memory and on a file."""
+"""The state machines of `penstock.testing` hold on SQLite, in memory and on a file."""
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from penstock.model.clock import Clock
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.testing.state_machine import StoreMachine, on
+from penstock.testing.state_machine import (
+    FlowMachine,
+    GateMachine,
+    Ground,
+    ScheduleMachine,
+    StoreMachine,
+    on,
+)
+
+MACHINES = {StoreMachine: 50, FlowMachine: 50, GateMachine: 50, ScheduleMachine: 30}
 
 
 def _settings(examples: int, steps: int) -> settings:
@@ -22,15 +33,21 @@ def _settings(examples: int, steps: int) -> settings:
     )
 
 
-def test_a_store_in_memory_keeps_every_promise_whatever_is_done_to_it() -> None:
-    machine = on(lambda clock: open_store("sqlite:///:memory:", clock), StoreMachine)
-    run_state_machine_as_test(machine, settings=_settings(60, 50))
+@pytest.mark.parametrize(("machine", "examples"), MACHINES.items())
+def test_a_store_in_memory_keeps_every_promise_whatever_is_done_to_it(
+    machine: type[Ground[Any]], examples: int
+) -> None:
+    fresh = on(lambda clock: open_store("sqlite:///:memory:", clock), machine)
+    run_state_machine_as_test(fresh, settings=_settings(examples, 40))
 
 
-def test_a_store_on_a_file_keeps_every_promise_whatever_is_done_to_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_store_on_a_file_keeps_every_promise_whatever_is_done_to_it(
+    machine: type[Ground[Any]], tmp_path: Path
+) -> None:
     numbers = count()
 
     def fresh(clock: Clock) -> Store:
         return open_store(f"sqlite:///{tmp_path}/{next(numbers)}.db", clock)
 
-    run_state_machine_as_test(on(fresh, StoreMachine), settings=_settings(5, 30))
+    run_state_machine_as_test(on(fresh, machine), settings=_settings(3, 30))

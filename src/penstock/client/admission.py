@@ -111,6 +111,9 @@ class Admission:
         """The jobs that could start at once, by queue; others do not make a queue any deeper."""
         if len(jobs) == 1:
             return {} if self._later(jobs[0]) else {jobs[0].queue: jobs}
+        plain = not any(job.delay_ms or job.after or job.scheduled_at for job in jobs)
+        if plain and len({job.queue for job in jobs}) == 1:
+            return {jobs[0].queue: jobs}
         queues: dict[str, list[NewJob]] = {}
         for job in jobs:
             if not self._later(job):

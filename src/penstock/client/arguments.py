@@ -43,6 +43,7 @@ class Arguments:
         self._required = tuple(
             p.name for p in self._plain if p.default is p.empty and p.kind is not p.VAR_KEYWORD
         )
+        self._whole = frozenset(self._required)
         self._partial_decoders: dict[tuple[str, ...], msgspec.json.Decoder[Any]] = {}
         self._open = any(p.kind is p.VAR_KEYWORD for p in self._plain)
         self._positional = not self._open and all(
@@ -60,24 +61,32 @@ class Arguments:
 
         Raises a sentence when what is given does not fit the handler.
         """
-        named = dict(zip(self._names, args, strict=False))
-        if len(args) > len(self._names):
-            raise InvalidArguments.unexpected(self._type_name, f"number {len(args)}", self._names)
-        twice = named.keys() & kwargs.keys()
-        if twice:
-            raise InvalidArguments(
-                self._type_name, sorted(twice)[0], "one value", "one by position and one by name"
-            )
-        named |= kwargs
+        named = self._named(args, kwargs)
         if awaited:
             self.check_awaited(awaited, named)
         try:
             payload = encode(named)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise self._unserializable(named, error) from error
+        if self._whole <= named.keys():
+            self._decode(payload)
+            return payload, ()
         absent = tuple(name for name in self._required if name not in named)
         self._decode(payload, absent)
         return payload, tuple(name for name in absent if name not in awaited)
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self._names):
+            raise InvalidArguments.unexpected(self._type_name, f"number {len(args)}", self._names)
+        named = dict(zip(self._names, args, strict=False))
+        if not kwargs:
+            return named
+        twice = named.keys() & kwargs.keys()
+        if twice:
+            raise InvalidArguments(
+                self._type_name, sorted(twice)[0], "one value", "one by position and one by name"
+            )
+        return named | kwargs
 
     def check(self, payload: str, awaited: Collection[str] = ()) -> None:
         """Validate a payload written by hand."""

@@ -19,21 +19,25 @@ class Batch:
     __slots__ = ("_items", "calls")
 
     def __init__(self, given: Sequence[Any]) -> None:
-        self._items: list[Prepared[Any] | Plan] = [_item(each) for each in given]
-        self.calls: list[Prepared[Any]] = []
+        given = list(given)
+        self._items: list[Prepared[Any] | Plan] | None = None
+        if all(type(each) is Prepared and not each.lacks for each in given):
+            self.calls: list[Prepared[Any]] = given
+            return
+        self._items = [_item(each) for each in given]
+        self.calls = []
         for item in self._items:
-            if isinstance(item, Plan):
-                self.calls += item.calls
-            else:
-                self.calls.append(item)
+            self.calls += item.calls if isinstance(item, Plan) else [item]
 
     def handles(
         self,
         app: "Penstock",
-        jobs: Sequence[JobHandle[Any]],
+        jobs: list[JobHandle[Any]],
         flow: type[FlowHandle[Any]] = FlowHandle,
     ) -> list[Any]:
         """A handle for each thing that was given, from those of the calls."""
+        if self._items is None:
+            return jobs
         rest = iter(jobs)
         return [
             flow(app, item, [next(rest) for _ in item.calls])

@@ -114,6 +114,7 @@ class JobType(Generic[P, Q, R]):
         if lease is not None:
             check_seconds("lease", lease)
         self.defaults = options
+        self._template = options.new_job("", name, "")
         self.is_async = inspect.iscoroutinefunction(function)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise InvalidOption("handler", name, "a function that returns, not one that yields")
@@ -252,7 +253,11 @@ class JobType(Generic[P, Q, R]):
         self, options: JobOptions, payload: str, lacks: tuple[str, ...] = ()
     ) -> Prepared[R]:
         self._check_size(payload, "payload")
-        return Prepared(self, options.new_job(new_id(), self.name, payload), lacks)
+        if options is self.defaults:  # copying is ten times as fast as building
+            job = msgspec.structs.replace(self._template, id=new_id(), payload=payload)
+        else:
+            job = options.new_job(new_id(), self.name, payload)
+        return Prepared(self, job, lacks)
 
 
 class Configured(Generic[P, R]):

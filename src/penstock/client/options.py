@@ -111,6 +111,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("delay", "retry_delay", "expires_in", "key_window"):
             _not_negative(name, getattr(self, name))
         _check_key(self)
+        for name in ("limit_key", "order_key"):
+            _check_text(name, getattr(self, name))
+        _check_text("tenant", self.tenant or None)
         if self.backoff is not None and not 1 <= self.backoff <= 10:
             raise InvalidOption("backoff", self.backoff, "a multiplier from 1 to 10")
         if self.at is not None and getattr(self.at, "tzinfo", None) is None:
@@ -164,6 +167,11 @@ def _check_key(options: JobOptions) -> None:
         raise InvalidOption("key_scope", options.key_scope, f"one of: {', '.join(KeyScope)}")
     if options.key_scope == KeyScope.WINDOW and options.key_window is None:
         raise InvalidOption("key_window", None, "a number of seconds when key_scope is 'window'")
+
+
+def _check_text(name: str, value: Any) -> None:
+    if value is not None and (not isinstance(value, str) or not 0 < len(value) <= MAX_KEY):
+        raise InvalidOption(name, value, f"a text of 1 to {MAX_KEY} characters")
 
 
 def _are_words(tags: Sequence[object]) -> bool:

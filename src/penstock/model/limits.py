@@ -16,6 +16,7 @@ _UNITS_MS = {
     **dict.fromkeys(("d", "day", "days"), 86_400_000),
 }
 _RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{0,9})\s*([a-z]+)\s*")
+MAX_CAPACITY = 1_000_000_000
 _MAX_COUNT, _MAX_SPAN_MS = 1_000_000, 366 * 86_400_000
 _STEPS = 64
 
@@ -112,14 +113,14 @@ def started(starts: Starts, limit: Limit, now: int, count: int) -> Starts:
 def _recent(starts: Starts, limit: Limit, now: int) -> Starts:
     """What still counts; a time far ahead was written before the clock was put back."""
     interval = limit.interval_ms or 0
-    return [(at, count) for at, count in starts if now - interval < at]
+    return [(at, count) for at, count in starts if now - interval < at <= now + interval]
 
 
 def check_limits(limits: Sequence[Limit]) -> None:
     """Refuse limits that would stop everything, in one sentence."""
     for limit in limits:
         capacity: object = limit.capacity
-        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
-            raise InvalidOption(
-                str(limit.kind), limit.capacity, "a whole number, 1 or more (pause it to stop it)"
-            )
+        whole = isinstance(capacity, int) and not isinstance(capacity, bool)
+        if not whole or not 1 <= limit.capacity <= MAX_CAPACITY:
+            expected = f"a whole number from 1 to {MAX_CAPACITY:,} (pause it to stop it)"
+            raise InvalidOption(str(limit.kind), limit.capacity, expected)

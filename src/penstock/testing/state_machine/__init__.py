@@ -1,13 +1,15 @@
 """Hypothesis state machines over the store contract; every store must survive them.
 
 `run_state_machine_as_test(on(open_store, StoreMachine))`, where `open_store(clock)` gives a store
-that nobody else uses and that has not been opened yet.
+that nobody else uses and that has not been opened yet. `StoreMachine` is about leases and keys,
+`FlowMachine` about jobs that wait for each other, `GateMachine` about limits and breakers,
+`ScheduleMachine` about schedules.
 """
 
 from penstock.testing.state_machine.flow import FlowMachine
 from penstock.testing.state_machine.gate import GateMachine
-from penstock.testing.state_machine.ground import on
+from penstock.testing.state_machine.ground import Ground, on
 from penstock.testing.state_machine.machine import StoreMachine
 from penstock.testing.state_machine.schedule import ScheduleMachine
 
-__all__ = ["FlowMachine", "GateMachine", "ScheduleMachine", "StoreMachine", "on"]
+__all__ = ["FlowMachine", "GateMachine", "Ground", "ScheduleMachine", "StoreMachine", "on"]

@@ -21,7 +21,7 @@ from penstock.testing.state_machine.flow_model import FlowModel
 from penstock.testing.state_machine.flow_strategies import RESULTS, edges, flow_jobs, pauses
 from penstock.testing.state_machine.ground import Draw
 from penstock.testing.state_machine.look import Seen
-from penstock.testing.state_machine.strategies import claims, every_ending
+from penstock.testing.state_machine.strategies import WAYS, claims, endings, every_ending
 
 ENOUGH = 12
 NOBODY = "01JD0000000000000000000000"
@@ -89,40 +89,54 @@ class FlowMachine(Finish[FlowModel]):
         """A worker takes jobs and starts all of them."""
         self._claim(data.draw(st.sampled_from(self.workers)), replace(claim, start=claim.limit))
 
-    @rule(data=st.data(), happy=st.booleans())
+    @rule(data=st.data(), way=st.sampled_from(WAYS))
     @precondition(lambda self: self._held())
-    def settle(self, data: Draw, happy: bool) -> None:
+    def settle(self, data: Draw, way: str) -> None:
         """A worker ends some of what it holds, well or in any other way."""
         owner = data.draw(st.sampled_from(self._held())).owner
-        endings = []
+        ended = []
         for token in self._held():
             if token.owner == owner and data.draw(st.booleans()):
                 result = data.draw(st.sampled_from(RESULTS))
                 every = every_ending(token, self._now, result=result)
-                endings.append(every[0] if happy else data.draw(st.sampled_from(every)))
-        self._settle_with(owner, endings)
+                ended.append(data.draw(endings(way, every)))
+        self._settle_with(owner, ended)
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.jobs)
     def cancel(self, data: Draw) -> None:
         """An operator cancels some jobs, wherever they stand."""
-        ids = self._some(data, list(self.model.jobs))
-        self._leave_alone(i for i in ids if self.model.jobs[i].status.terminal)
-        answer = self._do(self.store.jobs.cancel(ids, "not wanted"), *self.follows)
-        assert answer == self.model.cancel(ids)
+        self._cancel(self._some(data, list(self.model.jobs)))
 
     @rule(data=st.data(), spread_ms=st.sampled_from((0, 1_000)), delay_ms=st.sampled_from((0, 500)))
     @precondition(lambda self: self._ended())
     def requeue(self, data: Draw, spread_ms: int, delay_ms: int) -> None:
         """An operator brings jobs back, and with them those that ended because of them."""
-        ids = self._some(data, self._ended())
-        expected = self.model.requeue_refusal(ids, self._now)
-        call = self.store.jobs.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms)
-        self._expect(self._refusal(call, "requeue"), expected, *ids)
-        if expected is None:
-            due = [self._now + delay_ms + place * spread_ms for place in range(len(ids))]
-            for job_id in self.model.requeue_all(dict(zip(ids, due, strict=True)), self._now):
-                self.history.requeued(job_id)
+        self._requeue(self._some(data, self._ended()), spread_ms, delay_ms)
+
+    @rule(data=st.data(), child_first=st.booleans())
+    @precondition(lambda self: self._parents())
+    def lose_a_parent_and_bring_it_back(self, data: Draw, child_first: bool) -> None:
+        """A job that others wait for is cancelled and requeued, perhaps after one of those."""
+        parent = data.draw(st.sampled_from(self._parents()))
+        if child_first:
+            children = [known.child_id for known in self.model.edges.open_to(parent)]
+            self._cancel([data.draw(st.sampled_from(children))])
+            self.every_promise_holds()
+        self._cancel([parent])
+        self.every_promise_holds()
+        if self.model.jobs[parent].status.terminal:
+            self._requeue([parent])
+
+    @rule(data=st.data())
+    @precondition(lambda self: self._lines())
+    def begin_a_line_anew(self, data: Draw) -> None:
+        """All jobs of a line are cancelled one after the other, and brought back together."""
+        line = data.draw(st.sampled_from(self._lines()))
+        for job_id in line:
+            self._cancel([job_id])
+            self.every_promise_holds()
+        self._requeue([job_id for job_id in line if self.model.jobs[job_id].status.terminal])
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.jobs)
@@ -211,6 +225,28 @@ class FlowMachine(Finish[FlowModel]):
     def _edges(self, data: Draw, parents: list[str]) -> list[Edge]:
         drawn = edges(parents, self._numbers)
         return data.draw(st.lists(drawn, min_size=1, max_size=3))
+
+    def _cancel(self, ids: list[str]) -> None:
+        self._leave_alone(i for i in ids if self.model.jobs[i].status.terminal)
+        answer = self._do(self.store.jobs.cancel(ids, "not wanted"), *self.follows)
+        assert answer == self.model.cancel(ids)
+
+    def _requeue(self, ids: list[str], spread_ms: int = 0, delay_ms: int = 0) -> None:
+        expected = self.model.requeue_refusal(ids, self._now)
+        call = self.store.jobs.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms)
+        self._expect(self._refusal(call, "requeue"), expected, *ids)
+        if expected is None:
+            due = [self._now + delay_ms + place * spread_ms for place in range(len(ids))]
+            for job_id in self.model.requeue_all(dict(zip(ids, due, strict=True)), self._now):
+                self.history.requeued(job_id)
+
+    def _parents(self) -> list[str]:
+        jobs = self.model.jobs.items()
+        waiting = [i for i, job in jobs if job.status in sources("cancel")]
+        return [i for i in waiting if self.model.edges.open_to(i)]
+
+    def _lines(self) -> list[list[str]]:
+        return [line for line in self.model.lines.all() if len(line) > 1]
 
     def _ended(self) -> list[str]:
         return [i for i, job in self.model.jobs.items() if job.status in sources("requeue")]

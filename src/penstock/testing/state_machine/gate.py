@@ -19,7 +19,8 @@ from penstock.testing.state_machine.gate_strategies import (
 )
 from penstock.testing.state_machine.gates import ModelBreaker
 from penstock.testing.state_machine.ground import Draw
-from penstock.testing.state_machine.strategies import every_ending
+from penstock.testing.state_machine.model import Token
+from penstock.testing.state_machine.strategies import WAYS, endings, every_ending
 
 ENOUGH = 16
 
@@ -30,10 +31,11 @@ class GateMachine(Finish[GateModel]):
     def _model(self) -> GateModel:
         return GateModel()
 
-    @initialize(jobs=st.lists(gate_jobs, min_size=4, max_size=8), limit=limits())
-    def begin(self, jobs: list[NewJob], limit: Limit) -> None:
-        """There is work, and a limit on it, from the beginning."""
+    @initialize(jobs=st.lists(gate_jobs, min_size=4, max_size=8), limit=limits(), breaker=breakers)
+    def begin(self, jobs: list[NewJob], limit: Limit, breaker: Breaker) -> None:
+        """There is work, and a limit and a breaker before it, from the beginning."""
         self.set_limit(limit)
+        self.define_breaker(breaker)
         self.enqueue(jobs)
 
     @rule(jobs=st.lists(gate_jobs, min_size=1, max_size=4))
@@ -79,27 +81,33 @@ class GateMachine(Finish[GateModel]):
         self._claim(owner, replace(claim, start=min(claim.start, claim.limit)))
 
     @rule(data=st.data())
-    @precondition(lambda self: self._held())
+    @precondition(lambda self: self._prefetched())
     def start(self, data: Draw) -> None:
         """A worker goes on with leases it took in advance, as far as its slots allow."""
-        owner = data.draw(st.sampled_from(self._held())).owner
-        for token in self._held():
-            waits = not self.model.jobs[token.id].started and token.owner == owner
-            if waits and self.model.may_start(token):
-                self._do(self.store.jobs.start(owner, [token[:2]]))
-                self.model.start(token, self._now)
+        self._start_waiting(data.draw(st.sampled_from(self._prefetched())).owner)
 
-    @rule(data=st.data(), happy=st.booleans())
+    @rule(data=st.data(), way=st.sampled_from(WAYS))
     @precondition(lambda self: self._held())
-    def settle(self, data: Draw, happy: bool) -> None:
+    def settle(self, data: Draw, way: str) -> None:
         """A worker ends some of what it holds, well or in any other way."""
         owner = data.draw(st.sampled_from(self._held())).owner
-        endings = []
+        ended = []
         for token in self._held():
             if token.owner == owner and data.draw(st.booleans()):
                 every = every_ending(token, self._now, self.model.jobs[token.id].new.type)
-                endings.append(every[0] if happy else data.draw(st.sampled_from(every)))
-        self._settle_with(owner, endings)
+                ended.append(data.draw(endings(way, every)))
+        self._settle_with(owner, ended)
+
+    @rule(data=st.data(), claim=gate_claims)
+    @precondition(lambda self: self._prefetched())
+    def go_on_while_another_asks(self, data: Draw, claim: Claim) -> None:
+        """Another worker asks just when one has ended its jobs and goes on with those it took."""
+        owner = data.draw(st.sampled_from(self._prefetched())).owner
+        over = [t for t in self._held() if t.owner == owner and self.model.jobs[t.id].started]
+        self._settle_with(owner, [self._well_done(token) for token in over])
+        other = data.draw(st.sampled_from([name for name in self.workers if name != owner]))
+        self._claim(other, replace(claim, start=claim.limit))
+        self._start_waiting(owner)
 
     @invariant()
     def every_gate_is_where_it_should_be(self) -> None:
@@ -119,6 +127,15 @@ class GateMachine(Finish[GateModel]):
         left = self.model.left_out(owner, claim, claimed, self._now)
         assert not left, f"nothing kept {left} from being leased"
         return claimed
+
+    def _start_waiting(self, owner: str) -> None:
+        for token in self._prefetched():
+            if token.owner == owner and self.model.may_start(token):
+                self._do(self.store.jobs.start(owner, [token[:2]]))
+                self.model.start(token, self._now)
+
+    def _prefetched(self) -> list[Token]:
+        return [token for token in self._held() if not self.model.jobs[token.id].started]
 
     def _starts(self, claim: Claim, position: int) -> bool | None:
         return None

@@ -126,7 +126,8 @@ class StoreMachine(Ground[StoreModel]):
     @precondition(lambda self: self._held())
     def write_in_a_wrong_name(self, data: Draw) -> None:
         """Somebody writes with the right fence, but as another owner."""
-        token = data.draw(st.sampled_from(self._held()))
+        fresh = [token for token in self._held() if not self.model.jobs[token.id].started]
+        token = data.draw(st.sampled_from(fresh or self._held()))
         others = [name for name in (*self.workers, *self.crashed) if name != token.owner]
         self._write_in_vain(token._replace(owner=data.draw(st.sampled_from(others))))
 

@@ -55,6 +55,10 @@ claims = st.builds(
 )
 
 
+WAYS = ("well", "badly", "anyhow")
+"""How a worker's batch may end: all completed, all failed, or each in a way of its own."""
+
+
 def every_ending(
     token: Token, now: int, type_: str = "any", result: str = '"done"'
 ) -> list[Settlement]:
@@ -77,3 +81,8 @@ def every_ending(
         Cancelled(reason="not needed", **facts),
         Buried(failure=_BROKEN, **facts),
     ]
+
+
+def endings(way: str, every: list[Settlement]) -> st.SearchStrategy[Settlement]:
+    """Those of `every_ending` that are meant by this way."""
+    return st.sampled_from({"well": every[:1], "badly": every[1:2]}.get(way, every))

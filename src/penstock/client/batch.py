@@ -32,12 +32,12 @@ class Batch:
     def handles(
         self,
         app: "Penstock",
-        jobs: list[JobHandle[Any]],
+        jobs: Sequence[JobHandle[Any]],
         flow: type[FlowHandle[Any]] = FlowHandle,
     ) -> list[Any]:
         """A handle for each thing that was given, from those of the calls."""
         if self._items is None:
-            return jobs
+            return list(jobs)
         rest = iter(jobs)
         return [
             flow(app, item, [next(rest) for _ in item.calls])

@@ -19,6 +19,7 @@ Pick = tuple[int, str, bool]
 """A job to lease: its seq, its type, and whether it starts at once."""
 
 MAX_LANES = 512
+MAX_VISITS = 4_096
 MIN_CHUNK = 16
 STAGE_FIRST = 200
 
@@ -58,10 +59,14 @@ class Claims:
 
     def _lanes(self, tx: Transaction, claim: Claim, gates: Gates) -> list[Lane]:
         """The lanes to choose from; where there are too many, each claim walks on from the last."""
-        walk = lanes_after(tx, self._walked_to)
-        wanted = (lane for lane in walk if _wanted(lane, claim) and gates.open(lane))
-        found = list(islice(wanted, MAX_LANES))
-        self._walked_to = found[-1] if len(found) == MAX_LANES else None
+        found: list[Lane] = []
+        for visited, lane in enumerate(lanes_after(tx, self._walked_to), 1):
+            if _wanted(lane, claim) and gates.open(lane):
+                found.append(lane)
+            if len(found) == MAX_LANES or visited == MAX_VISITS:
+                self._walked_to = lane
+                return found
+        self._walked_to = None
         return found
 
     def _choose(self, tx: Transaction, lanes: list[Lane], claim: Claim, gates: Gates) -> list[Pick]:

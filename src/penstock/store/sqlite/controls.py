@@ -17,7 +17,7 @@ from penstock.model.limits import (
 )
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.redact import redact
-from penstock.store.sqlite import breakers
+from penstock.store.sqlite import breakers as guards
 from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.gates import Name, leased_under, read_starts
 from penstock.store.sqlite.transaction import Transaction
@@ -64,18 +64,18 @@ class SqliteControls:
         return await self._db.read(lambda tx: states_of(tx, known_limits(tx)))
 
     async def define_breakers(
-        self, several: Sequence[Breaker], *, known_types: Collection[str] = ()
+        self, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
     ) -> None:
         """Set up breakers; those that exist keep their position."""
-        await self._db.write(lambda tx: breakers.define(tx, several, set(known_types)))
+        await self._db.write(lambda tx: guards.define(tx, breakers, set(known_types)))
 
     async def reset_breaker(self, name: str) -> bool:
         """Close a breaker by hand."""
-        return await self._db.write(lambda tx: breakers.reset(tx, name))
+        return await self._db.write(lambda tx: guards.reset(tx, name))
 
     async def breakers(self) -> list[BreakerState]:
         """All breakers."""
-        return await self._db.read(breakers.known)
+        return await self._db.read(guards.known)
 
 
 def pause(

@@ -77,7 +77,7 @@ class SlotGate:
         """Whether one more may be leased to start, or to wait; none when it may not be leased."""
         if starts and self.room > 0:
             return True
-        return False if self.leases < self.slots * (1 + ahead) else None
+        return False if self.leases + 1 <= self.slots * (1 + ahead) else None
 
     def take(self, starts: bool) -> None:
         """One more was leased."""
@@ -198,6 +198,7 @@ class Gates:
         rows = self._tx.rows("leased_lanes")
         self._leased = leased_under(rows)
         self._slots = {(s, n, o): slots for s, n, o, slots in self._tx.rows("all_slots")}
+        self._drop_idle_slots()
         waiting: list[list[SlotGate]] = []
         for owner, *lane, leases, started_ in rows:
             if owner == self._claim.owner:
@@ -208,6 +209,19 @@ class Gates:
         for gate in {id(gate): gate for gates in waiting for gate in gates}.values():
             if not any(gate in gates and not any(g.shut for g in gates) for gates in waiting):
                 gate.give_up_spare()
+
+    def _drop_idle_slots(self) -> None:
+        """Forget own slots without a lease; with a limit for each key they would pile up."""
+        owner = self._claim.owner
+        idle = [
+            row
+            for row in self._slots
+            if row[2] == owner and owner not in self._leased.get((LimitScope(row[0]), row[1]), {})
+        ]
+        if idle:
+            self._tx.many("drop_slots", idle)
+        for row in idle:
+            del self._slots[row]
 
     def _give_slots(self, gates: list[SlotGate], leases: int) -> int:
         """Slots of all gates of a lane for leases that have not started; how many got none."""

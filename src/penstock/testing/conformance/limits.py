@@ -243,6 +243,13 @@ class TestFleet:
         await member.claim(ahead=2)
         assert len(member.running) == 2
 
+    async def test_a_part_of_a_lease_in_advance_is_none(self, store: Store) -> None:
+        await store.controls.set_limits([at_once(1, LimitScope.TYPE, "work")])
+        await enqueue_many(store, 3)
+        member = Member(store, OWNER, ("work",), 10)
+        await member.claim(ahead=0.9)
+        assert (len(member.running), member.prefetched) == (1, [])
+
     async def test_leases_wait_on_when_the_limit_shrinks_under_them(self, store: Store) -> None:
         await store.controls.set_limits([at_once(4, LimitScope.TYPE, "work")])
         await enqueue_many(store, 12)

@@ -6,10 +6,10 @@ that nobody else uses and that has not been opened yet. `StoreMachine` is about 
 `ScheduleMachine` about schedules.
 """
 
-from penstock.testing.state_machine.flow import FlowMachine
 from penstock.testing.state_machine.gate import GateMachine
 from penstock.testing.state_machine.ground import Ground, on
 from penstock.testing.state_machine.machine import StoreMachine
+from penstock.testing.state_machine.scenes import FlowMachine
 from penstock.testing.state_machine.schedule import ScheduleMachine
 
 __all__ = ["FlowMachine", "GateMachine", "Ground", "ScheduleMachine", "StoreMachine", "on"]

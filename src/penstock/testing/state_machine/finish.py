@@ -9,14 +9,15 @@ from penstock.testing.state_machine.model import MAX_RESCUES, Token
 from penstock.testing.state_machine.strategies import LEASES_MS, TYPES, every_ending
 
 ROUNDS = 200
-AT_ONCE = 4
+MANY = 4
+ANYTHING = Claim(owner="", types=TYPES, limit=4, start=4, lease_ms=LEASES_MS[0])
 
 
 class Finish(Ground[Model]):
     """A machine that can let a store come to rest."""
 
     @rule()
-    @precondition(lambda self: self._waiting())
+    @precondition(lambda self: self._alive() >= MANY)
     def run_to_the_end(self) -> None:
         """Everything is let go on, a worker does all there is, and then every job has ended."""
         self._let_everything_go_on()
@@ -37,10 +38,7 @@ class Finish(Ground[Model]):
         """Run all that can be run now; when to come back, if ever."""
         owner = self.workers[0]
         while True:
-            claim = Claim(
-                owner="", types=TYPES, limit=AT_ONCE, start=AT_ONCE, lease_ms=LEASES_MS[0]
-            )
-            claimed = self._claim(owner, claim)
+            claimed = self._claim(owner, ANYTHING)
             if not claimed.leases:
                 return claimed.next_due_in_ms
             done = [self._well_done(Token(i.id, i.fence, owner)) for i in claimed.leases]

@@ -15,7 +15,7 @@ from penstock.model.pause import PauseScope
 from penstock.model.refused import ParentNotFound
 from penstock.model.states import sources
 from penstock.store.contract import Claim
-from penstock.testing.state_machine.finish import Finish
+from penstock.testing.state_machine.finish import ANYTHING, Finish
 from penstock.testing.state_machine.flow_look import check_edges, check_jobs, waits
 from penstock.testing.state_machine.flow_model import FlowModel
 from penstock.testing.state_machine.flow_strategies import RESULTS, edges, flow_jobs, pauses
@@ -23,12 +23,12 @@ from penstock.testing.state_machine.ground import Draw
 from penstock.testing.state_machine.look import Seen
 from penstock.testing.state_machine.strategies import WAYS, claims, endings, every_ending
 
-ENOUGH = 12
+ENOUGH = 8
 NOBODY = "01JD0000000000000000000000"
 
 
-class FlowMachine(Finish[FlowModel]):
-    """Jobs that wait for each other, stand in lines, and are held by operators."""
+class Flow(Finish[FlowModel]):
+    """All that may be done to jobs that wait for each other."""
 
     follows = ("cancel", "orphan")
 
@@ -45,7 +45,7 @@ class FlowMachine(Finish[FlowModel]):
         self.enqueue_flow(data)
 
     @rule(data=st.data())
-    @precondition(lambda self: len(self.model.jobs) < ENOUGH)
+    @precondition(lambda self: self._alive() < ENOUGH)
     def enqueue_flow(self, data: Draw) -> None:
         """Insert a batch whose jobs wait for each other and for others, in any order."""
         batch: list[NewJob] = []
@@ -59,11 +59,11 @@ class FlowMachine(Finish[FlowModel]):
             batch.append(job)
         if data.draw(st.booleans()):
             batch.reverse()
-        expected = self.model.enqueue_all(batch, self._now)
-        assert self._do(self.store.jobs.enqueue(batch), *self.follows) == expected
+        self._enqueue(batch)
 
-    @rule(data=st.data(), job=flow_jobs)
-    def enqueue_after_nobody(self, data: Draw, job: NewJob) -> None:
+    @rule(job=flow_jobs)
+    @precondition(lambda self: len(self.model.jobs) < ENOUGH)
+    def enqueue_after_nobody(self, job: NewJob) -> None:
         """A job whose parent is not in the store is refused, with all that came with it."""
         strays = Edge(parent_id=NOBODY)
         batch = [self._named(job), replace(self._named(job), key=None, after=(strays,))]
@@ -74,11 +74,11 @@ class FlowMachine(Finish[FlowModel]):
         raise AssertionError("a job was to wait for nobody")
 
     @rule(data=st.data())
-    @precondition(lambda self: self.model.jobs)
+    @precondition(lambda self: self._waiting())
     def depend(self, data: Draw) -> None:
         """Have a job wait for more, where that is still possible."""
-        waiting = [i for i, job in self.model.jobs.items() if not job.was_queued]
-        child = data.draw(st.sampled_from(waiting or list(self.model.jobs)))
+        fresh = [i for i, job in self.model.jobs.items() if not job.was_queued]
+        child = data.draw(st.sampled_from(fresh or list(self.model.jobs)))
         after = self._edges(data, list(self.model.jobs))
         expected = self.model.depend(child, after)
         self._expect(self._refusal(self.store.jobs.depend(child, after)), expected, child)
@@ -88,6 +88,15 @@ class FlowMachine(Finish[FlowModel]):
     def claim(self, data: Draw, claim: Claim) -> None:
         """A worker takes jobs and starts all of them."""
         self._claim(data.draw(st.sampled_from(self.workers)), replace(claim, start=claim.limit))
+
+    @rule(data=st.data(), claim=claims, way=st.sampled_from(WAYS))
+    @precondition(lambda self: self._waiting())
+    def work(self, data: Draw, claim: Claim, way: str) -> None:
+        """A worker takes jobs, and some of what is leased then ends."""
+        self.claim(data, claim)
+        self.every_promise_holds()
+        if self._held():
+            self.settle(data, way)
 
     @rule(data=st.data(), way=st.sampled_from(WAYS))
     @precondition(lambda self: self._held())
@@ -114,35 +123,11 @@ class FlowMachine(Finish[FlowModel]):
         """An operator brings jobs back, and with them those that ended because of them."""
         self._requeue(self._some(data, self._ended()), spread_ms, delay_ms)
 
-    @rule(data=st.data(), child_first=st.booleans())
-    @precondition(lambda self: self._parents())
-    def lose_a_parent_and_bring_it_back(self, data: Draw, child_first: bool) -> None:
-        """A job that others wait for is cancelled and requeued, perhaps after one of those."""
-        parent = data.draw(st.sampled_from(self._parents()))
-        if child_first:
-            children = [known.child_id for known in self.model.edges.open_to(parent)]
-            self._cancel([data.draw(st.sampled_from(children))])
-            self.every_promise_holds()
-        self._cancel([parent])
-        self.every_promise_holds()
-        if self.model.jobs[parent].status.terminal:
-            self._requeue([parent])
-
     @rule(data=st.data())
-    @precondition(lambda self: self._lines())
-    def begin_a_line_anew(self, data: Draw) -> None:
-        """All jobs of a line are cancelled one after the other, and brought back together."""
-        line = data.draw(st.sampled_from(self._lines()))
-        for job_id in line:
-            self._cancel([job_id])
-            self.every_promise_holds()
-        self._requeue([job_id for job_id in line if self.model.jobs[job_id].status.terminal])
-
-    @rule(data=st.data())
-    @precondition(lambda self: self.model.jobs)
+    @precondition(lambda self: self._ended())
     def amend(self, data: Draw) -> None:
-        """An operator gives an ended job other arguments."""
-        job_id = data.draw(st.sampled_from(self._ended() or list(self.model.jobs)))
+        """An operator gives a job other arguments, where it has ended."""
+        job_id = data.draw(st.sampled_from([*self._ended(), *self.model.jobs]))
         job = self.model.jobs[job_id]
         expected = None
         if job.status not in sources("requeue"):
@@ -153,23 +138,28 @@ class FlowMachine(Finish[FlowModel]):
             job.payload = payload
 
     @rule(data=st.data())
-    @precondition(lambda self: self.model.jobs)
+    @precondition(lambda self: self._waiting())
     def pause_job(self, data: Draw) -> None:
         """An operator holds one job back."""
         waiting = [i for i, job in self.model.jobs.items() if job.status in sources("pause")]
         job_id = data.draw(st.sampled_from(waiting or list(self.model.jobs)))
         self._pause(PauseScope.JOB, job_id)
 
-    @rule(pause=pauses)
-    def pause(self, pause: tuple[PauseScope, str]) -> None:
-        """An operator holds a queue, a type or a tenant back."""
-        self._pause(*pause)
+    @rule(pause=pauses, job=flow_jobs)
+    @precondition(lambda self: self._alive() < ENOUGH)
+    def pause(self, pause: tuple[PauseScope, str], job: NewJob) -> None:
+        """An operator holds back what a job that waits belongs to, and the next claim obeys."""
+        scope, name = pause
+        about = {"tenant_id" if scope is PauseScope.TENANT else scope.value: name}
+        self._enqueue([replace(self._named(job), delay_ms=0, **about)])
+        self._pause(scope, name)
+        self._claim(self.workers[0], ANYTHING)
 
     @rule(data=st.data(), other=pauses)
+    @precondition(lambda self: self.model.paused)
     def resume(self, data: Draw, other: tuple[PauseScope, str]) -> None:
         """An operator lets something go on, perhaps something that was not paused."""
-        paused = sorted(self.model.paused)
-        self._resume(*data.draw(st.sampled_from(paused or [other])))
+        self._resume(*data.draw(st.sampled_from([*sorted(self.model.paused), other])))
 
     @invariant()
     def everybody_waits_for_the_right_ones(self) -> None:
@@ -226,6 +216,10 @@ class FlowMachine(Finish[FlowModel]):
         drawn = edges(parents, self._numbers)
         return data.draw(st.lists(drawn, min_size=1, max_size=3))
 
+    def _enqueue(self, batch: list[NewJob]) -> None:
+        expected = self.model.enqueue_all(batch, self._now)
+        assert self._do(self.store.jobs.enqueue(batch), *self.follows) == expected
+
     def _cancel(self, ids: list[str]) -> None:
         self._leave_alone(i for i in ids if self.model.jobs[i].status.terminal)
         answer = self._do(self.store.jobs.cancel(ids, "not wanted"), *self.follows)
@@ -239,14 +233,6 @@ class FlowMachine(Finish[FlowModel]):
             due = [self._now + delay_ms + place * spread_ms for place in range(len(ids))]
             for job_id in self.model.requeue_all(dict(zip(ids, due, strict=True)), self._now):
                 self.history.requeued(job_id)
-
-    def _parents(self) -> list[str]:
-        jobs = self.model.jobs.items()
-        waiting = [i for i, job in jobs if job.status in sources("cancel")]
-        return [i for i in waiting if self.model.edges.open_to(i)]
-
-    def _lines(self) -> list[list[str]]:
-        return [line for line in self.model.lines.all() if len(line) > 1]
 
     def _ended(self) -> list[str]:
         return [i for i, job in self.model.jobs.items() if job.status in sources("requeue")]

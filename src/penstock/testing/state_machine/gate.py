@@ -12,6 +12,8 @@ from penstock.testing.state_machine.choice import COMES_BACK_OFTEN
 from penstock.testing.state_machine.finish import Finish
 from penstock.testing.state_machine.gate_model import GateModel, lane_of
 from penstock.testing.state_machine.gate_strategies import (
+    COOL_DOWN_MS,
+    GUARDED,
     breakers,
     gate_claims,
     gate_jobs,
@@ -20,9 +22,10 @@ from penstock.testing.state_machine.gate_strategies import (
 from penstock.testing.state_machine.gates import ModelBreaker
 from penstock.testing.state_machine.ground import Draw
 from penstock.testing.state_machine.model import Token
-from penstock.testing.state_machine.strategies import WAYS, endings, every_ending
+from penstock.testing.state_machine.strategies import LEASES_MS, WAYS, endings, every_ending
 
-ENOUGH = 16
+ENOUGH = 10
+MANY_LIMITS = 3
 
 
 class GateMachine(Finish[GateModel]):
@@ -39,7 +42,7 @@ class GateMachine(Finish[GateModel]):
         self.enqueue(jobs)
 
     @rule(jobs=st.lists(gate_jobs, min_size=1, max_size=4))
-    @precondition(lambda self: len(self.model.jobs) < ENOUGH)
+    @precondition(lambda self: self._alive() < ENOUGH)
     def enqueue(self, jobs: list[NewJob]) -> None:
         """Insert jobs."""
         named = [self._named(job) for job in jobs]
@@ -47,10 +50,18 @@ class GateMachine(Finish[GateModel]):
         assert self._do(self.store.jobs.enqueue(named)) == expected
 
     @rule(limit=limits())
+    @precondition(lambda self: len(self.model.limits.known) < MANY_LIMITS)
     def set_limit(self, limit: Limit) -> None:
         """A limit is set or changed, by code or by an operator."""
         self._do(self.store.controls.set_limits([limit]))
         self.model.set_limit(limit)
+
+    @rule(data=st.data(), capacity=st.sampled_from((1, 2, 3)))
+    @precondition(lambda self: self.model.limits.known)
+    def declare_again(self, data: Draw, capacity: int) -> None:
+        """A deploy sets a limit that is there already, perhaps an operator's."""
+        limit = data.draw(st.sampled_from(list(self.model.limits.known.values())))
+        self.set_limit(replace(limit, capacity=capacity, by_operator=False))
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.limits.known)
@@ -61,13 +72,14 @@ class GateMachine(Finish[GateModel]):
         assert self._do(call) == self.model.drop_limit(limit)
 
     @rule(breaker=breakers)
+    @precondition(lambda self: self._broken())
     def define_breaker(self, breaker: Breaker) -> None:
         """Code sets up a breaker, or changes one, which keeps its position."""
         self._do(self.store.controls.define_breakers([breaker]))
         self.model.breakers.setdefault(breaker.name, ModelBreaker(breaker)).breaker = breaker
 
     @rule()
-    @precondition(lambda self: self.model.breakers)
+    @precondition(lambda self: self._broken())
     def reset_breaker(self) -> None:
         """An operator closes a breaker by hand."""
         assert self._do(self.store.controls.reset_breaker("api"))
@@ -98,16 +110,45 @@ class GateMachine(Finish[GateModel]):
                 ended.append(data.draw(endings(way, every)))
         self._settle_with(owner, ended)
 
+    @rule(data=st.data(), claim=gate_claims, way=st.sampled_from(WAYS))
+    @precondition(lambda self: self._waiting())
+    def work(self, data: Draw, claim: Claim, way: str) -> None:
+        """A worker takes jobs, and some of what is leased then ends."""
+        self.claim(data, claim)
+        self.every_promise_holds()
+        if self._held():
+            self.settle(data, way)
+
     @rule(data=st.data(), claim=gate_claims)
-    @precondition(lambda self: self._prefetched())
+    @precondition(lambda self: self._waiting())
     def go_on_while_another_asks(self, data: Draw, claim: Claim) -> None:
-        """Another worker asks just when one has ended its jobs and goes on with those it took."""
-        owner = data.draw(st.sampled_from(self._prefetched())).owner
+        """A worker asks just when another has ended its jobs and goes on with those it took."""
+        owner, other = data.draw(st.permutations(self.workers))
+        self._claim(owner, replace(claim, start=1))
+        self.every_promise_holds()
         over = [t for t in self._held() if t.owner == owner and self.model.jobs[t.id].started]
         self._settle_with(owner, [self._well_done(token) for token in over])
-        other = data.draw(st.sampled_from([name for name in self.workers if name != owner]))
         self._claim(other, replace(claim, start=claim.limit))
+        self.every_promise_holds()
         self._start_waiting(owner)
+
+    @rule(jobs=st.lists(gate_jobs, min_size=3, max_size=3))
+    @precondition(lambda self: self._alive() < ENOUGH)
+    def fail_and_try_again(self, jobs: list[NewJob]) -> None:
+        """What a breaker guards fails until it opens; later two workers ask at the same time."""
+        self.enqueue([replace(job, type=GUARDED[0], delay_ms=0) for job in jobs])
+        owner, other = self.workers
+        everything = Claim(owner="", types=GUARDED, limit=4, start=4, lease_ms=max(LEASES_MS))
+        for _ in range(2):
+            self._claim(owner, everything)
+            self.every_promise_holds()
+            guarded = [t for t in self._held() if self.model.jobs[t.id].new.type in GUARDED]
+            mine = [token for token in guarded if token.owner == owner]
+            self._settle_with(owner, [every_ending(t, self._now, GUARDED[0])[1] for t in mine])
+        self.clock.advance(COOL_DOWN_MS / 1000)
+        self._claim(owner, everything)
+        self.every_promise_holds()
+        self._claim(other, everything)
 
     @invariant()
     def every_gate_is_where_it_should_be(self) -> None:
@@ -133,6 +174,9 @@ class GateMachine(Finish[GateModel]):
             if token.owner == owner and self.model.may_start(token):
                 self._do(self.store.jobs.start(owner, [token[:2]]))
                 self.model.start(token, self._now)
+
+    def _broken(self) -> bool:
+        return any(breaker.failed for breaker in self.model.breakers.values())
 
     def _prefetched(self) -> list[Token]:
         return [token for token in self._held() if not self.model.jobs[token.id].started]

@@ -55,7 +55,7 @@ class GateModel(StoreModel):
             self._starts.setdefault(name, Starts()).add(now, bound)
         for name, limit in self.limits.on(job.new, LimitKind.CONCURRENCY):
             running, before = self._running(None)[name], len(self._live_before(name))
-            assert running <= max(limit.capacity, before), f"{running} run at once under {limit}"
+            assert running <= limit.capacity + before, f"{running} run at once under {limit}"
         for name, limit in self.limits.on(job.new, LimitKind.RATE):
             begun = self._starts[name].bound(limit.interval_ms or 0, now)
             assert begun <= limit.capacity, f"{begun} started in a while under {limit}"
@@ -75,7 +75,7 @@ class GateModel(StoreModel):
                 assert not self._guards(lease.type), f"{lease.id} waits behind a breaker"
         running = self._running(owner)
         for name, slots in claimed.slots.items():
-            most = max(slots, len(self._live_before(name)))
+            most = slots + len(self._live_before(name))
             assert running[name] <= most, f"{running[name]} run in {slots} slots of {name}"
 
     def left_out(self, owner: str, claim: Claim, claimed: Claimed, now: int) -> list[str]:

@@ -139,6 +139,9 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
     def _waiting(self) -> bool:
         return any(job.status in WAITING for job in self.model.jobs.values())
 
+    def _alive(self) -> int:
+        return sum(not job.status.terminal for job in self.model.jobs.values())
+
     def _held(self) -> list[Token]:
         return [token for token in self.model.granted if self._live(token)]
 

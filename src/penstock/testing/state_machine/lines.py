@@ -26,10 +26,6 @@ class Lines:
         """Whether somebody stands before this job."""
         return any(child == job_id for child, _ in self.pairs())
 
-    def all(self) -> list[list[str]]:
-        """Every line, the first job first."""
-        return [list(line) for line in self._lines.values()]
-
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Every job that stands behind another, and that other."""
         for line in self._lines.values():

@@ -39,7 +39,7 @@ def test_limits_are_set_listed_and_taken_away(shopped: Cli) -> None:
 
 def test_a_limit_for_each_tenant_says_so(shopped: Cli) -> None:
     shopped("limits", "set", "tenant", "*", "--concurrency", "2")
-    assert "each" in shopped("limits", "ls").out
+    assert "tenant  *" in shopped("limits", "ls").out
 
 
 @pytest.mark.parametrize(

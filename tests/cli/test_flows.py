@@ -60,6 +60,13 @@ def test_a_job_is_shown_with_its_parents_and_children(cli: Cli, flow: list[str])
     assert {edge["outcome"] for edge in shown["children"]} == {"cancelled"}
 
 
+def test_a_job_that_fell_with_its_parent_points_at_what_failed(cli: Cli, flow: list[str]) -> None:
+    for command in ("show", "explain"):
+        out = cli("jobs", command, flow[2]).out
+        assert "penstock jobs requeue" not in out
+        assert f"penstock jobs tree {flow[2]}" in " ".join(out.split())
+
+
 @pytest.mark.parametrize("place", range(5))
 def test_the_tree_is_the_same_from_every_job_of_it(cli: Cli, flow: list[str], place: int) -> None:
     answer = cli("jobs", "tree", flow[place])

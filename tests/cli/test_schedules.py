@@ -28,6 +28,16 @@ def test_an_added_schedule_is_shown_with_its_next_five_runs_in_its_zone(cli: Cli
     assert shown["payload"] == {"name": "ada"}
 
 
+def test_a_narrow_terminal_spares_columns_and_keeps_names_whole(
+    nightly: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = nightly("schedules", "ls").out
+    assert all(word in out for word in ("nightly", "greet", "0 3 * * *", "on"))
+    assert "LAST" not in out
+    assert "…" not in out
+
+
 def test_arguments_are_checked_when_the_application_is_known(cli: Cli) -> None:
     assert "no store" in cli("schedules", "ls").err
     wrong = ("--args", '{"nome": "ada"}', "--every", "5m")

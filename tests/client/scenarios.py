@@ -186,7 +186,7 @@ async def _(store: Store, clock: FakeClock) -> str:
     return await enqueue(store, priority=5)
 
 
-@scenario(ReasonKind.WORKERS_STALE)
+@scenario(ReasonKind.WORKERS_SILENT)
 async def _(store: Store, clock: FakeClock) -> str:
     clock.advance(seconds=31)
     return await enqueue(store)

@@ -192,6 +192,26 @@ async def test_columns_edited_by_hand_do_not_take_the_worker_down(
         assert row.status.terminal
 
 
+@pytest.mark.parametrize("value", ["\ud800", 10**30, ["a"]], ids=["surrogate", "huge", "list"])
+async def test_what_a_store_cannot_hold_or_look_for_is_refused_in_a_sentence(
+    app: Penstock, value: Any
+) -> None:
+    @app.job
+    async def keep() -> None: ...
+
+    later = await keep.options(delay=60).enqueue()
+    for refused in (
+        app.cancel(value),
+        app.executions(value),
+        app.schedules.get(value),
+        app.dead.show(value),
+        keep.options(created_by=value).enqueue(),
+    ):
+        with pytest.raises(InvalidOption, match="but it must be"):
+            await refused
+    assert [job.id for job in await app.find()] == [later.id]
+
+
 def test_an_application_without_types_cannot_work() -> None:
     from penstock import Worker
 

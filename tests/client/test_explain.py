@@ -83,7 +83,7 @@ async def test_a_pause_says_since_when_by_whom_and_how_to_end_it(
     store: Store, clock: FakeClock
 ) -> None:
     reason = await told(store, clock, ReasonKind.QUEUE_PAUSED)
-    assert reason.sentence.startswith("Queue 'mail' is paused since ")
+    assert reason.sentence.startswith("Queue 'mail' has been paused since ")
     assert "by ada: deploying. Resume it with `penstock resume queue mail`." in reason.sentence
     assert (reason.by, reason.since_at) == ("ada", clock.now())
 

@@ -5,7 +5,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.client.declare import DeclaredSchedule
-from penstock.client.plan import plan_of
+from penstock.client.times import times_of
 from penstock.model.errors import InvalidArguments, InvalidOption
 from penstock.model.refused import InvalidSchedule, ScheduleNotFound, ScheduleOver
 from penstock.testing import FakeClock, in_memory
@@ -402,4 +402,4 @@ def test_scripts_schedule_without_an_event_loop() -> None:
 
 
 async def _by_operator(app: Penstock, name: str, type_: Any, cron: str) -> None:
-    await app.schedules.put(name, type_.new().job, plan_of({"cron": cron}), by="operator")
+    await app.schedules.put(name, type_.new().job, times_of({"cron": cron}), by="operator")

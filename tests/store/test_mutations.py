@@ -217,3 +217,8 @@ def test_a_paused_schedule_that_fires_is_found(name: str, mutate: Mutate) -> Non
 def test_a_schedule_whose_revision_stands_still_is_found(mutate: Mutate) -> None:
     mutate("advance_schedule", r"revision = revision \+ 1", "revision = revision")
     _finds_a_bug(ScheduleMachine)
+
+
+def test_a_cycle_that_only_a_requeue_would_close_is_found(mutate: Mutate) -> None:
+    mutate("open_parents", r"AND \(outcome IS NULL[\s\S]+", "AND outcome IS NULL")
+    _finds_a_bug(FlowMachine)

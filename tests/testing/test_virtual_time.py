@@ -433,3 +433,23 @@ async def test_drain_covers_schedules_rates_and_lapsed_leases(app: Penstock) -> 
         assert await drain(app) == (1, 0)
         assert await drain(app, through=120) == (5 + 2, 0)
         assert clock.monotonic() == 120_000
+
+
+async def test_released_dead_letters_run_again_at_their_rate(
+    app: Penstock, time: VirtualTime
+) -> None:
+    cured = False
+
+    @app.job(max_retries=0)
+    async def send(number: int) -> None:
+        if not cured:
+            raise RuntimeError("down")
+
+    await app.enqueue_many([send.new(number) for number in range(3)])
+    await time.advance()
+    cured = True
+    (group,) = await app.dead.groups()
+    await app.dead.release(group.id, "1/min")
+    await time.advance(minutes=5)
+    assert seconds(time.times("completed", send)) == [0, 60, 120]
+    assert len(time.times("requeued", send)) == 3

@@ -6,7 +6,6 @@ import pytest
 import structlog
 
 from penstock import Penstock
-from penstock.model.refused import QueueFull
 from penstock.testing import FakeClock
 from penstock.upkeep import upkeep_services
 from penstock.upkeep.leader import Leader
@@ -184,22 +183,6 @@ async def test_a_schedule_that_cannot_be_fired_is_paused_and_stops_no_other(
         assert await fire_due(app) == 0
     assert (await app.schedules.get("broken")).paused
     assert [log["event"] for log in logs] == ["schedule_paused"]
-
-
-async def test_a_full_queue_makes_a_schedule_wait_and_not_stop(
-    app: Penstock, clock: FakeClock, task: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await app.schedule("often", task, every=60)
-    clock.advance(60)
-
-    async def full(*args: Any, **more: Any) -> bool:
-        raise QueueFull("default", 10, 10, 1.0)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(app.store.schedules, "fire", full)
-        assert await fire_due(app) == 0
-    assert not (await app.schedules.get("often")).paused
-    assert await fire_due(app) == 1
 
 
 async def test_an_expired_schedule_fires_nothing_and_is_deleted_by_the_leader(

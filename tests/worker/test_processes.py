@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from penstock import JobCancelled, Penstock, Status
 from penstock.testing import FakeClock, Signals, in_memory
 from penstock.testing import drain as drain_app
+from penstock.worker import process
 from tests.worker import handlers
 from tests.worker.running import becomes, working
 
@@ -16,6 +18,18 @@ from tests.worker.running import becomes, working
 def app(clock: FakeClock) -> Iterator[Penstock]:
     with in_memory(handlers.app, clock) as application:
         yield application
+
+
+def test_a_worker_without_uvloop_begins_no_traceback_with_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def serve(_: process.WorkerSpec) -> int:
+        return 0 if sys.exc_info()[1] is None else 1
+
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    monkeypatch.setattr(process, "serve", serve)
+    monkeypatch.setattr(process, "configure_logs", lambda **_: None)
+    assert process.run(process.WorkerSpec(target="shop:app")) == 0
 
 
 async def test_a_process_is_kept_warm_and_says_what_its_handler_says(app: Penstock) -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from penstock.worker.process import WorkerSpec
 
 STOP_SECONDS = 20.0
 PROBE_SECONDS = 1_800.0
+SETTLING_SECONDS = 1.0
 
 
 class ProbeFailed(RuntimeError):
@@ -70,8 +72,20 @@ def supervised_worker(path: Path) -> Generator[tuple[psutil.Process, psutil.Proc
         yield supervisor, supervisor.children()[0]
 
 
-def cpu_seconds(process: psutil.Process) -> float:
-    """The processor time a process has used so far."""
+def cpu_percents(seconds: float, *processes: psutil.Process) -> list[float]:
+    """How much of a core each of them uses for so long, once they have settled."""
+    time.sleep(SETTLING_SECONDS)
+    before = [_cpu_seconds(process) for process in processes]
+    began = time.perf_counter()
+    time.sleep(seconds)
+    passed = time.perf_counter() - began
+    return [
+        100 * (_cpu_seconds(process) - used) / passed
+        for process, used in zip(processes, before, strict=True)
+    ]
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 

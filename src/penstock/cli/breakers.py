@@ -7,15 +7,14 @@ import typer
 from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.root import NotFound
-from penstock.cli.session import ask
-from penstock.cli.times import span
+from penstock.cli.session import ask, ask_now
 from penstock.model.breaker import BreakerPosition
+from penstock.model.spans import span
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.model.breaker import BreakerState
-    from penstock.store.contract import Store
 
 app = typer.Typer(no_args_is_help=True, help="See circuit breakers and close them by hand.")
 
@@ -29,11 +28,7 @@ STYLES = {
 @app.command("ls")
 def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """List the breakers: closed lets jobs through, open none, half-open one to try."""
-
-    async def look(store: "Store") -> "tuple[list[BreakerState], int]":
-        return await store.controls.breakers(), store.clock.now()
-
-    found, now = ask(ctx, look)
+    found, now = ask_now(ctx, lambda store: store.controls.breakers())
     if as_json:
         write_json([breaker_document(state, now) for state in found])
     elif found:

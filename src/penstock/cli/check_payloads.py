@@ -7,7 +7,7 @@ import typer
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, counted, plain, table, write_json
 from penstock.cli.progress import progress_bar
-from penstock.cli.session import load, refuse_missing, run
+from penstock.cli.session import ask_app, load
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,9 +25,7 @@ def check_payloads(
     as_json: JsonFlag = False,
 ) -> None:
     """Check every waiting job and schedule against the code's types; exit 1 if one does not fit."""
-    app = load(ctx, target)
-    refuse_missing(app.settings.url)
-    found = run(checked(app, examples))
+    found = ask_app(load(ctx, target), lambda app: checked(app, examples))
     if as_json:
         write_json(check_document(found))
     else:
@@ -37,13 +35,12 @@ def check_payloads(
 
 async def checked(app: "Penstock", examples: int) -> "PayloadCheck":
     """Check with a bar for those who wait."""
-    async with app:
-        depths = await app.store.metrics.depths()
-        waiting = sum(d.pending + d.queued + d.failed + d.paused for d in depths)
-        with progress_bar("Checking", waiting) as show:
-            return await app.check_payloads(
-                examples=examples, progress=lambda done: show(done, max(done, waiting))
-            )
+    depths = await app.store.metrics.depths()
+    waiting = sum(d.pending + d.queued + d.failed + d.paused for d in depths)
+    with progress_bar("Checking", waiting) as show:
+        return await app.check_payloads(
+            examples=examples, progress=lambda done: show(done, max(done, waiting))
+        )
 
 
 def check_document(found: "PayloadCheck") -> dict[str, Any]:
@@ -74,7 +71,9 @@ def show_check(out: "Console", found: "PayloadCheck") -> None:
         out.print(f"[green]✓[/] All of {looked} fit.")
     else:
         unfit = sum(each.unfit for each in (*found.jobs, *found.schedules))
-        out.print(f"[red]✗[/] {unfit:,} of {looked} do not fit; deploy would break them.")
+        verb, them = ("does", "it") if unfit == 1 else ("do", "them")
+        told = f"{unfit:,} of {looked} {verb} not fit; this deploy would break {them}."
+        out.print(f"[red]✗[/] {told}")
 
 
 def _type_document(each: "TypeCheck") -> dict[str, Any]:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.cli.output import counted
-from penstock.cli.times import span
-from penstock.cli.workers import alive
+from penstock.model.spans import span
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, QueueDepth, Store, WorkerInfo
 
@@ -31,7 +30,7 @@ async def examine(store: Store, types: frozenset[str] | None) -> tuple[str, list
         for name, passed, detail in durability.checks
     ]
     known = await store.workers.list()
-    live = [worker for worker in known if alive(worker)]
+    live = [worker for worker in known if worker.alive]
     waiting = await store.workers.waiting_types()
     depths = await store.metrics.depths()
     checks += worker_checks(known, waiting)
@@ -44,7 +43,7 @@ async def examine(store: Store, types: frozenset[str] | None) -> tuple[str, list
 
 def worker_checks(known: list[WorkerInfo], waiting: dict[str, int]) -> Iterator[Check]:
     """Is anybody there, was everybody heard of, and do they still fetch jobs?"""
-    live = [worker for worker in known if alive(worker)]
+    live = [worker for worker in known if worker.alive]
     jobs = sum(waiting.values())
     if not live and jobs:
         yield Check(
@@ -56,7 +55,7 @@ def worker_checks(known: list[WorkerInfo], waiting: dict[str, int]) -> Iterator[
         running = sum(worker.running for worker in live)
         yield Check("workers", "ok", f"{len(live)} alive, running {counted(running, 'job')}")
     for worker in known:
-        if not alive(worker):
+        if not worker.alive:
             quiet = span(worker.heartbeat_age_ms)
             yield Check(
                 "heartbeat", "wrong", f"{worker.name} (pid {worker.pid}) silent for {quiet}"

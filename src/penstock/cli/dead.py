@@ -10,19 +10,18 @@ from penstock.cli.dead_choice import (
     by_resolution,
     chosen_ids,
     ended_ids,
-    ids_of_group,
     known_letter,
-    open_letters,
+    letters_with,
 )
-from penstock.cli.dead_triage import edit, groups, release, replay
+from penstock.cli.dead_triage import edit, groups, release, replay, untyped
 from penstock.cli.documents import dead_document
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import NotFound, Refused, say
-from penstock.cli.session import ask
+from penstock.cli.session import ask, ask_app, ask_now
 
 if TYPE_CHECKING:
     from penstock.client.dead import DeadView
-    from penstock.store.contract import DeadLetter, Store
+    from penstock.store.contract import Store
 
 app = typer.Typer(no_args_is_help=True, help="Look at dead letters and decide about them.")
 
@@ -49,10 +48,7 @@ def ls(
 
     wanted = by_resolution(resolution)
 
-    async def look(store: "Store") -> "tuple[list[DeadLetter], int]":
-        return await open_letters(store, type_name, wanted, before, limit), store.clock.now()
-
-    found, now = ask(ctx, look)
+    found, now = ask_now(ctx, lambda store: letters_with(store, wanted, type_name, before, limit))
     if as_json:
         write_json([dead_document(letter) for letter in found])
     elif found:
@@ -76,11 +72,11 @@ def show(
     from penstock.cli.dead_view import show_letter, view_document
     from penstock.client.dead import view
 
-    async def look(store: "Store") -> "tuple[DeadView, int]":
+    async def look(store: "Store") -> "DeadView":
         await known_letter(store, job_id)
-        return await view(store, job_id), store.clock.now()
+        return await view(store, job_id)
 
-    found, now = ask(ctx, look)
+    found, now = ask_now(ctx, look)
     if as_json:
         write_json(view_document(found))
     else:
@@ -137,21 +133,21 @@ def resolve(
     """Record how far you have got with dead letters."""
     import getpass
 
-    wanted = by_resolution(as_)
-    if len(wanted) != 1 or wanted[0] is None:
-        raise Refused(f"Option 'as' is {as_!r}, but it must be one state, such as resolved.")
+    from penstock.store.contract import Resolution
+
+    states = [state.value for state in Resolution]
+    if as_ not in states:
+        raise Refused(f"Option 'as' is {as_!r}, but it must be one of: {', '.join(states)}.")
     if bool(job_ids) == (group is not None):
         raise Refused("Say which: ids or --group GROUP, and only one of them.")
-    state, who, ids = wanted[0], by or getpass.getuser(), job_ids or []
-    if group is not None:
-        ids = ask(ctx, lambda store: ids_of_group(store, group))
-    found = ask(ctx, lambda store: store.dead.resolve(ids, state, notes=notes, by=who))
+    state, who, which = Resolution(as_), by or getpass.getuser(), group or job_ids or []
+    found = ask_app(untyped(ctx), lambda app: app.dead.resolve(which, state, notes=notes, by=who))
     if as_json:
         write_json({"resolution": state.value, "ids": found})
     else:
         for job_id in found:
             typer.echo(f"{job_id} is {state.value}.")
-    missing = [job_id for job_id in ids if job_id not in found]
+    missing = [job_id for job_id in job_ids or () if job_id not in found]
     if missing:
         raise NotFound(f"There is no dead letter of {', '.join(missing)}; see `penstock dead ls`.")
 

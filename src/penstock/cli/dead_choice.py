@@ -15,10 +15,11 @@ PAGE = 500
 
 def by_resolution(text: str) -> "list[Resolution | None]":
     """The resolutions a word stands for; `None` is any."""
+    from penstock.client.dead import OPEN
     from penstock.store.contract import Resolution
 
     words: dict[str, list[Resolution | None]] = {
-        "open": [Resolution.PENDING, Resolution.INVESTIGATING],
+        "open": [*OPEN],
         "any": [None],
         **{resolution.value: [resolution] for resolution in Resolution},
     }
@@ -29,10 +30,10 @@ def by_resolution(text: str) -> "list[Resolution | None]":
     return words[text]
 
 
-async def open_letters(
+async def letters_with(
     store: "Store",
-    type_name: str | None,
     resolutions: "list[Resolution | None]",
+    type_name: str | None,
     before: str | None,
     limit: int,
 ) -> "list[DeadLetter]":
@@ -89,13 +90,6 @@ async def every_id(store: "Store", type_name: str | None, *, settled: bool) -> l
             ids += [letter.job_id for letter in page]
             before = page[-1].job_id
     return ids
-
-
-async def ids_of_group(store: "Store", group: str) -> list[str]:
-    """The open dead letters of a group."""
-    from penstock.client.dead import find_group, open_ids
-
-    return await open_ids(store, await find_group(store, group))
 
 
 async def ended_ids(store: "Store", ids: list[str]) -> tuple[list[str], list[str]]:

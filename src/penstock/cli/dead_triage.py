@@ -1,7 +1,6 @@
 """`penstock dead groups`, `replay`, `release` and `edit`: dead letters many at a time."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,17 +12,15 @@ from penstock.cli.enqueue import read_payload
 from penstock.cli.output import JsonFlag, console, counted, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.root import Refused, say
-from penstock.cli.session import load, refuse_missing, run, session
+from penstock.cli.session import ask_app, load, session
 from penstock.cli.times import parse_span
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.client.dead import Canaries, Replay, Triage
     from penstock.client.requeue import Requeued
-    from penstock.model.job import Job
     from penstock.store.contract import DeadGroup
 
-T = TypeVar("T")
 GroupId = Annotated[
     str, typer.Argument(metavar="GROUP", help="A group's id, or an unmistakable beginning of it.")
 ]
@@ -38,16 +35,18 @@ def groups(
 ) -> None:
     """List dead letters by what they died of, the largest open group first."""
 
-    async def look(triage: "Triage") -> "tuple[list[DeadGroup], int]":
-        return await triage.groups(type_name, settled=all_, limit=limit), triage.now()
+    async def look(app: "Penstock") -> "tuple[list[DeadGroup], int]":
+        found = await app.dead.groups(type_name, settled=all_, limit=limit)
+        return found, app.store.clock.now()
 
-    found, now = triaged(ctx, look)
+    found, now = ask_app(untyped(ctx), look)
     if as_json:
         write_json([group_document(group) for group in found])
     elif found:
         out = console()
         out.print(group_table(found, now))
-        out.print(f"[dim]Try a few: penstock dead replay {found[0].id} --canary 5[/]")
+        if found[0].unresolved:
+            out.print(f"[dim]Try a few: penstock dead replay {found[0].id} --canary 5[/]")
     else:
         typer.echo("No dead letters wait for a decision.")
 
@@ -65,13 +64,13 @@ def replay(
     """Run the newest few of a group again, to see whether the cause is gone."""
     seconds = None if wait is None else parse_span(wait, "wait") / 1000
 
-    async def work(triage: "Triage") -> "tuple[Replay, Canaries]":
-        replayed = await triage.replay(group, canary)
+    async def work(app: "Penstock") -> "tuple[Replay, Canaries]":
+        replayed = await app.dead.replay(group, canary)
         if seconds is not None:
-            await triage.wait(replayed, seconds)
-        return replayed, await triage.canaries(replayed.group.id)
+            await app.dead.wait(replayed, seconds)
+        return replayed, await app.dead.canaries(replayed.group.id)
 
-    replayed, tried = triaged(ctx, work)
+    replayed, tried = ask_app(untyped(ctx), work)
     ids = [handle.id for handle in replayed.handles]
     if as_json:
         shown = {"group": replayed.group.id, "replayed": ids, "refused": replayed.refused}
@@ -98,16 +97,16 @@ def release(
 ) -> None:
     """Run the rest of a group again, spread at a rate, once its canaries have completed."""
     if not force:
-        found, tried = triaged(ctx, lambda triage: _state_of(triage, group))
+        found, tried = ask_app(untyped(ctx), lambda app: _state_of(app.dead, group))
         if not (tried.completed or tried.failed or tried.unfinished) and found.unresolved:
             many = counted(found.unresolved, "job")
             confirm(f"No canary of group {found.id} was tried. Release {many} anyway?", yes=yes)
 
-    async def work(triage: "Triage") -> "Requeued":
+    async def work(app: "Penstock") -> "Requeued":
         with progress_bar("Releasing") as show:
-            return await triage.release(group, rate, force=force, progress=show)
+            return await app.dead.release(group, rate, force=force, progress=show)
 
-    answer = triaged(ctx, work)
+    answer = ask_app(untyped(ctx), work)
     if as_json:
         write_json({"released": answer.done, "refused": answer.refused})
     elif answer.done or answer.refused:
@@ -138,16 +137,12 @@ def edit(
     """Correct the arguments of a dead job, checked against its type."""
     if (arguments is None) == (payload is None):
         raise Refused("Say what to change: --args or --payload, and only one of them.")
-    app = load(ctx, target)
-    refuse_missing(app.settings.url)
     changes = None if arguments is None else _object(read_payload(arguments))
     text = None if payload is None else read_payload(payload)
-
-    async def work() -> "Job":
-        async with app:
-            return await app.dead.edit(job_id, changes, payload=text, requeue=requeue)
-
-    job = run(work())
+    job = ask_app(
+        load(ctx, target),
+        lambda app: app.dead.edit(job_id, changes, payload=text, requeue=requeue),
+    )
     if as_json:
         write_json(document(job))
     elif requeue:
@@ -156,19 +151,11 @@ def edit(
         typer.echo(f"{job.id} has new arguments; run it with `penstock dead requeue {job.id}`.")
 
 
-def triaged(ctx: typer.Context, question: "Callable[[Triage], Awaitable[T]]") -> T:
-    """Open the store that exists, work on its dead letters, close it."""
+def untyped(ctx: typer.Context) -> "Penstock":
+    """An application without job types, which is all that most of triage needs."""
     from penstock.client.app import Penstock
 
-    settings = session(ctx).settings
-    refuse_missing(settings.url)
-    app = Penstock(settings=settings)
-    return run(_opened(app, question))
-
-
-async def _opened(app: "Penstock", question: "Callable[[Triage], Awaitable[T]]") -> T:
-    async with app:
-        return await question(app.dead)
+    return Penstock(settings=session(ctx).settings)
 
 
 async def _state_of(triage: "Triage", group: str) -> "tuple[DeadGroup, Canaries]":

@@ -4,9 +4,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.documents import dead_document, decoded, document
-from penstock.cli.output import plain, styled, table
-from penstock.cli.times import ago, span
+from penstock.cli.output import Fitted, plain, styled, table
 from penstock.model.clock import iso
+from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STYLES = {"pending": "red", "investigating": "yellow", "resolved": "green", "ignored": "dim"}
 
 
-def dead_table(letters: "list[DeadLetter]", now: int) -> "Table":
+def dead_table(letters: "list[DeadLetter]", now: int) -> Fitted:
     """One line per dead letter."""
     made = table("ID", "TYPE", "DIED", "TRIES#", "RESOLUTION", note="WHY")
     for letter in letters:
@@ -30,10 +30,10 @@ def dead_table(letters: "list[DeadLetter]", now: int) -> "Table":
             resolution(letter),
             plain(letter.error or letter.reason),
         )
-    return made
+    return Fitted(made, "TRIES", "RESOLUTION")
 
 
-def group_table(groups: "list[DeadGroup]", now: int) -> "Table":
+def group_table(groups: "list[DeadGroup]", now: int) -> Fitted:
     """One line per group."""
     made = table("GROUP", "TYPE", "OPEN#", "ALL#", "FIRST", "LAST", "ERROR", note="FOR EXAMPLE")
     for group in groups:
@@ -47,7 +47,7 @@ def group_table(groups: "list[DeadGroup]", now: int) -> "Table":
             plain(group.error_code or ""),
             plain(group.error or ""),
         )
-    return made
+    return Fitted(made, "FIRST", "ALL")
 
 
 def group_document(group: "DeadGroup") -> dict[str, Any]:

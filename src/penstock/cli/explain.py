@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.model.explain import Explanation
-    from penstock.store.contract import Standing, Store
 
 CALM = {"ended", "running", "ready", "due"}
 
@@ -26,10 +25,7 @@ def explain(
     from penstock.client.explain import explain as reasons_of
     from penstock.model.errors import JobNotFound
 
-    async def look(store: "Store") -> "Standing | None":
-        return await store.reader.standing(job_id)
-
-    found = ask(ctx, look)
+    found = ask(ctx, lambda store: store.reader.standing(job_id))
     if found is None:
         raise JobNotFound(job_id)
     explanation = reasons_of(found)

@@ -4,9 +4,10 @@ import json
 from typing import TYPE_CHECKING
 
 from penstock.cli.documents import decoded
-from penstock.cli.output import counted, plain, styled, table
-from penstock.cli.times import ago, span
+from penstock.cli.output import Fitted, counted, plain, styled, table
 from penstock.model.clock import iso
+from penstock.model.dependency import fell_with_parent
+from penstock.model.spans import ago, span
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 MAX_EDGES = 20
 
 
-def job_table(jobs: "list[Job]", now: int) -> "Table":
+def job_table(jobs: "list[Job]", now: int) -> Fitted:
     """One line per job."""
     made = table("ID", "TYPE", "QUEUE", "STATUS", "TRIES#", "CREATED", note="NOTE")
     for job in jobs:
@@ -32,7 +33,7 @@ def job_table(jobs: "list[Job]", now: int) -> "Table":
             ago(job.created_at, now),
             note(job, now),
         )
-    return made
+    return Fitted(made, "QUEUE", "CREATED")
 
 
 def note(job: "Job", now: int) -> str:
@@ -147,6 +148,8 @@ def next_step(job: "Job") -> str:
     if job.status is Status.DEAD_LETTER:
         return f"Its dead letter: penstock dead show {job.id}"
     if job.status is Status.CANCELLED:
+        if fell_with_parent(job.error_details):
+            return f"Requeue what failed, and it comes back: penstock jobs tree {job.id}"
         return f"Run it again: penstock jobs requeue {job.id}"
     if job.status is Status.COMPLETED:
         return f"What it logged: penstock jobs logs {job.id}"

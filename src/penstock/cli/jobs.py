@@ -8,7 +8,7 @@ from penstock.cli import exits
 from penstock.cli.documents import document
 from penstock.cli.explain import explain
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
-from penstock.cli.session import ask
+from penstock.cli.session import ask, ask_now
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
@@ -47,11 +47,7 @@ def ls(
         before=before,
         limit=limit,
     )
-
-    async def look(store: "Store") -> "tuple[list[Job], int]":
-        return await store.reader.find(where), store.clock.now()
-
-    found, now = ask(ctx, look)
+    found, now = ask_now(ctx, lambda store: store.reader.find(where))
     if as_json:
         write_json([document(job) for job in found])
     elif found:
@@ -70,12 +66,12 @@ def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show one job with its executions, what it runs after and what runs after it."""
     from penstock.cli.job_view import show_job
 
-    async def look(store: "Store") -> "tuple[Job, list[Execution], Dependencies, int]":
+    async def look(store: "Store") -> "tuple[Job, list[Execution], Dependencies]":
         job = await known(store, job_id)
         edges = await store.reader.dependencies(job_id)
-        return job, await store.reader.executions(job_id), edges, store.clock.now()
+        return job, await store.reader.executions(job_id), edges
 
-    job, executions, edges, now = ask(ctx, look)
+    (job, executions, edges), now = ask_now(ctx, look)
     if as_json:
         from penstock.cli.tree import edge_document
 

@@ -8,8 +8,8 @@ from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.root import NotFound
 from penstock.cli.session import ask
-from penstock.cli.times import span
 from penstock.model.limits import EVERY, LimitKind, LimitScope
+from penstock.model.spans import span
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -108,7 +108,7 @@ def limit_table(found: "list[LimitState]") -> "Table":
         each = limit.name == EVERY
         made.add_row(
             limit.scope.value,
-            "each" if each else plain(limit.name),
+            plain(limit.name),
             bound(state),
             "–" if each else f"{bar(state.used, limit.capacity)} {state.used}/{limit.capacity}",
             span(state.frees_in_ms),

@@ -2,12 +2,15 @@
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterator
+
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON document.")]
@@ -62,6 +65,37 @@ def table(*columns: str, note: str | None = None) -> "Table":
     if note is not None:
         made.add_column(note, no_wrap=True, overflow="ellipsis", ratio=1)
     return made
+
+
+class Fitted:
+    """A table that leaves out columns it can spare, the first named first, for want of room."""
+
+    NOTE_WIDTH = 24  # what a note should have at least
+
+    def __init__(self, made: "Table", *spare: str) -> None:
+        self.table = made
+        self.spare = spare
+
+    def __rich_console__(
+        self, console: "Console", options: "ConsoleOptions"
+    ) -> "Iterator[RenderableType]":
+        for name in self.spare:
+            if self._wanted() <= options.max_width:
+                break
+            left = (column for column in self.table.columns if column.header != name)
+            self.table.columns = [replace(column, _index=n) for n, column in enumerate(left)]
+        yield self.table
+
+    def _wanted(self) -> int:
+        """How wide it would like to be; columns stand two apart."""
+        from rich.text import Text
+
+        widths = []
+        for column in self.table.columns:
+            texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
+            width = max(text.cell_len for text in texts)
+            widths.append(width if column.ratio is None else min(width, self.NOTE_WIDTH))
+        return sum(widths) + 2 * (len(widths) - 1)
 
 
 def styled(status: str) -> str:

@@ -1,19 +1,15 @@
 """`penstock pause`, `resume` and `pauses`: holding work back, and letting it go on."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from penstock.cli.documents import document
 from penstock.cli.limits import controls
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
-from penstock.cli.session import ask
-from penstock.cli.times import ago
+from penstock.cli.session import ask, ask_now
 from penstock.model.pause import PauseScope
-
-if TYPE_CHECKING:
-    from penstock.model.pause import Pause
-    from penstock.store.contract import Store
+from penstock.model.spans import ago
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]
@@ -53,11 +49,7 @@ def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False
 
 def pauses(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """List what is paused, the oldest first."""
-
-    async def look(store: "Store") -> "tuple[list[Pause], int]":
-        return await store.controls.pauses(), store.clock.now()
-
-    found, now = ask(ctx, look)
+    found, now = ask_now(ctx, lambda store: store.controls.pauses())
     if as_json:
         write_json([document(one) for one in found])
     elif not found:

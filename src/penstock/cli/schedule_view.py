@@ -3,15 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.documents import decoded, document
-from penstock.cli.output import plain, table
-from penstock.cli.times import ago, span
+from penstock.cli.output import Fitted, plain, table
 from penstock.model.clock import iso
+from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from rich.console import Console
-    from rich.table import Table
 
     from penstock.client.schedules import ScheduleView
     from penstock.model.schedule import Schedule
@@ -27,9 +26,9 @@ def schedule_document(view: "ScheduleView") -> dict[str, Any]:
     return opened | {"next_runs": runs}
 
 
-def schedule_table(views: "list[ScheduleView]", now: int) -> "Table":
+def schedule_table(views: "list[ScheduleView]", now: int) -> Fitted:
     """One line per schedule."""
-    made = table("NAME", "TYPE", "WHEN", "ZONE", "STATE", "RUNS#", "LAST", "NEXT", note="")
+    made = table("NAME", "TYPE", "WHEN", "ZONE", "STATE", "RUNS#", "LAST", "NEXT", note="DUE")
     for view in views:
         schedule = view.schedule
         following = upcoming(view, 1)
@@ -44,7 +43,7 @@ def schedule_table(views: "list[ScheduleView]", now: int) -> "Table":
             local(following[0]) if following else "–",
             ago(schedule.next_run_at, now) if following else "",
         )
-    return made
+    return Fitted(made, "LAST", "NEXT", "RUNS", "ZONE")
 
 
 def show_schedule(out: "Console", view: "ScheduleView", now: int) -> None:

@@ -7,12 +7,12 @@ import typer
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.enqueue import read_payload
 from penstock.cli.output import JsonFlag, console, plain, write_json
-from penstock.cli.session import ask, asked, load, run, session
+from penstock.cli.session import ask, ask_now, asked, load, run, session
 from penstock.cli.times import parse_span, parse_time
 
 if TYPE_CHECKING:
-    from penstock.client.plan import Plan
-    from penstock.client.schedules import ScheduleView
+    from penstock.client.schedules import Schedules, ScheduleView
+    from penstock.client.times import Times
     from penstock.model.job import NewJob
     from penstock.store.contract import Store
 
@@ -34,12 +34,8 @@ def ls(
 ) -> None:
     """List the schedules, by name, each with its next run in its zone."""
     from penstock.cli.schedule_view import schedule_document, schedule_table
-    from penstock.client.schedules import Schedules
 
-    async def look(store: "Store") -> "tuple[list[ScheduleView], int]":
-        return await Schedules(store).list(limit), store.clock.now()
-
-    found, now = ask(ctx, look)
+    found, now = ask_now(ctx, lambda store: schedules(store).list(limit))
     if as_json:
         write_json([schedule_document(view) for view in found])
     elif found:
@@ -51,12 +47,7 @@ def ls(
 @app.command("show")
 def show(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Show a schedule and its next five runs in its zone."""
-    from penstock.client.schedules import Schedules
-
-    async def look(store: "Store") -> "tuple[ScheduleView, int]":
-        return await Schedules(store).get(name, tenant), store.clock.now()
-
-    tell(*ask(ctx, look), as_json=as_json)
+    tell(*ask_now(ctx, lambda store: schedules(store).get(name, tenant)), as_json=as_json)
 
 
 @app.command("add")
@@ -97,39 +88,29 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Add a schedule, or change the one of this name; its counts are kept."""
-    from penstock.client.plan import plan_of
+    from penstock.client.times import times_of
 
     seconds = None if every is None else parse_span(every, "every") / 1000
-    times: dict[str, Any] = {"cron": cron, "every": seconds, "zone": zone, "max_runs": max_runs}
+    fields: dict[str, Any] = {"cron": cron, "every": seconds, "zone": zone, "max_runs": max_runs}
     moments = {"at": at, "start": start, "end": end, "expires": expires}
-    times |= {key: parse_time(text, key, zone) for key, text in moments.items()}
-    plan = plan_of(times | {"misfire": misfire})
+    fields |= {key: parse_time(text, key, zone) for key, text in moments.items()}
+    times = times_of(fields | {"misfire": misfire})
     given = {"queue": queue, "priority": priority, "tenant": tenant or None}
     options = {key: value for key, value in given.items() if value is not None}
-    url, job = template(ctx, target, type_name, name, read_payload(arguments), options, plan)
-    tell(*put(url, name, job, plan), as_json=as_json)
+    url, job = template(ctx, target, type_name, name, read_payload(arguments), options, times)
+    tell(*put(url, name, job, times), as_json=as_json)
 
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Fire nothing until resumed, through restarts and deploys."""
-    from penstock.client.schedules import Schedules
-
-    async def act(store: "Store") -> "tuple[ScheduleView, int]":
-        return await Schedules(store).pause(name, tenant), store.clock.now()
-
-    tell(*ask(ctx, act), as_json=as_json)
+    tell(*ask_now(ctx, lambda store: schedules(store).pause(name, tenant)), as_json=as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Go on from now; times that passed meanwhile are not made up for."""
-    from penstock.client.schedules import Schedules
-
-    async def act(store: "Store") -> "tuple[ScheduleView, int]":
-        return await Schedules(store).resume(name, tenant), store.clock.now()
-
-    tell(*ask(ctx, act), as_json=as_json)
+    tell(*ask_now(ctx, lambda store: schedules(store).resume(name, tenant)), as_json=as_json)
 
 
 @app.command("rm")
@@ -141,11 +122,9 @@ def rm(
     as_json: JsonFlag = False,
 ) -> None:
     """Delete a schedule; jobs it enqueued stay."""
-    from penstock.client.schedules import Schedules
-
-    ask(ctx, lambda store: Schedules(store).get(name, tenant))
+    ask(ctx, lambda store: schedules(store).get(name, tenant))
     confirm(f"Delete the schedule {plain(name)}?", yes=yes)
-    ask(ctx, lambda store: Schedules(store).remove(name, tenant))
+    ask(ctx, lambda store: schedules(store).remove(name, tenant))
     if as_json:
         write_json({"removed": name})
     else:
@@ -155,13 +134,18 @@ def rm(
 @app.command("run")
 def run_now(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Enqueue one job of a schedule now; its own times stay as they are."""
-    from penstock.client.schedules import Schedules
-
-    job_id = ask(ctx, lambda store: Schedules(store).run(name, tenant))
+    job_id = ask(ctx, lambda store: schedules(store).run(name, tenant))
     if as_json:
         write_json({"id": job_id, "schedule": name})
     else:
         typer.echo(f"Enqueued {job_id} (schedule {name}).")
+
+
+def schedules(store: "Store") -> "Schedules":
+    """What an application has at hand; imported only when something has to run."""
+    from penstock.client.schedules import Schedules
+
+    return Schedules(store)
 
 
 def template(
@@ -171,7 +155,7 @@ def template(
     name: str,
     payload: str,
     options: dict[str, Any],
-    plan: "Plan",
+    times: "Times",
 ) -> "tuple[str, NewJob]":
     """The store's URL and the job to enqueue at every tick, checked against its type if known."""
     from penstock.cli.enqueue import untyped_job
@@ -181,22 +165,21 @@ def template(
     if target is None:
         settings = session(ctx).settings
         job = untyped_job(settings, type_name, payload, options)
-        samples(name, job, plan)
+        samples(name, job, times)
         return settings.url, job
     application = load(ctx, target)
     type_ = application.find_type(type_name)
     chosen = application.checked(type_.defaults.with_(**options))
     job = chosen.new_job(new_id(), type_.name, payload)
-    check_template(type_, name, job, plan)
+    check_template(type_, name, job, times)
     return application.settings.url, job
 
 
-def put(url: str, name: str, job: "NewJob", plan: "Plan") -> "tuple[ScheduleView, int]":
+def put(url: str, name: str, job: "NewJob", times: "Times") -> "tuple[ScheduleView, int]":
     """Write it as an operator's word, which no deploy overrules until its declaration changes."""
-    from penstock.client.schedules import Schedules
 
     async def act(store: "Store") -> "tuple[ScheduleView, int]":
-        return await Schedules(store).put(name, job, plan, by="operator"), store.clock.now()
+        return await schedules(store).put(name, job, times, by="operator"), store.clock.now()
 
     return run(asked(url, act, create=True))
 

@@ -45,6 +45,26 @@ def ask(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> T:
     return run(asked(session(ctx).settings.url, question))
 
 
+def ask_now(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> tuple[T, int]:
+    """The same, with the time by the store's clock."""
+
+    async def timed(store: "Store") -> tuple[T, int]:
+        return await question(store), store.clock.now()
+
+    return ask(ctx, timed)
+
+
+def ask_app(app: "Penstock", question: "Callable[[Penstock], Awaitable[T]]") -> T:
+    """Open an application whose store exists, ask it one thing, close it."""
+
+    async def opened() -> T:
+        async with app:
+            return await question(app)
+
+    refuse_missing(app.settings.url)
+    return run(opened())
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end; importing asyncio is put off until something has to run."""
     import asyncio

@@ -7,9 +7,10 @@ import typer
 from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, console, counted, plain, sparkline, table, write_json
 from penstock.cli.root import Refused
-from penstock.cli.session import ask
-from penstock.cli.times import parse_span, span
+from penstock.cli.session import ask_now
+from penstock.cli.times import parse_span
 from penstock.model.clock import iso
+from penstock.model.spans import span
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,17 +37,16 @@ def stats(
         raise Refused(f"Option 'window' is {window!r}, but it must be from 10s to 1000d.")
     step = next((step for step, kept in STEPS if span_ms <= kept), DAY_MS)
 
-    async def look(store: "Store") -> "tuple[list[QueueDepth], list[Window], int, Series, int]":
+    async def look(store: "Store") -> "tuple[list[QueueDepth], list[Window], int, Series]":
         metrics = store.metrics
         return (
             await metrics.depths(),
             await metrics.window(span_ms),
             await metrics.dead_count(),
             await metrics.series(step, span_ms),
-            store.clock.now(),
         )
 
-    depths, windows, dead, series, now = ask(ctx, look)
+    (depths, windows, dead, series), now = ask_now(ctx, look)
     if as_json:
         write_json(
             {

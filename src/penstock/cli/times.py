@@ -1,15 +1,12 @@
-"""Times and spans as people say them, and spans as people type them."""
+"""Times and spans as people type them."""
 
 import re
 from typing import TYPE_CHECKING
 
 from penstock.cli.root import Refused
-from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-__all__ = ["ago", "parse_span", "parse_time", "span"]
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
 _TYPED = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}

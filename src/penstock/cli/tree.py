@@ -79,7 +79,10 @@ def show_tree(out: "Console", family: Family) -> None:
             written.add(job_id)
             found = sorted(family.children(job_id).items())
             lines = [
-                (child_id, branch.add(_line(family, child_id, ", ".join(map(_edge, edges)))))
+                (
+                    child_id,
+                    branch.add(_line(family, child_id, ", ".join(filter(None, map(_edge, edges))))),
+                )
                 for child_id, edges in found
             ]
             todo += reversed(lines)
@@ -118,6 +121,9 @@ def _line(family: Family, job_id: str, words: str) -> str:
     return f"{shown} {state}" + (f" [dim]{words}[/]" if words else "")
 
 
+_WORDS = {"completion": "whatever its end", "order": "in line"}  # success needs no word
+
+
 def _edge(edge: "Dependency") -> str:
     """What an edge passes on or asks for, in a word or two."""
     if edge.edge.condition is not None:
@@ -125,4 +131,4 @@ def _edge(edge: "Dependency") -> str:
     if edge.edge.argument is not None:
         place = "" if edge.edge.position is None else f"\\[{edge.edge.position}]"
         return f"as {plain(edge.edge.argument)}{place}"
-    return edge.edge.kind
+    return _WORDS.get(edge.edge.kind, "")

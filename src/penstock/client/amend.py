@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.client.codec import depth, encode
+from penstock.client.codec import encode
 from penstock.model.dependency import EdgeKind
-from penstock.model.errors import InvalidArguments, InvalidOption, PayloadTooLarge, PenstockError
+from penstock.model.errors import InvalidArguments, InvalidOption, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
@@ -24,7 +24,7 @@ async def amended(
     if bool(arguments) == (payload is not None):
         raise InvalidOption("arguments", "given twice or not at all", "arguments or a payload")
     text = _changed(job, arguments) if payload is None else payload
-    _check_bounds(app, type_.name, text)
+    type_.check_bounds(text)
     problem = await misfit(app.store, type_, job, text)
     if problem is not None:
         raise problem
@@ -69,13 +69,3 @@ def _changed(job: "Job", arguments: Mapping[str, Any]) -> str:
             job.type, "payload", "something JSON can hold", str(error)
         ) from error
     return msgspec.json.encode(given | changes).decode()
-
-
-def _check_bounds(app: "Penstock", type_name: str, text: str) -> None:
-    levels, most = depth(text), app.settings.payload_depth
-    if levels > most:
-        expected = f"at most {most} levels of nesting"
-        raise InvalidArguments(type_name, "payload", expected, str(levels))
-    size = len(text.encode())
-    if size > app.settings.payload_limit:
-        raise PayloadTooLarge(type_name, size, app.settings.payload_limit)

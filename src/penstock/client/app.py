@@ -15,7 +15,7 @@ from penstock.client.batch import Batch
 from penstock.client.breakers import DeclaredBreakers
 from penstock.client.check_payloads import Checked, PayloadCheck, check_payloads
 from penstock.client.context import Context
-from penstock.client.controls import Controls, Held
+from penstock.client.controls import Controls, PauseFields
 from penstock.client.dead import Triage
 from penstock.client.declare import Declaration, T, declare, scheduled
 from penstock.client.decorator import Decorator, Registration
@@ -28,9 +28,9 @@ from penstock.client.hooks import H, Hooks, M
 from penstock.client.job_type import JobType, Partial, Prepared, RunIn
 from penstock.client.limits import DeclaredLimits, LimitFields, limits_of
 from penstock.client.options import AwaitingFields, JobOptions, OptionFields
-from penstock.client.plan import TimeFields
 from penstock.client.schedules import Schedules, ScheduleView, put_schedule
 from penstock.client.sync import SyncPenstock
+from penstock.client.times import TimeFields
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
@@ -271,12 +271,12 @@ class Penstock:
         return Controls(self.store)
 
     async def pause(
-        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[Held]
+        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[PauseFields]
     ) -> Pause:
         """Hold jobs back until they are resumed: `await app.pause(queue="mail")`."""
         return await self.controls.pause(reason=reason, by=by, **what)
 
-    async def resume(self, **what: Unpack[Held]) -> bool:
+    async def resume(self, **what: Unpack[PauseFields]) -> bool:
         """Let them go on, with their own times and order; whether they were paused."""
         return await self.controls.resume(**what)
 

@@ -208,7 +208,7 @@ class Arguments:
 
     def _kind(self, argument: str) -> str:
         hints = inspect.get_annotations(self._function, eval_str=True)
-        return inspect.formatannotation(hints[argument]) if argument in hints else "a valid value"
+        return inspect.formatannotation(hints[argument]) if argument in hints else "a JSON object"
 
     def _unserializable(self, named: dict[str, Any], error: Exception) -> InvalidArguments:
         for name, value in named.items():

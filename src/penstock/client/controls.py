@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _SCOPES = tuple(scope.value for scope in PauseScope)
 
 
-class Held(TypedDict, total=False):
-    """What is paused: exactly one of these."""
+class PauseFields(TypedDict, total=False):
+    """What to pause, in keyword arguments: exactly one of these."""
 
     job: "str | JobHandle[Any]"
     queue: str
@@ -32,15 +32,15 @@ class Controls:
         self._store = store
 
     async def pause(
-        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[Held]
+        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[PauseFields]
     ) -> Pause:
         """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on."""
-        scope, name = _held(what)
+        scope, name = _subject_of(what)
         return await self._store.controls.pause(scope, name, reason=reason, by=by)
 
-    async def resume(self, **what: Unpack[Held]) -> bool:
+    async def resume(self, **what: Unpack[PauseFields]) -> bool:
         """Let them go on, with their own times and order; whether they were paused."""
-        return await self._store.controls.resume(*_held(what))
+        return await self._store.controls.resume(*_subject_of(what))
 
     async def pauses(self) -> list[Pause]:
         """Everything that is paused, the oldest first."""
@@ -72,7 +72,7 @@ class Controls:
         return await self._store.controls.reset_breaker(name)
 
 
-def _held(fields: Any) -> tuple[PauseScope, str]:
+def _subject_of(fields: Any) -> tuple[PauseScope, str]:
     given = {name: value for name, value in fields.items() if value is not None}
     if len(given) != 1 or next(iter(given)) not in _SCOPES:
         named = ", ".join(given) or "nothing"

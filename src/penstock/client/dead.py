@@ -182,10 +182,6 @@ class Triage:
             done += await self._store.dead.resolve(page, state, notes=notes, by=by)
         return done
 
-    def now(self) -> int:
-        """The time by the store's clock, to tell how old letters are."""
-        return self._store.clock.now()
-
     @property
     def _store(self) -> "Store":
         return self._app.store

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.client.job_type import JobType
 from penstock.client.options import check_name
-from penstock.client.plan import plan_of
 from penstock.client.schedules import check_template, template_job
+from penstock.client.times import times_of
 from penstock.model.errors import InvalidOption
 from penstock.model.refused import ScheduleOver
 
@@ -48,14 +48,14 @@ class DeclaredSchedule:
         self.name = type_.name if name is None else name
         check_name("name", self.name)
         self._arguments = arguments
-        self._plan = plan_of(times)
+        self._times = times_of(times)
 
     async def declare(self, app: "Penstock") -> None:
         """Put the schedule into the store; one whose time is over is left out."""
         job = template_job(self.type, self._arguments)
-        check_template(self.type, self.name, job, self._plan)
+        check_template(self.type, self.name, job, self._times)
         try:
-            await app.schedules.put(self.name, job, self._plan, by="declaration")
+            await app.schedules.put(self.name, job, self._times, by="declaration")
         except ScheduleOver as error:
             import structlog
 

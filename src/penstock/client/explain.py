@@ -30,7 +30,7 @@ FINDERS: dict[ReasonKind, Finder] = {
     ReasonKind.NO_WORKER_FOR_TYPE: workers.no_worker_for_type,
     ReasonKind.NO_WORKER_FOR_QUEUE: workers.no_worker_for_queue,
     ReasonKind.PRIORITY_EXCLUDED: workers.priority_excluded,
-    ReasonKind.WORKERS_STALE: workers.workers_stale,
+    ReasonKind.WORKERS_SILENT: workers.workers_silent,
     ReasonKind.WORKERS_DRAINING: workers.workers_draining,
     ReasonKind.WORKERS_STUCK: workers.workers_stuck,
     ReasonKind.BREAKER_OPEN: controls.breaker_open,

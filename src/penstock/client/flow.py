@@ -42,7 +42,7 @@ class Flow(Step[R_co]):
 
     def child_of(self, parent: Lease) -> "Flow[R_co]":
         """The same flow with every call a child of a running job."""
-        return type(self)([_child_of(step, parent) for step in self.steps])
+        return type(self)([step.child_of(parent) for step in self.steps])
 
 
 class Chain(Flow[R_co]):
@@ -208,11 +208,6 @@ def _refuse_twice(calls: Sequence[Prepared[Any]]) -> None:
                 "made of a call of its own for each place; make another with new",
             )
         seen.add(call.job.id)
-
-
-def _child_of(step: Step[Any], parent: Lease) -> Step[Any]:
-    child: Any = step
-    return child.child_of(parent)  # type: ignore[no-any-return]
 
 
 def _word(step: Step[Any]) -> str:

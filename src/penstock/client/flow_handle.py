@@ -37,7 +37,7 @@ class FlowProgress(Struct, frozen=True):
         return 100 * self.ended / self.total
 
 
-class Standing(NamedTuple):
+class StepStatus(NamedTuple):
     """How one job of a flow stands."""
 
     status: Status
@@ -76,8 +76,7 @@ class FlowHandle(Generic[R]):
 
     async def result(self, timeout: float | None = None) -> R:
         """Wait for the last step's value, a list for a group; an error names the step."""
-        values: Any = self._shaped(self._plan.ends, await self.values(timeout))
-        result: R = values
+        result: R = self._shaped(self._plan.ends, await self.values(timeout))
         return result
 
     async def cancel(self, reason: str = "cancelled by the caller") -> dict[str, Status]:
@@ -87,7 +86,7 @@ class FlowHandle(Generic[R]):
 
     async def progress(self) -> FlowProgress:
         """How many of its jobs stand where."""
-        counts = Counter(standing.status for standing in await self.standings())
+        counts = Counter(step.status for step in await self.statuses())
         return FlowProgress(dict(counts), len(self.jobs))
 
     async def values(self, timeout: float | None = None) -> dict[str, Any]:
@@ -112,33 +111,33 @@ class FlowHandle(Generic[R]):
                 raise JobNotFound(job_id)
         return {handle.id: handle.value(ended[handle.id]) for handle in self.ends}
 
-    async def standings(self) -> list[Standing]:
+    async def statuses(self) -> list[StepStatus]:
         """How each of its jobs stands, in the order written."""
         found = {job.id: job for job in await self._app.store.reader.get(self.ids)}
         for job_id in self.ids:
             if job_id not in found:
                 raise JobNotFound(job_id)
-        return [Standing(found[i].status, found[i].error) for i in self.ids]
+        return [StepStatus(found[i].status, found[i].error) for i in self.ids]
 
     async def failure(self, job_id: str) -> JobFailed:
         """The error of the step that is to blame, which may be long before the one that ended."""
-        standings = await self.standings()
-        place = self._to_blame(self.ids.index(job_id), standings)
-        status, error = standings[place]
+        statuses = await self.statuses()
+        place = self._to_blame(self.ids.index(job_id), statuses)
+        status, error = statuses[place]
         said = f"step {place + 1} of {len(self.jobs)}, {self._plan.calls[place].type.name!r}"
         words = f"{said}: {error}" if error else said
         if status is Status.CANCELLED:
             return JobCancelled(self.jobs[place].id, words)
         return JobFailed(self.jobs[place].id, status, words)
 
-    def _to_blame(self, place: int, standings: list[Standing]) -> int:
+    def _to_blame(self, place: int, statuses: list[StepStatus]) -> int:
         """Walk up from a job that failed over the parents it failed because of."""
         while True:
             for edge in self._plan.calls[place].job.after:
                 above = self._places.get(edge.parent_id)
                 if above is None or edge.kind is EdgeKind.COMPLETION:
                     continue
-                failed = standings[above].status in (Status.CANCELLED, Status.DEAD_LETTER)
+                failed = statuses[above].status in (Status.CANCELLED, Status.DEAD_LETTER)
                 if failed and edge.on_failure is not OnFailure.RUN:
                     place = above
                     break

@@ -190,13 +190,18 @@ class JobType(Generic[P, Q, R]):
 
     def from_payload(self, payload: str, options: JobOptions) -> Prepared[R]:
         """A call given as JSON text, as the command line has it."""
+        self.check_bounds(payload)
+        self.arguments.check(payload, awaited(options.after))
+        return self._with_payload(options, payload).complete()
+
+    def check_bounds(self, payload: str) -> None:
+        """Refuse a payload written by hand that nests too deep or is too large."""
         levels, limit = depth(payload), self.app.settings.payload_depth
         if levels > limit:
             raise InvalidArguments(
                 self.name, "payload", f"at most {limit} levels of nesting", str(levels)
             )
-        self.arguments.check(payload, awaited(options.after))
-        return self._with_payload(options, payload).complete()
+        self._check_size(payload, "payload")
 
     def encode_result(self, value: Any) -> str:
         """A handler's value as JSON text, checked against what the handler declares."""

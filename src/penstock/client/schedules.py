@@ -10,7 +10,7 @@ import msgspec
 from penstock.client.codec import encode
 from penstock.client.job_type import JobType, Partial
 from penstock.client.options import check_name
-from penstock.client.plan import Plan, plan_of
+from penstock.client.times import Times, times_of
 from penstock.model.errors import InvalidArguments
 from penstock.model.firing import options_of, tick_job
 from penstock.model.ids import new_id
@@ -119,18 +119,18 @@ class Schedules:
         job = tick_job(found, new_id(), now, run=run, previous=found.last_run_at)
         return (await self._store.jobs.enqueue([job]))[0].id
 
-    async def put(self, name: str, job: NewJob, plan: Plan, *, by: By) -> ScheduleView:
+    async def put(self, name: str, job: NewJob, times: Times, *, by: By) -> ScheduleView:
         """Create or change a schedule; one that already is so is left alone.
 
         Whoever declares it again at every start changes nothing that an operator did meanwhile.
         """
         now = self._store.clock.now()
         previous = await self._schedules.get(name, job.tenant_id)
-        told, known = fingerprint(job, plan), declared(previous)
+        told, known = fingerprint(job, times), declared(previous)
         if previous is not None and known == told and may_stay(previous, by):
             return ScheduleView(previous)
-        made = plan.applied(new_schedule(name, job, previous), now, previous)
-        plan.refuse_over(made, now)
+        made = times.applied(new_schedule(name, job, previous), now, previous)
+        times.refuse_over(made, now)
         kept = known if by == "operator" else told
         metadata = None if kept is None else encode({"declared": kept})
         made = msgspec.structs.replace(made, by_operator=by == "operator", metadata=metadata)
@@ -149,13 +149,13 @@ async def put_schedule(
     name: str,
     call: "Partial[Any] | JobType[..., ..., Any]",
     arguments: Mapping[str, Any] | None,
-    times: Mapping[str, Any],
+    fields: Mapping[str, Any],
 ) -> ScheduleView:
     """Check a call and its times, then put the schedule."""
-    plan = plan_of(times)
+    times = times_of(fields)
     job = template_job(call, arguments)
-    check_template(call if isinstance(call, JobType) else call.type, name, job, plan)
-    return await schedules.put(name, job, plan, by="call")
+    check_template(call if isinstance(call, JobType) else call.type, name, job, times)
+    return await schedules.put(name, job, times, by="call")
 
 
 def template_job(
@@ -178,16 +178,16 @@ def template_job(
     return msgspec.structs.replace(job, payload=payload)
 
 
-def check_template(type_: JobType[..., ..., Any], name: str, job: NewJob, plan: Plan) -> None:
+def check_template(type_: JobType[..., ..., Any], name: str, job: NewJob, times: Times) -> None:
     """Fill in the placeholders, and check what comes out like any other call."""
-    for payload in samples(name, job, plan):
+    for payload in samples(name, job, times):
         type_.from_payload(payload, type_.defaults)
 
 
-def samples(name: str, job: NewJob, plan: Plan) -> tuple[str, str]:
+def samples(name: str, job: NewJob, times: Times) -> tuple[str, str]:
     """The payloads of a first and a later tick."""
     check_name("name", name)
-    sample = msgspec.structs.replace(new_schedule(name, job, None), zone=plan.zone)
+    sample = msgspec.structs.replace(new_schedule(name, job, None), zone=times.zone)
     return render(sample, 0, 1, None), render(sample, 0, 2, 0)
 
 
@@ -213,9 +213,9 @@ def may_stay(schedule: Schedule, by: By) -> bool:
     return by == "declaration" or (by == "call" and not schedule.by_operator)
 
 
-def fingerprint(job: NewJob, plan: Plan) -> str:
+def fingerprint(job: NewJob, times: Times) -> str:
     """A short name for all that was declared, to tell a changed declaration from a repeated one."""
-    told = msgspec.json.encode((job.type, job.payload, options_of(job), plan))
+    told = msgspec.json.encode((job.type, job.payload, options_of(job), times))
     return hashlib.sha256(told).hexdigest()[:16]
 
 

@@ -1,9 +1,10 @@
 """What a flow is made of: calls, chains and groups, put together with `|`."""
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from penstock.client.flow import Chain
+    from penstock.model.job import Lease
 
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
@@ -18,6 +19,8 @@ class Step(Generic[R_co]):
         """This step, then the other one, which takes this one's result."""
         from penstock.client.flow import Chain
 
-        made: Any = Chain((self, following))
-        checked: Chain[S] = made
-        return checked
+        return Chain((self, following))
+
+    def child_of(self, parent: "Lease") -> "Step[R_co]":
+        """The same step with every call a child of a running job."""
+        raise NotImplementedError

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from penstock.client.flow_handle import FlowHandle
     from penstock.client.handle import JobHandle
     from penstock.client.job_type import JobType, Partial, Prepared
-    from penstock.client.plan import TimeFields
     from penstock.client.schedules import ScheduleView
+    from penstock.client.times import TimeFields
     from penstock.model.job import Job
     from penstock.model.states import Status
 

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from penstock.cli.job_view import note
 from penstock.cli.output import plain, sparkline, styled, table
-from penstock.cli.times import ago
 from penstock.demo.scene import Scene
+from penstock.model.spans import ago
 
 STORY_LINES = 6
 HEADLINE_WORDS = 76

@@ -51,7 +51,8 @@ class BreakerState(Struct, frozen=True, kw_only=True):
         """Whether jobs pass now."""
         if self.opened_at is None:
             return BreakerPosition.CLOSED
-        if now < self.opened_at + self.breaker.cool_down_ms:
+        # A time far ahead was written before the clock was put back.
+        if abs(now - self.opened_at) < self.breaker.cool_down_ms:
             return BreakerPosition.OPEN
         return BreakerPosition.HALF_OPEN
 

@@ -152,7 +152,7 @@ class ResultTimeout(PenstockError, TimeoutError):
         state = f" and is still {status}" if status else ""
         super().__init__(
             f"Job {job_id} has no result after {seconds:g} s{state}; "
-            "wait longer, or check that a worker serves its queue."
+            f"wait longer, or see `penstock jobs explain {job_id}`."
         )
 
 

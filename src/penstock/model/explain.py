@@ -30,7 +30,7 @@ class ReasonKind(StrEnum):
     NO_WORKER_FOR_TYPE = "no_worker_for_type"
     NO_WORKER_FOR_QUEUE = "no_worker_for_queue"
     PRIORITY_EXCLUDED = "priority_excluded"
-    WORKERS_STALE = "workers_stale"
+    WORKERS_SILENT = "workers_silent"
     WORKERS_DRAINING = "workers_draining"
     WORKERS_STUCK = "workers_stuck"
     BREAKER_OPEN = "breaker_open"

@@ -13,6 +13,7 @@ from penstock.model.redact import redact
 from penstock.model.retry import ErrorClass
 
 MESSAGE_LIMIT = 4_000
+NAME_LIMIT = 200
 STACK_LIMIT = 16_000
 REDACTABLE = 60_000
 GIST_LIMIT = 120

@@ -61,8 +61,24 @@ class LimitState(Struct, frozen=True, kw_only=True):
     holders: tuple[str, ...] = ()
 
 
+LimitName = tuple[LimitScope, str]
+"""What a limit is about, such as one tenant."""
+
 Starts = list[tuple[int, int]]
 """When jobs were started under a rate, and how many: (milliseconds, count), oldest first."""
+
+
+def names_of(
+    queue: str, tenant_id: str, type_: str, limit_key: str | None
+) -> tuple[LimitName, ...]:
+    """All that a limit on a job may be about; a job may be without a tenant and a key."""
+    named = (
+        (LimitScope.QUEUE, queue),
+        (LimitScope.TYPE, type_),
+        (LimitScope.TENANT, tenant_id),
+        (LimitScope.KEY, limit_key),
+    )
+    return tuple((scope, name) for scope, name in named if name)
 
 
 def parse_rate(text: object) -> tuple[int, int]:
@@ -85,10 +101,10 @@ def room(starts: Starts, limit: Limit, now: int) -> int:
 
 def frees_in(starts: Starts, limit: Limit, now: int) -> int | None:
     """Milliseconds until one more may start; none when one may now."""
-    if room(starts, limit, now) > 0:
-        return None
     recent = _recent(starts, limit, now)
     taken = sum(count for _, count in recent)
+    if taken < limit.capacity:
+        return None
     for at, count in recent:
         taken -= count
         if taken < limit.capacity:

@@ -31,6 +31,11 @@ def redact(text: str) -> str:
     return mark("TEXT")
 
 
+def redacted(text: str | None, limit: int) -> str | None:
+    """What may be kept of somebody's words, if there are any: redacted, then cut."""
+    return None if text is None else redact(text)[:limit]
+
+
 def _storable(text: str) -> str:
     """Half a surrogate pair has no UTF-8, and one such text would fail a whole batch of writes."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -104,5 +104,5 @@ class CanariesUnproven(PenstockError):
             told.append(f"{len(self.unfinished)} have not ended ({self.unfinished[0]})")
         super().__init__(
             f"Group {group} is not released: {' and '.join(told)}; "
-            "wait, replay others, or say that you mean it with force."
+            "wait, replay others, or release all the same with force (--force)."
         )

@@ -9,15 +9,15 @@ import msgspec
 from penstock.client.admission import How
 from penstock.client.app import Penstock
 from penstock.client.batch import Batch
-from penstock.client.flow_handle import FlowHandle, Standing
+from penstock.client.flow_handle import FlowHandle, StepStatus
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import Prepared
-from penstock.model.dependency import Edge, EdgeKind, Outcome, decide, with_inputs
+from penstock.model.dependency import EdgeKind, Outcome, decide, with_inputs
 from penstock.model.errors import JobCancelled, JobFailed
 from penstock.model.failure import Failure
 from penstock.model.job import Lease, NewJob
+from penstock.model.orphan import orphaned
 from penstock.model.refused import ParentNotFound
-from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Buried, Cancelled, Completed, Failed, Settlement, Snoozed
 from penstock.model.states import Status
 from penstock.store.contract import Report
@@ -120,10 +120,10 @@ class EagerFlowHandle(FlowHandle[R]):
                 raise await self.failure(handle.id) from error
         return found
 
-    async def standings(self) -> list[Standing]:
+    async def statuses(self) -> list[StepStatus]:
         """How its jobs ended."""
         return [
-            Standing(job.ended.status, job.ended.error)
+            StepStatus(job.ended.status, job.ended.error)
             for job in self.jobs
             if isinstance(job, EagerHandle)
         ]
@@ -160,7 +160,8 @@ async def _started(
             raise ParentNotFound(edge.parent_id)
         outcome = decide(edge, parent.status, parent.result)
         if outcome is not Outcome.SATISFIED:
-            return EagerHandle(app, call, _not_run(call.job, edge, outcome), [])
+            failure = orphaned(edge, outcome, parent.status)
+            return EagerHandle(app, call, _not_run(call.job, outcome, failure), [])
         if edge.kind is EdgeKind.DATA and edge.argument is not None:
             inputs.append((edge.argument, edge.position, parent.result))
     payload = with_inputs(call.job.payload, inputs)
@@ -168,16 +169,12 @@ async def _started(
     return await _run(app, Prepared(call.type, job))
 
 
-def _not_run(job: NewJob, edge: Edge, outcome: Outcome) -> Settlement:
+def _not_run(job: NewJob, outcome: Outcome, failure: Failure) -> Settlement:
     """The end of a job whose parent did not let it run."""
-    words = f"Job {edge.parent_id}, which it was to run after, did not complete."
-    if outcome is Outcome.NOT_MET:
-        words = f"The result of job {edge.parent_id} does not meet {edge.condition!r}."
     facts: dict[str, Any] = {"id": job.id, "fence": 0, "type": job.type, "queue": job.queue}
     if outcome is Outcome.DEAD:
-        failure = Failure.because(ErrorClass.UNKNOWN, "ParentFailed", words)
         return Buried(**facts, started_at=0, failure=failure)
-    return Cancelled(**facts, started_at=0, reason=words)
+    return Cancelled(**facts, started_at=0, reason=failure.message)
 
 
 async def _run(app: Penstock, prepared: Prepared[R]) -> EagerHandle[R]:

@@ -120,8 +120,10 @@ class _Jobs(_Recorder):
             self._note("cancelled" if status == "cancelled" else "asked to stop", job_id)
         return found
 
-    async def requeue(self, ids: Sequence[str], *, spread_ms: float = 0) -> list[str]:
-        requeued: list[str] = await self._inner.requeue(ids, spread_ms=spread_ms)
+    async def requeue(
+        self, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
+    ) -> list[str]:
+        requeued: list[str] = await self._inner.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms)
         for job_id in requeued:
             self._note("requeued", job_id)
         return requeued

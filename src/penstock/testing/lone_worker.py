@@ -13,6 +13,7 @@ from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from penstock.testing.local import in_this_process
 from penstock.worker.execution import Executor
+from penstock.worker.holdings import own_leases
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
 from penstock.worker.worker import new_owner
@@ -89,14 +90,13 @@ class LoneWorker:
 
     def _claim(self) -> Claim:
         types = self._app.types
-        own = {name: int(t.lease * 1000) for name, t in types.items() if t.lease is not None}
         return Claim(
             owner=self._owner,
             types=types,
             limit=1,
             start=1,
             lease_ms=int(self._app.settings.lease * 1000),
-            type_lease_ms=own,
+            type_lease_ms=own_leases(types),
         )
 
     async def _run(self, lease: Lease) -> None:

@@ -8,7 +8,6 @@ import structlog
 from penstock.client.app import Penstock
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.firing import tick_jobs
-from penstock.model.refused import QueueFull
 from penstock.model.schedule import Schedule
 from penstock.model.ticks import MOST_AT_ONCE, due_ticks
 from penstock.service import Service
@@ -84,9 +83,6 @@ async def _fire_one(store: Store, schedule: Schedule) -> int:
         jobs = tick_jobs(schedule, ticks)
         last = ticks[-1] if ticks else None
         done = await store.schedules.fire(schedule, jobs, upcoming, last_run_at=last)
-    except QueueFull as error:
-        log.warning("schedule_waits", schedule=schedule.name, error=str(error))
-        return 0
     except (PenstockError, ValueError, TypeError, OverflowError) as error:
         if isinstance(error, StoreError) and type(error) is not StoreError:
             raise

@@ -8,8 +8,6 @@ from penstock.upkeep.leader import Leader
 
 log = structlog.get_logger("penstock.upkeep")
 
-DEAD_AFTER_MS = 30_000
-
 
 class Unclaimed(Service):
     """Says once a minute which types nobody runs; the jobs stay queued for the next deploy."""
@@ -30,7 +28,7 @@ class Unclaimed(Service):
 
     async def waiting(self) -> dict[str, int]:
         """Types with queued jobs that no live worker runs, and how many."""
-        alive = [w for w in await self._workers.list() if w.heartbeat_age_ms < DEAD_AFTER_MS]
-        known = {type_ for worker in alive for type_ in worker.types}
+        workers = await self._workers.list()
+        known = {type_ for worker in workers if worker.alive for type_ in worker.types}
         waiting = await self._workers.waiting_types()
         return {type_: jobs for type_, jobs in waiting.items() if type_ not in known}

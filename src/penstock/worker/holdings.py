@@ -1,7 +1,7 @@
 """The leases a worker holds, which of them it may keep, and when it has stopped listening."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.config import Settings
 from penstock.model.clock import Clock
@@ -9,7 +9,17 @@ from penstock.model.job import Lease
 from penstock.store.contract import Held
 from penstock.worker.running import Running
 
+if TYPE_CHECKING:
+    from penstock.client.job_type import JobType
+
 TICK_SECONDS = 0.1
+
+
+def own_leases(types: "Mapping[str, JobType[..., ..., Any]]") -> dict[str, int]:
+    """The lease lengths that types ask for, in milliseconds."""
+    return {
+        name: int(type_.lease * 1000) for name, type_ in types.items() if type_.lease is not None
+    }
 
 
 class ToRenew(NamedTuple):

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any
 
@@ -102,11 +103,16 @@ async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
 def run(spec: WorkerSpec) -> int:
     """Run a worker with the fastest event loop there is."""
     configure_logs(json=spec.log_json, level=spec.log_level)
+    return _runner()(serve(spec))
+
+
+def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
+    """Found apart: under an ImportError, every traceback of a job would begin with it."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(serve(spec))
-    return uvloop.run(serve(spec))
+        return asyncio.run
+    return uvloop.run
 
 
 def main() -> None:

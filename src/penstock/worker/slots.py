@@ -4,10 +4,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
 
 from penstock.model.job import Lease
-from penstock.model.limits import LimitScope
+from penstock.model.limits import LimitName, names_of
 from penstock.store.contract import Slots
-
-Name = tuple[LimitScope, str]
 
 
 class RunningSlots:
@@ -16,10 +14,10 @@ class RunningSlots:
     def __init__(self, running: Callable[[], Iterable[Lease]]) -> None:
         self._all_running = running
         self._allowed: Slots = {}
-        self._running: Counter[Name] = Counter()
-        self._held: dict[tuple[Name, ...], deque[Lease]] = {}
+        self._running: Counter[LimitName] = Counter()
+        self._held: dict[tuple[LimitName, ...], deque[Lease]] = {}
         self._everyone: dict[tuple[str, int], Lease] = {}
-        self._known: dict[tuple[str, str, str, str | None], tuple[Name, ...]] = {}
+        self._known: dict[tuple[str, str, str, str | None], tuple[LimitName, ...]] = {}
 
     def allow(self, slots: Slots) -> None:
         """Take the store's word for how many may run; limits may have come or gone."""
@@ -88,23 +86,18 @@ class RunningSlots:
         self._everyone.clear()
         return held
 
-    def _have_room(self, limits: tuple[Name, ...]) -> bool:
+    def _have_room(self, limits: tuple[LimitName, ...]) -> bool:
         for name in limits:
             allowed = self._allowed.get(name)
             if allowed is not None and self._running[name] >= allowed:
                 return False
         return True
 
-    def _limits(self, lease: Lease) -> tuple[Name, ...]:
+    def _limits(self, lease: Lease) -> tuple[LimitName, ...]:
         """The limits a lease is under; looked up, for it is asked several times for every job."""
         lane = (lease.queue, lease.tenant_id, lease.type, lease.limit_key)
         limits = self._known.get(lane)
         if limits is None:
-            names = (
-                (LimitScope.QUEUE, lease.queue),
-                (LimitScope.TENANT, lease.tenant_id),
-                (LimitScope.TYPE, lease.type),
-                (LimitScope.KEY, lease.limit_key or ""),
-            )
+            names = names_of(*lane)
             limits = self._known[lane] = tuple(name for name in names if name in self._allowed)
         return limits

@@ -30,7 +30,7 @@ from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
 from penstock.worker.heartbeat import Heartbeat
-from penstock.worker.holdings import TICK_SECONDS, Holdings
+from penstock.worker.holdings import TICK_SECONDS, Holdings, own_leases
 from penstock.worker.pump import Pump
 from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
@@ -71,11 +71,7 @@ class Worker:
         self._concurrency = concurrency or app.settings.concurrency
         self._queues = tuple(queues) if queues else None
         self._types = _known_types(app, types)
-        self._own_leases = {
-            name: int(type_.lease * 1000)
-            for name, type_ in self._types.items()
-            if type_.lease is not None
-        }
+        self._own_leases = own_leases(self._types)
         self._max_priority = max_priority
         self._burst = burst
         self._with_upkeep = upkeep

@@ -40,7 +40,6 @@ PLANS = {
     "leased_lanes": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR GROUP BY"],
     "queue_depth": [f"{IN_QUEUE}=?)"],
     "ahead": [f"{LANE[:-1]} AND rank<?)"],
-    "leased_under": ["SCAN jobs USING INDEX jobs_leased"],
     "holders": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR ORDER BY"],
     "get_jobs": [BY_ID],
     "rank_of": [BY_ID],

@@ -155,6 +155,22 @@ async def test_an_upgrade_that_fails_leaves_the_old_version_and_its_jobs(
     await store.close()
 
 
+async def test_what_a_process_of_an_older_version_enqueues_meanwhile_holds_nothing_up(
+    path: Path,
+) -> None:
+    store = open_store(f"sqlite:///{path}", FakeClock())
+    await store.open()
+    jobs = [NewJob(id=str(n), type="mail", payload="{}") for n in range(3)]
+    keyed = NewJob(id="3", type="mail", payload="{}", limit_key="bank")
+    await store.jobs.enqueue([*jobs, keyed])
+    with closing(connect(path)) as older:
+        older.execute("UPDATE jobs SET limit_key = NULL WHERE id IN ('0', '1')")
+    claim = Claim(owner="host:1", types=["mail"], limit=9, start=9, lease_ms=30_000)
+    leases = (await store.jobs.claim(claim)).leases
+    assert {lease.id for lease in leases} == {"0", "1", "2", "3"}
+    await store.close()
+
+
 async def test_the_job_queue_view_speaks_the_global_context_network_s_names(path: Path) -> None:
     clock = FakeClock("2026-03-01T10:00:00.007Z")
     store = open_store(f"sqlite:///{path}", clock)

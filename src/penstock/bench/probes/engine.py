@@ -8,7 +8,6 @@ from penstock.client.app import Penstock
 from penstock.model.dependency import Edge
 from penstock.model.ids import new_ids
 from penstock.model.job import NewJob
-from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.model.schedule import Schedule, ScheduleKind
 from penstock.worker.worker import Worker
 
@@ -19,16 +18,7 @@ DAY_SECONDS = 86_400
 async def limit(path: str, concurrency: int) -> None:
     """Let no more than so many of the jobs run at once, in all processes together."""
     async with app_on(path) as app:
-        await app.store.controls.set_limits(
-            [
-                Limit(
-                    scope=LimitScope.TYPE,
-                    name=noop.name,
-                    kind=LimitKind.CONCURRENCY,
-                    capacity=concurrency,
-                )
-            ]
-        )
+        await app.controls.set_limit(type=noop, concurrency=concurrency)
 
 
 async def fan_in(path: str, parents: int) -> float:

@@ -1,15 +1,13 @@
 """Limits, tenants, flows, schedules and explain: what they cost beside plain draining."""
 
-import time
 from functools import partial
 
-from penstock.bench.processes import cpu_seconds, probe, worker_process
+from penstock.bench.processes import cpu_percents, probe, worker_process
 from penstock.bench.stages.stage import Bench, Stage
 
 CONCURRENCY = 100
 LIMIT = 10
 TENANTS = 10
-SETTLING_SECONDS = 1.0
 
 
 def held_drain(bench: Bench) -> Stage:
@@ -81,13 +79,8 @@ def _mind(bench: Bench, count: int) -> None:
     with bench.fresh_file() as path:
         probe("engine.schedule", path, count=count)
         with worker_process(path, CONCURRENCY) as worker:
-            time.sleep(SETTLING_SECONDS)
-            before = cpu_seconds(worker)
-            began = time.perf_counter()
-            time.sleep(bench.scale.idle_seconds)
-            used = cpu_seconds(worker) - before
-            seconds = time.perf_counter() - began
-    bench.readings.add("scheduling %" if count else "not scheduling %", 100 * used / seconds)
+            (used,) = cpu_percents(bench.scale.idle_seconds, worker)
+    bench.readings.add("scheduling %" if count else "not scheduling %", used)
 
 
 def _explain(bench: Bench) -> None:

@@ -5,11 +5,10 @@ import sys
 import time
 from functools import partial
 
-from penstock.bench.processes import cpu_seconds, probe, supervised_worker, worker_process
+from penstock.bench.processes import cpu_percents, probe, supervised_worker, worker_process
 from penstock.bench.stages.stage import Bench, Stage
 
 GAPS_MS = (5.0, 30.0)
-SETTLING_SECONDS = 1.0
 WORKER_CONCURRENCY = 100
 
 
@@ -42,14 +41,9 @@ def _pickup(bench: Bench) -> None:
 
 def _idle(bench: Bench) -> None:
     with bench.fresh_file() as path, supervised_worker(path) as (supervisor, worker):
-        time.sleep(SETTLING_SECONDS)
-        before = cpu_seconds(worker), cpu_seconds(supervisor)
-        began = time.perf_counter()
-        time.sleep(bench.scale.idle_seconds)
-        seconds = time.perf_counter() - began
-        after = cpu_seconds(worker), cpu_seconds(supervisor)
-    bench.readings.add("idle worker %", 100 * (after[0] - before[0]) / seconds)
-    bench.readings.add("idle supervisor %", 100 * (after[1] - before[1]) / seconds)
+        used = cpu_percents(bench.scale.idle_seconds, worker, supervisor)
+    bench.readings.add("idle worker %", used[0])
+    bench.readings.add("idle supervisor %", used[1])
 
 
 def _start(bench: Bench, name: str, code: str) -> None:

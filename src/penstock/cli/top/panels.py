@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.cli.job_view import note
 from penstock.cli.output import plain, table
-from penstock.cli.times import ago, span
 from penstock.cli.top.snapshot import Snapshot
 from penstock.cli.top.state import Panel
 from penstock.cli.workers import state as worker_state
+from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.output import plain, sparkline
-from penstock.cli.times import span
 from penstock.cli.top.panels import DRAWN, Room
 from penstock.cli.top.snapshot import Snapshot
 from penstock.cli.top.state import PANELS, Panel, State, rows_of
 from penstock.model.clock import iso
+from penstock.model.spans import span
 
 WIDE = 160
 HEADING_ROWS = 2

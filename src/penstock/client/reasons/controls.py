@@ -63,8 +63,8 @@ def breaker_open(look: Standing) -> Iterator[Reason]:
             name, opened = state.breaker.name, state.opened_at or look.now
             wait = state.tries_in_ms(look.now) or 0
             told = (
-                f"Breaker {name!r} is open since {moment(opened, look.now)} after {state.failed} "
-                f"failures; one job tries again in {span(wait)}. Close it now with "
+                f"Breaker {name!r} has been open since {moment(opened, look.now)} after "
+                f"{state.failed} failures; one job tries again in {span(wait)}. Close it now with "
                 f"`penstock breakers reset {name}`."
             )
             until = look.now + wait
@@ -131,6 +131,6 @@ def _pause_sentence(pause: Pause, now: int) -> str:
     who = f" by {pause.paused_by}" if pause.paused_by else ""
     why = f": {brief(pause.reason)}." if pause.reason else "."
     return (
-        f"{what} is paused since {moment(pause.created_at, now)}{who}{why} "
+        f"{what} has been paused since {moment(pause.created_at, now)}{who}{why} "
         f"Resume it with `penstock resume {pause.scope} {pause.name}`."
     )

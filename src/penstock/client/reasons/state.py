@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from penstock.client.reasons.words import brief, few, waits
-from penstock.model.dependency import EdgeKind
+from penstock.model.dependency import EdgeKind, fell_with_parent
 from penstock.model.explain import Reason, ReasonKind
 from penstock.model.spans import moment, span
 from penstock.model.states import Status
@@ -25,6 +25,11 @@ def ended(look: Standing) -> Iterator[Reason]:
         verb, command = ("died", "dead show") if dead else ("was cancelled", "jobs requeue")
         do = "Its dead letter" if dead else "Run it again"
         told = f"It {verb} at {when}{why} {do}: `penstock {command} {job.id}`."
+        if not dead and fell_with_parent(job.error_details):
+            told = (
+                f"It was cancelled at {when}{why} Requeue the job that failed, and this one "
+                f"comes back; see `penstock jobs tree {job.id}`."
+            )
     yield Reason(kind=ReasonKind.ENDED, sentence=told, since_at=at)
 
 
@@ -69,7 +74,7 @@ def running(look: Standing) -> Iterator[Reason]:
     if job.status is Status.IN_PROGRESS and job.started_at is not None and not _lapsed(look):
         far = "" if job.progress_percent is None else f" It is {job.progress_percent:.0f} % done."
         told = (
-            f"It runs since {moment(job.started_at, look.now)} "
+            f"It has been running since {moment(job.started_at, look.now)} "
             f"({span(look.now - job.started_at)}) on worker {job.lease_owner}.{far}"
         )
         owner = (job.lease_owner or "nobody",)

@@ -8,7 +8,6 @@ from penstock.model.spans import span
 from penstock.model.states import Status
 from penstock.store.contract import Standing, WorkerInfo
 
-DEAD_AFTER_MS = 30_000
 STUCK_AFTER_MS = 10_000
 COUNTED_TO = 1_000
 
@@ -22,7 +21,7 @@ LACKS: dict[ReasonKind, Lacks] = {
     ReasonKind.PRIORITY_EXCLUDED: lambda worker, look: (
         worker.max_priority is not None and look.job.priority > worker.max_priority
     ),
-    ReasonKind.WORKERS_STALE: lambda worker, _: worker.heartbeat_age_ms >= DEAD_AFTER_MS,
+    ReasonKind.WORKERS_SILENT: lambda worker, _: not worker.alive,
     ReasonKind.WORKERS_DRAINING: lambda worker, _: worker.state == "draining",
     ReasonKind.WORKERS_STUCK: lambda worker, _: (
         worker.poll_age_ms > STUCK_AFTER_MS and worker.running < worker.concurrency
@@ -86,15 +85,15 @@ def priority_excluded(look: Standing) -> Iterator[Reason]:
         yield _about(ReasonKind.PRIORITY_EXCLUDED, told, workers)
 
 
-def workers_stale(look: Standing) -> Iterator[Reason]:
+def workers_silent(look: Standing) -> Iterator[Reason]:
     """The workers for it were not heard of."""
-    for workers in _lacking(look, ReasonKind.WORKERS_STALE):
+    for workers in _lacking(look, ReasonKind.WORKERS_SILENT):
         quiet = span(min(worker.heartbeat_age_ms for worker in workers))
         told = (
             f"{_those(workers, 'was', 'were')} last heard of {quiet} ago, and nobody else could "
             "run it. Look at the machine, or start another with `penstock worker module:app`."
         )
-        yield _about(ReasonKind.WORKERS_STALE, told, workers)
+        yield _about(ReasonKind.WORKERS_SILENT, told, workers)
 
 
 def workers_draining(look: Standing) -> Iterator[Reason]:

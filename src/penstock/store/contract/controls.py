@@ -16,7 +16,8 @@ class Controls(Protocol):
     ) -> Pause:
         """Hold a queue, a type, a tenant or one waiting job; what runs already runs on.
 
-        Pausing twice keeps the first pause. A job that has ended or runs refuses.
+        Pausing twice keeps the first pause. A job that has ended or runs refuses. What is said
+        with it passes the redaction gate.
         """
         ...
 
@@ -37,7 +38,7 @@ class Controls(Protocol):
         ...
 
     async def limits(self) -> list[LimitState]:
-        """All limits and how much of each is taken."""
+        """All limits, by scope and name, and how much of each is taken; of `*` nothing is."""
         ...
 
     async def define_breakers(
@@ -51,9 +52,9 @@ class Controls(Protocol):
         ...
 
     async def reset_breaker(self, name: str) -> bool:
-        """Close a breaker by hand; whether there is one of this name."""
+        """Close a breaker by hand and forget its failures; whether there is one of this name."""
         ...
 
     async def breakers(self) -> list[BreakerState]:
-        """All breakers."""
+        """All breakers, by name."""
         ...

@@ -81,7 +81,7 @@ class DeadLetters(Protocol):
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
-        """A page, newest first."""
+        """A page, newest first; `before` is the job's id to continue after."""
         ...
 
     async def groups(
@@ -101,7 +101,11 @@ class DeadLetters(Protocol):
     async def resolve(
         self, ids: Sequence[str], resolution: Resolution, *, notes: str | None, by: str | None
     ) -> list[str]:
-        """Record where a person stands with them; returns the ids that exist."""
+        """Record where a person stands with them; returns the ids that exist.
+
+        Without notes earlier ones stay; notes and names pass the redaction gate. A requeue
+        resolves what is open by itself.
+        """
         ...
 
     async def mark_canaries(self, ids: Sequence[str], group: str | None) -> None:
@@ -109,5 +113,5 @@ class DeadLetters(Protocol):
         ...
 
     async def purge(self, ids: Sequence[str]) -> int:
-        """Delete dead letters and their jobs for good."""
+        """Delete dead letters and their jobs for good; a job that was requeued lives on."""
         ...

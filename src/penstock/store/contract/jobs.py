@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from penstock.model.dependency import Edge
 from penstock.model.job import Enqueued, Lease, NewJob
-from penstock.model.limits import LimitScope
+from penstock.model.limits import LimitName
 from penstock.model.settlement import Settlement
 
 
@@ -32,7 +32,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     ahead: float = 0
 
 
-Slots = dict[tuple[LimitScope, str], int]
+Slots = dict[LimitName, int]
 """For each limit on concurrency: how many jobs under it one worker may run at once."""
 
 
@@ -69,7 +69,8 @@ class JobStore(Protocol):
         """Insert all jobs or none; a known id or a taken key answers with the job that has it.
 
         A job waits for its edges' parents, which may be in the same call. One that is not in the
-        store and a cycle refuse the whole call. A parent that has ended counts at once.
+        store and a cycle refuse the whole call. A parent that has ended counts at once. Jobs of
+        one tenant with the same `order_key` run one at a time, in the order they fell due.
         """
         ...
 
@@ -82,7 +83,11 @@ class JobStore(Protocol):
         ...
 
     async def claim(self, claim: Claim) -> Claimed:
-        """Stage a few due jobs, then lease the most urgent ones; each lease has a new fence."""
+        """Stage a few due jobs, then lease the most urgent ones; each lease has a new fence.
+
+        Nothing is leased that is paused, over a limit or behind an open breaker; a half-open one
+        lets a single job through, its probe. What a rate admits starts at once.
+        """
         ...
 
     async def start(self, owner: str, leases: Sequence[tuple[str, int]]) -> None:
@@ -92,7 +97,9 @@ class JobStore(Protocol):
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases; returns the ids whose fence was stale, on which nothing was written.
 
-        Sending a settlement again because its answer was lost is not stale, and changes nothing.
+        The end of a job closes the edges to it, in the same transaction: children are released,
+        or end as their edge says, and so on down. Breakers hear how the executions ended. Sending
+        a settlement again because its answer was lost is not stale, and changes nothing.
         """
         ...
 
@@ -103,7 +110,7 @@ class JobStore(Protocol):
     async def cancel(self, ids: Sequence[str], reason: str) -> dict[str, str]:
         """Cancel waiting jobs, ask running ones to stop; ids to their status afterwards.
 
-        An unknown id refuses the whole call.
+        An unknown id refuses the whole call. Children of cancelled jobs fare as with a settle.
         """
         ...
 
@@ -118,5 +125,5 @@ class JobStore(Protocol):
         ...
 
     async def amend(self, job_id: str, payload: str) -> None:
-        """Give a cancelled or dead job other arguments, for its next requeue."""
+        """Give a cancelled or dead job other arguments, for its next requeue; others refuse."""
         ...

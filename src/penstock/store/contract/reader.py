@@ -123,7 +123,7 @@ class JobReader(Protocol):
         ...
 
     async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
-        """The edges of a job in both directions."""
+        """The edges of a job, up to the limit in each direction, the open ones first."""
         ...
 
     async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:

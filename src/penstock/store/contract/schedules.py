@@ -38,7 +38,10 @@ class Schedules(Protocol):
         ...
 
     async def due(self, limit: int = 100) -> tuple[list[Schedule], int | None]:
-        """Enabled schedules whose time has come, and milliseconds until the next one's."""
+        """Enabled schedules whose time has come, the most overdue first.
+
+        With them come the milliseconds until the time of the next one, if there is one.
+        """
         ...
 
     async def fire(

@@ -77,7 +77,10 @@ class Upkeep(Protocol):
         ...
 
     async def release(self, limit: int = 1000) -> int:
-        """Close edges whose parent has ended: a backstop, for ending a job closes them itself."""
+        """Close edges whose parent has ended or is gone, and say how many it found.
+
+        A backstop: the end of a job closes them itself.
+        """
         ...
 
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:

@@ -4,6 +4,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+SILENT_AFTER_MS = 30_000
+
 
 class Beat(Struct, frozen=True, kw_only=True):
     """What a worker says of itself every few seconds."""
@@ -31,6 +33,11 @@ class WorkerInfo(Beat, frozen=True, kw_only=True):
     started_at: int
     heartbeat_at: int
     heartbeat_age_ms: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was heard of within half a minute."""
+        return self.heartbeat_age_ms < SILENT_AFTER_MS
 
 
 class Workers(Protocol):

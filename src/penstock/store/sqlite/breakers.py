@@ -1,13 +1,13 @@
 """Circuit breakers on SQLite: what executions say about the things they depend on."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from penstock.model.breaker import COUNTED, Breaker, BreakerState
 from penstock.model.settlement import Buried, Completed, Failed, Settlement
+from penstock.model.states import Status
 from penstock.store.sqlite.transaction import Transaction
 
 
@@ -16,7 +16,7 @@ def heed(tx: Transaction, settlements: Sequence[Settlement], stale: Sequence[Set
     if not settlements or tx.value("any_breaker") is None:
         return
     lost = {id(settlement) for settlement in stale}
-    for state in known(tx):
+    for state in known_breakers(tx):
         changed = state
         for settlement in settlements:
             if settlement.type in state.breaker.types and id(settlement) not in lost:
@@ -25,15 +25,15 @@ def heed(tx: Transaction, settlements: Sequence[Settlement], stale: Sequence[Set
             _write(tx, changed)
 
 
-def known(tx: Transaction) -> list[BreakerState]:
+def known_breakers(tx: Transaction) -> list[BreakerState]:
     """All breakers, by name."""
-    return [_state(row) for row in tx.rows("breakers")]
+    return [breaker_state(name, decode(types), *rest) for name, types, *rest in tx.rows("breakers")]
 
 
-def define(tx: Transaction, breakers: Sequence[Breaker], known_types: set[str]) -> None:
+def define_breakers(tx: Transaction, breakers: Sequence[Breaker], known_types: set[str]) -> None:
     """Set up breakers; those that exist keep their position, and types of other applications."""
     named = {breaker.name: breaker for breaker in breakers}
-    for breaker in (state.breaker for state in known(tx)):
+    for breaker in (state.breaker for state in known_breakers(tx)):
         others = [type_ for type_ in breaker.types if type_ not in known_types]
         chosen = named.pop(breaker.name, None)
         types = tuple(dict.fromkeys([*others, *(chosen.types if chosen else ())]))
@@ -52,9 +52,9 @@ def _define(tx: Transaction, breaker: Breaker) -> None:
     tx.run("define_breaker", row)
 
 
-def reset(tx: Transaction, name: str) -> bool:
+def reset_breaker(tx: Transaction, name: str) -> bool:
     """Close a breaker by hand."""
-    for state in known(tx):
+    for state in known_breakers(tx):
         if state.breaker.name == name:
             _write(tx, replace(state, failed=0, opened_at=None, probe_id=None))
             tx.changed = True
@@ -82,9 +82,21 @@ def _write(tx: Transaction, state: BreakerState) -> None:
     tx.run("set_breaker", row)
 
 
-def _state(row: tuple[Any, ...]) -> BreakerState:
-    name, types, failures, cool_down_ms, failed, opened_at, probe_id = row
-    breaker = Breaker(
-        name=name, types=tuple(decode(types)), failures=failures, cool_down_ms=cool_down_ms
-    )
+def breaker_state(
+    name: str,
+    types: Iterable[str],
+    failures: int,
+    cool_down_ms: int,
+    failed: int,
+    opened_at: int | None,
+    probe_id: str | None,
+) -> BreakerState:
+    """A breaker as its row has it."""
+    breaker = Breaker(name=name, types=tuple(types), failures=failures, cool_down_ms=cool_down_ms)
     return BreakerState(breaker=breaker, failed=failed, opened_at=opened_at, probe_id=probe_id)
+
+
+def is_probing(tx: Transaction, state: BreakerState) -> bool:
+    """Whether its probe runs; one that ended without a settlement counts no more."""
+    probe = state.probe_id
+    return probe is not None and tx.value("status_of", (probe,)) == Status.IN_PROGRESS

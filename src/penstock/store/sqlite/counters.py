@@ -24,6 +24,11 @@ class Counters:
         """Count something."""
         self._sums[type_, queue, name] += by
 
+    def add_job(self, tx: Transaction, job_id: str, name: str) -> None:
+        """Count something that happened to a waiting job, of which only the id is at hand."""
+        for type_, queue in tx.rows("type_and_queue", (job_id,)):
+            self.add(type_, queue, name)
+
     def ended(self, settlements: Sequence[Settlement], name: str) -> None:
         """Count executions that ended alike, with their durations and waits."""
         lanes: Counter[tuple[str, str]] = Counter()

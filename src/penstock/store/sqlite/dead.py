@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.json import encode
 
-from penstock.model.failure import MESSAGE_LIMIT
-from penstock.model.redact import redact
+from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
+from penstock.model.redact import redacted
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.prune import delete
@@ -68,8 +68,7 @@ def resolve(
     by: str | None,
 ) -> list[str]:
     """Record where a person stands with them."""
-    told = None if notes is None else redact(notes)[:MESSAGE_LIMIT]
-    who = None if by is None else redact(by)[:200]
+    told, who = redacted(notes, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
     row = {"resolution": resolution.value, "notes": told, "by": who, "now": tx.now}
     return [i for i in ids if tx.many("resolve_dead_letter", ({"id": i, **row},)) == 1]
 

@@ -6,6 +6,7 @@ from types import TracebackType
 import apsw
 
 from penstock.model.errors import (
+    InvalidOption,
     NotAPenstockStore,
     StoreClosed,
     StoreCorrupt,
@@ -57,6 +58,22 @@ class _Translated:
     ) -> None:
         if isinstance(error, apsw.Error):
             raise translate(self._path, error) from error
+        if isinstance(error, UnicodeEncodeError | OverflowError | TypeError):
+            unfit = _unfit(error)
+            if unfit is not None:
+                raise unfit from error
+
+
+def _unfit(error: UnicodeEncodeError | OverflowError | TypeError) -> InvalidOption | None:
+    """What to say about a value that SQLite cannot hold; none if the error is about another."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidOption("text", error.object, "valid Unicode, without half a surrogate pair")
+    if isinstance(error, OverflowError):
+        return InvalidOption("number", "too large", "a whole number of at most 64 bits")
+    words = str(error)
+    if words.startswith("Bad binding argument type"):
+        return InvalidOption("value", words.rpartition("type ")[2], "a text or a number")
+    return None
 
 
 def _unavailable(reason: str) -> _Translation:

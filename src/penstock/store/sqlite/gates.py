@@ -1,26 +1,30 @@
 """What stands between queued jobs and a worker: pauses, limits, breakers; read once per claim."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.json import decode, encode
 
-from penstock.model.breaker import Breaker, BreakerPosition, BreakerState
+from penstock.model.breaker import BreakerPosition, BreakerState
+from penstock.model.job import Lease
 from penstock.model.limits import (
     EVERY,
     Limit,
     LimitKind,
+    LimitName,
     LimitScope,
     Starts,
     frees_in,
+    names_of,
     room,
     started,
 )
 from penstock.store.contract import Claim, Slots
+from penstock.store.sqlite.breakers import breaker_state, is_probing
 from penstock.store.sqlite.transaction import Transaction
 
 Lane = tuple[str, str, str, str]
-Name = tuple[LimitScope, str]
+"""Queue, tenant, type and limit key of the jobs in it."""
 
 
 class Leased(NamedTuple):
@@ -45,7 +49,7 @@ class SlotGate:
     """
 
     def __init__(
-        self, name: Name, capacity: int, stored: int | None, own: Leased, others: int
+        self, name: LimitName, capacity: int, stored: int | None, own: Leased, others: int
     ) -> None:
         self.name = name
         self.stored = stored
@@ -89,7 +93,7 @@ class SlotGate:
 class RateGate:
     """A limit on starts in a while; what it admits starts at once, or starts would bunch up."""
 
-    def __init__(self, name: Name, limit: Limit, starts: Starts, now: int) -> None:
+    def __init__(self, name: LimitName, limit: Limit, starts: Starts, now: int) -> None:
         self.name = name
         self.limit = limit
         self.starts = starts
@@ -147,10 +151,10 @@ class Gates:
             return
         self._paused = {(scope, name) for scope, name in decode(paused)}
         self._limits = {(scope, name, kind): (n, ms) for scope, name, kind, n, ms in decode(limits)}
-        self._breakers = {state.breaker.name: state for state in map(_breaker, decode(breakers))}
+        self._breakers = [breaker_state(*row) for row in decode(breakers)]
         self._made: dict[object, Gate] = {}
         self._of_lane: dict[Lane, list[Gate]] = {}
-        self._leased: dict[Name, dict[str, Leased]] = {}
+        self._leased: dict[LimitName, dict[str, Leased]] = {}
         self._slots: dict[tuple[str, str, str], int] = {}
         if any(kind == LimitKind.CONCURRENCY for _, _, kind in self._limits):
             self._meet_own_leases()
@@ -174,7 +178,7 @@ class Gates:
         self.starting += bool(starts)
         return starts
 
-    def settle(self, leases: Iterable[Any]) -> Slots:
+    def write(self, leases: Sequence[Lease]) -> Slots:
         """Write down what was taken; how many jobs under each limit the owner may run at once."""
         if self.quiet:
             return {}
@@ -197,12 +201,13 @@ class Gates:
         """Give slots to leases that wait for one; a slot is no use to one that lacks another."""
         rows = self._tx.rows("leased_lanes")
         self._leased = leased_under(rows)
-        self._slots = {(s, n, o): slots for s, n, o, slots in self._tx.rows("all_slots")}
+        self._slots = read_slots(self._tx)
         self._drop_idle_slots()
         waiting: list[list[SlotGate]] = []
-        for owner, *lane, leases, started_ in rows:
+        for owner, queue, tenant, type_, key, leases, started_ in rows:
             if owner == self._claim.owner:
-                gates = [g for g in self._gates(_lane(*lane)) if isinstance(g, SlotGate)]
+                found = self._gates((queue, tenant, type_, key))
+                gates = [gate for gate in found if isinstance(gate, SlotGate)]
                 if self._give_slots(gates, leases - started_):
                     waiting.append(gates)
         # Two owners that each have what the other one needs would wait for ever.
@@ -259,29 +264,22 @@ class Gates:
     def _gates(self, lane: Lane) -> list[Gate]:
         found = self._of_lane.get(lane)
         if found is None:
-            queue, tenant, type_, key = lane
-            names = [(LimitScope.QUEUE, queue), (LimitScope.TYPE, type_)]
-            names += [(LimitScope.TENANT, tenant)] if tenant else []
-            names += [(LimitScope.KEY, key)] if key else []
-            found = [gate for name in names for gate in self._gates_of(name)]
-            found += [
-                self._breaker_gate(s) for s in self._breakers.values() if type_ in s.breaker.types
-            ]
+            found = [gate for name in names_of(*lane) for gate in self._gates_of(name)]
+            found += [self._breaker_gate(s) for s in self._breakers if lane[2] in s.breaker.types]
             self._of_lane[lane] = found
         return found
 
-    def _gates_of(self, name: Name) -> Iterable[Gate]:
-        for kind, make in ((LimitKind.CONCURRENCY, self._slot_gate), (LimitKind.RATE, self._rate)):
-            limit = self._limits.get((name[0], name[1], kind)) or self._limits.get(
-                (name[0], EVERY, kind)
-            )
+    def _gates_of(self, name: LimitName) -> Iterable[Gate]:
+        makers = {LimitKind.CONCURRENCY: self._slot_gate, LimitKind.RATE: self._rate_gate}
+        for kind, make in makers.items():
+            key = (*name, kind)
+            limit = self._limits.get(key) or self._limits.get((name[0], EVERY, kind))
             if limit is not None:
-                key = (*name, kind)
                 if key not in self._made:
                     self._made[key] = make(name, *limit)
                 yield self._made[key]
 
-    def _slot_gate(self, name: Name, capacity: int, _: int | None) -> Gate:
+    def _slot_gate(self, name: LimitName, capacity: int, _: int | None) -> Gate:
         leased = self._leased.get(name, {})
         owner = self._claim.owner
         others = sum(
@@ -292,7 +290,7 @@ class Gates:
         stored = self._slots.get((*_texts(name), owner))
         return SlotGate(name, capacity, stored, leased.get(owner, _NOTHING), others)
 
-    def _rate(self, name: Name, capacity: int, interval_ms: int | None) -> Gate:
+    def _rate_gate(self, name: LimitName, capacity: int, interval_ms: int | None) -> Gate:
         limit = Limit(
             scope=name[0],
             name=name[1],
@@ -305,14 +303,10 @@ class Gates:
     def _breaker_gate(self, state: BreakerState) -> Gate:
         name = state.breaker.name
         if name not in self._made:
-            probing = (
-                state.probe_id is not None
-                and self._tx.value("status_of", (state.probe_id,)) == "in_progress"
-            )
-            self._made[name] = BreakerGate(state, self._tx.now, probing)
+            self._made[name] = BreakerGate(state, self._tx.now, is_probing(self._tx, state))
         return self._made[name]
 
-    def _remember_probe(self, gate: BreakerGate, leases: Iterable[Any]) -> None:
+    def _remember_probe(self, gate: BreakerGate, leases: Sequence[Lease]) -> None:
         breaker = gate.state.breaker
         for lease in leases:
             if lease.type in breaker.types:
@@ -320,37 +314,27 @@ class Gates:
                 return
 
 
-def leased_under(rows: Iterable[Any]) -> dict[Name, dict[str, Leased]]:
+def leased_under(rows: Iterable[Any]) -> dict[LimitName, dict[str, Leased]]:
     """What each owner has leased, by all that a limit may be about."""
-    found: dict[Name, dict[str, Leased]] = {}
+    found: dict[LimitName, dict[str, Leased]] = {}
     for owner, queue, tenant, type_, key, leases, started_ in rows:
-        for scope, name in (
-            (LimitScope.QUEUE, queue),
-            (LimitScope.TENANT, tenant),
-            (LimitScope.TYPE, type_),
-            (LimitScope.KEY, key),
-        ):
-            owners = found.setdefault((scope, name), {})
+        for name in names_of(queue, tenant, type_, key):
+            owners = found.setdefault(name, {})
             has = owners.get(owner, _NOTHING)
             owners[owner] = Leased(has.leases + leases, has.started + started_)
     return found
 
 
-def read_starts(tx: Transaction, name: Name) -> Starts:
+def read_slots(tx: Transaction) -> dict[tuple[str, str, str], int]:
+    """The slots of every owner under every limit: by scope, name and owner."""
+    return {(scope, name, owner): slots for scope, name, owner, slots in tx.rows("all_slots")}
+
+
+def read_starts(tx: Transaction, name: LimitName) -> Starts:
     """The latest starts under a rate."""
     stored = tx.value("rate_starts", _texts(name))
     return [] if stored is None else [(at, count) for at, count in decode(stored)]
 
 
-def _lane(queue: str, tenant_id: str, type_: str, limit_key: str) -> Lane:
-    return queue, tenant_id, type_, limit_key
-
-
-def _texts(name: Name) -> tuple[str, str]:
+def _texts(name: LimitName) -> tuple[str, str]:
     return name[0].value, name[1]
-
-
-def _breaker(row: list[Any]) -> BreakerState:
-    name, types, failures, cool_down_ms, failed, opened_at, probe_id = row
-    breaker = Breaker(name=name, types=tuple(types), failures=failures, cool_down_ms=cool_down_ms)
-    return BreakerState(breaker=breaker, failed=failed, opened_at=opened_at, probe_id=probe_id)

@@ -140,7 +140,7 @@ class SqliteMetrics:
         return await self._db.read(depths)
 
     async def dead_count(self) -> int:
-        """Dead letters nobody has resolved."""
+        """Dead letters nobody has looked at yet."""
         return await self._db.read(lambda tx: int(tx.value("dead_count")))
 
     async def window(self, span_ms: int) -> list[Window]:

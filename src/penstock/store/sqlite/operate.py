@@ -17,11 +17,13 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
     """Cancel waiting jobs at once and ask running ones to stop; their status afterwards."""
     answer: dict[str, str] = {}
     ended = []
+    counters = Counters()
     reason = redact(str(reason))[:MESSAGE_LIMIT]
     for job_id in ids:
         row = {"id": job_id, "reason": reason, "now": tx.now}
         if tx.many("cancel_waiting", (row,)):
             tx.run("forget_job_pause", (job_id,))
+            counters.add_job(tx, job_id, "cancelled")
             ended.append(job_id)
         else:
             tx.run("request_cancel", row)
@@ -29,9 +31,8 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
         if status is None:
             raise JobNotFound(job_id)
         answer[job_id] = status
-    if ended:
-        end(tx, ended)
-        _count_cancelled(tx, ended)
+    end(tx, ended)
+    counters.write(tx)
     tx.changed = True
     return answer
 
@@ -41,9 +42,9 @@ def requeue(
 ) -> list[str]:
     """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
     for place, job_id in enumerate(ids):
-        holder = _refusal(tx, job_id)
-        if holder is not None:
-            raise holder
+        refusal = _refusal(tx, job_id)
+        if refusal is not None:
+            raise refusal
         _requeue(tx, job_id, tx.now + round(delay_ms + place * spread_ms))
     _restore_dependents(tx, ids)
     tx.changed = True
@@ -96,11 +97,3 @@ def _restore_dependents(tx: Transaction, ids: Sequence[str]) -> None:
             if restorable and _refusal(tx, child_id) is None:
                 _requeue(tx, child_id, max(tx.now, tx.value("due_of", (child_id,))))
                 frontier.append(child_id)
-
-
-def _count_cancelled(tx: Transaction, ids: list[str]) -> None:
-    counters = Counters()
-    for job_id in ids:
-        for type_, queue in tx.rows("lane_of", (job_id,)):
-            counters.add(type_, queue, "cancelled")
-    counters.write(tx)

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from penstock.model.job import Job
 from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
-from penstock.store.sqlite import lookup, standing
+from penstock.store.sqlite import lookup
 from penstock.store.sqlite.database import Database
+from penstock.store.sqlite.edges import dependencies
+from penstock.store.sqlite.standing import standing
 
 WATCH_SECONDS = 1.0
 WATCH_PAUSE_SECONDS = 0.05
@@ -42,7 +44,7 @@ class SqliteReader:
 
     async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
         """The edges of a job in both directions."""
-        return await self._db.read(lambda tx: standing.dependencies(tx, job_id, limit))
+        return await self._db.read(lambda tx: dependencies(tx, job_id, limit))
 
     async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
         """A page of all jobs that have not ended and do not run."""
@@ -50,7 +52,7 @@ class SqliteReader:
 
     async def standing(self, job_id: str) -> Standing | None:
         """All that decides whether a job runs now."""
-        return await self._db.read(lambda tx: standing.standing(tx, job_id))
+        return await self._db.read(lambda tx: standing(tx, job_id))
 
     async def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
         """Each job now and whenever it changes, until all are terminal."""

@@ -20,9 +20,8 @@ from penstock.model.dependency import (
     with_inputs,
 )
 from penstock.model.errors import IllegalTransition, JobNotFound
-from penstock.model.failure import Failure
+from penstock.model.orphan import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
-from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
 from penstock.store.sqlite import order
 from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
@@ -35,10 +34,8 @@ class _Open(NamedTuple):
     parent_id: str
     kind: str
     argument: str
-    position: int | None
     condition: str | None
     on_failure: str
-    on_requeue: str
     parent_status: str
     parent_result: str | None
 
@@ -46,14 +43,17 @@ class _Open(NamedTuple):
     def identity(self) -> tuple[str, str, str, str]:
         return self.child_id, self.parent_id, self.kind, self.argument
 
-    def closes(self) -> Outcome:
-        edge = Edge(
+    @property
+    def edge(self) -> Edge:
+        return Edge(
             parent_id=self.parent_id,
             kind=EdgeKind(self.kind),
             condition=self.condition,
             on_failure=OnFailure(self.on_failure),
         )
-        return decide(edge, Status(self.parent_status), self.parent_result)
+
+    def closes(self) -> Outcome:
+        return decide(self.edge, Status(self.parent_status), self.parent_result)
 
 
 def end(tx: Transaction, ids: Sequence[str]) -> None:
@@ -137,7 +137,9 @@ def _close(tx: Transaction, parents: Sequence[str], ahead: Mapping[str, str]) ->
         if edge.kind == EdgeKind.ORDER and edge.parent_id in ahead:
             order.close_up(tx, edge.child_id, ahead[edge.parent_id])
     _pass_results(tx, [edge.child_id for edge in edges if edge.kind != EdgeKind.ORDER])
-    doomed = {e.child_id: (e, outcome) for e, outcome in outcomes if outcome in _WORDS}
+    doomed = {
+        e.child_id: (e, outcome) for e, outcome in outcomes if outcome is not Outcome.SATISFIED
+    }
     return _end_dependents(tx, doomed)
 
 
@@ -157,22 +159,11 @@ def _pass_results(tx: Transaction, children: list[str]) -> None:
         tx.run("inputs_passed", (child_id,))
 
 
-_WORDS = {
-    Outcome.CANCELLED: "Job {parent}, which it was to run after, ended as {status}.",
-    Outcome.DEAD: "Job {parent}, which it was to run after, ended as {status}.",
-    Outcome.NOT_MET: "The result of job {parent} does not meet its condition: {condition}",
-}
-
-
 def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]) -> list[str]:
     counters = Counters()
     ended = []
     for child_id, (edge, outcome) in doomed.items():
-        words = _WORDS[outcome].format(
-            parent=edge.parent_id, status=edge.parent_status, condition=edge.condition
-        )
-        code = "ConditionNotMet" if outcome is Outcome.NOT_MET else "ParentFailed"
-        failure = Failure.because(ErrorClass.UNKNOWN, code, words)
+        failure = orphaned(edge.edge, outcome, Status(edge.parent_status))
         row: dict[str, Any] = {
             "id": child_id,
             "error": failure.message,
@@ -186,8 +177,7 @@ def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]
             continue  # it ended before, for a reason of its own
         tx.run("forget_job_pause", (child_id,))
         ended.append(child_id)
-        for type_, queue in tx.rows("lane_of", (child_id,)):
-            counters.add(type_, queue, "dead" if buried else "cancelled")
+        counters.add_job(tx, child_id, "dead" if buried else "cancelled")
     counters.write(tx)
     return ended
 

@@ -80,8 +80,7 @@ class Flow(Finish[FlowModel]):
         fresh = [i for i, job in self.model.jobs.items() if not job.was_queued]
         child = data.draw(st.sampled_from(fresh or list(self.model.jobs)))
         after = self._edges(data, list(self.model.jobs))
-        expected = self.model.depend(child, after)
-        self._expect(self._refusal(self.store.jobs.depend(child, after)), expected, child)
+        self._depend(child, after)
 
     @rule(data=st.data(), claim=claims)
     @precondition(lambda self: self._waiting())
@@ -219,6 +218,10 @@ class Flow(Finish[FlowModel]):
     def _enqueue(self, batch: list[NewJob]) -> None:
         expected = self.model.enqueue_all(batch, self._now)
         assert self._do(self.store.jobs.enqueue(batch), *self.follows) == expected
+
+    def _depend(self, child: str, after: list[Edge]) -> None:
+        expected = self.model.depend(child, after)
+        self._expect(self._refusal(self.store.jobs.depend(child, after)), expected, child)
 
     def _cancel(self, ids: list[str]) -> None:
         self._leave_alone(i for i in ids if self.model.jobs[i].status.terminal)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -204,4 +204,5 @@ Machine = TypeVar("Machine", bound=Ground[Any])
 
 def on(open_store: Callable[[Clock], Store], machine: type[Machine]) -> type[Machine]:
     """The machine for one kind of store."""
-    return type(machine.__name__, (machine,), {"open_store": staticmethod(open_store)})
+    made = type(machine.__name__, (machine,), {"open_store": staticmethod(open_store)})
+    return cast("type[Machine]", made)

@@ -63,6 +63,23 @@ class FlowMachine(Flow):
         self.every_promise_holds()
         self._cancel_now(second.id)
 
+    @rule(job=flow_jobs)
+    @precondition(lambda self: self._alive() < ENOUGH)
+    def wait_the_wrong_way_round(self, job: NewJob) -> None:
+        """A parent may not wait for a child that a requeue could have wait for it again."""
+        plain = replace(job, delay_ms=0, expires_in_ms=None, key=None, order_key=None)
+        parent = self._named(plain)
+        child = replace(self._named(plain), after=(Edge(parent_id=parent.id),))
+        self._enqueue([parent, child])
+        self.every_promise_holds()
+        self._cancel_now(parent.id)
+        self._requeue([child.id])
+        self.every_promise_holds()
+        self.sweep(expires=False)
+        self._requeue([parent.id])
+        self.every_promise_holds()
+        self._depend(parent.id, [Edge(parent_id=child.id)])
+
     def _cancel_now(self, job_id: str) -> None:
         self._cancel([job_id])
         self.every_promise_holds()

@@ -40,6 +40,10 @@ SELECT * FROM (
     ORDER BY queue, tenant_id, type, limit_key LIMIT 1)
 LIMIT 1;
 
+-- name: adopt_lane
+UPDATE jobs SET limit_key = ''
+WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key IS NULL;
+
 -- Rows that a claim reads come as one JSON document: between two rows SQLite would hand control
 -- back to Python, which under load waits for the handlers every time.
 

@@ -12,17 +12,6 @@ SELECT
 SELECT lease_owner, queue, tenant_id, type, limit_key, count(*), count(started_at)
 FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress' GROUP BY 1, 2, 3, 4, 5;
 
--- name: leased_under
--- What each owner has leased under one limit, what of it has started, and its slots.
-SELECT count(*), count(started_at),
-    coalesce((SELECT slots FROM slots
-              WHERE slots.scope = :scope AND slots.name = :name AND owner = lease_owner), 0)
-FROM jobs INDEXED BY jobs_leased
-WHERE status = 'in_progress'
-  AND CASE :scope WHEN 'type' THEN type WHEN 'queue' THEN queue WHEN 'tenant' THEN tenant_id
-      ELSE limit_key END = :name
-GROUP BY lease_owner;
-
 -- name: all_slots
 SELECT scope, name, owner, slots FROM slots;
 

@@ -26,8 +26,8 @@ WHERE child_id = ?
 
 -- name: open_edges
 -- Read with the write lock held: no parent can end, and no edge be added, between this and its end.
-SELECT edge.child_id, edge.parent_id, edge.kind, edge.argument, edge.position, edge.condition,
-    edge.on_failure, edge.on_requeue, parent.status,
+SELECT edge.child_id, edge.parent_id, edge.kind, edge.argument, edge.condition, edge.on_failure,
+    parent.status,
     CASE WHEN edge.kind IN ('data', 'conditional') THEN parent.result END
 FROM json_each(?) AS ended
 JOIN job_dependencies AS edge ON edge.parent_id = ended.value AND edge.outcome IS NULL
@@ -79,9 +79,8 @@ WHERE id = :id AND status IN ({from orphan});
 
 -- name: overdue_edges
 SELECT DISTINCT edge.parent_id FROM job_dependencies AS edge
-LEFT JOIN jobs AS parent ON parent.id = edge.parent_id
-WHERE edge.outcome IS NULL
-  AND (parent.id IS NULL OR parent.status IN ('completed', 'cancelled', 'dead_letter'))
+JOIN jobs AS parent ON parent.id = edge.parent_id
+WHERE edge.outcome IS NULL AND parent.status IN ('completed', 'cancelled', 'dead_letter')
 LIMIT ?;
 
 -- name: lost_edges
@@ -116,15 +115,6 @@ FROM job_dependencies AS edge
 LEFT JOIN jobs AS parent ON parent.id = edge.parent_id
 LEFT JOIN jobs AS child ON child.id = edge.child_id
 WHERE edge.child_id = ? ORDER BY edge.outcome IS NOT NULL, edge.parent_id LIMIT ?;
-
--- name: open_parents_of
-SELECT edge.child_id, edge.parent_id, edge.kind, edge.condition, edge.argument, edge.position,
-    edge.on_failure, edge.on_requeue, parent.type, parent.status, child.type, child.status,
-    edge.outcome, edge.closed_at
-FROM job_dependencies AS edge
-LEFT JOIN jobs AS parent ON parent.id = edge.parent_id
-LEFT JOIN jobs AS child ON child.id = edge.child_id
-WHERE edge.child_id = ? AND edge.outcome IS NULL ORDER BY edge.parent_id LIMIT ?;
 
 -- name: children_of
 SELECT edge.child_id, edge.parent_id, edge.kind, edge.condition, edge.argument, edge.position,

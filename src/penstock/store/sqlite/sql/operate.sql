@@ -31,5 +31,5 @@ WHERE job_id = :id AND resolution IN ('pending', 'investigating');
 -- name: due_of
 SELECT scheduled_at FROM jobs WHERE id = ?;
 
--- name: lane_of
+-- name: type_and_queue
 SELECT type, queue FROM jobs WHERE id = ?;

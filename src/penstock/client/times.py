@@ -31,7 +31,7 @@ class TimeFields(TypedDict, total=False):
     misfire: str
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Times(msgspec.Struct, frozen=True, kw_only=True):
     """Times that make sense; `starts_at` of a `once` is its moment."""
 
     kind: ScheduleKind
@@ -76,15 +76,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         raise ScheduleOver(name, iso(value or 0), "after its first run")
 
 
-def plan_of(fields: Mapping[str, Any]) -> Plan:
-    """The plan of `cron="0 3 * * *", zone="Europe/Berlin"` and the like."""
+def times_of(fields: Mapping[str, Any]) -> Times:
+    """The times of `cron="0 3 * * *", zone="Europe/Berlin"` and the like."""
     unknown = sorted(fields.keys() - TimeFields.__annotations__.keys())
     if unknown:
         known = ", ".join(TimeFields.__annotations__)
         raise InvalidSchedule(unknown[0], fields[unknown[0]], f"left out; known are {known}")
     given = {name: value for name, value in fields.items() if value is not None}
     find_zone(given.get("zone", "UTC"))
-    made = Plan(
+    made = Times(
         **_kind(given),
         zone=given.get("zone", "UTC"),
         ends_at=_moment("end", given),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from penstock.model.job import Job, KeyScope
     from penstock.model.outcome import Cancel, Dead, Retry, Snooze
-    from penstock.model.refused import QueueFull
+    from penstock.model.refused import CanariesUnproven, QueueFull
     from penstock.model.retry import ErrorClass
     from penstock.model.states import Status
     from penstock.worker.worker import Worker
@@ -59,6 +59,7 @@ _HOME = {
     "Dead": "model.outcome",
     "Retry": "model.outcome",
     "Snooze": "model.outcome",
+    "CanariesUnproven": "model.refused",
     "QueueFull": "model.refused",
     "ErrorClass": "model.retry",
     "Status": "model.states",
@@ -66,6 +67,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CanariesUnproven",
     "Cancel",
     "Chain",
     "Context",

@@ -48,7 +48,7 @@ def test_a_limit_for_each_tenant_says_so(shopped: Cli) -> None:
         (("set", "key", "k", "--concurrency", "0"), ("'concurrency' is 0", "pause it to stop it")),
         (("set", "key", "k", "--rate", "fast"), ("'rate' is 'fast'",)),
         (("set", "key", "k", "--depth", "9"), ("'depth' is 9",)),
-        (("set", "key", "k"), ("of some kind",)),
+        (("set", "key", "k"), ("what it bounds",)),
         (("set", "worker", "w", "--concurrency", "1"), ("worker",)),
         (("rm", "key", "unknown"), ("There is no such limit on key 'unknown'",)),
     ],

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import JobNotFound, Penstock
-from penstock.client.explain import FINDERS, explain
+from penstock.client.explain import explain
 from penstock.model.explain import Explanation, Reason, ReasonKind
 from penstock.model.pause import PauseScope
 from penstock.store.contract import Store
@@ -73,10 +73,6 @@ async def test_every_reason_is_a_sentence_a_person_can_act_on(
     assert sentence.endswith(".")
     assert "None" not in sentence
     assert "\n" not in sentence
-
-
-def test_every_reason_has_a_finder() -> None:
-    assert set(FINDERS) == set(ReasonKind) - {ReasonKind.READY}
 
 
 async def test_a_pause_says_since_when_by_whom_and_how_to_end_it(

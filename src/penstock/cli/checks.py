@@ -72,10 +72,10 @@ def type_checks(
     served = {name for worker in live for name in worker.types}
     nobody = {name: count for name, count in waiting.items() if live and name not in served}
     for name, count in sorted(nobody.items()):
-        yield Check("types", "wrong", f"no worker runs type {name!r}, of which {count:,} wait")
+        yield Check("types", "wrong", f"no worker runs type {name!r}; waiting: {count:,}")
     if types is not None:
         for name in sorted(waiting.keys() - types):
-            detail = f"lacks type {name!r}, of which {waiting[name]:,} wait"
+            detail = f"lacks type {name!r}; waiting: {waiting[name]:,}"
             yield Check("application", "wrong", detail)
         yield Check("application", "ok", f"registers {len(types)} job types")
     if not nobody and live:

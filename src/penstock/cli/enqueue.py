@@ -10,7 +10,7 @@ import typer
 from penstock.cli.documents import decoded
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import Refused, say
-from penstock.cli.session import asked, database_file, load, run, session
+from penstock.cli.session import bare_app, database_file, load, run
 from penstock.cli.times import parse_span
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def enqueue(
         str | None,
         typer.Option(metavar="SPAN", help="Wait this long for the result; exit 1 without one."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if the queue is full; otherwise it waits.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Enqueue one job; it is durable when this returns."""
@@ -66,14 +69,14 @@ def enqueue(
     seconds = None if wait is None else parse_span(wait, "wait") / 1000
     if target is not None:
         app = load(ctx, target)
-        url, job = app.settings.url, typed_job(app, type_name, text, given)
+        job = typed_job(app, type_name, text, given)
     else:
-        settings = session(ctx).settings
-        url, job = settings.url, untyped_job(settings, type_name, text, given)
-    file = database_file(url)
+        app = bare_app(ctx)
+        job = untyped_job(app.settings, type_name, text, given)
+    file = database_file(app.settings.url)
     if not file.exists():
         say(f"creating the store {file}.", 0)
-    found, created = run(asked(url, lambda store: put(store, job, seconds), create=True))
+    found, created = run(put(app, job, seconds, force))
     if as_json:
         write_json(answer(found, created, waited=wait is not None))
     else:
@@ -126,13 +129,16 @@ def untyped_job(
     return JobOptions().with_(**given).new_job(new_id(), type_name, payload)
 
 
-async def put(store: "Store", job: "NewJob", seconds: float | None) -> "tuple[Job, bool]":
+async def put(
+    app: "Penstock", job: "NewJob", seconds: float | None, force: bool
+) -> "tuple[Job, bool]":
     """Enqueue, and wait for the end if asked to."""
-    answer = (await store.jobs.enqueue([job]))[0]
-    found = (await store.reader.get([answer.id]))[0]
-    if seconds is not None:
-        found = await ended(store, answer.id, seconds)
-    return found, answer.created
+    async with app:
+        answer = (await app.admission.enqueue([job], {"force": force}))[0]
+        found = await app.get(answer.id)
+        if seconds is not None:
+            found = await ended(app.store, answer.id, seconds)
+        return found, answer.created
 
 
 async def ended(store: "Store", job_id: str, seconds: float) -> "Job":

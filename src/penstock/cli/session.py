@@ -54,6 +54,13 @@ def ask_now(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> 
     return ask(ctx, timed)
 
 
+def bare_app(ctx: typer.Context) -> "Penstock":
+    """An application that knows the store and no job type."""
+    from penstock.client.app import Penstock
+
+    return Penstock(settings=session(ctx).settings)
+
+
 def ask_app(app: "Penstock", question: "Callable[[Penstock], Awaitable[T]]") -> T:
     """Open an application whose store exists, ask it one thing, close it."""
 

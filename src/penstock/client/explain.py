@@ -9,46 +9,36 @@ from penstock.store.contract import Standing
 
 Finder = Callable[[Standing], Iterator[Reason]]
 
-FINDERS: dict[ReasonKind, Finder] = {
-    ReasonKind.ENDED: state.ended,
-    ReasonKind.KEY_TAKEN: state.key_taken,
-    ReasonKind.CANCEL_REQUESTED: state.cancel_requested,
-    ReasonKind.LEASE_LAPSED: state.lease_lapsed,
-    ReasonKind.RUNNING: state.running,
-    ReasonKind.PREFETCHED: state.prefetched,
-    ReasonKind.EXPIRED: state.expired,
-    ReasonKind.JOB_PAUSED: controls.job_paused,
-    ReasonKind.QUEUE_PAUSED: controls.queue_paused,
-    ReasonKind.TYPE_PAUSED: controls.type_paused,
-    ReasonKind.TENANT_PAUSED: controls.tenant_paused,
-    ReasonKind.WAITS_FOR_PARENTS: state.waits_for_parents,
-    ReasonKind.WAITS_IN_LINE: state.waits_in_line,
-    ReasonKind.WAITS_FOR_TIME: state.waits_for_time,
-    ReasonKind.SNOOZED: state.snoozed,
-    ReasonKind.WAITS_FOR_RETRY: state.waits_for_retry,
-    ReasonKind.NO_WORKER: workers.no_worker,
-    ReasonKind.NO_WORKER_FOR_TYPE: workers.no_worker_for_type,
-    ReasonKind.NO_WORKER_FOR_QUEUE: workers.no_worker_for_queue,
-    ReasonKind.PRIORITY_EXCLUDED: workers.priority_excluded,
-    ReasonKind.WORKERS_SILENT: workers.workers_silent,
-    ReasonKind.WORKERS_DRAINING: workers.workers_draining,
-    ReasonKind.WORKERS_STUCK: workers.workers_stuck,
-    ReasonKind.BREAKER_OPEN: controls.breaker_open,
-    ReasonKind.BREAKER_PROBING: controls.breaker_probing,
-    ReasonKind.LIMIT_FULL: controls.limit_full,
-    ReasonKind.RATE_USED_UP: controls.rate_used_up,
-    ReasonKind.WORKERS_BUSY: workers.workers_busy,
-    ReasonKind.TENANTS_TURN: workers.tenants_turn,
-    ReasonKind.JOBS_AHEAD: workers.jobs_ahead,
-    ReasonKind.DUE: state.due_now,
-}
+FINDERS: tuple[Finder, ...] = (
+    state.ended,
+    state.key_taken,
+    state.cancel_requested,
+    state.lease_lapsed,
+    state.running,
+    state.prefetched,
+    state.expired,
+    controls.paused,
+    state.waits_for_parents,
+    state.waits_in_line,
+    state.waits_for_time,
+    state.snoozed,
+    state.waits_for_retry,
+    controls.breaker_open,
+    controls.breaker_probing,
+    controls.limit_full,
+    controls.rate_used_up,
+    workers.no_worker,
+    workers.tenants_turn,
+    workers.jobs_ahead,
+    state.due_now,
+)
+WEIGHTS = {kind: place for place, kind in enumerate(ReasonKind)}
 
 
 def explain(look: Standing) -> Explanation:
     """Every reason that holds, the weightiest first; a job that may run has that for a reason."""
-    found = [reason for kind in ReasonKind if kind in FINDERS for reason in FINDERS[kind](look)]
-    if not found:
-        found = [_ready(look)]
+    found = [reason for find in FINDERS for reason in find(look)] or [_ready(look)]
+    found.sort(key=lambda reason: WEIGHTS[reason.kind])
     return Explanation(job_id=look.job.id, status=look.job.status, asked_at=look.now, reasons=found)
 
 

@@ -38,7 +38,7 @@ def limits_of(fields: Mapping[str, Any], *, by_operator: bool) -> list[Limit]:
     scope, name = subject_of({n: v for n, v in given.items() if n not in _KINDS})
     kinds = [kind for kind in LimitKind if kind in given]
     if not kinds:
-        raise InvalidOption("limit", name, f"of some kind: {', '.join(_KINDS)}")
+        raise InvalidOption("limit", name, f"given with what it bounds: one of {', '.join(_KINDS)}")
     if LimitKind.DEPTH in kinds and scope is not LimitScope.QUEUE:
         raise InvalidOption("depth", given["depth"], "a limit of a queue: limit(queue=…, depth=…)")
     found = [_limit(scope, name, kind, given[kind], by_operator) for kind in kinds]

@@ -106,7 +106,8 @@ def _same_times(one: Schedule, other: Schedule) -> bool:
 def _kind(given: dict[str, Any]) -> dict[str, Any]:
     told = [name for name in ("cron", "every", "at") if name in given]
     if len(told) != 1:
-        raise InvalidSchedule("time", " and ".join(told), "told by one of cron, every and at")
+        said = " and ".join(told) or "missing"
+        raise InvalidSchedule("time", said, "told by one of cron, every and at")
     if "at" in given:
         if "start" in given:
             raise InvalidSchedule("start", given["start"], "left out, because at is its start")

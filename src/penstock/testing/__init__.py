@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.testing.history import Happening
     from penstock.testing.signals import Signals
     from penstock.testing.virtual import SyncVirtualTime, VirtualTime, virtual_time
+    from penstock.upkeep.schedules import fire_due
 
 _HOME = {
     "Drained": "drain",
@@ -25,6 +26,7 @@ _HOME = {
     "drain": "drain",
     "eager": "eager",
     "enqueued": "asserts",
+    "fire_due": "penstock.upkeep.schedules",
     "in_memory": "app",
     "virtual_time": "virtual",
 }
@@ -41,6 +43,7 @@ __all__ = [
     "drain",
     "eager",
     "enqueued",
+    "fire_due",
     "in_memory",
     "virtual_time",
 ]
@@ -50,7 +53,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
-    module = import_module(f"penstock.testing.{home}")
+    module = import_module(home if "." in home else f"penstock.testing.{home}")
     # All of its names at once: importing a module has just hidden the function called like it.
     globals().update({known: getattr(module, known) for known, at in _HOME.items() if at == home})
     return globals()[name]

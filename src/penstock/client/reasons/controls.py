@@ -19,41 +19,21 @@ KINDS = {
 }
 
 
-def job_paused(look: Standing) -> Iterator[Reason]:
-    """Somebody holds this one job."""
-    if look.job.status is not Status.PAUSED:
+def paused(look: Standing) -> Iterator[Reason]:
+    """Somebody holds the job, its queue, its type or its tenant."""
+    if not waits(look):
         return
-    yield from paused(look, PauseScope.JOB)
-    if all(pause.scope is not PauseScope.JOB for pause in look.pauses):
+    for pause in look.pauses:
+        yield Reason(
+            kind=KINDS[pause.scope],
+            sentence=_pause_sentence(pause, look.now),
+            by=pause.paused_by,
+            since_at=pause.created_at,
+        )
+    named = any(pause.scope is PauseScope.JOB for pause in look.pauses)
+    if look.job.status is Status.PAUSED and not named:
         told = f"It is paused. Resume it with `penstock resume job {look.job.id}`."
         yield Reason(kind=ReasonKind.JOB_PAUSED, sentence=told)
-
-
-def queue_paused(look: Standing) -> Iterator[Reason]:
-    """Somebody holds its queue."""
-    return paused(look, PauseScope.QUEUE)
-
-
-def type_paused(look: Standing) -> Iterator[Reason]:
-    """Somebody holds its type."""
-    return paused(look, PauseScope.TYPE)
-
-
-def tenant_paused(look: Standing) -> Iterator[Reason]:
-    """Somebody holds its tenant."""
-    return paused(look, PauseScope.TENANT)
-
-
-def paused(look: Standing, scope: PauseScope) -> Iterator[Reason]:
-    """The pause of one scope that holds the job."""
-    for pause in look.pauses:
-        if waits(look) and pause.scope is scope:
-            yield Reason(
-                kind=KINDS[scope],
-                sentence=_pause_sentence(pause, look.now),
-                by=pause.paused_by,
-                since_at=pause.created_at,
-            )
 
 
 def breaker_open(look: Standing) -> Iterator[Reason]:

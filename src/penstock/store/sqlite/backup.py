@@ -5,7 +5,13 @@ from pathlib import Path
 
 import apsw
 
-from penstock.model.errors import InvalidOption, NotAPenstockStore, StoreCorrupt, StoreUnavailable
+from penstock.model.errors import (
+    InvalidOption,
+    NotAPenstockStore,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+)
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.migrate import check, version
@@ -105,8 +111,8 @@ def _refuse_if_open(target: Path) -> None:
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")
         except apsw.BusyError:
-            raise StoreUnavailable(
-                str(target), "it is in use; stop the workers and the server first"
+            raise StoreError(
+                str(target), "is in use; stop the workers and all others that have it open first"
             ) from None
         finally:
             connection.close()

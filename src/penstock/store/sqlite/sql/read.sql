@@ -68,3 +68,8 @@ WITH RECURSIVE tenants (tenant_id) AS (
     LIMIT 1000
 )
 SELECT count(*) FROM tenants WHERE tenant_id <> ?2;
+
+-- name: running_ids
+-- Those that started first come first; prefetched ones, which have not started, last.
+SELECT id FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress'
+ORDER BY started_at IS NULL, started_at, seq LIMIT ?;

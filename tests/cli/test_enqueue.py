@@ -55,6 +55,8 @@ def test_with_an_application_the_type_gives_the_defaults(cli: Cli, tmp_path: Pat
     ("words", "part"),
     [
         (("greet", "--payload", "{"), "is not JSON"),
+        (("greet", "--payload", "\ud800"), "is not JSON"),
+        (("greet", "--payload", '{"name": NaN}'), "is not JSON"),
         (("greet", "--payload", "[1]"), "must be an object"),
         (("greet", "--payload", "@none.json"), "cannot be read"),
         (("greet", "--priority", "0"), "from 1 to 10"),

@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 
 from penstock import Context, Penstock, QueueFull, Settings, Worker
 from penstock.client import admission
+from penstock.client.room import Room
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.job import NewJob
 from penstock.testing import FakeClock
@@ -24,6 +27,12 @@ async def app(tmp_path: Path) -> AsyncIterator[Penstock]:
 
 
 async def task() -> None: ...
+
+
+class Remembered(Room):
+    """A room that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
 
 
 async def fill(app: Penstock, jobs: int = LIMIT) -> None:
@@ -185,6 +194,20 @@ async def test_depth_is_not_measured_for_every_enqueue(tmp_path: Path) -> None:
         for _ in range(200):
             await app.find_type("task").enqueue()
         assert len(measured) <= 1 + (time.monotonic() - began)
+
+
+async def test_a_producer_with_ever_new_queues_does_not_grow(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "TRUST_SECONDS", 0)
+    remembered = weakref.WeakSet[Remembered]()
+    monkeypatch.setattr(
+        admission, "Room", lambda queue: remembered.add(made := Remembered(queue)) or made
+    )
+    for customer in range(3 * admission.ROOMS // 2):
+        await app.find_type("task").options(queue=f"customer-{customer}").enqueue()
+    gc.collect()
+    assert len(remembered) <= admission.ROOMS
 
 
 async def test_a_hook_refuses_by_raising_and_sees_every_job(app: Penstock) -> None:

@@ -93,7 +93,7 @@ async def test_a_hand_written_payload_nested_too_deep_is_refused(app: Penstock) 
             await app.enqueue_payload("keep", '{"thing": ' + "[" * levels + "]" * levels + "}")
 
 
-@pytest.mark.parametrize("payload", ["", "nonsense", "[1]", '{"number": "one"}', "{}"])
+@pytest.mark.parametrize("payload", ["", "nonsense", "[1]", '{"number": "one"}', "{}", "\ud800"])
 async def test_a_hand_written_payload_is_checked_like_any_other_call(
     app: Penstock, payload: str
 ) -> None:

@@ -77,7 +77,7 @@ async def test_limits_are_dropped_by_kind_or_all_at_once(app: Penstock) -> None:
         ({"key": "k", "rate": "10/fortnight"}, "'rate'"),
         ({"key": "k", "depth": 5}, "'depth' is 5, but it must be a limit of a queue"),
         ({"queue": "q", "depth": 0}, "'depth' is 0"),
-        ({"key": "k"}, "of some kind: concurrency, rate, depth"),
+        ({"key": "k"}, "one of concurrency, rate, depth"),
         ({"concurrency": 1}, "about exactly one of: type, key, tenant, queue"),
         ({"key": "k", "queue": "q", "concurrency": 1}, "about exactly one of"),
         ({"user": "u", "concurrency": 1}, "about exactly one of"),

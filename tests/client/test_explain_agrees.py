@@ -42,6 +42,7 @@ FIELDS = {
     "expires_in_ms": st.sampled_from((None, None, 1_000, 60_000)),
 }
 MORE_FIELDS = FIELDS | {
+    "expires_in_ms": st.none(),  # a claim buries what has expired, and that moves a line on
     "limit_key": st.sampled_from((None, "a", "b")),
     "order_key": st.sampled_from((None, None, "x")),
 }

@@ -106,18 +106,21 @@ def untyped_job(
     settings: "Settings", type_name: str, payload: str, given: dict[str, Any]
 ) -> "NewJob":
     """A job of a type that only its worker knows."""
+    from msgspec import MsgspecError
+    from msgspec.json import decode
+
     from penstock.client.options import JobOptions
     from penstock.model.errors import PayloadTooLarge
     from penstock.model.ids import new_id
 
     if not type_name or len(type_name) > MAX_TYPE or any(c.isspace() for c in type_name):
         raise Refused(f"A job type is a name of up to {MAX_TYPE} characters, not {type_name!r}.")
-    size = len(payload.encode())
+    size = len(payload.encode(errors="replace"))
     if size > settings.payload_limit:
         raise PayloadTooLarge(type_name, size, settings.payload_limit)
     try:
-        arguments = json.loads(payload)
-    except ValueError as error:
+        arguments = decode(payload)
+    except (ValueError, MsgspecError) as error:
         raise Refused(f"Option 'payload' is not JSON ({error}); quote it for the shell.") from error
     except RecursionError:
         raise Refused("Option 'payload' is nested too deeply.") from None

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.documents import decoded, document
 from penstock.cli.output import Fitted, plain, table
-from penstock.model.clock import iso
+from penstock.model.clock import iso, milliseconds
 from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def show_runs(out: "Console", view: "ScheduleView", now: int) -> None:
         out.print(f"  No runs to come: {held}.")
     for number, moment in enumerate(following):
         name = "next" if number == 0 else ""
-        distance = ago(int(moment.timestamp() * 1000), now)
+        distance = ago(milliseconds(moment), now)
         out.print(f"  [dim]{name:<9}[/] {local(moment)}  [dim]{distance}[/]", soft_wrap=True)
 
 

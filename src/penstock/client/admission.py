@@ -30,6 +30,7 @@ REJECTED_ABOVE = 5
 LOOK_AGAIN_SECONDS = 0.05
 LIMITS_TRUSTED_SECONDS = 5.0
 UNKNOWN_RATE_SECONDS = 30.0
+ROOMS = 1_000
 
 
 class How(TypedDict, total=False):
@@ -52,6 +53,7 @@ class Admission:
         self._app = app
         self._hooks: list[Hook] = []
         self._rooms: dict[str, Room] = {}
+        self._most_rooms = ROOMS
         self._limits: dict[str, int] = {}
         self._limits_read_at = float("-inf")
         self._measuring: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
@@ -129,8 +131,20 @@ class Admission:
     def _room(self, queue: str) -> Room:
         room = self._rooms.get(queue)
         if room is None:
+            self._forget_old_rooms()
             room = self._rooms[queue] = Room(queue)
         return room
+
+    def _forget_old_rooms(self) -> None:
+        """With a queue for each customer they would pile up; an old one would be measured anew."""
+        if len(self._rooms) < self._most_rooms:
+            return
+        fresh = time.monotonic() - TRUST_SECONDS
+        kept = {
+            q: room for q, room in self._rooms.items() if room.writing or room.measured_at > fresh
+        }
+        self._rooms = kept
+        self._most_rooms = max(ROOMS, 2 * len(kept))
 
     async def _find_room(self, room: Room, jobs: Sequence[NewJob], seconds: float) -> None:
         """Measure; if the queue is full, wait until it is not, or refuse."""

@@ -64,8 +64,8 @@ def _changed(job: "Job", arguments: Mapping[str, Any]) -> str:
         ) from error
     try:
         changes = {name: msgspec.Raw(encode(value)) for name, value in arguments.items()}
+        return msgspec.json.encode(given | changes).decode()
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidArguments(
             job.type, "payload", "something JSON can hold", str(error)
         ) from error
-    return msgspec.json.encode(given | changes).decode()

@@ -133,6 +133,10 @@ class Arguments:
             arguments: msgspec.Struct = used.decode(payload)
         except msgspec.DecodeError as error:
             raise self._explain(str(error)) from error
+        except UnicodeEncodeError as error:
+            raise InvalidArguments(
+                self._type_name, "payload", "valid Unicode", "half a surrogate pair"
+            ) from error
         except RecursionError as error:
             raise InvalidArguments(
                 self._type_name, "payload", "data without endless nesting", "too many levels"

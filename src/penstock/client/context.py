@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import msgspec
 
 from penstock.client.codec import encode
+from penstock.model.clock import utc
 from penstock.model.errors import InvalidOption, PayloadTooLarge
 from penstock.model.job import Lease
 from penstock.model.redact import redact
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 MAX_CHECKPOINT = 1_048_576
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -86,7 +86,7 @@ class Context:
     @property
     def now(self) -> datetime:
         """The time in UTC by the store's clock, which a test may move."""
-        return EPOCH + timedelta(milliseconds=self._reporter.now())
+        return utc(self._reporter.now())
 
     @property
     def cancelled(self) -> bool:

@@ -1,12 +1,14 @@
 """When a job that was just enqueued will start, about."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.model.clock import utc
 from penstock.model.job import NewJob
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from penstock.client.admission import Admission
 
 
@@ -18,12 +20,12 @@ class Estimate(NamedTuple):
     enqueued_at: int
     due: int
 
-    def start(self, per_second: float | None) -> datetime | None:
+    def start(self, per_second: float | None) -> "datetime | None":
         """The time it starts, never before its own; none if nothing is known to leave its queue."""
         if per_second is None:
             return None
         reached = self.enqueued_at + self.ahead * 1000 / per_second
-        return datetime.fromtimestamp(max(reached, self.due) / 1000, UTC)
+        return utc(round(max(reached, self.due)))
 
 
 def estimates(admission: "Admission", jobs: Sequence[NewJob], now: int) -> list[Estimate | None]:

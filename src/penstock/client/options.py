@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
 from penstock.client.after import After, Wait, edges_of
+from penstock.model.clock import milliseconds
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption
 from penstock.model.job import (
@@ -224,4 +225,4 @@ def _ms(seconds: float | None) -> int | None:
 
 
 def _at(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.astimezone(UTC).timestamp() * 1000)
+    return None if moment is None else milliseconds(moment)

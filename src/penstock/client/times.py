@@ -1,12 +1,12 @@
 """When a schedule runs, as a call says it: checked here, in one sentence each."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 import msgspec
 
-from penstock.model.clock import from_iso, iso
+from penstock.model.clock import from_iso, iso, milliseconds
 from penstock.model.cron import parse_cron
 from penstock.model.refused import InvalidSchedule, ScheduleOver
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
@@ -138,10 +138,7 @@ def _moment(name: str, given: dict[str, Any]) -> int | None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidSchedule(name, value, "a time with its zone, such as datetime.now(UTC)")
-    try:
-        ms = int(value.astimezone(UTC).timestamp() * 1000)
-    except OverflowError:
-        ms = -1
+    ms = milliseconds(value)
     if not 0 <= ms < LAST_MOMENT_MS:
         raise InvalidSchedule(name, value, "a time in the years 1970 to 8999")
     return ms

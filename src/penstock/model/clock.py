@@ -47,10 +47,20 @@ class SystemClock:
         return _linux_boot_id() or _macos_boot_id() or _estimated_boot_id()
 
 
+def utc(ms: int) -> datetime:
+    """Milliseconds since the epoch as a time in UTC."""
+    return _EPOCH + ms * _MILLISECOND
+
+
+def milliseconds(moment: datetime) -> int:
+    """A time with its zone as milliseconds since the epoch."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
 def iso(ms: int) -> str:
     """Spell milliseconds since the epoch as UTC: `iso(0) == "1970-01-01T00:00:00.000Z"`."""
     try:
-        moment = _EPOCH + ms * _MILLISECOND
+        moment = utc(ms)
     except OverflowError:
         raise InvalidOption("time", ms, "milliseconds within the years 1 to 9999") from None
     return moment.isoformat(timespec="milliseconds")[:23] + "Z"
@@ -66,7 +76,7 @@ def from_iso(text: str) -> int:
         raise InvalidOption(
             "time", text, 'an ISO-8601 time with "Z" or an offset, such as 2026-11-15T03:28:00Z'
         )
-    return (moment - _EPOCH) // _MILLISECOND
+    return milliseconds(moment)
 
 
 def _linux_boot_id() -> str | None:

@@ -1,7 +1,8 @@
 """Times and spans as people say them."""
 
-from datetime import UTC, datetime
 from itertools import pairwise
+
+from penstock.model.clock import utc
 
 UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
@@ -34,7 +35,7 @@ def span(ms: float | None) -> str:
 
 def moment(ms: int, now: int) -> str:
     """A time of day, with its date unless that is today: `10:02 UTC`, `2026-11-14 10:02 UTC`."""
-    then, today = (datetime.fromtimestamp(at / 1_000, UTC) for at in (ms, now))
+    then, today = (utc(at) for at in (ms, now))
     told = then.strftime("%H:%M") if abs(now - ms) >= 60_000 else then.strftime("%H:%M:%S")
     date = "" if then.date() == today.date() else f"{then.date()} "
     return f"{date}{told} UTC"

@@ -1,10 +1,10 @@
 """A record of what happened in a store, and when."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-from penstock.model.clock import iso
+from penstock.model.clock import iso, milliseconds, utc
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.schedule import Schedule
 from penstock.model.settlement import (
@@ -18,8 +18,6 @@ from penstock.model.settlement import (
     Snoozed,
 )
 from penstock.store.contract import Rescued, Store
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 ENDED_AS: Mapping[type[Settlement], str] = {
     Completed: "completed",
@@ -41,7 +39,7 @@ class Happening(NamedTuple):
     job_id: str
 
     def __str__(self) -> str:
-        return f"{iso(_ms(self.at))} {self.what} {self.type} {self.job_id}"
+        return f"{iso(milliseconds(self.at))} {self.what} {self.type} {self.job_id}"
 
 
 class History(list[Happening]):
@@ -50,11 +48,6 @@ class History(list[Happening]):
     def times(self, what: str, type_: str) -> list[datetime]:
         """When something happened to jobs of a type."""
         return [one.at for one in self if (one.what, one.type) == (what, type_)]
-
-
-def moment(ms: int) -> datetime:
-    """Milliseconds since the epoch as a time in UTC."""
-    return EPOCH + timedelta(milliseconds=ms)
 
 
 def recorded(store: Store, history: History) -> Store:
@@ -84,7 +77,7 @@ class _Note:
     def __call__(self, what: str, job_id: str, type_: str | None = None) -> None:
         if type_ is not None:
             self.types[job_id] = type_
-        at = moment(self._clock.now())
+        at = utc(self._clock.now())
         self._history.append(Happening(at, what, self.types.get(job_id, "?"), job_id))
 
 
@@ -160,7 +153,3 @@ class _Upkeep(_Recorder):
         for job_id in expired:
             self._note("expired", job_id)
         return expired
-
-
-def _ms(at: datetime) -> int:
-    return (at - EPOCH) // timedelta(milliseconds=1)

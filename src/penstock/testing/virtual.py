@@ -3,19 +3,19 @@
 import random
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypedDict, Unpack, overload
 from weakref import WeakKeyDictionary
 
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
 from penstock.client.sync import SyncPenstock
-from penstock.model.clock import from_iso
+from penstock.model.clock import from_iso, milliseconds, utc
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import replaying
 from penstock.testing.app import URL, in_memory
 from penstock.testing.clock import FakeClock
-from penstock.testing.history import EPOCH, Happening, History, moment, recorded
+from penstock.testing.history import Happening, History, recorded
 from penstock.testing.lone_worker import LoneWorker
 from penstock.testing.timeline import Timeline
 
@@ -78,7 +78,7 @@ class VirtualTime:
     @property
     def now(self) -> datetime:
         """What time it is, in UTC."""
-        return moment(self.clock.now())
+        return utc(self.clock.now())
 
     async def advance(self, **span: Unpack[Span]) -> list[Happening]:
         """Let time pass: `await time.advance(days=2)`; what happened in it, in order.
@@ -216,5 +216,5 @@ def _moment_ms(when: Moment) -> int:
     if isinstance(when, datetime):
         if when.tzinfo is None:
             raise InvalidOption("time", str(when), "a time with a zone, such as UTC")
-        return (when.astimezone(UTC) - EPOCH) // MILLISECOND
+        return milliseconds(when)
     return from_iso(when) if isinstance(when, str) else when

@@ -65,7 +65,7 @@ class Actions:
 
     async def _explained(self, job_id: str) -> str:
         found = await self._store.reader.standing(job_id)
-        return "The job is gone." if found is None else explain(found).reasons[0].sentence
+        return "The job is gone." if found is None else explain(found).summary
 
     async def _toggle(self, scope: PauseScope, name: str, snapshot: Snapshot) -> str:
         if any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses):

@@ -48,6 +48,11 @@ class Keys:
         """The name of the next key that is pressed."""
         return await self._pressed.get()
 
+    @property
+    def more(self) -> bool:
+        """Whether other keys have been pressed already."""
+        return not self._pressed.empty()
+
     def _read(self) -> None:
         try:
             typed = os.read(self._fd, 64)

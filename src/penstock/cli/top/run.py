@@ -92,7 +92,8 @@ class Top:
     async def _obey(self, keys: Keys) -> None:
         while True:
             await self._press(await keys.next())
-            self._show()
+            if not keys.more:  # a frame for each key of a paste would take seconds
+                self._show()
 
     async def _press(self, key: str) -> None:
         state = self._state

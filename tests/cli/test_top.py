@@ -158,6 +158,15 @@ def test_help_comes_and_goes_and_a_resize_is_followed(top: Callable[..., Termina
     assert terminal.ended() == 0
 
 
+def test_a_paste_is_one_frame_and_not_one_for_each_key(top: Callable[..., Terminal]) -> None:
+    terminal = top("--interval", "3600")
+    terminal.type("jk" * 500 + "?")
+    terminal.wait_for("fresh budget")
+    assert terminal.seen.count(SHOWN) < 100
+    terminal.type("q")
+    assert terminal.ended() == 0
+
+
 def test_without_a_terminal_it_prints_one_frame(shopped: Cli) -> None:
     out = shopped("top").out
     for part in ("work.db", "default", "doomed", "order A-1 can never be done", "No job runs"):

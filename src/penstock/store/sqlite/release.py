@@ -28,6 +28,8 @@ from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
 from penstock.store.sqlite.counters import Counters
 from penstock.store.sqlite.transaction import Transaction
 
+_WITH_RESULT = (EdgeKind.DATA, EdgeKind.CONDITIONAL)
+
 
 class _Open(NamedTuple):
     child_id: str
@@ -125,10 +127,10 @@ def sweep(tx: Transaction, limit: int) -> int:
 
 def _close(tx: Transaction, parents: Sequence[str], ahead: Mapping[str, str]) -> list[str]:
     """Close the edges of ended parents; the children that ended because of it."""
-    edges = [_Open(*row) for row in tx.rows("open_edges", (encode(list(parents)).decode(),))]
+    edges = _open_edges(tx, parents)
     if not edges:
         return []
-    outcomes = [(edge, edge.closes()) for edge in edges]
+    outcomes = _outcomes(edges)
     closed = [(how.value, _kept(e), tx.now, *e.identity) for e, how in outcomes]
     tx.many("close_edge", closed)
     counts = Counter(edge.child_id for edge in edges)
@@ -145,6 +147,26 @@ def _close(tx: Transaction, parents: Sequence[str], ahead: Mapping[str, str]) ->
 
 def _identity(edge: Edge) -> tuple[str, str, str]:
     return edge.parent_id, edge.kind.value, edge.argument or ""
+
+
+def _open_edges(tx: Transaction, parents: Sequence[str]) -> list[_Open]:
+    """The edges to ended parents; a result is read once, for a thousand children may share it."""
+    rows = tx.rows("open_edges", (encode(list(parents)).decode(),))
+    wanted = {row[1] for row in rows if row[2] in _WITH_RESULT}
+    results = {parent_id: tx.value("result_of", (parent_id,)) for parent_id in wanted}
+    return [_Open._make((*row, results.get(row[1]))) for row in rows]
+
+
+def _outcomes(edges: Sequence[_Open]) -> list[tuple[_Open, Outcome]]:
+    """How each edge closes; the children of one parent mostly ask the same of its result."""
+    known: dict[tuple[str, ...], Outcome] = {}
+    outcomes = []
+    for edge in edges:
+        asked = (edge.parent_id, edge.kind, edge.condition or "", edge.on_failure)
+        if asked not in known:
+            known[asked] = edge.closes()
+        outcomes.append((edge, known[asked]))
+    return outcomes
 
 
 def _kept(edge: _Open) -> str | None:

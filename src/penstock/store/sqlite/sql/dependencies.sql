@@ -27,11 +27,13 @@ WHERE child_id = ?
 -- name: open_edges
 -- Read with the write lock held: no parent can end, and no edge be added, between this and its end.
 SELECT edge.child_id, edge.parent_id, edge.kind, edge.argument, edge.condition, edge.on_failure,
-    parent.status,
-    CASE WHEN edge.kind IN ('data', 'conditional') THEN parent.result END
+    parent.status
 FROM json_each(?) AS ended
 JOIN job_dependencies AS edge ON edge.parent_id = ended.value AND edge.outcome IS NULL
 JOIN jobs AS parent ON parent.id = edge.parent_id;
+
+-- name: result_of
+SELECT result FROM jobs WHERE id = ?;
 
 -- name: close_edge
 UPDATE job_dependencies SET outcome = ?, result = ?, closed_at = ?

@@ -11,6 +11,9 @@ from penstock.store.contract import Slots
 class RunningSlots:
     """Counts what runs under each limit; the store says how many that may be."""
 
+    quiet = True
+    """Whether there is no limit and nothing held back, so that nobody need be asked."""
+
     def __init__(self, running: Callable[[], Iterable[Lease]]) -> None:
         self._all_running = running
         self._allowed: Slots = {}
@@ -23,6 +26,7 @@ class RunningSlots:
         """Take the store's word for how many may run; limits may have come or gone."""
         come_or_gone = slots.keys() != self._allowed.keys()
         self._allowed = slots
+        self.quiet = not (slots or self._everyone)
         if come_or_gone:
             self._known.clear()
             self._running.clear()
@@ -54,6 +58,7 @@ class RunningSlots:
 
     def hold(self, lease: Lease) -> None:
         """Keep a lease until one of its own kind has ended."""
+        self.quiet = False
         self._everyone[lease.id, lease.fence] = lease
         self._held.setdefault(self._limits(lease), deque()).append(lease)
 

@@ -187,9 +187,9 @@ class Worker:
             broken = settlement is None and running.reason is not StopReason.LOST
             if self._holdings.end(running, give_up=broken):
                 self._count(settlement)
-                seconds = (self._clock.monotonic() - running.began_at) / 1000
+                took_ms = settlement.duration_ms if settlement else running.lease.timeout_ms
                 last_words = self._reports.last_words(running.lease.id)
-                self._pump.finished(running.lease, settlement, seconds, last_words)
+                self._pump.finished(running.lease, settlement, took_ms / 1000, last_words)
 
     def _count(self, settlement: Settlement | None) -> None:
         if isinstance(settlement, Completed):

@@ -31,16 +31,15 @@ class Counters:
 
     def ended(self, settlements: Sequence[Settlement], name: str) -> None:
         """Count executions that ended alike, with their durations and waits."""
-        lanes: Counter[tuple[str, str]] = Counter()
-        times: Counter[tuple[str, str, str, int]] = Counter()
+        lanes: dict[tuple[str, str], list[Settlement]] = {}
         for s in settlements:
-            lanes[s.type, s.queue] += 1
-            times[s.type, s.queue, "duration", s.duration_ms] += 1
-            times[s.type, s.queue, "wait", s.wait_ms] += 1
-        for (type_, queue), count in lanes.items():
-            self.add(type_, queue, name, count)
-        for (type_, queue, kind, ms), count in times.items():
-            self.add(type_, queue, f"{kind}:{step_of(ms)}", count)
+            lanes.setdefault((s.type, s.queue), []).append(s)
+        for (type_, queue), alike in lanes.items():
+            self.add(type_, queue, name, len(alike))
+            for ms, count in Counter([s.duration_ms for s in alike]).items():
+                self.add(type_, queue, f"duration:{step_of(ms)}", count)
+            for ms, count in Counter([s.wait_ms for s in alike]).items():
+                self.add(type_, queue, f"wait:{step_of(ms)}", count)
 
     def write(self, tx: Transaction) -> None:
         """Add the sums to the current step of ten seconds."""

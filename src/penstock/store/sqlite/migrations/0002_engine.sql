@@ -7,7 +7,6 @@ DROP INDEX jobs_queued;
 CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, limit_key, rank, priority)
     WHERE status = 'queued';
 CREATE INDEX jobs_blocked ON jobs (queue) WHERE status = 'pending' AND waiting_on > 0;
-CREATE INDEX jobs_paused ON jobs (queue) WHERE status = 'paused';
 CREATE INDEX jobs_scheduled ON jobs (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 
 DROP TABLE job_dependencies;

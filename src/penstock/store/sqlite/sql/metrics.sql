@@ -53,8 +53,8 @@ WHERE status IN ('pending', 'failed') AND waiting_on = 0 GROUP BY queue, status;
 SELECT queue, 'blocked', count(*) FROM jobs INDEXED BY jobs_blocked
 WHERE status = 'pending' AND waiting_on > 0 GROUP BY queue
 UNION ALL
-SELECT queue, 'paused', count(*) FROM jobs INDEXED BY jobs_paused
-WHERE status = 'paused' GROUP BY queue;
+SELECT queue, 'paused', count(*) FROM pauses JOIN jobs ON jobs.id = pauses.name
+WHERE pauses.scope = 'job' AND status = 'paused' GROUP BY queue;
 
 -- name: leased_depths
 SELECT queue, count(*) FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress' GROUP BY queue;

@@ -56,7 +56,8 @@ def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
         if holder is not None:
             return Enqueued(holder, False)
         take_key(tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms)
-    return Enqueued(job.id, tx.many("insert_job", (_row(tx, job),)) == 1)
+    tx.run("insert_job", _row(tx, job))
+    return Enqueued(job.id, tx.connection.changes() == 1)
 
 
 def take_key(

@@ -141,7 +141,7 @@ def turns_picture(starts: list[float]) -> str:
         _text(left - 14, 156, "first in, first out", anchor="end"),
         *(_dot(x(start), 104, "ours") for start in starts),
         *(_dot(x(start), 152, "theirs") for start in first_in),
-        _text(x(max(starts)) + 12, 124, f"all within {max(starts):.2f} s (measured)", "quiet"),
+        _text(x(min(starts)) - 6, 124, f"all within {max(starts):.2f} s (measured)", "quiet"),
         _text(x(first_in[0]) - 12, 172, f"{first_in[0]:.0f} s (computed)", "quiet", "end"),
         _line(left, 186, right, 186, "axis"),
     ]

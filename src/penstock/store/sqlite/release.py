@@ -20,6 +20,7 @@ from penstock.model.dependency import (
     with_inputs,
 )
 from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.failure import Failure
 from penstock.model.orphan import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
@@ -184,8 +185,12 @@ def _pass_results(tx: Transaction, children: list[str]) -> None:
 def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]) -> list[str]:
     counters = Counters()
     ended = []
+    told: dict[tuple[str, str | None, Outcome], Failure] = {}
     for child_id, (edge, outcome) in doomed.items():
-        failure = orphaned(edge.edge, outcome, Status(edge.parent_status))
+        alike = (edge.parent_id, edge.condition, outcome)
+        if alike not in told:
+            told[alike] = orphaned(edge.edge, outcome, Status(edge.parent_status))
+        failure = told[alike]
         row: dict[str, Any] = {
             "id": child_id,
             "error": failure.message,

@@ -38,7 +38,7 @@ def next_steps(out: Console, url: str, *, kept: bool) -> None:
     program = program_name()
     if kept:
         out.print("Look around in what is left of it:")
-        for command in ("dead ls", "jobs ls --type demo.import", "stats", "doctor"):
+        for command in ("dead groups", "jobs ls --type demo.import", "stats", "doctor"):
             out.print(f"  {program} --url {url} {command}", highlight=False, soft_wrap=True)
     out.print(f"Every command: {program} --help. The first steps in Python: README.md.")
 

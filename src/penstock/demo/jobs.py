@@ -40,6 +40,19 @@ def thumbnail(path: str, width: int) -> str:
     return f"{path}@{width}"
 
 
+@app.job(name="demo.montage", queue="media")
+async def montage(pictures: list[str]) -> str:
+    """The last step of a flow: it takes the results of all steps before it."""
+    return f"{len(pictures)} pictures in one"
+
+
+@app.job(name="demo.text", queue="mail", rate="5/s")
+async def text(to: str) -> str:
+    """A job whose provider takes five a second, from all workers together."""
+    await asyncio.sleep(0.02)
+    return f"told {to}"
+
+
 @app.job(name="demo.render", queue="media", run_in="process", priority=2, timeout=120)
 def render(ctx: Context, title: str, seconds: float) -> float:
     """Work for a processor: it runs in a process of its own and tells its progress."""

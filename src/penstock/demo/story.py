@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from penstock.client.app import Penstock
+from penstock.client.flow import group
 from penstock.client.job_type import Prepared
 from penstock.demo import jobs
 from penstock.demo.fleet import kill
@@ -20,6 +21,8 @@ STREAM_SECONDS = 0.25
 BURST = 2_000
 INVOICES = 6
 RUSH = 60
+PICTURES = 6
+TEXTS = 15
 
 Act = Callable[[], Awaitable[None]]
 
@@ -38,7 +41,9 @@ class Story:
             (0.24, self._one_can_never_work),
             (0.36, self._start_imports),
             (0.44, self._kill_a_worker),
-            (0.72, self._burst),
+            (0.58, self._flow),
+            (0.64, self._no_faster_than_that),
+            (0.74, self._burst),
         )
 
     async def run(self) -> None:
@@ -117,6 +122,22 @@ class Story:
         self._scene.tell(
             f"Rescued: {rescued} that had started run again, {len(held) - rescued} that had not "
             "go on untouched. A new worker starts."
+        )
+
+    async def _flow(self) -> None:
+        pictures = [jobs.thumbnail.new(f"{name}.jpg", 320) for name in NAMES[:PICTURES]]
+        flow = await self._app.enqueue(group(*pictures) | jobs.montage.new())
+        self.ids += flow.ids
+        why = (await self._app.explain(flow.ids[-1])).summary.partition(":")[0]
+        self._scene.tell(
+            f"A flow: {PICTURES} thumbnails side by side, then one montage of their results. "
+            f"Why does it not run yet? {why}."
+        )
+
+    async def _no_faster_than_that(self) -> None:
+        await self._put([jobs.text.new(random.choice(NAMES)) for _ in range(TEXTS)])
+        self._scene.tell(
+            f"{TEXTS} text messages for a provider that takes 5 a second: the rest waits its turn."
         )
 
     async def _burst(self) -> None:

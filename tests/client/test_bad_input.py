@@ -1,10 +1,11 @@
 """Whatever is wrong has an error of its own, and never takes the worker down."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from penstock import Context, JobFailed, Penstock, Status
+from penstock import Context, JobFailed, Penstock, PenstockError, Status
 from penstock.model.errors import InvalidArguments, InvalidOption, PayloadTooLarge
 from penstock.testing import in_memory
 
@@ -226,3 +227,25 @@ async def _edit(app: Penstock, job_id: str, value: Any, column: str = "payload")
             f"UPDATE jobs SET {column} = CAST(? AS TEXT) WHERE id = ?", (value, job_id)
         )
     )
+
+
+WRONG_KINDS: dict[str, Callable[[Penstock, str], Awaitable[Any]]] = {
+    "get": lambda app, _: app.get([]),  # type: ignore[arg-type]
+    "enqueue_many": lambda app, _: app.enqueue_many(5),  # type: ignore[call-overload]
+    "pause": lambda app, _: app.pause(queue="mail", reason=5),  # type: ignore[arg-type]
+    "zone": lambda app, _: app.schedule("n", app.find_type("double"), every=5, zone=[]),  # type: ignore[arg-type]
+    "replay": lambda app, _: app.dead.replay("ab", canary="x"),  # type: ignore[arg-type]
+    "edit": lambda app, job_id: app.dead.edit(job_id, 5),  # type: ignore[arg-type]
+    "resolve": lambda app, _: app.dead.resolve(5),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", WRONG_KINDS)
+async def test_a_value_of_the_wrong_kind_is_one_sentence(app: Penstock, name: str) -> None:
+    @app.job
+    async def double(number: int) -> int:
+        return 2 * number
+
+    job = await double.enqueue(1)
+    with pytest.raises(PenstockError, match="must be"):
+        await WRONG_KINDS[name](app, job.id)

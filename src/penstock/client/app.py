@@ -318,6 +318,8 @@ class Penstock:
 
     async def get(self, job_id: str) -> Job:
         """The job, or JobNotFound."""
+        if not isinstance(job_id, str):
+            raise InvalidOption("job_id", job_id, "the id of a job, a text")
         found = await self.store.reader.get([job_id])
         if not found:
             raise JobNotFound(job_id)

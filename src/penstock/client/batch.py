@@ -1,6 +1,6 @@
 """Calls and flows that are enqueued together: taken apart into jobs, put together as handles."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.flow import Flow, Plan, plan
@@ -19,6 +19,8 @@ class Batch:
     __slots__ = ("_items", "calls")
 
     def __init__(self, given: Sequence[Any]) -> None:
+        if not isinstance(given, Iterable):
+            raise InvalidOption("calls", given, "a list of calls made with new, or of flows")
         given = list(given)
         self._items: list[Prepared[Any] | Plan] | None = None
         if all(type(each) is Prepared and not each.lacks for each in given):

@@ -36,6 +36,9 @@ class Controls:
     ) -> Pause:
         """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on."""
         scope, name = _subject_of(what)
+        for option, words in (("reason", reason), ("by", by)):
+            if words is not None and not isinstance(words, str):
+                raise InvalidOption(option, words, "a text")
         return await self._store.controls.pause(scope, name, reason=reason, by=by)
 
     async def resume(self, **what: Unpack[PauseFields]) -> bool:

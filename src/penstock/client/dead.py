@@ -88,7 +88,8 @@ class Triage:
         They are remembered as the canaries of the group, in place of those of an earlier try that
         have ended. The newest are chosen because they met the code as it is now.
         """
-        if not 1 <= canary <= MOST_CANARIES:
+        counted: object = canary
+        if not isinstance(counted, int) or not 1 <= canary <= MOST_CANARIES:
             raise InvalidOption("canary", canary, f"a number from 1 to {MOST_CANARIES:,}")
         found = await self.group(group)
         chosen = await open_ids(self._store, found, canary)
@@ -156,6 +157,9 @@ class Triage:
 
         Those that are not named stay; `payload` replaces them all. The type must be registered.
         """
+        given: object = arguments
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidOption("arguments", given, "a mapping of arguments by name")
         job = await self._app.get(job_id)
         text = await amended(self._app, job, arguments or {}, payload)
         await self._store.jobs.amend(job_id, text)
@@ -172,6 +176,9 @@ class Triage:
         """Record where a person stands with jobs, or with the open ones of a group."""
         if resolution not in set(Resolution):
             raise InvalidOption("resolution", resolution, f"one of: {', '.join(Resolution)}")
+        named: object = which
+        if not isinstance(named, Sequence):
+            raise InvalidOption("which", named, "the id of a job or a group, or a list of job ids")
         state = Resolution(resolution)
         ids = [which] if isinstance(which, str) else list(which)
         if isinstance(which, str) and await self._store.dead.get(which) is None:

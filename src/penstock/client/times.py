@@ -83,6 +83,8 @@ def times_of(fields: Mapping[str, Any]) -> Times:
         known = ", ".join(TimeFields.__annotations__)
         raise InvalidSchedule(unknown[0], fields[unknown[0]], f"left out; known are {known}")
     given = {name: value for name, value in fields.items() if value is not None}
+    if not isinstance(given.get("zone", "UTC"), str):
+        raise InvalidSchedule("zone", given["zone"], "the name of a time zone")
     find_zone(given.get("zone", "UTC"))
     made = Times(
         **_kind(given),

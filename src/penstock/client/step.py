@@ -1,5 +1,6 @@
 """What a flow is made of: calls, chains and groups, put together with `|`."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
 
 
-class Step(Generic[R_co]):
+class Step(ABC, Generic[R_co]):
     """A part of a flow whose result is an R: `fetch.new(url) | parse.new() | store.new()`."""
 
     __slots__ = ()
@@ -21,6 +22,6 @@ class Step(Generic[R_co]):
 
         return Chain((self, following))
 
+    @abstractmethod
     def child_of(self, parent: "Lease") -> "Step[R_co]":
         """The same step with every call a child of a running job."""
-        raise NotImplementedError

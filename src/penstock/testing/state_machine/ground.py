@@ -121,7 +121,7 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
                 picture[job_id].check_executions(job)
 
     def _model(self) -> Model:
-        """A new model."""
+        """A new model; every machine has its own (Hypothesis' metaclass rules out an ABC)."""
         raise NotImplementedError
 
     def _do(self, call: Coroutine[Any, Any, T], *actions: str) -> T:

@@ -15,7 +15,7 @@ from penstock.model.errors import StoreClosed, StoreError
 from penstock.model.job import NewJob
 from penstock.store.open import open_store
 from penstock.store.sqlite.connect import connect
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import SqliteTransaction as Transaction
 from penstock.store.sqlite.writer import Writer
 from penstock.testing.clock import FakeClock
 

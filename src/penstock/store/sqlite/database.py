@@ -10,14 +10,14 @@ import apsw
 
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
+from penstock.store.relational.signals import Listener, Signal
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.forks import closed, is_inherited, opened, refuse_inherited
 from penstock.store.sqlite.migrate import latest, look_first, migrate
 from penstock.store.sqlite.readers import Readers
 from penstock.store.sqlite.refusals import check_path
-from penstock.store.sqlite.signals import Listener, Signal
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import SqliteTransaction
 from penstock.store.sqlite.wal_watch import WalWatch
 from penstock.store.sqlite.writer import Writer
 
@@ -28,7 +28,7 @@ Lent = tuple[str, "weakref.ref[apsw.Connection]"]
 _lent: ContextVar[tuple[Lent, ...]] = ContextVar("_lent", default=())
 
 
-class Database:
+class SqliteDatabase:
     """The open file: what every part below reads and writes through."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
@@ -87,19 +87,23 @@ class Database:
             raise StoreClosed(self.name)
         return self._writer
 
-    async def write(self, operation: Callable[[Transaction], T]) -> T:
+    async def write(self, operation: Callable[[SqliteTransaction], T]) -> T:
         """Run an operation in the next transaction."""
         if _holds_write_lock(self.name):
             raise TransactionHeld(self.name)
         return await self.writer.run(operation)
 
-    async def read(self, question: Callable[[Transaction], T]) -> T:
+    def write_now(self, operation: Callable[[SqliteTransaction], T]) -> T:
+        """The same from a thread that has no event loop."""
+        return self.writer.call(operation)
+
+    async def read(self, question: Callable[[SqliteTransaction], T]) -> T:
         """Ask on a reading connection (in memory there is only one)."""
         if self._readers is None:
             return await self.writer.run(question)
         return await self._readers.run(question)
 
-    def read_now(self, question: Callable[[Transaction], T]) -> T:
+    def read_now(self, question: Callable[[SqliteTransaction], T]) -> T:
         """Ask from a thread that has no event loop."""
         if self._readers is None:
             return self.writer.call(question)

@@ -9,7 +9,7 @@ from penstock.store.contract import Durability
 from penstock.store.sqlite.connect import WAL_BYTES
 from penstock.store.sqlite.migrate import latest, version
 from penstock.store.sqlite.refusals import foreign_handles
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import SqliteTransaction
 
 PROMISE = (
     "SQLite with synchronous=FULL: nothing acknowledged is lost, by a crash of a process, "
@@ -17,12 +17,12 @@ PROMISE = (
 )
 
 
-def inspect(tx: Transaction, path: Path | None) -> Durability:
+def inspect(tx: SqliteTransaction, path: Path | None) -> Durability:
     """Every check with its outcome and a word on it."""
     return Durability(PROMISE, list(_checks(tx, path)))
 
 
-def _checks(tx: Transaction, path: Path | None) -> Iterator[tuple[str, bool, str]]:
+def _checks(tx: SqliteTransaction, path: Path | None) -> Iterator[tuple[str, bool, str]]:
     yield "sqlite", True, f"SQLite {apsw.sqlite_lib_version()} inside apsw {apsw.apsw_version()}"
     found = version(tx.connection)
     yield "schema", found == latest(), f"version {found}, this penstock knows {latest()}"
@@ -49,12 +49,12 @@ def _file_checks(path: Path | None) -> Iterator[tuple[str, bool, str]]:
     )
 
 
-def _row_checks(tx: Transaction) -> Iterator[tuple[str, bool, str]]:
+def _row_checks(tx: SqliteTransaction) -> Iterator[tuple[str, bool, str]]:
     unowned = tx.value("leases_without_owner")
     yield "leases", unowned == 0, f"{unowned} running jobs without an owner"
     stray = tx.value("keys_without_job")
     yield "keys", stray == 0, f"{stray} unique keys held by no waiting or running job"
 
 
-def _pragma(tx: Transaction, name: str) -> str:
+def _pragma(tx: SqliteTransaction, name: str) -> str:
     return str(tx.connection.execute(f"PRAGMA {name}").get)

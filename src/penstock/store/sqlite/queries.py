@@ -1,35 +1,11 @@
-"""Named queries from the .sql files beside this module, with their state guards filled in.
+"""The named queries of this dialect, from the .sql files beside this module."""
 
-`{from cancel}` in a query becomes the list of states the transition table lets that action
-start from, so the guards cannot drift from `model/states.py`.
-"""
-
-import re
 from functools import cache
-from importlib.resources import files
 
-from penstock.model.states import sources
-
-_NAME = re.compile(r"^-- name: (\w+)[^\n]*\n", re.MULTILINE)
-_GUARD = re.compile(r"\{from (\w+)\}")
+from penstock.store.relational.queries import load_queries
 
 
 @cache
 def queries() -> dict[str, str]:
     """All named queries."""
-    found: dict[str, str] = {}
-    for file in sorted(
-        files("penstock.store.sqlite").joinpath("sql").iterdir(), key=lambda f: f.name
-    ):
-        if file.name.endswith(".sql"):
-            parts = _NAME.split(file.read_text("utf-8"))[1:]
-            found |= zip(parts[::2], map(_with_guards, parts[1::2]), strict=True)
-    return found
-
-
-def _with_guards(sql: str) -> str:
-    return _GUARD.sub(lambda match: _states(match[1]), sql).strip().rstrip(";")
-
-
-def _states(action: str) -> str:
-    return ", ".join(f"'{status}'" for status in sources(action))
+    return load_queries("penstock.store.sqlite")

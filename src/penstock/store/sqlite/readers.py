@@ -13,7 +13,7 @@ from penstock.model.clock import Clock
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.forks import refuse_inherited
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.sqlite.transaction import SqliteTransaction
 
 T = TypeVar("T")
 
@@ -28,20 +28,22 @@ class Readers:
         self._open: list[apsw.Connection] = []
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-reader")
 
-    async def run(self, question: Callable[[Transaction], T]) -> T:
+    async def run(self, question: Callable[[SqliteTransaction], T]) -> T:
         """Ask in a thread of the pool."""
         refuse_inherited(self._path)  # a forked pool has no threads and would never answer
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self.call, question)
 
-    def call(self, question: Callable[[Transaction], T]) -> T:
+    def call(self, question: Callable[[SqliteTransaction], T]) -> T:
         """Ask in the calling thread."""
         refuse_inherited(self._path)
         with translated(str(self._path)):
             connection = self._connection()
             connection.execute("BEGIN")
             try:
-                return question(Transaction(connection, self._clock.now(), self._clock.monotonic()))
+                return question(
+                    SqliteTransaction(connection, self._clock.now(), self._clock.monotonic())
+                )
             finally:
                 if connection.in_transaction:  # an I/O error may have ended it
                     connection.execute("COMMIT")

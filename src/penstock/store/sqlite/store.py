@@ -7,19 +7,19 @@ import apsw
 
 from penstock.model.clock import Clock, SystemClock
 from penstock.store.contract import Durability
+from penstock.store.relational.controls import RelationalControls
+from penstock.store.relational.dead import RelationalDeadLetters
+from penstock.store.relational.leases import RelationalLeases
+from penstock.store.relational.metrics import RelationalMetrics
+from penstock.store.relational.reader import RelationalReader
+from penstock.store.relational.schedules import RelationalSchedules
+from penstock.store.relational.signals import Listener
+from penstock.store.relational.upkeep import RelationalUpkeep
+from penstock.store.relational.workers import RelationalWorkers
 from penstock.store.sqlite.backup import backup
-from penstock.store.sqlite.controls import SqliteControls
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.dead import SqliteDeadLetters
+from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.inspect import inspect
 from penstock.store.sqlite.jobs import SqliteJobs
-from penstock.store.sqlite.leases import SqliteLeases
-from penstock.store.sqlite.metrics import SqliteMetrics
-from penstock.store.sqlite.reader import SqliteReader
-from penstock.store.sqlite.schedules import SqliteSchedules
-from penstock.store.sqlite.signals import Listener
-from penstock.store.sqlite.upkeep import SqliteUpkeep
-from penstock.store.sqlite.workers import SqliteWorkers
 
 
 class SqliteStore:
@@ -28,16 +28,16 @@ class SqliteStore:
     def __init__(self, url: str, path: Path | None, clock: Clock | None = None) -> None:
         self.url = url
         self.clock: Clock = clock or SystemClock()
-        self._db = Database(path, self.clock)
+        self._db = SqliteDatabase(path, self.clock)
         self.jobs = SqliteJobs(self._db)
-        self.leases = SqliteLeases(self._db)
-        self.reader = SqliteReader(self._db)
-        self.dead = SqliteDeadLetters(self._db)
-        self.controls = SqliteControls(self._db)
-        self.schedules = SqliteSchedules(self._db)
-        self.workers = SqliteWorkers(self._db)
-        self.metrics = SqliteMetrics(self._db)
-        self.upkeep = SqliteUpkeep(self._db)
+        self.leases = RelationalLeases(self._db)
+        self.reader = RelationalReader(self._db)
+        self.dead = RelationalDeadLetters(self._db)
+        self.controls = RelationalControls(self._db)
+        self.schedules = RelationalSchedules(self._db)
+        self.workers = RelationalWorkers(self._db)
+        self.metrics = RelationalMetrics(self._db)
+        self.upkeep = RelationalUpkeep(self._db)
 
     async def open(self) -> None:
         """Connect, check the promises, migrate."""

@@ -1,65 +1,69 @@
-"""One transaction in progress: a connection, the store's time, and the named queries."""
+"""One transaction in progress on an apsw connection, which holds the write lock of the file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import apsw
+from msgspec.json import encode
 
+from penstock.store.relational.transaction import Bindings, Transaction
 from penstock.store.sqlite.queries import queries
 
-Bindings = tuple[Any, ...] | dict[str, Any]
 
+class SqliteTransaction(Transaction):
+    """What every operation of this store gets; a list of values travels as JSON."""
 
-class Transaction:
-    """What every operation of this store gets; `now` is wall time, `monotonic` times leases."""
-
-    __slots__ = ("_queries", "changed", "connection", "monotonic", "now")
+    __slots__ = ("_monotonic", "_now", "_queries", "connection")
 
     def __init__(self, connection: apsw.Connection, now: int, monotonic: int) -> None:
         self.connection = connection
-        self.now = now
-        self.monotonic = monotonic
         self.changed = False
+        self._now = now
+        self._monotonic = monotonic
         self._queries = queries()
 
-    def run(self, name: str, bindings: Bindings = ()) -> apsw.Cursor:
-        """Run a named query."""
-        return self.connection.execute(self._queries[name], bindings)
+    @property
+    def now(self) -> int:
+        """Wall time when the transaction began."""
+        return self._now
+
+    @property
+    def monotonic(self) -> int:
+        """The host's monotonic clock, which nobody can put back."""
+        return self._monotonic
+
+    def run(self, name: str, bindings: Bindings = ()) -> int:
+        """Run a named query; the number of rows it changed."""
+        self.connection.execute(self._queries[name], bindings)
+        return self.connection.changes()
 
     def rows(self, name: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         """All rows of a named query."""
-        return self.run(name, bindings).fetchall()
+        return self.connection.execute(self._queries[name], bindings).fetchall()
 
     def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
         """The first row, or None."""
-        return self.run(name, bindings).fetchone()
-
-    def value(self, name: str, bindings: Bindings = ()) -> Any:
-        """The first column of the first row, or None."""
-        row = self.row(name, bindings)
-        return None if row is None else row[0]
+        return self.connection.execute(self._queries[name], bindings).fetchone()
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:
-        """Run a named query for every row; the number of rows it changed."""
+        """Run a named query for every row; the number of rows it changed in all."""
         before = self.connection.total_changes()
         self.connection.executemany(self._queries[name], rows)
         return self.connection.total_changes() - before
 
-    def fenced(self, name: str, rows: Sequence[Bindings]) -> list[bool]:
-        """Run a fenced update for every row; which of them still held the lease."""
-        with Savepoint(self.connection) as savepoint:
-            if self.many(name, rows) == len(rows):
-                return [True] * len(rows)
-            savepoint.undo()
-        return [self.many(name, (row,)) == 1 for row in rows]
+    def savepoint(self) -> "SqliteSavepoint":
+        """Begin a nested transaction."""
+        return SqliteSavepoint(self.connection)
+
+    def listed(self, values: Collection[Any]) -> str:
+        """A list for `json_each`."""
+        return encode(list(values)).decode()
+
+    def lock(self, *names: str) -> None:
+        """Nothing to do: the write lock keeps everybody out."""
 
 
-def readable(stored: bytes) -> str:
-    """Text that a hand may have edited: one row that is not UTF-8 must not end a whole query."""
-    return stored.decode("utf-8", "replace")
-
-
-class Savepoint:
+class SqliteSavepoint:
     """A nested transaction that an exception, or `undo()`, takes back."""
 
     __slots__ = ("_connection",)
@@ -67,7 +71,7 @@ class Savepoint:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def __enter__(self) -> "Savepoint":
+    def __enter__(self) -> "SqliteSavepoint":
         self._connection.execute("SAVEPOINT operation")
         return self
 

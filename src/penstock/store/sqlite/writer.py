@@ -17,7 +17,7 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.model.errors import ForkedStore, StoreClosed, StoreUnavailable
 from penstock.store.sqlite.errors import translated
-from penstock.store.sqlite.transaction import Savepoint, Transaction
+from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
 
 T = TypeVar("T")
 MAX_OPERATIONS = 500
@@ -30,7 +30,7 @@ class _Entry:
 
     def __init__(
         self,
-        operation: Callable[[Transaction], Any],
+        operation: Callable[[SqliteTransaction], Any],
         future: "asyncio.Future[Any] | Future[Any]",
         loop: asyncio.AbstractEventLoop | None,
     ) -> None:
@@ -71,14 +71,14 @@ class Writer:
         self._thread = threading.Thread(target=self._serve, name="penstock-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, operation: Callable[[Transaction], T]) -> T:
+    async def run(self, operation: Callable[[SqliteTransaction], T]) -> T:
         """Run an operation in the next transaction; returns once it is on disk."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._submit(_Entry(operation, future, loop))
         return await future
 
-    def call(self, operation: Callable[[Transaction], T]) -> T:
+    def call(self, operation: Callable[[SqliteTransaction], T]) -> T:
         """The same from a thread that has no event loop."""
         future: Future[T] = Future()
         self._submit(_Entry(operation, future, None))
@@ -143,7 +143,7 @@ class Writer:
             with translated(self._path):
                 self._check_file()
                 self._connection.execute("BEGIN IMMEDIATE")
-                transaction = Transaction(
+                transaction = SqliteTransaction(
                     self._connection, self._clock.now(), self._clock.monotonic()
                 )
                 if len(batch) == 1:  # needs no savepoint: its failure undoes the transaction
@@ -165,9 +165,9 @@ class Writer:
         if self._identity is not None and _identity(self._path) != self._identity:
             raise StoreUnavailable(self._path, "its file was moved or deleted while it was open")
 
-    def _attempt(self, entry: _Entry, transaction: Transaction) -> None:
+    def _attempt(self, entry: _Entry, transaction: SqliteTransaction) -> None:
         try:
-            with translated(self._path), Savepoint(self._connection):
+            with translated(self._path), SqliteSavepoint(self._connection):
                 entry.result = entry.operation(transaction)
         except BaseException as error:
             entry.error = error

@@ -15,9 +15,14 @@ SELECT job_id FROM job_keys
 WHERE tenant_id = ? AND type = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?);
 
 -- name: take_key
-INSERT INTO job_keys (tenant_id, type, key, job_id, scope, expires_at) VALUES (?, ?, ?, ?, ?, ?)
+-- Answers with the holder, whoever that is; a key past its time is anybody's.
+INSERT INTO job_keys AS old (tenant_id, type, key, job_id, scope, expires_at)
+VALUES (:tenant_id, :type, :key, :job_id, :scope, :expires_at)
 ON CONFLICT (tenant_id, type, key) DO UPDATE
-SET job_id = excluded.job_id, scope = excluded.scope, expires_at = excluded.expires_at;
+SET job_id = iif(old.expires_at <= :now, excluded.job_id, old.job_id),
+    scope = iif(old.expires_at <= :now, excluded.scope, old.scope),
+    expires_at = iif(old.expires_at <= :now, excluded.expires_at, old.expires_at)
+RETURNING job_id;
 
 -- name: release_keys_at_claim
 DELETE FROM job_keys

@@ -20,8 +20,8 @@ from penstock.model.limits import (
     started,
 )
 from penstock.store.contract import Claim, Slots
-from penstock.store.sqlite.breakers import breaker_state, is_probing
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.breakers import breaker_state, is_probing
+from penstock.store.relational.transaction import Transaction
 
 Lane = tuple[str, str, str, str]
 """Queue, tenant, type and limit key of the jobs in it."""

@@ -1,12 +1,13 @@
 """Deleting what has ended and is no longer wanted."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.json import encode
 
 from penstock.model.states import Status
 from penstock.store.contract import Pruned, Retention
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 
 def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
@@ -30,19 +31,19 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     return Pruned(deleted, more)
 
 
-def _spared(tx: Transaction, status: Status, retention: Retention) -> str:
+def _spared(tx: Transaction, status: Status, retention: Retention) -> Any:
     """The last jobs of each type that are kept whatever their age."""
     if not retention.keep_last:
-        return "[]"
+        return tx.listed(())
     keep_last = encode(dict(retention.keep_last)).decode()
     rows = tx.rows("spare_last", {"status": status.value, "keep_last": keep_last})
-    return encode([row[0] for row in rows]).decode()
+    return tx.listed([row[0] for row in rows])
 
 
 def delete(tx: Transaction, ids: Sequence[str]) -> None:
     """Delete jobs and all that hangs on them; keys that outlive pruning stay."""
     if not ids:
         return
-    listed = (encode(list(ids)).decode(),)
+    listed = (tx.listed(ids),)
     for table in ("jobs", "executions", "logs", "dead_letters", "edges"):
         tx.run(f"delete_{table}", listed)

@@ -3,7 +3,7 @@
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.states import Status
 from penstock.store.contract import Dependencies, Dependency
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 
 def dependencies(tx: Transaction, job_id: str, limit: int) -> Dependencies:

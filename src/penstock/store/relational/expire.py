@@ -2,10 +2,10 @@
 
 from penstock.model.failure import Failure
 from penstock.model.retry import ErrorClass
-from penstock.store.sqlite.bury import details, keep_dead_letter
-from penstock.store.sqlite.counters import Counters
-from penstock.store.sqlite.release import end
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.bury import details, keep_dead_letter
+from penstock.store.relational.counters import Counters
+from penstock.store.relational.release import end
+from penstock.store.relational.transaction import Transaction
 
 
 def expire(tx: Transaction, limit: int) -> list[str]:

@@ -17,11 +17,11 @@ from penstock.model.settlement import (
     Snoozed,
 )
 from penstock.store.contract import Report
-from penstock.store.sqlite import breakers
-from penstock.store.sqlite.bury import details, keep_dead_letter
-from penstock.store.sqlite.counters import Counters
-from penstock.store.sqlite.release import end
-from penstock.store.sqlite.transaction import Savepoint, Transaction
+from penstock.store.relational import breakers
+from penstock.store.relational.bury import details, keep_dead_letter
+from penstock.store.relational.counters import Counters
+from penstock.store.relational.release import end
+from penstock.store.relational.transaction import Transaction
 
 
 def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> list[str]:
@@ -71,7 +71,7 @@ def _complete(
     if not settlements:
         return [], []
     stale: list[Settlement] = []
-    with Savepoint(tx.connection) as savepoint:
+    with tx.savepoint() as savepoint:
         if _complete_all(tx, owner, settlements) != len(settlements):
             savepoint.undo()
             stale = [s for s in settlements if _complete_all(tx, owner, [s]) == 0]
@@ -88,8 +88,7 @@ def _complete_all(tx: Transaction, owner: str, settlements: Sequence[Completed])
         for s in settlements
     ]
     row = {"ended": encode(ended).decode(), "owner": owner, "now": tx.now}
-    tx.run("complete", row)
-    completed = tx.connection.changes()
+    completed = tx.run("complete", row)
     if completed == len(settlements):
         tx.run("insert_completed_executions", row)
     return completed

@@ -5,15 +5,15 @@ from heapq import heapify, heappop, heapreplace
 from itertools import count, islice
 from typing import Any
 
-from msgspec.json import Decoder, encode
+from msgspec.json import Decoder
 
 from penstock.model.job import KeyScope, Lease
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import Claim, Claimed
-from penstock.store.sqlite.expire import expire
-from penstock.store.sqlite.gates import Gates, Lane
-from penstock.store.sqlite.order import stage_ordered
-from penstock.store.sqlite.transaction import Transaction, readable
+from penstock.store.relational.expire import expire
+from penstock.store.relational.gates import Gates, Lane
+from penstock.store.relational.order import stage_ordered
+from penstock.store.relational.transaction import Transaction, readable
 
 Pick = tuple[int, str, bool]
 """A job to lease: its seq, its type, and whether it starts at once."""
@@ -133,8 +133,8 @@ def stage(tx: Transaction, limit: int) -> int:
     if due is None or due > tx.now:
         return 0
     tx.changed = True
-    tx.run("stage", {"now": tx.now, "limit": limit, "priority_weight": PRIORITY_STEP_MS})
-    return tx.connection.changes() + stage_ordered(tx, limit)
+    queued = tx.run("stage", {"now": tx.now, "limit": limit, "priority_weight": PRIORITY_STEP_MS})
+    return queued + stage_ordered(tx, limit)
 
 
 def lanes(tx: Transaction) -> Iterator[Lane]:
@@ -198,7 +198,7 @@ def _lease(
     tx: Transaction, claim: Claim, seqs: list[int], lease_ms: int, start: bool
 ) -> list["Granted"]:
     row = {
-        "seqs": encode(seqs).decode(),
+        "seqs": tx.listed(seqs),
         "owner": claim.owner,
         "until": tx.monotonic + lease_ms,
         "now": tx.now,
@@ -208,7 +208,7 @@ def _lease(
     granted = _granted(tx, row)
     keyed = [lease.id for lease in granted if lease.key_scope == KeyScope.WHILE_PENDING]
     if keyed:
-        tx.run("release_keys_at_claim", (encode(keyed).decode(),))
+        tx.run("release_keys_at_claim", (tx.listed(keyed),))
     return granted
 
 

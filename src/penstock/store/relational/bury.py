@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.json import encode
 
 from penstock.model.failure import Failure
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 
 def details(failure: Failure) -> str:
@@ -36,4 +36,4 @@ def keep_dead_letter(tx: Transaction, job_id: str, failure: Failure) -> None:
 def release_keys(tx: Transaction, ids: list[str]) -> None:
     """Let go of the keys that a job holds only until it is done."""
     if ids and tx.value("any_key") is not None:
-        tx.run("release_keys_at_end", (encode(ids).decode(),))
+        tx.run("release_keys_at_end", (tx.listed(ids),))

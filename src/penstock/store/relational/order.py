@@ -6,11 +6,9 @@ Its place is an edge of kind `order` to the job before it, closed like any other
 
 from collections.abc import Sequence
 
-from msgspec.json import encode
-
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue
 from penstock.model.rank import PRIORITY_STEP_MS
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 
 def join(tx: Transaction, job_id: str, tenant_id: str, order_key: str) -> bool:
@@ -40,7 +38,7 @@ def leave(tx: Transaction, ended: Sequence[str]) -> dict[str, str]:
     """Take ended jobs out of their lines; who stood before those that had not got to the front."""
     if tx.value("any_line") is None:
         return {}
-    out: dict[str, str] = dict(tx.rows("step_out_of_line", (encode(list(ended)).decode(),)))
+    out: dict[str, str] = dict(tx.rows("step_out_of_line", (tx.listed(ended),)))
     over = set(ended)
     before = {job_id: _still_in_line(job_id, out, over) for job_id in out}
     for job_id in ended:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 from penstock.model.failure import Failure
 from penstock.model.retry import ErrorClass
 from penstock.store.contract import Fate, Rescued
-from penstock.store.sqlite.bury import details, keep_dead_letter
-from penstock.store.sqlite.counters import Counters
-from penstock.store.sqlite.release import end
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.bury import details, keep_dead_letter
+from penstock.store.relational.counters import Counters
+from penstock.store.relational.release import end
+from penstock.store.relational.transaction import Transaction
 
 _LOST = Failure.because(
     ErrorClass.POISON, "LeaseLost", "The worker stopped renewing its lease while the job ran."

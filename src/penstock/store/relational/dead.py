@@ -1,16 +1,14 @@
-"""Dead letters on SQLite."""
+"""Dead letters in SQL."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.json import encode
-
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.prune import delete
-from penstock.store.sqlite.transaction import Transaction, readable
+from penstock.store.relational.database import Database
+from penstock.store.relational.prune import delete
+from penstock.store.relational.transaction import Transaction, readable
 
 _COLUMNS = DeadLetter.__struct_fields__
 
@@ -75,15 +73,15 @@ def resolve(
 
 def mark_canaries(tx: Transaction, ids: Sequence[str], group: str | None) -> None:
     """Remember which jobs are replayed ahead of their group."""
-    tx.run("mark_canaries", (group, encode(list(ids)).decode()))
+    tx.run("mark_canaries", (group, tx.listed(ids)))
 
 
 def purge(tx: Transaction, ids: Sequence[str]) -> int:
     """Delete dead letters and their jobs for good; a job that was requeued lives on."""
-    listed = (encode(list(ids)).decode(),)
+    listed = (tx.listed(ids),)
     known = [row[0] for row in tx.rows("purgeable", listed)]
     delete(tx, [row[0] for row in tx.rows("still_dead", listed)])
-    tx.run("delete_dead_letters", (encode(known).decode(),))
+    tx.run("delete_dead_letters", (tx.listed(known),))
     return len(known)
 
 
@@ -94,8 +92,8 @@ def _dead_letter(row: tuple[Any, ...]) -> DeadLetter:
     return DeadLetter(**fields)
 
 
-class SqliteDeadLetters:
-    """`DeadLetters` on SQLite."""
+class RelationalDeadLetters:
+    """`DeadLetters` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from penstock.model.histogram import percentile
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import QueueDepth, Window
-from penstock.store.sqlite.counters import FINE_MS
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.counters import FINE_MS
+from penstock.store.relational.database import Database
+from penstock.store.relational.transaction import Transaction
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 KEPT_MS = {
@@ -89,8 +89,7 @@ def roll_up(tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
     tx.run("remember_roll_up", (tx.now,))
     dropped = 0
     for resolution, kept in KEPT_MS.items():
-        tx.run("drop_metrics", (resolution, tx.now - kept))
-        dropped += tx.connection.changes()
+        dropped += tx.run("drop_metrics", (resolution, tx.now - kept))
     return dropped
 
 
@@ -129,8 +128,8 @@ def _steps(sums: dict[str, float], prefix: str) -> dict[int, float]:
     }
 
 
-class SqliteMetrics:
-    """`Metrics` on SQLite."""
+class RelationalMetrics:
+    """`Metrics` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

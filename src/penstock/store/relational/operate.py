@@ -7,10 +7,10 @@ from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.job import KeyScope
 from penstock.model.redact import redact
 from penstock.model.states import sources
-from penstock.store.sqlite.counters import Counters
-from penstock.store.sqlite.enqueue import take_key
-from penstock.store.sqlite.release import end
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.counters import Counters
+from penstock.store.relational.enqueue import take_key
+from penstock.store.relational.release import end
+from penstock.store.relational.transaction import Transaction
 
 
 def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
@@ -79,7 +79,9 @@ def _refusal(tx: Transaction, job_id: str) -> JobNotFound | IllegalTransition | 
 def _requeue(tx: Transaction, job_id: str, due: int) -> None:
     _, tenant_id, type_, key, scope = tx.row("requeueable", (job_id,)) or ("",) * 5
     if key is not None and scope == KeyScope.UNTIL_DONE:
-        take_key(tx, tenant_id, type_, key, job_id, KeyScope.UNTIL_DONE, None)
+        holder = take_key(tx, tenant_id, type_, key, job_id, KeyScope.UNTIL_DONE, None)
+        if holder != job_id:  # taken since the look before
+            raise KeyTaken(key, holder, type_)
     row = {"id": job_id, "now": tx.now, "due": due}
     tx.run("requeue", row)
     tx.run("resolve_requeued", row)

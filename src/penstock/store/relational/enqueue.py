@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.json import encode
 from msgspec.structs import replace
 
 from penstock.model.dependency import Edge
 from penstock.model.job import Enqueued, KeyScope, NewJob
 from penstock.model.rank import rank
-from penstock.store.sqlite import order
-from penstock.store.sqlite.release import distinct, link
-from penstock.store.sqlite.transaction import Savepoint, Transaction
+from penstock.store.relational import order
+from penstock.store.relational.release import distinct, link
+from penstock.store.relational.transaction import Transaction
 
 
 def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -21,7 +20,7 @@ def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return _enqueue_each(tx, jobs)
     if len(jobs) == 1:
         return [_enqueue_one(tx, jobs[0])]
-    with Savepoint(tx.connection) as savepoint:
+    with tx.savepoint() as savepoint:
         if tx.many("insert_job", [_row(tx, job) for job in jobs]) == len(jobs):
             return [Enqueued(job.id, True) for job in jobs]
         savepoint.undo()
@@ -52,12 +51,12 @@ def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
     if _is_special(job) and tx.value("known_id", (job.id,)) is not None:
         return Enqueued(job.id, False)
     if job.key is not None:
-        holder = tx.value("key_holder", (job.tenant_id, job.type, job.key, tx.now))
-        if holder is not None:
+        holder = take_key(
+            tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms
+        )
+        if holder != job.id:
             return Enqueued(holder, False)
-        take_key(tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms)
-    tx.run("insert_job", _row(tx, job))
-    return Enqueued(job.id, tx.connection.changes() == 1)
+    return Enqueued(job.id, tx.run("insert_job", _row(tx, job)) == 1)
 
 
 def take_key(
@@ -68,11 +67,20 @@ def take_key(
     job_id: str,
     scope: KeyScope | None,
     window_ms: int | None,
-) -> None:
-    """Hold a unique key for a job."""
+) -> str:
+    """Hold a unique key for a job, unless another one does; the id of the holder."""
     expires_at = tx.now + (window_ms or 0) if scope is KeyScope.WINDOW else None
     held = scope or KeyScope.UNTIL_DONE
-    tx.run("take_key", (tenant_id, type_, key, job_id, held.value, expires_at))
+    row = {
+        "tenant_id": tenant_id,
+        "type": type_,
+        "key": key,
+        "job_id": job_id,
+        "scope": held.value,
+        "expires_at": expires_at,
+        "now": tx.now,
+    }
+    return str(tx.value("take_key", row))
 
 
 def _row(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
@@ -114,7 +122,7 @@ def _row(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
         _scope_of(job),
         job.limit_key or "",
         job.order_key,
-        encode(job.tags).decode() if job.tags else None,
+        tx.listed(job.tags) if job.tags else None,
         job.metadata,
         job.trace_context,
         job.payload,

@@ -2,11 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from msgspec.json import encode
-
 from penstock.store.contract import Held, Renewal
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.database import Database
+from penstock.store.relational.transaction import Transaction
 
 
 def renew(
@@ -21,7 +19,7 @@ def renew(
     kept = tx.fenced("renew", rows)
     lost = [h.id for h, ok in zip(held, kept, strict=True) if not ok]
     if unheard_ms is not None:
-        known = encode([*(h.id for h in held), *given_up]).decode()
+        known = tx.listed([*(h.id for h in held), *given_up])
         tx.run("renew_unheard", (tx.monotonic + unheard_ms, owner, known))
     return Renewal(lost, cancel_requests(tx, owner))
 
@@ -31,8 +29,8 @@ def cancel_requests(tx: Transaction, owner: str) -> list[str]:
     return [row[0] for row in tx.rows("cancel_requests", (owner,))]
 
 
-class SqliteLeases:
-    """`Leases` on SQLite."""
+class RelationalLeases:
+    """`Leases` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -46,7 +44,7 @@ class SqliteLeases:
         given_up: Collection[str] = (),
     ) -> Renewal:
         """Extend what the owner still holds, and what it was granted without knowing it yet."""
-        return self._db.writer.call(lambda tx: renew(tx, owner, held, unheard_ms, given_up))
+        return self._db.write_now(lambda tx: renew(tx, owner, held, unheard_ms, given_up))
 
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""

@@ -1,4 +1,4 @@
-"""Limits on SQLite: written down, and how much of each is taken."""
+"""Limits in SQL: written down, and how much of each is taken."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from penstock.model.limits import (
     names_of,
     room,
 )
-from penstock.store.sqlite.gates import Leased, leased_under, read_slots, read_starts
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.gates import Leased, leased_under, read_slots, read_starts
+from penstock.store.relational.transaction import Transaction
 
 SHOWN_HOLDERS = 10
 

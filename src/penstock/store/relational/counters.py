@@ -7,7 +7,7 @@ from msgspec.json import encode
 
 from penstock.model.histogram import step_of
 from penstock.model.settlement import Settlement
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 FINE_MS = 10_000
 

@@ -1,11 +1,11 @@
-"""Pauses on SQLite: rows that the next claim obeys, and jobs taken out of the queue."""
+"""Pauses in SQL: rows that the next claim obeys, and jobs taken out of the queue."""
 
 from penstock.model.errors import IllegalTransition, JobNotFound
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.redact import redacted
 from penstock.model.states import Status
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 
 def pause(

@@ -1,12 +1,12 @@
-"""The register of workers on SQLite."""
+"""The register of workers in SQL."""
 
 from msgspec.json import decode, encode
 from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
-from penstock.store.sqlite.claim import lanes
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.claim import lanes
+from penstock.store.relational.database import Database
+from penstock.store.relational.transaction import Transaction
 
 FORGET_AFTER_MS = 3_600_000
 COUNTED_TO = 1_000
@@ -49,15 +49,15 @@ def waiting_types(tx: Transaction) -> dict[str, int]:
     return depths
 
 
-class SqliteWorkers:
-    """`Workers` on SQLite."""
+class RelationalWorkers:
+    """`Workers` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def beat(self, beat: Beat) -> None:
         """Write or refresh a worker's row."""
-        self._db.writer.call(lambda tx: write_beat(tx, beat))
+        self._db.write_now(lambda tx: write_beat(tx, beat))
 
     async def forget(self, owner: str) -> None:
         """Remove a worker that stopped."""

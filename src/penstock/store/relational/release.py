@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec.json import encode
-
 from penstock.model.dependency import (
     Edge,
     EdgeKind,
@@ -24,10 +22,10 @@ from penstock.model.failure import Failure
 from penstock.model.orphan import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
-from penstock.store.sqlite import order
-from penstock.store.sqlite.bury import details, keep_dead_letter, release_keys
-from penstock.store.sqlite.counters import Counters
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational import order
+from penstock.store.relational.bury import details, keep_dead_letter, release_keys
+from penstock.store.relational.counters import Counters
+from penstock.store.relational.transaction import Transaction
 
 _WITH_RESULT = (EdgeKind.DATA, EdgeKind.CONDITIONAL)
 
@@ -77,7 +75,7 @@ def end(tx: Transaction, ids: Sequence[str]) -> None:
 def link(tx: Transaction, edges: Mapping[str, Sequence[Edge]]) -> None:
     """Have new jobs wait for their parents; those that have ended already count at once."""
     parents = {edge.parent_id for several in edges.values() for edge in several}
-    statuses: dict[str, str] = dict(tx.rows("statuses", (encode(sorted(parents)).decode(),)))
+    statuses: dict[str, str] = dict(tx.rows("statuses", (tx.listed(sorted(parents)),)))
     for parent_id in sorted(parents - statuses.keys()):
         raise ParentNotFound(parent_id)
     cycle = find_cycle({c: [edge.parent_id for edge in es] for c, es in edges.items()})
@@ -152,7 +150,7 @@ def _identity(edge: Edge) -> tuple[str, str, str]:
 
 def _open_edges(tx: Transaction, parents: Sequence[str]) -> list[_Open]:
     """The edges to ended parents; a result is read once, for a thousand children may share it."""
-    rows = tx.rows("open_edges", (encode(list(parents)).decode(),))
+    rows = tx.rows("open_edges", (tx.listed(parents),))
     wanted = {row[1] for row in rows if row[2] in _WITH_RESULT}
     results = {parent_id: tx.value("result_of", (parent_id,)) for parent_id in wanted}
     return [_Open._make((*row, results.get(row[1]))) for row in rows]
@@ -176,7 +174,7 @@ def _kept(edge: _Open) -> str | None:
 
 def _pass_results(tx: Transaction, children: list[str]) -> None:
     """Put the parents' results into the payloads of children that wait for nobody any more."""
-    for child_id, payload in tx.rows("free_with_inputs", (encode(children).decode(),)):
+    for child_id, payload in tx.rows("free_with_inputs", (tx.listed(children),)):
         inputs = tx.rows("inputs", (child_id,))
         tx.run("set_payload", (with_inputs(payload, inputs), child_id))
         tx.run("inputs_passed", (child_id,))

@@ -7,12 +7,12 @@ from penstock.model.job import Job, KeyScope
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.states import Status, sources
 from penstock.store.contract import Standing
-from penstock.store.sqlite import lookup, workers
-from penstock.store.sqlite.breakers import is_probing, known_breakers
-from penstock.store.sqlite.edges import open_parents
-from penstock.store.sqlite.limits import limit_states, limits_on
-from penstock.store.sqlite.pauses import pause_of
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational import lookup, workers
+from penstock.store.relational.breakers import is_probing, known_breakers
+from penstock.store.relational.edges import open_parents
+from penstock.store.relational.limits import limit_states, limits_on
+from penstock.store.relational.pauses import pause_of
+from penstock.store.relational.transaction import Transaction
 
 PARENTS_SHOWN = 100
 

@@ -1,4 +1,4 @@
-"""Circuit breakers on SQLite: what executions say about the things they depend on."""
+"""Circuit breakers in SQL: what executions say about the things they depend on."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from penstock.model.breaker import COUNTED, Breaker, BreakerState
 from penstock.model.settlement import Buried, Completed, Failed, Settlement
 from penstock.model.states import Status
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational.transaction import Transaction
 
 
 def heed(tx: Transaction, settlements: Sequence[Settlement], stale: Sequence[Settlement]) -> None:

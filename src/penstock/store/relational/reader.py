@@ -1,21 +1,21 @@
-"""Questions about jobs on SQLite."""
+"""Questions about jobs in SQL."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from penstock.model.job import Job
 from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
-from penstock.store.sqlite import lookup
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.edges import dependencies
-from penstock.store.sqlite.standing import standing
+from penstock.store.relational import lookup
+from penstock.store.relational.database import Database
+from penstock.store.relational.edges import dependencies
+from penstock.store.relational.standing import standing
 
 WATCH_SECONDS = 1.0
 WATCH_PAUSE_SECONDS = 0.05
 
 
-class SqliteReader:
-    """`JobReader` on SQLite."""
+class RelationalReader:
+    """`JobReader` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

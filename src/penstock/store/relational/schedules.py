@@ -1,4 +1,4 @@
-"""Schedules on SQLite."""
+"""Schedules in SQL."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,15 +7,15 @@ from msgspec.structs import asdict
 
 from penstock.model.job import NewJob
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.enqueue import enqueue
-from penstock.store.sqlite.transaction import Transaction, readable
+from penstock.store.relational.database import Database
+from penstock.store.relational.enqueue import enqueue
+from penstock.store.relational.transaction import Transaction, readable
 
 _COLUMNS = Schedule.__struct_fields__
 
 
-class SqliteSchedules:
-    """`Schedules` on SQLite."""
+class RelationalSchedules:
+    """`Schedules` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

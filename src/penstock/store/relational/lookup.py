@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import DecodeError
-from msgspec.json import decode, encode
+from msgspec.json import decode
 
 from penstock.model.job import Job, KeyScope
 from penstock.model.states import Status
 from penstock.store.contract import Execution, JobFilter, LogLine
-from penstock.store.sqlite.transaction import Transaction, readable
+from penstock.store.relational.transaction import Transaction, readable
 
 _COLUMNS = Job.__struct_fields__
 _SCOPES = {scope.value: scope for scope in KeyScope}
@@ -17,7 +17,7 @@ _SCOPES = {scope.value: scope for scope in KeyScope}
 
 def get(tx: Transaction, ids: Sequence[str]) -> list[Job]:
     """The jobs that exist, in the order asked."""
-    rows = tx.run("get_jobs", (encode(list(ids)).decode(),)).fetchall()
+    rows = tx.rows("get_jobs", (tx.listed(ids),))
     found = {row[0]: _job(tx, row) for row in rows}
     return [found[job_id] for job_id in ids if job_id in found]
 

@@ -1,18 +1,18 @@
-"""Pauses, limits and breakers on SQLite."""
+"""Pauses, limits and breakers in SQL."""
 
 from collections.abc import Collection, Sequence
 
 from penstock.model.breaker import Breaker, BreakerState
 from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, check_limits
 from penstock.model.pause import Pause, PauseScope
-from penstock.store.sqlite.breakers import define_breakers, known_breakers, reset_breaker
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.limits import drop_limit, known_limits, limit_states, set_limits
-from penstock.store.sqlite.pauses import known_pauses, pause, resume
+from penstock.store.relational.breakers import define_breakers, known_breakers, reset_breaker
+from penstock.store.relational.database import Database
+from penstock.store.relational.limits import drop_limit, known_limits, limit_states, set_limits
+from penstock.store.relational.pauses import known_pauses, pause, resume
 
 
-class SqliteControls:
-    """`Controls` on SQLite."""
+class RelationalControls:
+    """`Controls` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -1,17 +1,17 @@
-"""The leader's passes on SQLite."""
+"""The leader's passes in SQL."""
 
 from penstock.store.contract import Pruned, Rescued, Retention
-from penstock.store.sqlite import rescue
-from penstock.store.sqlite.claim import stage
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.expire import expire
-from penstock.store.sqlite.prune import prune
-from penstock.store.sqlite.release import sweep
-from penstock.store.sqlite.transaction import Transaction
+from penstock.store.relational import rescue
+from penstock.store.relational.claim import stage
+from penstock.store.relational.database import Database
+from penstock.store.relational.expire import expire
+from penstock.store.relational.prune import prune
+from penstock.store.relational.release import sweep
+from penstock.store.relational.transaction import Transaction
 
 
-class SqliteUpkeep:
-    """`Upkeep` on SQLite."""
+class RelationalUpkeep:
+    """`Upkeep` in SQL."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

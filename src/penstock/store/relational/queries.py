@@ -1,0 +1,32 @@
+"""Named queries from a dialect's .sql files, with their state guards filled in.
+
+`{from cancel}` in a query becomes the list of states the transition table lets that action
+start from, so the guards cannot drift from `model/states.py`.
+"""
+
+import re
+from importlib.resources import files
+
+from penstock.model.states import sources
+
+_NAME = re.compile(r"^-- name: (\w+)[^\n]*\n", re.MULTILINE)
+_GUARD = re.compile(r"\{from (\w+)\}")
+
+
+def load_queries(package: str) -> dict[str, str]:
+    """All named queries in the `sql` folder of a package."""
+    found: dict[str, str] = {}
+    for file in sorted(files(package).joinpath("sql").iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".sql"):
+            parts = _NAME.split(file.read_text("utf-8"))[1:]
+            found |= zip(parts[::2], map(with_guards, parts[1::2]), strict=True)
+    return found
+
+
+def with_guards(sql: str) -> str:
+    """A query or a migration with the states of the transition table written in."""
+    return _GUARD.sub(lambda match: _states(match[1]), sql).strip().rstrip(";")
+
+
+def _states(action: str) -> str:
+    return ", ".join(f"'{status}'" for status in sources(action))

@@ -11,7 +11,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check fix docs bench torture lock clean
+.PHONY: help run test check fix docs bench compare torture lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,13 +42,20 @@ docs: $(INSTALLED) ## Regenerate the docs that are made from code
 bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 	$(VENV)/bin/penstock bench $(ARGS)
 
+compare: $(INSTALLED) ## Measure speed beside other job systems, installed for it
+	$(VENV)/bin/penstock bench --compare $(ARGS)
+
 torture: $(INSTALLED) ## Kill and stall workers over 10,000 jobs and account for each
 	$(VENV)/bin/penstock torture --jobs 10000 --kills 200 $(ARGS)
 	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults -n 2 --timeout 1800
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock
-	$(COMPILE) $(ARGS) requirements/bench.in --output-file requirements/bench.lock
+	for peer in requirements/bench/*.in; do \
+		$(COMPILE) $(ARGS) $$peer --output-file $${peer%.in}.lock || exit 1; \
+	done
+	! command -v npm >/dev/null || npm install --prefix benchmarks/peers/bullmq_node --package-lock-only \
+		--omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) benchmarks/.venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -1,11 +1,10 @@
 """huey, the peer on SQLite, in an environment of the benchmark's own."""
 
-import subprocess
-import sys
-import venv
 from pathlib import Path
 from typing import ClassVar
 
+from penstock.bench.peers.environment import Environments
+from penstock.bench.peers.system import PEERS
 from penstock.bench.processes import answer
 from penstock.bench.stages.stage import Bench
 
@@ -16,8 +15,7 @@ class Huey:
     THREADS: ClassVar = (1, 4, 8)
 
     def __init__(self, checkout: Path) -> None:
-        self._python = checkout / "benchmarks" / ".venv" / "bin" / "python"
-        self._lock = checkout / "requirements" / "bench.lock"
+        self._environments = Environments(checkout)
         self._script = checkout / "benchmarks" / "peers" / "huey_drain.py"
         self._rates: dict[int, float] = {}
 
@@ -28,21 +26,8 @@ class Huey:
 
     def install(self) -> None:
         """Make its environment, unless it works already."""
-        works = (
-            self._python.exists()
-            and not subprocess.run(
-                [self._python, "-c", "import huey"], capture_output=True, check=False
-            ).returncode
-        )
-        if works:
-            return
-        venv.create(self._python.parents[1], clear=True, with_pip=True)
-        subprocess.run(
-            [self._python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet",
-             "install", "--require-hashes", "-r", self._lock],
-            check=True,
-            stdout=sys.stderr,
-        )  # fmt: skip
+        (huey,) = (peer for peer in PEERS if peer.name == "huey")
+        self._environments.install(huey)
 
     def try_threads(self, bench: Bench, threads: int) -> None:
         """Measure one setting."""
@@ -60,5 +45,5 @@ class Huey:
 
     def _run(self, bench: Bench, jobs: int, threads: int, fsync: str) -> float:
         with bench.fresh_file() as path:
-            command = [self._python, self._script, path, jobs, threads, fsync]
+            command = [self._environments.python("huey"), self._script, path, jobs, threads, fsync]
             return float(answer("huey", [str(part) for part in command]))

@@ -33,7 +33,12 @@ class ProbeFailed(RuntimeError):
 
 def probe(name: str, path: Path, **arguments: Any) -> Any:
     """Run a probe on a file in a fresh process; its answer."""
-    return answer(name, _command(name, path, arguments))
+    return ask_probe(name, {"path": str(path), **arguments})
+
+
+def ask_probe(name: str, arguments: Mapping[str, Any]) -> Any:
+    """Run a probe in a fresh process; its answer."""
+    return answer(name, _command(name, arguments))
 
 
 def answer(name: str, command: list[str], environment: Mapping[str, str] | None = None) -> Any:
@@ -66,7 +71,7 @@ def worker_process(path: Path, concurrency: int) -> Generator[psutil.Process, No
 @contextmanager
 def supervised_worker(path: Path) -> Generator[tuple[psutil.Process, psutil.Process], None, None]:
     """A supervisor on a file and its one worker."""
-    with _running(_command("worker.supervise", path, {})) as process:
+    with _running(_command("worker.supervise", {"path": str(path)})) as process:
         probe("client.wait_for_worker", path)
         supervisor = psutil.Process(process.pid)
         yield supervisor, supervisor.children()[0]
@@ -104,6 +109,6 @@ def _running(command: list[str]) -> Generator["subprocess.Popen[bytes]", None, N
             process.wait()
 
 
-def _command(name: str, path: Path, arguments: dict[str, Any]) -> list[str]:
-    call = msgspec.json.encode(Call(name, {"path": str(path), **arguments})).decode()
+def _command(name: str, arguments: Mapping[str, Any]) -> list[str]:
+    call = msgspec.json.encode(Call(name, dict(arguments))).decode()
     return [sys.executable, "-m", "penstock.bench.child", call]

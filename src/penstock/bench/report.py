@@ -10,7 +10,7 @@ from rich.table import Table
 from penstock.bench.figures import Figure
 from penstock.bench.scale import Scale
 
-COLUMNS = ("", "measured", "against", "ratio", "target", "met")
+FIGURE_COLUMNS = ("", "measured", "against", "ratio", "target", "met")
 
 INTRODUCTION = """# Benchmark results
 
@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def show(outcome: Outcome, console: Console) -> None:
     """Print the table."""
     table = Table(title="penstock bench", caption=_caption(outcome), caption_justify="left")
-    for column in COLUMNS:
+    for column in FIGURE_COLUMNS:
         table.add_column(column, justify="right" if column in ("measured", "ratio") else "left")
     topic = ""
     for figure in outcome.figures:
@@ -54,7 +54,7 @@ def show(outcome: Outcome, console: Console) -> None:
             table.add_section()
             table.add_row(f"[bold]{topic}[/bold]")
         met = {True: "[green]yes[/green]", False: "[red]no[/red]", None: figure.doubt or ""}
-        table.add_row(f"  {figure.name}", *_cells(figure), met[figure.met])
+        table.add_row(f"  {figure.name}", *cells(figure), met[figure.met])
     console.print(table)
 
 
@@ -66,27 +66,41 @@ def as_json(outcome: Outcome) -> str:
 def as_markdown(outcome: Outcome) -> str:
     """The page for `benchmarks/RESULTS.md`."""
     lines = [INTRODUCTION.format(command=outcome.command, repetitions=outcome.scale.repetitions)]
-    lines += ["## Figures", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
+    lines += ["## Figures", "", line(FIGURE_COLUMNS), line(["---"] * len(FIGURE_COLUMNS))]
     for figure in outcome.figures:
         met = {True: "yes", False: "**no**", None: figure.doubt or ""}
-        lines.append(_line([f"{figure.topic}: {figure.name}", *_cells(figure), met[figure.met]]))
+        lines.append(line([f"{figure.topic}: {figure.name}", *cells(figure), met[figure.met]]))
     lines += ["", *(f"- {note}" for note in outcome.notes)]
-    lines += ["", "## Machine", "", _line(["fact", "value"]), _line(["---", "---"])]
-    lines += [_line(fact) for fact in outcome.machine.items()]
-    lines += ["", "## Spread of the repetitions", ""]
-    lines += [_line(["reading", "count", "smallest", "median", "largest"]), _line(["---"] * 5)]
-    for name, spread in outcome.readings.items():
-        numbers = [_number(spread[key]) for key in ("min", "median", "max")]
-        lines.append(_line([name, f"{spread['count']:,.0f}", *numbers]))
+    lines += ["", "## Machine", "", *facts_table(outcome.machine)]
+    lines += ["", "## Spread of the repetitions", "", *spread_table(outcome.readings)]
     return "\n".join(lines) + "\n"
 
 
-def _cells(figure: Figure) -> list[str]:
+def facts_table(machine: dict[str, str]) -> list[str]:
+    """The lines of a table of facts about the machine."""
+    return [
+        line(["fact", "value"]),
+        line(["---", "---"]),
+        *(line(pair) for pair in machine.items()),
+    ]
+
+
+def spread_table(readings: dict[str, dict[str, float]]) -> list[str]:
+    """The lines of a table of readings."""
+    lines = [line(["reading", "count", "smallest", "median", "largest"]), line(["---"] * 5)]
+    for name, spread in readings.items():
+        numbers = [number(spread[key]) for key in ("min", "median", "max")]
+        lines.append(line([name, f"{spread['count']:,.0f}", *numbers]))
+    return lines
+
+
+def cells(figure: Figure) -> list[str]:
+    """The columns between a figure's name and its verdict."""
     against = ""
     if figure.reference is not None:
-        against = f"{_number(figure.reference)} {figure.reference_name}"
+        against = f"{number(figure.reference)} {figure.reference_name}"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
-    return [f"{_number(figure.measured)} {figure.unit}", against, ratio, figure.target or ""]
+    return [f"{number(figure.measured)} {figure.unit}", against, ratio, figure.target or ""]
 
 
 def _caption(outcome: Outcome) -> str:
@@ -94,11 +108,13 @@ def _caption(outcome: Outcome) -> str:
     return "\n".join([*outcome.notes, "; ".join(facts)])
 
 
-def _line(cells: Sequence[Any]) -> str:
-    return f"| {' | '.join(str(cell) for cell in cells)} |"
+def line(values: Sequence[Any]) -> str:
+    """One line of a table."""
+    return f"| {' | '.join(str(value) for value in values)} |"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A number with as many digits as mean something."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

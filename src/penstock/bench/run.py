@@ -5,13 +5,15 @@ import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.bench.before import Before
 from penstock.bench.figures import figures
 from penstock.bench.machine import busy_notes, facts
+from penstock.bench.page import find_checkout, write_figures
 from penstock.bench.peer import Huey
+from penstock.bench.peers.environment import PeerMissing
 from penstock.bench.processes import ProbeFailed
+from penstock.bench.progress import advance
 from penstock.bench.readings import Readings
 from penstock.bench.report import Outcome, as_markdown, show
 from penstock.bench.report import as_json as to_json
@@ -42,13 +44,13 @@ def run_bench(
     console = console or Console()
     aside = Console(stderr=True)
     scale = Scale.quick(min(jobs, QUICK_JOBS)) if quick else Scale.full(jobs)
-    checkout = _checkout()
+    checkout = find_checkout()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as scratch:
         bench = Bench(scale, Path(scratch), Readings())
         machine = facts(Path(scratch))
         try:
             notes = _measure(bench, checkout if peers else None, aside)
-        except (ProbeFailed, subprocess.SubprocessError) as error:
+        except (PeerMissing, ProbeFailed, subprocess.SubprocessError) as error:
             aside.print(f"[red]{error}[/red]")
             aside.print(getattr(error, "output", None) or "", markup=False)
             return 1
@@ -66,7 +68,7 @@ def run_bench(
     else:
         show(outcome, console)
     if not quick and checkout is not None:
-        (checkout / "benchmarks" / "RESULTS.md").write_text(as_markdown(outcome), "utf-8")
+        write_figures(checkout / "benchmarks" / "RESULTS.md", as_markdown(outcome))
     return 0
 
 
@@ -74,17 +76,8 @@ def _measure(bench: Bench, checkout: Path | None, aside: Console) -> list[str]:
     """Run the stages; notes that belong under the table."""
     huey = Huey(checkout) if checkout else None
     before = Before.of(checkout, bench.directory) if checkout else None
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=aside) as progress:
-        if huey:
-            _advance(progress, Stage("peer's environment", [huey.install]))
-        for stage in _stages(bench, huey, before):
-            _advance(progress, stage)
+    installing = [Stage("peer's environment", [huey.install])] if huey else []
+    advance([*installing, *_stages(bench, huey, before)], aside)
     if huey is None:
         return ["huey was not measured (peers are off, or this is no checkout of penstock)."]
     notes = [f"huey ran with threads: {huey.best_threads}, the best of {huey.THREADS}."]
@@ -107,17 +100,6 @@ def _stages(bench: Bench, huey: Huey | None, before: Before | None) -> list[Stag
         schedules(bench),
         explain(bench),
     ]
-
-
-def _advance(progress: Progress, stage: Stage) -> None:
-    for step in progress.track(stage.steps, description=stage.title):
-        step()
-
-
-def _checkout() -> Path | None:
-    """The repository this package runs from, if it does."""
-    root = Path(__file__).parents[3]
-    return root if (root / "requirements" / "bench.lock").is_file() else None
 
 
 def _command(jobs: int, quick: bool) -> str:

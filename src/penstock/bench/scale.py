@@ -21,6 +21,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     parents: int
     links: int
     schedules: int
+    rounds: int
+    peer_divisor: int
+    peer_pickups: int
 
     @classmethod
     def full(cls, jobs: int) -> "Scale":
@@ -41,6 +44,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             parents=max(100, jobs // 5),
             links=max(50, jobs // 50),
             schedules=max(100, jobs // 5),
+            rounds=3,
+            peer_divisor=1,
+            peer_pickups=100,
         )
 
     @classmethod
@@ -62,4 +68,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             parents=max(50, jobs // 5),
             links=max(20, jobs // 50),
             schedules=max(50, jobs // 5),
+            rounds=1,
+            peer_divisor=10,
+            peer_pickups=20,
         )

@@ -12,6 +12,18 @@ def bench(
     jobs: Annotated[int, typer.Option(min=100, help="How many jobs to drain.")] = 50_000,
     quick: Annotated[bool, typer.Option("--quick", help="A minute, with rough figures.")] = False,
     peers: Annotated[bool, typer.Option(help="Also measure huey, in a checkout.")] = True,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Measure beside other job systems instead, in a checkout."),
+    ] = False,
+    only: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Compare only these systems, with commas between them.",
+            show_default="all",
+        ),
+    ] = "",
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -26,8 +38,12 @@ def bench(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure speed against the raw limit of SQLite and a peer."""
-    from penstock.bench import run_bench
+    from penstock.bench import run_bench, run_comparison
 
+    if compare:
+        raise typer.Exit(
+            run_comparison(quick=quick, only=only, as_json=as_json, directory=directory)
+        )
     raise typer.Exit(
         run_bench(jobs=jobs, quick=quick, peers=peers, as_json=as_json, directory=directory)
     )

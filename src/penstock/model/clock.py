@@ -47,6 +47,21 @@ class SystemClock:
         return _linux_boot_id() or _macos_boot_id() or _estimated_boot_id()
 
 
+class ServerClock(SystemClock):
+    """A server's wall clock, as this process last heard of it; counted on from there."""
+
+    def __init__(self) -> None:
+        self._offset = super().now() - super().monotonic()
+
+    def heard(self, now: int) -> None:
+        """Take the server's time, just received."""
+        self._offset = now - self.monotonic()
+
+    def now(self) -> int:
+        """Return the server's wall clock in milliseconds since the epoch."""
+        return self.monotonic() + self._offset
+
+
 def utc(ms: int) -> datetime:
     """Milliseconds since the epoch as a time in UTC."""
     return _EPOCH + ms * _MILLISECOND

@@ -212,9 +212,50 @@ class StoreCorrupt(StoreError):
 class StoreReadOnly(StoreError):
     """The store cannot be written."""
 
+    def __init__(
+        self, store: str, advice: str = "make the file and its directory writable for this user"
+    ) -> None:
+        self.advice = advice
+        super().__init__(store, f"is read-only; {advice}")
+
+
+class AccessDenied(StoreError):
+    """The store's server refused the account."""
+
+    def __init__(self, store: str, reason: str, advice: str) -> None:
+        self.reason = reason
+        self.advice = advice
+        super().__init__(store, f"refused the account ({reason}); {advice}")
+
+
+class ServerTooOld(StoreError):
+    """The store's server lacks what penstock needs."""
+
+    def __init__(self, store: str, found: str, required: str) -> None:
+        self.found = found
+        self.required = required
+        super().__init__(
+            store, f"is a server of version {found}; upgrade it to {required} or newer"
+        )
+
+
+class UnsafeServer(StoreError):
+    """The store's server is set up so that it could lose jobs."""
+
+    def __init__(self, store: str, problem: str, advice: str) -> None:
+        self.problem = problem
+        self.advice = advice
+        super().__init__(store, f"could lose jobs ({problem}); {advice}")
+
+
+class NoTransactions(StoreError):
+    """An enqueue that was to join a transaction, on a store that has none."""
+
     def __init__(self, store: str) -> None:
         super().__init__(
-            store, "is read-only; make the file and its directory writable for this user"
+            store,
+            "has no transactions that an enqueue could join; leave connection=… out, "
+            "or keep the jobs in SQLite or PostgreSQL",
         )
 
 
@@ -310,22 +351,24 @@ class TransactionHeld(StoreError):
 
 
 class StoreFull(StoreError):
-    """The store's disk is full."""
+    """The store's disk or memory is full."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, where: str = "on its disk") -> None:
+        self.where = where
         super().__init__(
-            store, "has no space left on its disk; nothing was written, free some and try again"
+            store, f"has no space left {where}; nothing was written, free some and try again"
         )
 
 
 class NotAPenstockStore(StoreError):
     """A database that holds something else."""
 
-    def __init__(self, store: str, found: str) -> None:
+    def __init__(
+        self, store: str, found: str, advice: str = "name another file or a new one"
+    ) -> None:
         self.found = found
-        super().__init__(
-            store, f"is not a penstock store (it holds {found}); name another file or a new one"
-        )
+        self.advice = advice
+        super().__init__(store, f"is not a penstock store (it holds {found}); {advice}")
 
 
 class StoreClosed(StoreError):

@@ -1,29 +1,65 @@
 """From a URL to a store."""
 
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.model.clock import Clock
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.store.contract import Store
 
 
 def open_store(url: str, clock: Clock | None = None) -> Store:
-    """The store a URL names, not yet opened: `sqlite:///work.db`, `sqlite:////abs/work.db`."""
-    scheme, separator, rest = url.partition("://")
+    """The store a URL names, not yet opened: `sqlite:///work.db`, `postgresql://…`, `redis://…`."""
+    scheme, separator, _ = url.partition("://")
     if not separator:
         raise InvalidOption("url", url, "a store's URL such as sqlite:///work.db")
-    if scheme == "sqlite":
-        from penstock.store.sqlite.store import SqliteStore
-
-        return SqliteStore(url, _sqlite_path(url, rest), clock)
-    raise InvalidOption(
-        "url", url, "one that starts with sqlite://, the only store of this version"
-    )
+    opener = _OPENERS.get(scheme)
+    if opener is None:
+        expected = "one that starts with sqlite://, postgresql://, redis://, rediss:// or unix://"
+        raise InvalidOption("url", scheme + "://…", expected)
+    return opener(url, clock)
 
 
-def _sqlite_path(url: str, rest: str) -> Path | None:
-    path = unquote(rest.partition("?")[0])
+def _sqlite(url: str, clock: Clock | None) -> Store:
+    from penstock.store.sqlite.store import SqliteStore
+
+    return SqliteStore(url, _sqlite_path(url), clock)
+
+
+def _postgres(url: str, clock: Clock | None) -> Store:
+    try:
+        from penstock.store.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name == "psycopg":
+            raise MissingExtra("postgres", "psycopg") from error
+        raise
+    return PostgresStore(url, clock)
+
+
+def _redis(url: str, clock: Clock | None) -> Store:
+    try:
+        from penstock.store.redis.store import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name == "redis":
+            raise MissingExtra("redis", "redis") from error
+        raise
+    return RedisStore(url, clock)
+
+
+_OPENERS: dict[str, Callable[[str, Clock | None], Store]] = {
+    "sqlite": _sqlite,
+    "postgresql": _postgres,
+    "postgres": _postgres,
+    "redis": _redis,
+    "rediss": _redis,
+    "redis+unix": _redis,
+    "unix": _redis,
+}
+
+
+def _sqlite_path(url: str) -> Path | None:
+    path = unquote(url.partition("://")[2].partition("?")[0])
     if path in ("", "/", "/:memory:"):
         if path == "/:memory:":
             return None

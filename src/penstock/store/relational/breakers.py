@@ -16,13 +16,11 @@ def heed(tx: Transaction, settlements: Sequence[Settlement], stale: Sequence[Set
     if not settlements or tx.value("any_breaker") is None:
         return
     lost = {id(settlement) for settlement in stale}
-    for state in known_breakers(tx):
-        changed = state
-        for settlement in settlements:
-            if settlement.type in state.breaker.types and id(settlement) not in lost:
-                changed = _after(changed, settlement, tx.now)
-        if changed != state:
-            _write(tx, changed)
+    heard = [settlement for settlement in settlements if id(settlement) not in lost]
+    # Mostly nothing changes, and then nobody has to wait for anybody.
+    if _changes(tx, known_breakers(tx), heard):
+        for state in _changes(tx, breakers_to_change(tx), heard):
+            _write(tx, state)
 
 
 def known_breakers(tx: Transaction) -> list[BreakerState]:
@@ -30,8 +28,15 @@ def known_breakers(tx: Transaction) -> list[BreakerState]:
     return [breaker_state(name, decode(types), *rest) for name, types, *rest in tx.rows("breakers")]
 
 
+def breakers_to_change(tx: Transaction) -> list[BreakerState]:
+    """The same, which nobody else changes until this transaction ends."""
+    rows = tx.rows("breakers_to_change")
+    return [breaker_state(name, decode(types), *rest) for name, types, *rest in rows]
+
+
 def define_breakers(tx: Transaction, breakers: Sequence[Breaker], known_types: set[str]) -> None:
     """Set up breakers; those that exist keep their position, and types of other applications."""
+    tx.lock("controls")
     named = {breaker.name: breaker for breaker in breakers}
     for breaker in (state.breaker for state in known_breakers(tx)):
         others = [type_ for type_ in breaker.types if type_ not in known_types]
@@ -54,12 +59,27 @@ def _define(tx: Transaction, breaker: Breaker) -> None:
 
 def reset_breaker(tx: Transaction, name: str) -> bool:
     """Close a breaker by hand."""
-    for state in known_breakers(tx):
+    for state in breakers_to_change(tx):
         if state.breaker.name == name:
             _write(tx, replace(state, failed=0, opened_at=None, probe_id=None))
             tx.changed = True
             return True
     return False
+
+
+def _changes(
+    tx: Transaction, states: Iterable[BreakerState], settlements: Sequence[Settlement]
+) -> list[BreakerState]:
+    """Those that stand differently after these executions."""
+    changed = []
+    for state in states:
+        after = state
+        for settlement in settlements:
+            if settlement.type in state.breaker.types:
+                after = _after(after, settlement, tx.now)
+        if after != state:
+            changed.append(after)
+    return changed
 
 
 def _after(state: BreakerState, settlement: Settlement, now: int) -> BreakerState:

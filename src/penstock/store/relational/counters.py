@@ -41,10 +41,13 @@ class Counters:
             for ms, count in Counter([s.wait_ms for s in alike]).items():
                 self.add(type_, queue, f"wait:{step_of(ms)}", count)
 
+    def document(self) -> str:
+        """The sums, as `[[type, queue, name, by], …]`."""
+        return encode([(*name, by) for name, by in self._sums.items()]).decode()
+
     def write(self, tx: Transaction) -> None:
         """Add the sums to the current step of ten seconds."""
         if not self._sums:
             return
-        sums = encode([(*name, by) for name, by in self._sums.items()]).decode()
         bucket = tx.now // FINE_MS * FINE_MS
-        tx.run("add_metrics", {"step": FINE_MS, "bucket": bucket, "sums": sums})
+        tx.run("add_metrics", {"step": FINE_MS, "bucket": bucket, "sums": self.document()})

@@ -16,22 +16,24 @@ from penstock.store.relational.transaction import Transaction
 def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs; a known id or a taken key answers with the job that has it."""
     tx.changed = True
-    if any(map(_is_special, jobs)):
-        return _enqueue_each(tx, jobs)
+    if any(map(is_special, jobs)):
+        return enqueue_each(tx, jobs)
     if len(jobs) == 1:
         return [_enqueue_one(tx, jobs[0])]
     with tx.savepoint() as savepoint:
-        if tx.many("insert_job", [_row(tx, job) for job in jobs]) == len(jobs):
+        if tx.many("insert_job", [row_of(tx, job) for job in jobs]) == len(jobs):
             return [Enqueued(job.id, True) for job in jobs]
         savepoint.undo()
-    return _enqueue_each(tx, jobs)
+    return enqueue_each(tx, jobs)
 
 
-def _is_special(job: NewJob) -> bool:
+def is_special(job: NewJob) -> bool:
+    """Whether a job must be looked at by itself."""
     return job.key is not None or job.order_key is not None or bool(job.after)
 
 
-def _enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
+def enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    """Insert jobs one by one, then link those that wait for others."""
     answers = [_enqueue_one(tx, job) for job in jobs]
     # A parent in the same call may have turned out to be a job that is there already.
     known = {job.id: answer.id for job, answer in zip(jobs, answers, strict=True)}
@@ -48,7 +50,7 @@ def _enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
 
 
 def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
-    if _is_special(job) and tx.value("known_id", (job.id,)) is not None:
+    if is_special(job) and tx.value("known_id", (job.id,)) is not None:
         return Enqueued(job.id, False)
     if job.key is not None:
         holder = take_key(
@@ -56,7 +58,7 @@ def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
         )
         if holder != job.id:
             return Enqueued(holder, False)
-    return Enqueued(job.id, tx.run("insert_job", _row(tx, job)) == 1)
+    return Enqueued(job.id, tx.run("insert_job", row_of(tx, job)) == 1)
 
 
 def take_key(
@@ -83,7 +85,8 @@ def take_key(
     return str(tx.value("take_key", row))
 
 
-def _row(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
+def row_of(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
+    """What is inserted for a job: its id first, its payload last."""
     now = tx.now
     due = job.scheduled_at if job.scheduled_at is not None else now + job.delay_ms
     waiting_on = len(distinct(job.after)) if job.after else 0

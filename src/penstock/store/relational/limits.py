@@ -23,6 +23,7 @@ SHOWN_HOLDERS = 10
 
 def set_limits(tx: Transaction, limits: Sequence[Limit]) -> None:
     """Write limits."""
+    tx.lock("controls")
     for limit in limits:
         named = (limit.scope.value, limit.name, limit.kind.value)
         row = (*named, limit.capacity, limit.interval_ms, limit.by_operator, tx.now)

@@ -53,7 +53,8 @@ def window(tx: Transaction, span_ms: int) -> list[Window]:
     resolution = next((r for r, kept in KEPT_MS.items() if span_ms <= kept), DAY_MS)
     since = (tx.now - span_ms) // resolution * resolution
     sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for type_, queue, name, value in tx.rows("metric_window", (resolution, since)):
+    asked = {"resolution": resolution, "since": since, "fine": FINE_MS}
+    for type_, queue, name, value in tx.rows("metric_window", asked):
         sums[type_, queue][name] += value
         sums["", ""][name] += value
     if not sums:
@@ -64,13 +65,15 @@ def window(tx: Transaction, span_ms: int) -> list[Window]:
 def series(tx: Transaction, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
     """Counters and gauges per step, oldest first."""
     steps: dict[int, dict[str, float]] = {}
-    for bucket, name, value in tx.rows("metric_series", (resolution_ms, tx.now - span_ms)):
+    asked = {"resolution": resolution_ms, "since": tx.now - span_ms, "fine": FINE_MS}
+    for bucket, name, value in tx.rows("metric_series", asked):
         steps.setdefault(bucket, {})[name] = value
     return list(steps.items())
 
 
 def roll_up(tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
     """Keep the sampled gauges, fold fine steps into coarse ones, drop what is too old."""
+    tx.lock("roll-up")
     bucket = tx.now // FINE_MS * FINE_MS
     for depth in sampled:
         gauges = {
@@ -157,4 +160,8 @@ class RelationalMetrics:
     async def roll_up(self) -> int:
         """Fold, sample, drop; the sampling reads, so that the writer does not wait for it."""
         sampled = await self.depths()
-        return await self._db.write(lambda tx: roll_up(tx, sampled))
+        return await self._db.write(lambda tx: self.fold(tx, sampled))
+
+    def fold(self, tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
+        """Roll up; how many rows were too old."""
+        return roll_up(tx, sampled)

@@ -19,6 +19,7 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
     ended = []
     counters = Counters()
     reason = redact(str(reason))[:MESSAGE_LIMIT]
+    hold(tx, ids)
     for job_id in ids:
         row = {"id": job_id, "reason": reason, "now": tx.now}
         if tx.many("cancel_waiting", (row,)):
@@ -27,10 +28,7 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
             ended.append(job_id)
         else:
             tx.run("request_cancel", row)
-        status = tx.value("status_of", (job_id,))
-        if status is None:
-            raise JobNotFound(job_id)
-        answer[job_id] = status
+        answer[job_id] = tx.value("status_of", (job_id,))
     end(tx, ended)
     counters.write(tx)
     tx.changed = True
@@ -41,6 +39,7 @@ def requeue(
     tx: Transaction, ids: Sequence[str], spread_ms: float, delay_ms: float = 0
 ) -> list[str]:
     """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
+    hold(tx, ids)
     for place, job_id in enumerate(ids):
         refusal = _refusal(tx, job_id)
         if refusal is not None:
@@ -53,13 +52,20 @@ def requeue(
 
 def amend(tx: Transaction, job_id: str, payload: str) -> None:
     """Give an ended job other arguments, for its next requeue."""
+    hold(tx, (job_id,))
     status = tx.value("status_of", (job_id,))
-    if status is None:
-        raise JobNotFound(job_id)
     if status not in sources("requeue"):
         raise IllegalTransition(status, "amend", job_id)
     tx.run("set_payload", (payload, job_id))
     tx.changed = True
+
+
+def hold(tx: Transaction, ids: Sequence[str]) -> None:
+    """Keep everybody else from changing these jobs until this transaction ends."""
+    held = {row[0] for row in tx.rows("hold_jobs", (tx.listed(sorted(set(ids))),))}
+    for job_id in ids:
+        if job_id not in held:
+            raise JobNotFound(job_id)
 
 
 def _refusal(tx: Transaction, job_id: str) -> JobNotFound | IllegalTransition | KeyTaken | None:

@@ -13,6 +13,7 @@ from penstock.store.relational.transaction import Transaction
 
 def join(tx: Transaction, job_id: str, tenant_id: str, order_key: str) -> bool:
     """Stand in line; whether the job is the first."""
+    tx.lock("line", tenant_id, order_key)
     before = tx.value("last_in_line", (tenant_id, order_key))
     tx.run("join_line", (tenant_id, order_key, job_id))
     if before is None:
@@ -38,6 +39,8 @@ def leave(tx: Transaction, ended: Sequence[str]) -> dict[str, str]:
     """Take ended jobs out of their lines; who stood before those that had not got to the front."""
     if tx.value("any_line") is None:
         return {}
+    for line in tx.rows("lines_of", (tx.listed(ended),)):
+        tx.lock("line", *line)
     out: dict[str, str] = dict(tx.rows("step_out_of_line", (tx.listed(ended),)))
     over = set(ended)
     before = {job_id: _still_in_line(job_id, out, over) for job_id in out}

@@ -5,6 +5,7 @@ from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.redact import redacted
 from penstock.model.states import Status
+from penstock.store.relational.operate import hold
 from penstock.store.relational.transaction import Transaction
 
 
@@ -46,11 +47,10 @@ def pause_of(tx: Transaction, scope: PauseScope, name: str) -> Pause | None:
 
 
 def _pause_job(tx: Transaction, job_id: str) -> None:
+    hold(tx, (job_id,))
     if tx.many("pause_job", ({"id": job_id, "now": tx.now},)):
         return
     status = tx.value("status_of", (job_id,))
-    if status is None:
-        raise JobNotFound(job_id)
     if status != Status.PAUSED:
         raise IllegalTransition(status, "pause", job_id)
 

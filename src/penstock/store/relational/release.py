@@ -1,7 +1,6 @@
 """Dependencies: linking a job to its parents, and what the end of a parent means for it.
 
-All of it runs with the file's write lock held, which is the lock on the parents: none of them can
-end between the look at its status and the commit of the edge.
+The look at the status of the parents locks them: none can end before the edge is committed.
 """
 
 from collections import Counter
@@ -75,9 +74,7 @@ def end(tx: Transaction, ids: Sequence[str]) -> None:
 def link(tx: Transaction, edges: Mapping[str, Sequence[Edge]]) -> None:
     """Have new jobs wait for their parents; those that have ended already count at once."""
     parents = {edge.parent_id for several in edges.values() for edge in several}
-    statuses: dict[str, str] = dict(tx.rows("statuses", (tx.listed(sorted(parents)),)))
-    for parent_id in sorted(parents - statuses.keys()):
-        raise ParentNotFound(parent_id)
+    statuses = _statuses(tx, parents)
     cycle = find_cycle({c: [edge.parent_id for edge in es] for c, es in edges.items()})
     if cycle is not None:
         raise DependencyCycle(cycle)
@@ -91,6 +88,7 @@ def link(tx: Transaction, edges: Mapping[str, Sequence[Edge]]) -> None:
 
 def depend(tx: Transaction, child_id: str, edges: Sequence[Edge]) -> None:
     """Have a job that has not joined the queue yet wait for more parents."""
+    tx.lock("edges")  # or two that wait for each other could both find no cycle
     found = tx.row("linkable", (child_id,))
     if found is None:
         raise JobNotFound(child_id)
@@ -205,6 +203,15 @@ def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]
         counters.add_job(tx, child_id, "dead" if buried else "cancelled")
     counters.write(tx)
     return ended
+
+
+def _statuses(tx: Transaction, parents: set[str]) -> dict[str, str]:
+    """How the parents stand, and will until this transaction ends."""
+    statuses: dict[str, str] = dict(tx.rows("statuses", (tx.listed(sorted(parents)),)))
+    missing = sorted(parents - statuses.keys())
+    if missing:
+        raise ParentNotFound(missing[0])
+    return statuses
 
 
 def _refuse_cycle(tx: Transaction, child_id: str, edges: Sequence[Edge]) -> None:

@@ -44,7 +44,7 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
     breakers.heed(tx, settlements, stale)
     counters.write(tx)
     tx.changed = True
-    return [s.id for s in stale if not _settled_before(tx, owner, s)]
+    return [s.id for s in stale if not settled_before(tx, owner, s)]
 
 
 def report(tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
@@ -81,13 +81,18 @@ def _complete(
     return [s.id for s in applied], stale
 
 
-def _complete_all(tx: Transaction, owner: str, settlements: Sequence[Completed]) -> int:
-    """Complete those still held, with their executions; how many they were."""
+def returned(settlements: Sequence[Completed]) -> str:
+    """Executions that returned, as one document for the dialect's statements, in order of id."""
     ended = [
         (s.id, s.fence, s.result, s.started_at, s.wait_ms, s.duration_ms, s.cpu_ms, s.memory_kb)
-        for s in settlements
+        for s in sorted(settlements, key=lambda s: s.id)
     ]
-    row = {"ended": encode(ended).decode(), "owner": owner, "now": tx.now}
+    return encode(ended).decode()
+
+
+def _complete_all(tx: Transaction, owner: str, settlements: Sequence[Completed]) -> int:
+    """Complete those still held, with their executions; how many they were."""
+    row = {"ended": returned(settlements), "owner": owner, "now": tx.now}
     completed = tx.run("complete", row)
     if completed == len(settlements):
         tx.run("insert_completed_executions", row)
@@ -206,7 +211,8 @@ _ENDINGS: dict[type[Settlement], Callable[[Transaction, str, Any], str | None]] 
 _TERMINAL_ENDINGS = frozenset({"cancelled", "dead"})
 
 
-def _settled_before(tx: Transaction, owner: str, settlement: Settlement) -> bool:
+def settled_before(tx: Transaction, owner: str, settlement: Settlement) -> bool:
+    """Whether the same settlement was applied already and only its answer was lost."""
     return tx.value("settled_before", (settlement.id, settlement.fence, owner)) is not None
 
 

@@ -47,6 +47,9 @@ SELECT 1 FROM breakers LIMIT 1;
 -- name: breakers
 SELECT name, types, failures, cool_down_ms, failed, opened_at, probe_id FROM breakers ORDER BY name;
 
+-- name: breakers_to_change
+SELECT name, types, failures, cool_down_ms, failed, opened_at, probe_id FROM breakers ORDER BY name;
+
 -- name: define_breaker
 INSERT INTO breakers (name, types, failures, cool_down_ms, updated_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE

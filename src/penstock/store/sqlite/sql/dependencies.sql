@@ -133,6 +133,10 @@ DELETE FROM job_dependencies WHERE child_id IN (SELECT value FROM json_each(?));
 -- name: any_line
 SELECT 1 FROM order_lines LIMIT 1;
 
+-- name: lines_of
+SELECT DISTINCT tenant_id, order_key FROM jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND order_key IS NOT NULL;
+
 -- name: last_in_line
 SELECT last_id FROM order_lines WHERE tenant_id = ? AND order_key = ?;
 

@@ -24,13 +24,14 @@ DELETE FROM metrics WHERE resolution_ms = ? AND bucket < ?;
 
 -- name: metric_window
 SELECT type, queue, name, sum(value) FROM metrics
-WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'gauge:%'
+WHERE resolution_ms = :resolution AND bucket >= :since AND name NOT LIKE 'gauge:%'
 GROUP BY type, queue, name;
 
 -- name: metric_series
 SELECT bucket, name, CASE WHEN name = 'gauge:oldest_ms' THEN max(value) ELSE sum(value) END
 FROM metrics
-WHERE resolution_ms = ? AND bucket >= ? AND name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'
+WHERE resolution_ms = :resolution AND bucket >= :since
+  AND name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'
 GROUP BY bucket, name ORDER BY bucket;
 
 -- name: queued_depths

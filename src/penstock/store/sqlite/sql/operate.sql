@@ -1,3 +1,6 @@
+-- name: hold_jobs
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+
 -- name: cancel_waiting
 UPDATE jobs
 SET status = 'cancelled', error = :reason, completed_at = :now, updated_at = :now

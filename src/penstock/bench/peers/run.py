@@ -1,0 +1,110 @@
+"""`penstock bench --compare`: penstock and its peers measured in one run."""
+
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from penstock.bench.machine import busy_notes, facts
+from penstock.bench.page import find_checkout, write_comparison
+from penstock.bench.peers.environment import Environments
+from penstock.bench.peers.report import (
+    ComparisonOutcome,
+    comparison_as_json,
+    comparison_as_markdown,
+    show_comparison,
+)
+from penstock.bench.peers.stores import Stores
+from penstock.bench.peers.system import OURS, PEERS, System
+from penstock.bench.peers.table import Row, limit_row, system_row, verdicts
+from penstock.bench.progress import advance
+from penstock.bench.readings import Readings
+from penstock.bench.scale import Scale
+from penstock.bench.stages.comparison import LIMITS, Comparison
+from penstock.bench.stages.stage import Bench
+from penstock.model.errors import InvalidOption
+
+JOBS = 50_000
+QUICK_JOBS = 2_000
+
+
+def run_comparison(
+    *,
+    quick: bool = False,
+    only: str = "",
+    as_json: bool = False,
+    directory: Path | None = None,
+    console: Console | None = None,
+) -> int:
+    """Measure, show, and in a full run rewrite the comparison in `benchmarks/RESULTS.md`.
+
+    `only` names the systems to measure, with commas between them.
+    """
+    console = console or Console()
+    aside = Console(stderr=True)
+    checkout = find_checkout()
+    if checkout is None:
+        aside.print("[red]The peers are measured from a checkout of penstock; this is none.[/red]")
+        return 1
+    scale = Scale.quick(QUICK_JOBS) if quick else Scale.full(JOBS)
+    systems = _named(only)
+    environments = Environments(checkout)
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as scratch,
+        Stores(Path(scratch)) as stores,
+    ):
+        machine = {**facts(Path(scratch)), **stores.versions()}
+        bench = Bench(scale, Path(scratch), Readings())
+        comparison = Comparison(bench, environments, stores)
+        advance(comparison.stages(systems), aside)
+    readings = bench.readings
+    outcome = ComparisonOutcome(
+        command="make compare",
+        rounds=scale.rounds,
+        machine=machine,
+        rows=_rows(readings, systems, comparison, environments),
+        verdicts=list(
+            verdicts(
+                readings, {system.store: system for system in OURS if system in systems}, PEERS
+            )
+        ),
+        readings=readings.spread(),
+        notes=busy_notes(machine),
+    )
+    if as_json:
+        text = comparison_as_json(outcome)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    else:
+        show_comparison(outcome, console)
+    if not quick and not only:
+        page = checkout / "benchmarks" / "RESULTS.md"
+        write_comparison(page, comparison_as_markdown(outcome))
+    return 0
+
+
+def _named(only: str) -> list[System]:
+    systems = [*OURS, *PEERS]
+    known = {system.name for system in systems}
+    names = {name.strip() for name in only.split(",")} if only else known
+    if not names <= known:
+        raise InvalidOption("only", only, f"names out of {', '.join(sorted(known))}")
+    return [system for system in systems if system.name in names]
+
+
+def _rows(
+    readings: Readings,
+    systems: list[System],
+    comparison: Comparison,
+    environments: Environments,
+) -> list[Row]:
+    limits = [limit_row(readings, store) for store in LIMITS]
+    return limits + [
+        system_row(
+            readings,
+            system,
+            version=environments.version(system),
+            setting=comparison.setting(system),
+            failure=comparison.failures.get(system.key),
+        )
+        for system in systems
+    ]

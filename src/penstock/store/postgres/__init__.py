@@ -1,0 +1,1 @@
+"""One installation of penstock in a schema of a PostgreSQL database."""

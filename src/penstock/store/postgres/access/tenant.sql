@@ -1,0 +1,75 @@
+-- A tenant sees and changes its own rows. It may look into every table, so that no question fails,
+-- and finds nothing where no policy gives it rows.
+
+GRANT USAGE ON SCHEMA {schema} TO {tenant};
+GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {tenant};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {tenant};
+GRANT INSERT, UPDATE, DELETE ON {schema}.jobs, {schema}.jobs_live, {schema}.jobs_ended,
+    {schema}.job_executions, {schema}.job_keys, {schema}.job_logs, {schema}.dead_letter_jobs,
+    {schema}.job_dependencies, {schema}.order_lines, {schema}.job_schedules, {schema}.pauses
+    TO {tenant};
+GRANT INSERT ON {schema}.metric_deltas TO {tenant};
+
+DO $$
+DECLARE
+    part text;
+    -- As a subquery it is asked once, and not once per row.
+    mine CONSTANT text := 'tenant_id = (SELECT {schema}.tenant())';
+BEGIN
+    FOREACH part IN ARRAY ARRAY['jobs', 'jobs_live', 'jobs_ended', 'job_keys', 'dead_letter_jobs',
+        'order_lines', 'job_schedules']
+    LOOP
+        EXECUTE format('DROP POLICY IF EXISTS tenant ON {schema}.%I', part);
+        EXECUTE format('CREATE POLICY tenant ON {schema}.%I TO {tenant} USING (%s) WITH CHECK (%s)',
+            part, mine, mine);
+    END LOOP;
+END
+$$;
+
+DROP POLICY IF EXISTS tenant ON {schema}.job_executions;
+CREATE POLICY tenant ON {schema}.job_executions TO {tenant}
+    USING (EXISTS (SELECT 1 FROM {schema}.jobs
+        WHERE jobs.id = job_id AND jobs.tenant_id = (SELECT {schema}.tenant())));
+
+DROP POLICY IF EXISTS tenant ON {schema}.job_logs;
+CREATE POLICY tenant ON {schema}.job_logs TO {tenant}
+    USING (EXISTS (SELECT 1 FROM {schema}.jobs
+        WHERE jobs.id = job_id AND jobs.tenant_id = (SELECT {schema}.tenant())));
+
+-- Waiting for another tenant's job would tell when it ends, and hand over its result.
+DROP POLICY IF EXISTS tenant ON {schema}.job_dependencies;
+CREATE POLICY tenant ON {schema}.job_dependencies TO {tenant}
+    USING (EXISTS (SELECT 1 FROM {schema}.jobs
+        WHERE jobs.id = child_id AND jobs.tenant_id = (SELECT {schema}.tenant())))
+    WITH CHECK (2 = (SELECT count(*) FROM {schema}.jobs
+        WHERE jobs.id IN (child_id, parent_id) AND jobs.tenant_id = (SELECT {schema}.tenant())));
+
+-- It may pause and resume its own jobs; what an operator paused it can only see.
+DROP POLICY IF EXISTS tenant ON {schema}.pauses;
+CREATE POLICY tenant ON {schema}.pauses TO {tenant}
+    USING (scope = 'job' AND EXISTS (SELECT 1 FROM {schema}.jobs
+        WHERE jobs.id = name AND jobs.tenant_id = (SELECT {schema}.tenant())));
+DROP POLICY IF EXISTS tenant_reads ON {schema}.pauses;
+CREATE POLICY tenant_reads ON {schema}.pauses FOR SELECT TO {tenant}
+    USING (scope IN ('queue', 'type')
+        OR (scope = 'tenant' AND name = (SELECT {schema}.tenant())));
+
+DROP POLICY IF EXISTS tenant_reads ON {schema}.limits;
+CREATE POLICY tenant_reads ON {schema}.limits FOR SELECT TO {tenant}
+    USING (scope IN ('queue', 'type') OR name = '*'
+        OR (scope = 'tenant' AND name = (SELECT {schema}.tenant())));
+
+DROP POLICY IF EXISTS tenant_reads ON {schema}.breakers;
+CREATE POLICY tenant_reads ON {schema}.breakers FOR SELECT TO {tenant}
+    USING (probe_id IS NULL OR EXISTS (SELECT 1 FROM {schema}.jobs
+        WHERE jobs.id = probe_id AND jobs.tenant_id = (SELECT {schema}.tenant())));
+
+DROP POLICY IF EXISTS tenant_reads ON {schema}.workers;
+CREATE POLICY tenant_reads ON {schema}.workers FOR SELECT TO {tenant} USING (true);
+
+DROP POLICY IF EXISTS tenant_reads ON {schema}.penstock_meta;
+CREATE POLICY tenant_reads ON {schema}.penstock_meta FOR SELECT TO {tenant} USING (true);
+
+-- A tenant's cancel counts in the figures of the installation, which it cannot read.
+DROP POLICY IF EXISTS tenant_adds ON {schema}.metric_deltas;
+CREATE POLICY tenant_adds ON {schema}.metric_deltas FOR INSERT TO {tenant} WITH CHECK (true);

@@ -1,0 +1,177 @@
+"""From a URL to connections: where the server is, who we are there, and how long we wait."""
+
+import re
+from typing import Any, cast
+from urllib.parse import parse_qsl, unquote, urlencode
+
+import psycopg
+from msgspec import Struct
+from psycopg import pq, sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.string import TextLoader
+
+from penstock.model.errors import InvalidOption
+from penstock.store.postgres.errors import translated
+from penstock.store.postgres.queries import queries
+
+SCHEMES = ("postgresql", "postgres")
+DEFAULT_SCHEMA = "penstock"
+STATEMENT_MS = 30_000
+LOCK_MS = 10_000
+IDLE_MS = 30_000
+PREPARE_AFTER = 5
+# A dead peer is noticed well within a lease.
+_DEFAULTS: dict[str, str | int] = {
+    "application_name": "penstock",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+# Room for `_worker` and `_tenant` behind it: names have 63 bytes on the server.
+_SCHEMA = re.compile(r"(?!pg_)[A-Za-z_][A-Za-z0-9_-]{0,54}")
+_NOW = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+# Raised where the server's default would lose what was acknowledged, and never lowered.
+_DURABLE = (
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+    "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where an installation is: the server, the database, the schema, and whose rows we see."""
+
+    url: str
+    name: str
+    options: dict[str, str | int]
+    schema: str = DEFAULT_SCHEMA
+    tenant: str | None = None
+
+    @property
+    def worker_role(self) -> str:
+        """The role that may do jobs and change no table."""
+        return f"{self.schema}_worker"
+
+    @property
+    def tenant_role(self) -> str:
+        """The role that sees one tenant."""
+        return f"{self.schema}_tenant"
+
+    def begin(self, *, read_only: bool = False) -> bytes:
+        """What begins a transaction; the last answer is the server's time in milliseconds."""
+        level = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if read_only else ""
+        steps = (f"BEGIN{level}", *self.settings(), f"SELECT {_NOW}, {_DURABLE}")
+        return "; ".join(steps).encode()
+
+    def settings(self) -> list[str]:
+        """What every transaction sets for itself alone: behind a pooler the next is another's."""
+        steps = [
+            f"SET LOCAL search_path = {quoted(self.schema)}, pg_temp",
+            f"SET LOCAL statement_timeout = {STATEMENT_MS}",
+            f"SET LOCAL lock_timeout = {LOCK_MS}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}",
+        ]
+        if self.tenant is not None:
+            steps.append(f"SET LOCAL ROLE {quoted(self.tenant_role)}")
+            tenant = sql.Literal(self.tenant).as_string(None)
+            steps.append(f"SET LOCAL penstock.tenant = {tenant}")
+        return steps
+
+
+def address_of(url: str) -> Address:
+    """Read a URL: `postgresql://user:secret@host:5432/database?schema=mail&tenant=acme`."""
+    shown = without_password(url)
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in SCHEMES:
+        raise InvalidOption("url", shown, "one that starts with postgresql://")
+    base, _, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    ours = {name: value for name, value in given if name in ("schema", "tenant")}
+    theirs = [(name, value) for name, value in given if name not in ours]
+    _refuse_unknown(shown, theirs)
+    schema = ours.get("schema", DEFAULT_SCHEMA)
+    tenant = ours.get("tenant")
+    if not _SCHEMA.fullmatch(schema):
+        expected = "a name of up to 55 letters, digits, _ and -, which does not begin with pg_"
+        raise InvalidOption("schema", schema, expected)
+    if tenant is not None and (not tenant or "\0" in tenant):
+        raise InvalidOption("tenant", tenant, "the name of a tenant")
+    return Address(
+        url=url,
+        name=shown,
+        options=_DEFAULTS | _libpq_options(shown, base, theirs),
+        schema=schema,
+        tenant=tenant,
+    )
+
+
+def connect(address: Address) -> Connection:
+    """A connection without a transaction, on which documents are read as the text they are."""
+    with translated(address.name):
+        connection: Connection = psycopg.connect(
+            **cast("dict[str, Any]", address.options), autocommit=True, prepare_threshold=None
+        )
+        for kind in ("json", "jsonb"):
+            connection.adapters.register_loader(kind, TextLoader)
+        if is_direct(connection):
+            connection.prepare_threshold = PREPARE_AFTER
+        return connection
+
+
+def answer(connection: Connection, query: str, **bindings: Any) -> Any:
+    """The first value that a named query gives, outside of any operation of the store."""
+    found = connection.execute(queries()[query], bindings).fetchone()
+    return None if found is None else found[0]
+
+
+def is_direct(connection: Connection) -> bool:
+    """Whether no pooler is in between, which shares sessions and so forgets what we prepare."""
+    return bool(answer(connection, "backend_pid") == connection.info.backend_pid)
+
+
+def without_password(url: str) -> str:
+    """The URL as an error may show it, whether or not it is written correctly."""
+    base, mark, query = url.partition("?")
+    scheme, separator, rest = base.partition("://")
+    account, at, place = rest.rpartition("@")
+    user, colon, _ = account.partition(":")
+    hidden = f"{user}:***" if colon else user
+    harmless = [
+        (name, value)
+        for name, value in parse_qsl(query, keep_blank_values=True)
+        if "password" not in name
+    ]
+    listed = f"{mark}{urlencode(harmless)}" if harmless else ""
+    return f"{scheme}{separator}{hidden}{at}{place}{listed}"
+
+
+def _refuse_unknown(shown: str, options: list[tuple[str, str]]) -> None:
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
+    for name, _ in options:
+        if name not in known:
+            expected = f"one without ?{name}=, which is no option of penstock or PostgreSQL"
+            raise InvalidOption("url", shown, expected)
+
+
+def _libpq_options(shown: str, base: str, options: list[tuple[str, str]]) -> dict[str, str | int]:
+    query = f"?{urlencode(options)}" if options else ""
+    expected = (
+        "one that PostgreSQL can read; in a user name or a password write special characters "
+        "as %40 for @, %2F for / and so on"
+    )
+    try:
+        # What libpq says of a bad URL may hold a part of the password.
+        read = conninfo_to_dict(f"{base}{query.replace('+', '%20')}")
+    except psycopg.ProgrammingError:
+        raise InvalidOption("url", shown, expected) from None
+    if not unquote(str(read.get("port", ""))).replace(",", "").isdigit() and "port" in read:
+        raise InvalidOption("url", shown, expected)
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def quoted(identifier: str) -> str:
+    """A name as SQL may contain it."""
+    return sql.Identifier(identifier).as_string(None)

@@ -1,0 +1,181 @@
+"""The open database: a writer for the hot path, and connections beside it."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from penstock.model.clock import Clock
+from penstock.model.errors import ForkedStore, StoreClosed
+from penstock.store.postgres.connect import Address
+from penstock.store.postgres.link import Link
+from penstock.store.postgres.migrate import migrate
+from penstock.store.postgres.notices import Notices
+from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.writer import Writer
+from penstock.store.relational.signals import Listener, Signal
+
+T = TypeVar("T")
+Operation = Callable[[PostgresTransaction], T]
+
+
+class PostgresDatabase:
+    """What every part reads and writes through.
+
+    `write` shares one connection and its commits; `beside` is for what may take a while or waits
+    for locks, and must not hold up a worker's cycle.
+    """
+
+    def __init__(self, address: Address, clock: Clock) -> None:
+        self.address = address
+        self.name = address.name
+        self.clock = clock
+        self.signal = Signal()
+        self.beside = Beside(self)
+        self._pid = os.getpid()
+        self._open: _Open | None = None
+
+    def open(self) -> tuple[int, int]:
+        """Connect, check, migrate; the schema versions before and after."""
+        versions = migrate(self.address)
+        if self._open is None:
+            self._open = _Open(self.address, self.clock, self.signal)
+            self._pid = os.getpid()
+        return versions
+
+    def close(self) -> None:
+        """Commit what was submitted and let go of the connections."""
+        parts, self._open = self._open, None
+        if parts is not None and os.getpid() == self._pid:
+            parts.close()
+
+    @property
+    def parts(self) -> "_Open":
+        """What is open."""
+        if os.getpid() != self._pid:
+            raise ForkedStore(self.name)
+        if self._open is None:
+            raise StoreClosed(self.name)
+        return self._open
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Run an operation in the next transaction."""
+        return await self.parts.writer.run(operation)
+
+    def write_now(self, operation: Operation[T]) -> T:
+        """Run an operation at once, on a connection that no cycle of a worker holds up."""
+        parts = self.parts
+        answer, changed = parts.side.perform(operation)
+        if changed:
+            parts.changed()
+        return answer
+
+    async def read(self, question: Operation[T]) -> T:
+        """Ask, seeing one state of the database throughout."""
+        parts = self.parts
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(parts.pool, parts.ask, question)
+
+    def read_now(self, question: Operation[T]) -> T:
+        """Ask from a thread that has no event loop."""
+        return self.parts.side.perform(question)[0]
+
+    def subscribe(self) -> Listener:
+        """Listen for changes made by this or any other process."""
+        self.parts.listen()
+        return self.signal.subscribe()
+
+
+class Beside:
+    """The same database, for operations that take their time."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._db = database
+        self.name = database.name
+        self.clock = database.clock
+        self.read = database.read
+        self.read_now = database.read_now
+        self.write_now = database.write_now
+        self.subscribe = database.subscribe
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction of its own."""
+        parts = self._db.parts
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(parts.pool, parts.act, operation)
+
+
+class _Open:
+    """The connections of an open database; most are made when they are first needed."""
+
+    THREADS = 2
+    LOOK_SECONDS = 1.0
+
+    def __init__(self, address: Address, clock: Clock, signal: Signal) -> None:
+        self._address = address
+        self._clock = clock
+        self._signal = signal
+        self._local = threading.local()
+        self._links: list[Link] = []
+        self._notices: Notices | None = None
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
+        self.side = self._link()
+        self.writer = Writer(address.name, self._link(), self.changed)
+        self._watchdog = threading.Thread(target=self._watch, name="penstock-watch", daemon=True)
+        self._watchdog.start()
+
+    def ask(self, question: Operation[T]) -> T:
+        """Answer a question in a thread of the pool."""
+        return self._own("reading").perform(question)[0]
+
+    def act(self, operation: Operation[T]) -> T:
+        """Run an operation in a thread of the pool."""
+        answer, changed = self._own("writing").perform(operation)
+        if changed:
+            self.changed()
+        return answer
+
+    def changed(self) -> None:
+        """Tell everybody."""
+        self._signal.ring()
+        self.listen().tell()
+
+    def listen(self) -> Notices:
+        """Hear, from now on, what other processes change."""
+        with self._lock:
+            if self._notices is None:
+                self._notices = Notices(self._address, self._signal.ring)
+            return self._notices
+
+    def close(self) -> None:
+        """Finish and let go."""
+        self.writer.close()
+        self.pool.shutdown(wait=True)
+        self._closing.set()
+        self._watchdog.join()
+        if self._notices is not None:
+            self._notices.stop()
+        for link in self._links:
+            link.close()
+
+    def _own(self, name: str) -> Link:
+        link: Link | None = getattr(self._local, name, None)
+        if link is None:
+            link = self._link(read_only=name == "reading")
+            setattr(self._local, name, link)
+        return link
+
+    def _link(self, *, read_only: bool = False) -> Link:
+        link = Link(self._address, self._clock, read_only=read_only)
+        self._links.append(link)
+        return link
+
+    def _watch(self) -> None:
+        """Break connections that stopped answering, so that nobody waits for them for ever."""
+        while not self._closing.wait(self.LOOK_SECONDS):
+            for link in list(self._links):
+                link.cut_if_silent()

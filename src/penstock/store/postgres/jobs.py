@@ -1,0 +1,39 @@
+"""The life of jobs on PostgreSQL."""
+
+from collections.abc import Sequence
+
+from penstock.model.job import Enqueued, NewJob
+from penstock.model.settlement import Settlement
+from penstock.store.contract import Claim, Claimed
+from penstock.store.postgres.claim import PostgresClaims
+from penstock.store.postgres.database import PostgresDatabase
+from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.settle import settle_all
+from penstock.store.relational.jobs import RelationalJobs
+
+
+class PostgresJobs(RelationalJobs):
+    """`JobStore` on PostgreSQL."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        self._database = database
+        self._quick = PostgresClaims()
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, connection: object | None = None
+    ) -> list[Enqueued]:
+        """Insert jobs, in the caller's transaction when a connection is given."""
+        if not jobs:
+            return []
+        if connection is not None:
+            raise NotImplementedError
+        return await self._database.write(lambda tx: enqueue_all(tx, jobs))
+
+    async def claim(self, claim: Claim) -> Claimed:
+        """Lease the most urgent jobs."""
+        return await self._database.write(lambda tx: self._quick.claim(tx, claim))
+
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
+        """End leases."""
+        return await self._database.write(lambda tx: settle_all(tx, owner, settlements))

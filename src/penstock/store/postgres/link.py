@@ -1,0 +1,121 @@
+"""One connection that comes back: transactions are repeated where that is safe.
+
+A deadlock or a serialisation failure is the server asking for that. A connection that was lost
+before the commit was sent has done nothing; once it was sent, nobody can know, and the caller is
+told instead.
+"""
+
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import psycopg
+
+from penstock.model.clock import Clock, ServerClock
+from penstock.model.errors import StoreError, StoreUnavailable
+from penstock.store.postgres.connect import Address, Connection, connect
+from penstock.store.postgres.errors import is_repeatable, translate
+from penstock.store.postgres.transaction import PostgresTransaction
+
+T = TypeVar("T")
+MAX_REPEATS = 20
+REPEAT_SECONDS = 0.005
+TOO_LONG_SECONDS = 45.0
+
+
+class Link:
+    """A connection to one database, used by one thread at a time."""
+
+    def __init__(self, address: Address, clock: Clock, *, read_only: bool = False) -> None:
+        self._address = address
+        self._clock = clock
+        self._begin = address.begin(read_only=read_only)
+        self._connection: Connection | None = None
+        self._lock = threading.RLock()
+        self.busy_since: float | None = None
+
+    def perform(self, operation: Callable[[PostgresTransaction], T]) -> tuple[T, bool]:
+        """Run an operation in a transaction; its answer, and whether it changed something."""
+        with self._lock:
+            repeats = 0
+            fresh = self._connection is None
+            while True:
+                try:
+                    return self._once(operation)
+                except psycopg.Error as error:
+                    lost = self._connection is None
+                    if lost and not fresh:
+                        fresh = True  # it had gone while it was idle: once more on a new one
+                    elif not is_repeatable(error) or repeats == MAX_REPEATS:
+                        raise translate(self._address.name, error) from error
+                    else:
+                        repeats += 1
+                        time.sleep(random.uniform(0, REPEAT_SECONDS * repeats))
+
+    def close(self) -> None:
+        """Let the connection go."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def cut_if_silent(self) -> None:
+        """Break a connection that has not answered for too long, from another thread."""
+        since, connection = self.busy_since, self._connection
+        if since is None or connection is None or time.monotonic() - since < TOO_LONG_SECONDS:
+            return
+        with (
+            suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as s,
+        ):
+            s.shutdown(socket.SHUT_RDWR)
+
+    def _once(self, operation: Callable[[PostgresTransaction], T]) -> tuple[T, bool]:
+        connection = self._connection or self._connect()
+        self.busy_since = time.monotonic()
+        committing = False
+        try:
+            tx = self._opened(connection)
+            answer = operation(tx)
+            committing = True
+            connection.execute("COMMIT")
+        except BaseException as error:
+            self._abandon(connection)
+            if committing and isinstance(error, psycopg.Error) and self._connection is None:
+                raise self._unknown() from error
+            raise
+        finally:
+            self.busy_since = None
+        return answer, tx.changed
+
+    def _connect(self) -> Connection:
+        self._connection = connect(self._address)
+        return self._connection
+
+    def _opened(self, connection: Connection) -> PostgresTransaction:
+        cursor = connection.execute(self._begin)
+        while cursor.nextset():
+            pass
+        now = int(cast("tuple[Any, ...]", cursor.fetchone())[0])
+        if isinstance(self._clock, ServerClock):
+            self._clock.heard(now)
+            return PostgresTransaction(connection, now, now)
+        return PostgresTransaction(connection, self._clock.now(), self._clock.monotonic())
+
+    def _abandon(self, connection: Connection) -> None:
+        """Undo what was done, or forget a connection that cannot even do that."""
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            connection.close()
+            self._connection = None
+
+    def _unknown(self) -> StoreError:
+        return StoreUnavailable(
+            self._address.name, "the connection was lost during a commit; it may or may not be done"
+        )

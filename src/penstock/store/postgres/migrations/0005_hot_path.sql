@@ -1,0 +1,205 @@
+-- What a worker does all day, each in one round trip and with plans kept by the session. A function
+-- that takes or answers something else gets a new name: processes of the last version go on
+-- calling this one.
+
+CREATE FUNCTION {schema}.claim_quietly(
+    p_owner text, p_types text[], p_queues text[], p_max_priority integer, p_limit integer,
+    p_start integer, p_lease_ms bigint, p_type_lease_ms json, p_last_tenant text, p_tidy boolean,
+    p_now bigint, p_monotonic bigint
+) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now timestamptz := {schema}.at(p_now);
+    v_queues text[];
+    v_tenants text[];
+    v_types text[];
+    v_keys text[];
+    v_priorities smallint[];
+    v_quotas integer[];
+    v_lanes integer;
+    v_leases json;
+    v_unkeyed text[];
+BEGIN
+    -- Pauses, limits and breakers are weighed by the caller, one claim at a time.
+    IF EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
+        OR EXISTS (SELECT FROM {schema}.limits WHERE kind <> 'depth')
+        OR EXISTS (SELECT FROM {schema}.breakers)
+    THEN
+        RETURN '{"needs": "gates"}';
+    END IF;
+    IF p_tidy AND (
+        EXISTS (SELECT FROM {schema}.jobs_live WHERE status IN ('pending', 'failed')
+            AND waiting_on = 0 AND scheduled_at <= v_now)
+        OR EXISTS (SELECT FROM {schema}.jobs_live
+            WHERE status IN ('pending', 'queued', 'failed') AND expires_at <= v_now))
+    THEN
+        RETURN '{"needs": "tidying"}';
+    END IF;
+
+    -- One step per lane, past all jobs of the one before.
+    WITH RECURSIVE lane AS (
+        (SELECT queue, tenant_id, type, limit_key, priority FROM {schema}.jobs_live
+         WHERE status = 'queued'
+         ORDER BY queue, tenant_id, type, limit_key, priority LIMIT 1)
+        UNION ALL
+        SELECT following.* FROM lane CROSS JOIN LATERAL (
+            SELECT jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority
+            FROM {schema}.jobs_live AS jobs
+            WHERE jobs.status = 'queued'
+              AND (jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority)
+                > (lane.queue, lane.tenant_id, lane.type, lane.limit_key, lane.priority)
+            ORDER BY jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority
+            LIMIT 1
+        ) AS following
+    ),
+    wanted AS (
+        SELECT * FROM lane
+        WHERE type = ANY(p_types) AND (p_queues IS NULL OR queue = ANY(p_queues))
+          AND (p_max_priority IS NULL OR priority <= p_max_priority)
+        LIMIT 512
+    )
+    SELECT array_agg(queue), array_agg(tenant_id), array_agg(type), array_agg(limit_key),
+        array_agg(priority), array_agg(p_limit), count(*)
+    INTO v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas, v_lanes
+    FROM wanted;
+
+    IF v_lanes > 1 THEN
+        -- How many of each lane the turns of the tenants come to; nothing is locked yet.
+        WITH lane AS MATERIALIZED (
+            SELECT * FROM unnest(v_queues, v_tenants, v_types, v_keys, v_priorities)
+                WITH ORDINALITY AS lane (queue, tenant_id, type, limit_key, priority, number)
+        ),
+        seen AS (
+            SELECT lane.number, lane.tenant_id,
+                row_number() OVER (PARTITION BY lane.tenant_id ORDER BY found.rank, found.seq) AS turn
+            FROM lane CROSS JOIN LATERAL (
+                SELECT rank, seq FROM {schema}.jobs_live AS jobs
+                WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
+                  AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
+                  AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
+                ORDER BY rank, seq LIMIT greatest(16, 4 * p_limit / v_lanes)
+            ) AS found
+        ),
+        dealt AS (
+            SELECT number FROM seen
+            ORDER BY turn, tenant_id <= p_last_tenant, tenant_id LIMIT p_limit
+        ),
+        quota AS (SELECT number, count(*)::integer AS jobs FROM dealt GROUP BY number)
+        SELECT array_agg(coalesce(quota.jobs, 0) ORDER BY lane.number) INTO v_quotas
+        FROM lane LEFT JOIN quota USING (number);
+    END IF;
+
+    -- A row that another claim holds is passed over for the next one in its lane.
+    WITH locked AS MATERIALIZED (
+        SELECT held.id, held.rank, held.seq, lane.tenant_id
+        FROM unnest(v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas)
+            AS lane (queue, tenant_id, type, limit_key, priority, jobs)
+        CROSS JOIN LATERAL (
+            SELECT jobs.id, jobs.rank, jobs.seq FROM {schema}.jobs_live AS jobs
+            WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
+              AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
+              AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
+              AND (jobs.expires_at IS NULL OR jobs.expires_at > v_now)
+            ORDER BY jobs.rank, jobs.seq LIMIT lane.jobs FOR UPDATE SKIP LOCKED
+        ) AS held
+    ),
+    turns AS (
+        SELECT id, tenant_id, row_number() OVER (PARTITION BY tenant_id ORDER BY rank, seq) AS turn
+        FROM locked
+    ),
+    chosen AS MATERIALIZED (
+        SELECT id, row_number() OVER (ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) AS place
+        FROM turns
+    ),
+    leased AS (
+        UPDATE {schema}.jobs_live AS jobs
+        SET status = 'in_progress', fence = fence + 1, lease_owner = p_owner, updated_at = v_now,
+            lease_until = {schema}.at(p_monotonic
+                + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)),
+            -- One that keeps coming back without a counted execution counts as started at once.
+            started_at = CASE WHEN chosen.place <= p_start OR returns >= 3 THEN v_now END,
+            progress_percent = NULL, progress_message = NULL
+        FROM chosen WHERE jobs.id = chosen.id
+        RETURNING jobs.*, chosen.place
+    )
+    SELECT json_agg(json_build_array(
+            id, fence, type, queue, priority, payload::text, attempts, snoozes, rescues, max_retries,
+            retry_delay_ms, backoff_multiplier, timeout_ms, {schema}.ms(expires_at), checkpoint,
+            tenant_id, workspace_id, parent_job_id, key, metadata::text, trace_context,
+            {schema}.ms(created_at), {schema}.ms(queued_at), {schema}.ms(started_at),
+            nullif(limit_key, '')
+        ) ORDER BY place), array_agg(id) FILTER (WHERE key_scope = 'while_pending')
+    INTO v_leases, v_unkeyed
+    FROM leased;
+
+    IF v_unkeyed IS NOT NULL THEN
+        DELETE FROM {schema}.job_keys WHERE job_id = ANY(v_unkeyed) AND scope = 'while_pending';
+    END IF;
+    RETURN json_build_object('leases', coalesce(v_leases, '[]'::json), 'due', (
+        SELECT {schema}.ms(min(scheduled_at)) - p_now FROM {schema}.jobs_live
+        WHERE status IN ('pending', 'failed') AND waiting_on = 0));
+END
+$$;
+COMMENT ON FUNCTION {schema}.claim_quietly
+    IS 'Leases the most urgent jobs, tenants in turn, while nothing is paused or limited.';
+
+CREATE FUNCTION {schema}.complete_all(p_ended json, p_owner text, p_sums jsonb, p_now bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now timestamptz := {schema}.at(p_now);
+    v_given integer;
+    v_done text[];
+    v_keyed text[];
+    v_ordered boolean;
+BEGIN
+    WITH ended AS MATERIALIZED (
+        SELECT value ->> 0 AS id, (value ->> 1)::bigint AS fence, (value ->> 2)::json AS result,
+            {schema}.at((value ->> 3)::bigint) AS started_at, (value ->> 4)::bigint AS wait_ms,
+            (value ->> 5)::bigint AS duration_ms, (value ->> 6)::bigint AS cpu_ms,
+            (value ->> 7)::bigint AS memory_kb
+        FROM json_array_elements(p_ended)
+    ),
+    -- An update and not a deletion and an insertion: whoever waits for such a row is told that it
+    -- moved, and asks again.
+    gone AS (
+        UPDATE {schema}.jobs
+        SET live = false, status = 'completed', attempts = attempts + 1, result = ended.result,
+            error = NULL, error_details = NULL, started_at = ended.started_at,
+            completed_at = v_now, updated_at = v_now, lease_owner = NULL, lease_until = NULL,
+            cancel_requested_at = NULL, cancel_reason = NULL
+        FROM ended
+        WHERE jobs.live AND jobs.id = ended.id AND jobs.fence = ended.fence
+          AND jobs.lease_owner = p_owner AND jobs.status = 'in_progress'
+        RETURNING jobs.id, jobs.key, jobs.order_key
+    ),
+    history AS (
+        INSERT INTO {schema}.job_executions (job_id, fence, status, started_at, ended_at, wait_ms,
+            duration_ms, cpu_ms, memory_kb, worker, result)
+        SELECT ended.id, ended.fence, 'completed', ended.started_at, v_now, ended.wait_ms,
+            ended.duration_ms, ended.cpu_ms, ended.memory_kb, p_owner, ended.result
+        FROM ended JOIN gone USING (id)
+        ON CONFLICT (job_id, fence) DO NOTHING
+    )
+    SELECT (SELECT count(*) FROM ended), array_agg(id), array_agg(id) FILTER (WHERE key IS NOT NULL),
+        bool_or(order_key IS NOT NULL)
+    INTO v_given, v_done, v_keyed, v_ordered
+    FROM gone;
+
+    IF v_keyed IS NOT NULL THEN
+        DELETE FROM {schema}.job_keys
+        WHERE job_id = ANY(v_keyed) AND scope IN ('while_pending', 'until_done');
+    END IF;
+    IF v_given = coalesce(cardinality(v_done), 0) AND p_sums IS NOT NULL THEN
+        INSERT INTO {schema}.metric_deltas (bucket, sums) VALUES (p_now / 10000 * 10000, p_sums);
+    END IF;
+    -- A statement of its own, after the jobs have ended: an edge that was added meanwhile is seen.
+    RETURN json_build_object('done', coalesce(to_json(v_done), '[]'::json),
+        'follows', coalesce(v_ordered, false) OR EXISTS (
+            SELECT FROM {schema}.job_dependencies
+            WHERE parent_id = ANY(v_done) AND outcome IS NULL),
+        'guarded', EXISTS (SELECT FROM {schema}.breakers));
+END
+$$;
+COMMENT ON FUNCTION {schema}.complete_all
+    IS 'Ends executions that returned, where the fence still holds, and says what else must be done.';

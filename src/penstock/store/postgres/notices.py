@@ -1,0 +1,94 @@
+"""Hearing of changes: NOTIFY is a hint, sent after a commit and never more often than needed.
+
+One thread and one connection both send and listen. Where neither works (PgBouncer shares a
+connection between transactions), polling goes on to find everything.
+"""
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+from psycopg import sql
+
+from penstock.model.errors import StoreError
+from penstock.store.postgres.connect import Address, Connection, connect
+
+PAUSE_SECONDS = 0.005
+RECONNECT_SECONDS = (0.1, 5.0)
+
+
+class Notices:
+    """Tells other processes that something changed, and hears it from them."""
+
+    def __init__(self, address: Address, ring: Callable[[], None]) -> None:
+        self._address = address
+        self._ring = ring
+        self._channel = sql.Identifier(f"{address.schema}_changed")
+        self._wake_in, self._wake_out = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        os.set_blocking(self._wake_out, False)
+        self._untold = False
+        self._stopped = False
+        self._thread = threading.Thread(target=self._serve, name="penstock-notices", daemon=True)
+        self._thread.start()
+
+    def tell(self) -> None:
+        """Have the others hear that something changed; safe from any thread."""
+        self._untold = True
+        self._wake()
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._stopped = True
+        self._wake()
+        self._thread.join()
+        os.close(self._wake_in)
+        os.close(self._wake_out)
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):  # a wake-up is on its way already
+            os.write(self._wake_out, b".")
+
+    def _serve(self) -> None:
+        pause, longest = RECONNECT_SECONDS
+        while not self._stopped:
+            try:
+                with connect(self._address) as connection:
+                    connection.execute(sql.SQL("LISTEN {}").format(self._channel))
+                    pause = RECONNECT_SECONDS[0]
+                    self._ring()  # what happened while nobody listened
+                    self._converse(connection)
+            except (psycopg.Error, StoreError, OSError):
+                self._wait(pause)
+                pause = min(pause * 2, longest)
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._stopped and (left := deadline - time.monotonic()) > 0:
+            select.select([self._wake_in], [], [], left)
+            self._drain()
+
+    def _converse(self, connection: Connection) -> None:
+        own = connection.info.backend_pid
+        notify = sql.SQL("NOTIFY {}").format(self._channel)
+        while not self._stopped:
+            ready, _, _ = select.select([connection.fileno(), self._wake_in], [], [], None)
+            if self._wake_in in ready:
+                self._drain()
+            if self._untold:
+                self._untold = False
+                connection.execute(notify)
+            senders = {notice.pid for notice in connection.notifies(timeout=0)}
+            if senders - {own}:
+                self._ring()
+            # One notice stands for all that happens meanwhile.
+            time.sleep(PAUSE_SECONDS)
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            while os.read(self._wake_in, 4096):
+                pass

@@ -1,0 +1,104 @@
+-- name: insert_dead_letter
+INSERT INTO dead_letter_jobs (
+    job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot, executions, created_at
+)
+SELECT id, type, queue, tenant_id, :reason::text, :error::text, :code::text, :fingerprint::text,
+    attempts, rescues,
+    json_build_object(
+        'id', id, 'type', type, 'queue', queue, 'category', category, 'priority', priority,
+        'payload', payload, 'max_retries', max_retries, 'timeout_ms', timeout_ms,
+        'tenant_id', tenant_id, 'workspace_id', workspace_id, 'created_by', created_by,
+        'parent_job_id', parent_job_id, 'key', key, 'tags', coalesce(tags, '{}'),
+        'created_at', ms(created_at), 'scheduled_at', ms(scheduled_at),
+        'checkpoint', checkpoint::text),
+    coalesce((SELECT json_agg(json_build_object(
+        'fence', fence, 'status', status, 'started_at', ms(started_at), 'ended_at', ms(ended_at),
+        'duration_ms', duration_ms, 'worker', worker, 'error_class', error_class,
+        'error_code', error_code, 'error', error))
+     FROM (
+        SELECT * FROM job_executions WHERE job_id = :id ORDER BY fence DESC LIMIT 50
+     ) AS latest), '[]'),
+    at(:now)
+FROM jobs WHERE id = :id
+ON CONFLICT (job_id) DO UPDATE
+SET seq = excluded.seq, reason = excluded.reason, error = excluded.error,
+    error_code = excluded.error_code, fingerprint = excluded.fingerprint,
+    attempts = excluded.attempts, rescues = excluded.rescues, snapshot = excluded.snapshot,
+    executions = excluded.executions, resolution = 'pending', resolved_by = NULL,
+    resolved_at = NULL, created_at = excluded.created_at;
+
+-- name: dead_letters
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot::text, executions::text, resolution, notes, resolved_by, ms(resolved_at),
+    ms(created_at), canary_of
+FROM dead_letter_jobs
+WHERE (:type::text IS NULL OR type = :type)
+  AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
+  AND (:before::text IS NULL
+      OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: dead_group
+-- In the order of its index, so that a page of a large group costs no more than of a small one.
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot::text, executions::text, resolution, notes, resolved_by, ms(resolved_at),
+    ms(created_at), canary_of
+FROM dead_letter_jobs
+WHERE fingerprint = :fingerprint AND type = :type
+  AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (:before::text IS NULL
+      OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: dead_canaries
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot::text, executions::text, resolution, notes, resolved_by, ms(resolved_at),
+    ms(created_at), canary_of
+FROM dead_letter_jobs
+WHERE canary_of = :canary_of AND (:type::text IS NULL OR type = :type)
+  AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
+  AND (:before::text IS NULL
+      OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: mark_canaries
+UPDATE dead_letter_jobs SET canary_of = ? WHERE job_id = ANY(?::text[]);
+
+-- name: dead_groups
+SELECT alike.fingerprint, alike.type, error, error_code, members, unresolved, ms(first_at),
+    ms(last_at), job_id
+FROM (
+    SELECT fingerprint, type, count(*) AS members, min(created_at) AS first_at,
+        count(*) FILTER (WHERE resolution IN ('pending', 'investigating')) AS unresolved,
+        max(created_at) AS last_at, max(seq) AS newest
+    FROM dead_letter_jobs
+    WHERE (:type::text IS NULL OR type = :type)
+      AND (:resolution::text IS NULL OR resolution = :resolution)
+    GROUP BY fingerprint, type
+) AS alike JOIN dead_letter_jobs ON seq = newest
+ORDER BY unresolved DESC, members DESC, last_at DESC LIMIT :limit;
+
+-- name: dead_letter
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot::text, executions::text, resolution, notes, resolved_by, ms(resolved_at),
+    ms(created_at), canary_of
+FROM dead_letter_jobs WHERE job_id = ?;
+
+-- name: resolve_dead_letter
+UPDATE dead_letter_jobs
+SET resolution = :resolution, notes = coalesce(:notes::text, notes), resolved_by = :by,
+    resolved_at = CASE WHEN :resolution::text IN ('resolved', 'ignored') THEN at(:now) END
+WHERE job_id = :id;
+
+-- name: dead_count
+SELECT count(*) FROM dead_letter_jobs WHERE resolution = 'pending';
+
+-- name: still_dead
+SELECT id FROM jobs_ended
+WHERE id = ANY(?::text[]) AND status = 'dead_letter' ORDER BY id FOR UPDATE;
+
+-- name: purgeable
+SELECT job_id FROM dead_letter_jobs WHERE job_id = ANY(?::text[]);

@@ -1,0 +1,44 @@
+-- name: insert_job
+INSERT INTO jobs_live (
+    live, id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms,
+    scheduled_at, created_at, updated_at, queued_at, waiting_on, expires_at, retry_delay_ms,
+    backoff_multiplier, category, workspace_id, created_by, parent_job_id, schedule_id, key,
+    key_scope, limit_key, order_key, tags, metadata, trace_context, payload
+)
+SELECT true, given.* FROM (VALUES (
+    ?::text, ?::text, ?::text, ?::text, ?::text, ?::bigint, ?::smallint, ?::int, ?::bigint, at(?),
+    at(?), at(?), at(?), ?::int, at(?), ?::bigint,
+    ?::double precision, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text,
+    ?::text, ?::text, ?::text, ?::text[], ?::json, ?::text, ?::json
+)) AS given (id)
+WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = given.id)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: known_id
+SELECT id FROM jobs WHERE id = ?;
+
+-- name: key_holder
+SELECT job_id FROM job_keys
+WHERE tenant_id = ? AND type = ? AND key = ? AND (expires_at IS NULL OR expires_at > at(?));
+
+-- name: take_key
+-- Answers with the holder, whoever that is; a key past its time is anybody's. Two enqueues of one
+-- key meet here: the second waits for the first, and then sees it.
+INSERT INTO job_keys AS held (tenant_id, type, key, job_id, scope, expires_at)
+VALUES (:tenant_id, :type, :key, :job_id, :scope, at(:expires_at))
+ON CONFLICT (tenant_id, type, key) DO UPDATE
+SET job_id = CASE WHEN held.expires_at <= at(:now) THEN excluded.job_id ELSE held.job_id END,
+    scope = CASE WHEN held.expires_at <= at(:now) THEN excluded.scope ELSE held.scope END,
+    expires_at = CASE WHEN held.expires_at <= at(:now) THEN excluded.expires_at
+        ELSE held.expires_at END
+RETURNING job_id;
+
+-- name: release_keys_at_claim
+DELETE FROM job_keys WHERE job_id = ANY(?::text[]) AND scope = 'while_pending';
+
+-- name: any_key
+SELECT 1 FROM job_keys LIMIT 1;
+
+-- name: release_keys_at_end
+DELETE FROM job_keys
+WHERE job_id = ANY(?::text[]) AND scope IN ('while_pending', 'until_done');

@@ -1,0 +1,80 @@
+-- name: add_metrics
+-- Only appended to: two settles at the same time never wait for each other's counters.
+INSERT INTO metric_deltas (bucket, sums) VALUES (:bucket, :sums::jsonb);
+
+-- name: gather_counts
+WITH gone AS (DELETE FROM metric_deltas RETURNING bucket, sums)
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT :fine, bucket, one ->> 0, one ->> 1, one ->> 2, sum((one ->> 3)::double precision)
+FROM gone CROSS JOIN jsonb_array_elements(sums) AS one
+GROUP BY 2, 3, 4, 5
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
+SET value = metrics.value + excluded.value;
+
+-- name: set_metric
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
+
+-- name: fold_metrics
+-- Folding is idempotent: a coarse step is always the whole sum (or the largest sample) of its fine ones.
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT :coarse, bucket / :coarse::bigint * :coarse::bigint, type, queue, name,
+    CASE WHEN name LIKE 'gauge:%' THEN max(value) ELSE sum(value) END
+FROM metrics
+WHERE resolution_ms = :fine AND bucket >= :since
+GROUP BY 2, type, queue, name
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
+
+-- name: drop_metrics
+DELETE FROM metrics WHERE resolution_ms = ? AND bucket < ?;
+
+-- name: metric_window
+-- What no roll-up has gathered yet counts too; it is all of the finest step.
+SELECT type, queue, name, sum(value) FROM (
+    SELECT type, queue, name, value FROM metrics
+    WHERE resolution_ms = :resolution AND bucket >= :since AND name NOT LIKE 'gauge:%'
+    UNION ALL
+    SELECT one ->> 0, one ->> 1, one ->> 2, (one ->> 3)::double precision
+    FROM metric_deltas CROSS JOIN jsonb_array_elements(sums) AS one
+    WHERE :resolution::bigint = :fine::bigint AND bucket >= :since
+) AS counted
+GROUP BY type, queue, name;
+
+-- name: metric_series
+SELECT bucket, name, CASE WHEN name = 'gauge:oldest_ms' THEN max(value) ELSE sum(value) END
+FROM (
+    SELECT bucket, name, value FROM metrics
+    WHERE resolution_ms = :resolution AND bucket >= :since
+    UNION ALL
+    SELECT bucket, one ->> 2, (one ->> 3)::double precision
+    FROM metric_deltas CROSS JOIN jsonb_array_elements(sums) AS one
+    WHERE :resolution::bigint = :fine::bigint AND bucket >= :since
+) AS counted
+WHERE name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'
+GROUP BY bucket, name ORDER BY bucket;
+
+-- name: queued_depths
+-- Rank less its handicap is the time the job fell due; the index alone answers.
+SELECT queue, count(*), min(rank - (priority - 1) * :priority_weight::bigint) FROM jobs_live
+WHERE status = 'queued' GROUP BY queue;
+
+-- name: rolled_up_at
+SELECT value::bigint FROM penstock_meta WHERE name = 'rolled_up_at';
+
+-- name: remember_roll_up
+INSERT INTO penstock_meta (name, value) VALUES ('rolled_up_at', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: waiting_depths
+SELECT queue, status, count(*) FROM jobs_live
+WHERE status IN ('pending', 'failed') AND waiting_on = 0 GROUP BY queue, status;
+
+-- name: held_depths
+SELECT queue, 'blocked', count(*) FROM jobs_live
+WHERE status = 'pending' AND waiting_on > 0 GROUP BY queue
+UNION ALL
+SELECT queue, 'paused', count(*) FROM pauses JOIN jobs_live ON jobs_live.id = pauses.name
+WHERE pauses.scope = 'job' AND status = 'paused' GROUP BY queue;
+
+-- name: leased_depths
+SELECT queue, count(*) FROM jobs_live WHERE status = 'in_progress' GROUP BY queue;

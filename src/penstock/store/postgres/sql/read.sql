@@ -1,0 +1,89 @@
+-- name: get_jobs
+SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
+    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
+    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
+    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
+    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
+    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
+    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
+    ms(completed_at), ms(failed_at)
+FROM jobs WHERE id = ANY(?::text[]);
+
+-- name: find_jobs
+-- A status is in one of the partitions only; the other is not even opened.
+SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
+    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
+    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
+    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
+    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
+    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
+    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
+    ms(completed_at), ms(failed_at)
+FROM jobs
+WHERE (:status::text IS NULL OR status = :status)
+  AND (:status::text IS NULL
+      OR live = (:status::text NOT IN ('completed', 'cancelled', 'dead_letter')))
+  AND (:type::text IS NULL OR type = :type) AND (:queue::text IS NULL OR queue = :queue)
+  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
+  AND (:parent_job_id::text IS NULL OR parent_job_id = :parent_job_id)
+  AND (:schedule_id::text IS NULL OR schedule_id = :schedule_id)
+  AND (:tag::text IS NULL OR :tag = ANY(tags))
+  AND (:before::text IS NULL OR seq < (SELECT seq FROM jobs WHERE id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: executions
+SELECT job_id, fence, status, ms(started_at), ms(ended_at), duration_ms, wait_ms, result::text,
+    error, error_class, error_code, error_stack, worker, memory_kb, cpu_ms
+FROM job_executions WHERE job_id = ? ORDER BY fence;
+
+-- name: running_execution
+SELECT id, fence, ms(started_at), lease_owner, ms(queued_at) FROM jobs_live
+WHERE id = ? AND status = 'in_progress' AND started_at IS NOT NULL;
+
+-- name: logs
+SELECT ms(at), fence, level, message FROM job_logs WHERE job_id = ? ORDER BY seq LIMIT ?;
+
+-- name: waiting_jobs
+SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
+    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
+    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
+    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
+    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
+    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
+    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
+    ms(completed_at), ms(failed_at)
+FROM jobs_live
+WHERE status IN ('pending', 'queued', 'failed', 'paused')
+  AND seq > coalesce((SELECT seq FROM jobs WHERE id = :after::text), 0)
+ORDER BY seq LIMIT :limit;
+
+-- name: ahead
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs_live
+    WHERE status = 'queued' AND queue = :queue AND tenant_id = :tenant_id AND type = :type
+      AND limit_key = :limit_key AND rank < :rank LIMIT 1000
+) AS waiting;
+
+-- name: rank_of
+SELECT rank FROM jobs WHERE id = ?;
+
+-- name: other_tenants
+-- One seek per tenant, however many jobs each has.
+WITH RECURSIVE asked AS (SELECT ?::text AS queue, ?::text AS tenant_id),
+tenants (tenant_id) AS (
+    SELECT (SELECT min(tenant_id) FROM jobs_live
+            WHERE status = 'queued' AND jobs_live.queue = asked.queue)
+    FROM asked
+    UNION ALL
+    SELECT (SELECT min(jobs_live.tenant_id) FROM jobs_live
+            WHERE status = 'queued' AND jobs_live.queue = asked.queue
+              AND jobs_live.tenant_id > tenants.tenant_id)
+    FROM tenants CROSS JOIN asked WHERE tenants.tenant_id IS NOT NULL
+)
+SELECT count(*) FROM (SELECT tenant_id FROM tenants LIMIT 1000) AS found
+CROSS JOIN asked WHERE found.tenant_id <> asked.tenant_id;
+
+-- name: running_ids
+-- Those that started first come first; prefetched ones, which have not started, last.
+SELECT id FROM jobs_live WHERE status = 'in_progress'
+ORDER BY started_at IS NULL, started_at, seq LIMIT ?;

@@ -1,0 +1,71 @@
+-- name: lead
+INSERT INTO leaders (role, owner, until) VALUES (:role, :owner, at(:until))
+ON CONFLICT (role) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE leaders.owner = excluded.owner OR leaders.until <= at(:monotonic);
+
+-- name: resign
+DELETE FROM leaders WHERE role = ? AND owner = ?;
+
+-- name: expiring
+SELECT id, type, queue FROM jobs_live
+WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed') AND expires_at <= at(?)
+ORDER BY expires_at LIMIT ?
+FOR UPDATE SKIP LOCKED;
+
+-- name: expire
+UPDATE jobs
+SET live = false, status = 'dead_letter', error = :error, error_details = :details::json,
+    completed_at = at(:now), failed_at = at(:now), updated_at = at(:now)
+WHERE live AND id = :id AND status IN ({from expire});
+
+-- name: adopt
+-- A running row without an owner was edited by hand; with one it is rescued like any other.
+UPDATE jobs_live SET lease_owner = 'nobody' WHERE status = 'in_progress' AND lease_owner IS NULL;
+
+-- name: lapsed
+-- A lease whose holder is settling at this moment is passed over: the holder was first.
+SELECT id, type, queue, fence, lease_owner, ms(started_at), rescues, ms(cancel_requested_at),
+    ms(coalesce(queued_at, created_at))
+FROM jobs_live
+WHERE status = 'in_progress' AND coalesce(lease_until, '-infinity') < at(:monotonic)
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: leased_by
+SELECT id, type, queue, fence, lease_owner, ms(started_at), rescues, ms(cancel_requested_at),
+    ms(coalesce(queued_at, created_at))
+FROM jobs_live
+WHERE status = 'in_progress' AND lease_owner = :owner
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: ended_before
+SELECT id FROM jobs_ended
+WHERE status = :status AND completed_at < at(:before) AND id <> ALL(:spared::text[])
+ORDER BY completed_at LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: spare_last
+SELECT id FROM (
+    SELECT id, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age, kept
+    FROM jobs_ended
+    JOIN (SELECT key AS kept_type, value::text::bigint AS kept FROM json_each(:keep_last::json))
+        AS keep_last ON kept_type = type
+    WHERE status = :status
+) AS newest
+WHERE age <= kept;
+
+-- name: delete_jobs
+DELETE FROM jobs_ended WHERE id = ANY(?::text[]);
+
+-- name: delete_executions
+DELETE FROM job_executions WHERE job_id = ANY(?::text[]);
+
+-- name: delete_logs
+DELETE FROM job_logs WHERE job_id = ANY(?::text[]);
+
+-- name: delete_dead_letters
+DELETE FROM dead_letter_jobs WHERE job_id = ANY(?::text[]);
+
+-- name: delete_expired_keys
+DELETE FROM job_keys WHERE expires_at IS NOT NULL AND expires_at <= at(?);

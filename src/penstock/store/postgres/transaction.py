@@ -1,0 +1,101 @@
+"""One transaction in progress on a psycopg connection, at READ COMMITTED.
+
+Every statement sees what others committed before it began, so a query that decides something
+locks the rows it decides on.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import psycopg
+
+from penstock.store.postgres.connect import Connection
+from penstock.store.postgres.queries import queries
+from penstock.store.relational.transaction import Bindings, Transaction
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || %s, 0))"
+
+
+class PostgresTransaction(Transaction):
+    """What every operation of this store gets; a list of values travels as an array."""
+
+    __slots__ = ("_monotonic", "_now", "_queries", "connection")
+
+    def __init__(self, connection: Connection, now: int, monotonic: int) -> None:
+        self.connection = connection
+        self.changed = False
+        self._now = now
+        self._monotonic = monotonic
+        self._queries = queries()
+
+    @property
+    def now(self) -> int:
+        """The server's time when the transaction began."""
+        return self._now
+
+    @property
+    def monotonic(self) -> int:
+        """The same: all processes share the server's clock."""
+        return self._monotonic
+
+    def run(self, name: str, bindings: Bindings = ()) -> int:
+        """Run a named query; the number of rows it changed."""
+        return self._execute(name, bindings).rowcount
+
+    def rows(self, name: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """All rows of a named query."""
+        return self._execute(name, bindings).fetchall()
+
+    def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        return self._execute(name, bindings).fetchone()
+
+    def many(self, name: str, rows: Iterable[Bindings]) -> int:
+        """Run a named query for every row; the number of rows it changed in all."""
+        given = list(rows)
+        if len(given) == 1:
+            return self.run(name, given[0])
+        if not given:
+            return 0
+        with self.connection.cursor() as cursor:
+            cursor.executemany(self._queries[name], given)
+            return cursor.rowcount
+
+    def savepoint(self) -> "PostgresSavepoint":
+        """Begin a nested transaction."""
+        return PostgresSavepoint(self.connection)
+
+    def listed(self, values: Collection[Any]) -> list[Any]:
+        """A list for `= ANY(…)`."""
+        return list(values)
+
+    def lock(self, *names: str) -> None:
+        """Keep out every other transaction that locks the same name, until this one ends."""
+        self.connection.execute(_LOCK, ("\x1f".join(("", *names)),))
+
+    def _execute(self, name: str, bindings: Bindings) -> psycopg.Cursor[tuple[Any, ...]]:
+        return self.connection.execute(self._queries[name], bindings)
+
+
+class PostgresSavepoint:
+    """A nested transaction that an exception, or `undo()`, takes back."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> "PostgresSavepoint":
+        self._connection.execute("SAVEPOINT operation")
+        return self
+
+    def undo(self) -> None:
+        """Take back what was done since the savepoint."""
+        self._connection.execute("ROLLBACK TO SAVEPOINT operation")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._connection.broken:
+            return
+        if kind is not None:
+            self.undo()
+        self._connection.execute("RELEASE SAVEPOINT operation")

@@ -1,0 +1,49 @@
+"""Group commit on one connection: what arrives together shares a transaction.
+
+Should one of the operations fail, the transaction is undone and each runs again by itself, so
+that none takes another with it.
+"""
+
+from collections.abc import Callable
+
+from penstock.model.errors import StoreUnavailable
+from penstock.store.postgres.link import Link
+from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.relational.group_commit import Entry, GroupCommit
+
+
+class Writer(GroupCommit[PostgresTransaction]):
+    """Group commit on one link."""
+
+    def __init__(self, name: str, link: Link, on_change: Callable[[], None]) -> None:
+        self._link = link
+        super().__init__(name, on_change)
+
+    def commit(self, batch: list[Entry[PostgresTransaction]]) -> bool:
+        """Run the operations in one transaction, or one by one; whether something changed."""
+        if len(batch) == 1:
+            return self._alone(batch[0])
+        try:
+            answers, changed = self._link.perform(lambda tx: [e.operation(tx) for e in batch])
+        except StoreUnavailable as error:
+            for entry in batch:
+                entry.error = error
+            return False
+        except BaseException:
+            changes = [self._alone(entry) for entry in batch]
+            return any(changes)
+        for entry, answer in zip(batch, answers, strict=True):
+            entry.result = answer
+        return changed
+
+    def let_go(self) -> None:
+        """Close the connection."""
+        self._link.close()
+
+    def _alone(self, entry: Entry[PostgresTransaction]) -> bool:
+        try:
+            entry.result, changed = self._link.perform(entry.operation)
+        except BaseException as error:
+            entry.error = error
+            return False
+        return changed

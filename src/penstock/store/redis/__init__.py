@@ -1,0 +1,1 @@
+"""The store on Redis or Valkey: every transition is one Lua script."""

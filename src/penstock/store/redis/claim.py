@@ -1,0 +1,114 @@
+"""Leasing jobs; whose turn it was is remembered here, so that the server keeps no such state."""
+
+from msgspec import Struct
+from msgspec.json import encode
+
+from penstock.model.job import Lease
+from penstock.model.limits import LimitScope
+from penstock.store.contract import Claim, Claimed, Slots
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.keys import decode_doc, decode_lane
+
+
+class _Asked(Struct):
+    """A claim as `claim.lua` takes it."""
+
+    owner: str
+    types: list[str]
+    limit: int
+    start: int
+    lease_ms: int
+    type_lease_ms: dict[str, int]
+    queues: list[str] | None
+    max_priority: int | None
+    ahead: float
+    last_tenant: str
+    walked_to: str
+
+
+class Claims:
+    """Grants leases; tenants alternate across the claims of one process."""
+
+    def __init__(self, courier: Courier) -> None:
+        self._courier = courier
+        self._last_tenant = ""
+        self._walked_to = ""
+
+    async def claim(self, claim: Claim) -> Claimed:
+        """Stage and expire what fell due, then lease up to the limit."""
+        asked = _Asked(
+            owner=claim.owner,
+            types=list(claim.types),
+            limit=claim.limit,
+            start=claim.start,
+            lease_ms=claim.lease_ms,
+            type_lease_ms=dict(claim.type_lease_ms),
+            queues=None if claim.queues is None else list(claim.queues),
+            max_priority=claim.max_priority,
+            ahead=claim.ahead,
+            last_tenant=self._last_tenant,
+            walked_to=self._walked_to,
+        )
+        answer = await self._courier.call("claim", encode(asked))
+        now, ask_again, last_tenant, walked_to, slots, *granted = answer
+        self._last_tenant, self._walked_to = last_tenant.decode(), walked_to.decode()
+        started_at = int(now)
+        leases = [_lease(started_at, *fields) for fields in granted]
+        return Claimed(leases, int(ask_again) if ask_again else None, _slots_of(slots))
+
+
+def _slots_of(rows: list[tuple[bytes, bytes, int]]) -> Slots:
+    return {(LimitScope(scope.decode()), name.decode()): slots for scope, name, slots in rows}
+
+
+def _number(text: bytes | None) -> int:
+    return int(text) if text else 0
+
+
+def _lease(
+    now: int,
+    member: bytes,
+    fence: int,
+    started: int,
+    expires_at: bytes | None,
+    lane: bytes,
+    _progress: bytes | None,
+    doc: bytes,
+    payload: bytes,
+    attempts: bytes | None,
+    snoozes: bytes | None,
+    rescues: bytes | None,
+    timeout_ms: bytes | None,
+    checkpoint: bytes | None,
+    created_at: bytes,
+    queued_at: bytes,
+) -> Lease:
+    queue, tenant_id, type_, limit_key = decode_lane(lane)
+    fixed = decode_doc(doc)
+    return Lease(
+        member[1:].decode(),
+        fence,
+        type_,
+        queue,
+        member[0] - 47,
+        payload.decode("utf-8", "replace"),
+        _number(attempts),
+        _number(snoozes),
+        _number(rescues),
+        fixed.max_retries,
+        fixed.retry_delay_ms,
+        fixed.backoff_multiplier,
+        int(timeout_ms) if timeout_ms else fixed.timeout_ms,
+        int(expires_at) if expires_at else None,
+        checkpoint.decode() if checkpoint else None,
+        tenant_id,
+        fixed.workspace_id,
+        fixed.parent_job_id,
+        fixed.key,
+        fixed.metadata,
+        fixed.trace_context,
+        int(created_at),
+        int(queued_at),
+        now if started else None,
+        limit_key or None,
+    )

@@ -1,0 +1,90 @@
+"""Pauses, limits and breakers on Redis."""
+
+from collections.abc import Collection, Sequence
+
+from msgspec.json import encode
+
+from penstock.model.breaker import Breaker, BreakerState
+from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
+from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, check_limits
+from penstock.model.pause import Pause, PauseScope
+from penstock.model.redact import redacted
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.gates import look_at_gates, pause, paused
+from penstock.store.redis.release import decided
+
+
+class RedisControls:
+    """`Controls` on Redis."""
+
+    def __init__(self, courier: Courier) -> None:
+        self._courier = courier
+
+    async def pause(
+        self, scope: PauseScope, name: str, *, reason: str | None = None, by: str | None = None
+    ) -> Pause:
+        """Hold a queue, a type, a tenant or one waiting job."""
+        told = encode((redacted(reason, MESSAGE_LIMIT), redacted(by, NAME_LIMIT))).decode()
+        return pause(scope, name, await decided(self._courier, "pause", scope, name, told[1:]))
+
+    async def resume(self, scope: PauseScope, name: str) -> bool:
+        """Let it go on."""
+        return bool(await decided(self._courier, "resume", scope, name))
+
+    async def pauses(self) -> list[Pause]:
+        """Everything that is paused, the oldest first."""
+        keys = (f"{self._courier.prefix}{name}" for name in ("pauses", "pauses:jobs"))
+        lanes, jobs = await self._courier.ask(*(("HGETALL", key) for key in keys))
+        return paused(lanes, jobs)
+
+    async def set_limits(self, limits: Sequence[Limit]) -> None:
+        """Set limits, all of them or none."""
+        check_limits(limits)
+        rows = [
+            (_field(limit.scope, limit.name, limit.kind), _is_depth(limit.kind), _terms(limit))
+            for limit in limits
+        ]
+        await self._courier.call("set_limits", *(part for row in rows for part in row))
+
+    async def drop_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+        """Take a limit away; whether there was one."""
+        return bool(await self._courier.call("drop_limit", _field(scope, name, kind)))
+
+    async def limits(self) -> list[LimitState]:
+        """All limits and how much of each is taken."""
+        gates = await look_at_gates(self._courier)
+        return [gates.state(limit, await self._depth(limit)) for limit in gates.limits]
+
+    async def define_breakers(
+        self, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
+    ) -> None:
+        """Set up breakers; those that exist keep their position."""
+        rows = [(b.name, list(dict.fromkeys(b.types)), b.failures, b.cool_down_ms) for b in breakers]
+        await self._courier.call("define_breakers", encode(rows), encode(sorted(known_types)))
+
+    async def reset_breaker(self, name: str) -> bool:
+        """Close a breaker by hand."""
+        return bool(await self._courier.call("reset_breaker", name))
+
+    async def breakers(self) -> list[BreakerState]:
+        """All breakers."""
+        return (await look_at_gates(self._courier)).breakers
+
+    async def _depth(self, limit: Limit) -> int:
+        if limit.kind is not LimitKind.DEPTH:
+            return 0
+        counted = (f"{self._courier.prefix}depths", f"queued {limit.name}")
+        [found] = await self._courier.ask(("HGET", *counted))
+        return min(limit.capacity + 1, int(found or 0))
+
+
+def _field(scope: LimitScope, name: str, kind: LimitKind) -> str:
+    return f"{scope}\n{kind}\n{name}"
+
+
+def _is_depth(kind: LimitKind) -> int:
+    return int(kind is LimitKind.DEPTH)
+
+
+def _terms(limit: Limit) -> str:
+    return encode((limit.capacity, limit.interval_ms, limit.by_operator)).decode()

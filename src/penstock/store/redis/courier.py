@@ -1,0 +1,108 @@
+"""Carries calls of scripts to the server: what is called together travels together."""
+
+import asyncio
+from typing import Any
+
+from redis.exceptions import NoScriptError
+
+from penstock.model.clock import Clock, SystemClock
+from penstock.store.redis.errors import translate
+from penstock.store.redis.scripts import Script, script
+from penstock.store.redis.server import Server
+
+Command = tuple[Any, ...]
+
+
+class Courier:
+    """Calls scripts, from the event loop or from any thread.
+
+    Calls of one turn of the event loop share a round trip. A store with a clock of its own, for
+    tests, passes its times along; otherwise the server's clock decides.
+    """
+
+    def __init__(self, server: Server, clock: Clock | None = None) -> None:
+        self.server = server
+        self.clock: Clock = clock or SystemClock()
+        self._told = clock is not None
+        self._waiting: list[tuple[Command, asyncio.Future[Any]]] = []
+        self._trips: set[asyncio.Task[None]] = set()
+
+    @property
+    def prefix(self) -> str:
+        """What every key begins with."""
+        return self.server.prefix
+
+    def times(self) -> tuple[int | str, int | str]:
+        """Now and the clock of leases as scripts take them."""
+        return (self.clock.now(), self.clock.monotonic()) if self._told else ("", "")
+
+    async def call(self, name: str, *arguments: Any, decisions: str = "") -> Any:
+        """The answer of a script."""
+        called = script(name)
+        answer = await self._send(self._command(called, decisions, arguments))
+        if isinstance(answer, NoScriptError):
+            answer = await self._send(self._source(called, decisions, arguments))
+        return self._checked(answer)
+
+    def call_now(self, name: str, *arguments: Any) -> Any:
+        """The answer of a script, for a thread that has no event loop."""
+        called = script(name)
+        answer = self.server.reply_now(self._command(called, "", arguments))
+        if isinstance(answer, NoScriptError):
+            answer = self.server.reply_now(self._source(called, "", arguments))
+        return self._checked(answer)
+
+    def ask_now(self, *command: Any) -> Any:
+        """The answer to a plain command, for a thread that has no event loop."""
+        return self._checked(self.server.reply_now(command))
+
+    async def ask(self, *commands: Command) -> list[Any]:
+        """The answers to plain commands, in one round trip."""
+        answers = await asyncio.gather(*(self._send(command) for command in commands))
+        return [self._checked(answer) for answer in answers]
+
+    def _checked(self, answer: Any) -> Any:
+        if isinstance(answer, Exception):
+            raise translate(self.server.url, answer) from answer
+        return answer
+
+    async def look(self, *commands: Command) -> tuple[int, list[Any]]:
+        """The store's time, and the answers to plain commands."""
+        if self._told:
+            return self.clock.now(), await self.ask(*commands)
+        [seconds, micros], *answers = await self.ask(("TIME",), *commands)
+        return int(seconds) * 1000 + int(micros) // 1000, answers
+
+    def _command(self, called: Script, decisions: str, arguments: tuple[Any, ...]) -> Command:
+        return "EVALSHA", called.sha, 1, self.prefix, *self.times(), decisions, *arguments
+
+    def _source(self, called: Script, decisions: str, arguments: tuple[Any, ...]) -> Command:
+        return "EVAL", called.source, 1, self.prefix, *self.times(), decisions, *arguments
+
+    def _send(self, command: Command) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append((command, answer))
+        if len(self._waiting) == 1:
+            loop.call_soon(self._depart)
+        return answer
+
+    def _depart(self) -> None:
+        load, self._waiting = self._waiting, []
+        trip = asyncio.create_task(self._travel(load))
+        self._trips.add(trip)
+        trip.add_done_callback(self._trips.discard)
+
+    async def _travel(self, load: list[tuple[Command, asyncio.Future[Any]]]) -> None:
+        try:
+            answers = await self.server.travel([command for command, _ in load])
+        except BaseException as error:
+            for _, waiting in load:
+                if not waiting.done():
+                    waiting.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for (_, waiting), answer in zip(load, answers, strict=True):
+            if not waiting.done():
+                waiting.set_result(answer)

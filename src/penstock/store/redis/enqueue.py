@@ -1,0 +1,121 @@
+"""Inserting jobs: what they have in common is sent once, however many they are."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+from msgspec.json import encode
+
+from penstock.model.errors import InvalidOption
+from penstock.model.job import Enqueued, KeyScope, NewJob
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.keys import encode_doc, encode_lane
+from penstock.store.redis.release import decided, edges_as_rows
+
+MAX_BATCH = 10_000
+
+_shape_of = attrgetter(
+    "queue",
+    "tenant_id",
+    "type",
+    "limit_key",
+    "priority",
+    "max_retries",
+    "timeout_ms",
+    "category",
+    "delay_ms",
+    "scheduled_at",
+    "expires_in_ms",
+    "expires_at",
+    "retry_delay_ms",
+    "backoff_multiplier",
+    "trace_context",
+    "created_by",
+    "tags",
+    "workspace_id",
+    "parent_job_id",
+    "schedule_id",
+    "metadata",
+    "key",
+    "key_scope",
+    "key_window_ms",
+    "order_key",
+    "after",
+)
+
+
+async def enqueue(courier: Courier, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    """Insert jobs; a known id or a taken key answers with the job that has it."""
+    if len(jobs) > MAX_BATCH:
+        expected = f"at most {MAX_BATCH:,} in one call to a Redis store, which does nothing else"
+        raise InvalidOption("jobs", len(jobs), f"{expected} meanwhile")
+    return enqueued(jobs, await decided(courier, "enqueue", *as_arguments(jobs)))
+
+
+def as_arguments(jobs: Sequence[NewJob]) -> list[Any]:
+    """Jobs as `inserts.lua` takes them: the shapes, then id, shape and payload of each."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    shapes: list[dict[str, Any]] = []
+    arguments: list[Any] = [""]
+    for job in jobs:
+        fields = _shape_of(job)
+        number = numbers.get(fields)
+        if number is None:
+            shapes.append(_shape(job))
+            number = numbers[fields] = len(shapes)
+        arguments += (job.id, number, job.payload)
+    arguments[0] = encode(shapes)
+    return arguments
+
+
+def enqueued(jobs: Sequence[NewJob], answer: Any) -> list[Enqueued]:
+    """What a script that inserted jobs answered."""
+    if answer == 1:
+        return [Enqueued(job.id, True) for job in jobs]
+    return [Enqueued(job_id.decode(), created == 1) for job_id, created in answer]
+
+
+def _shape(job: NewJob) -> dict[str, Any]:
+    if not 1 <= job.priority <= 10:
+        raise InvalidOption("priority", job.priority, "a whole number from 1 to 10")
+    scope = None if job.key is None else job.key_scope or KeyScope.UNTIL_DONE
+    shape: dict[str, Any] = {
+        "lane": encode_lane(job.queue, job.tenant_id, job.type, job.limit_key),
+        "doc": _doc(job, scope),
+        "priority": job.priority,
+        "delay_ms": job.delay_ms,
+        "scheduled_at": job.scheduled_at,
+        "expires_in_ms": job.expires_in_ms,
+        "expires_at": job.expires_at,
+        "parent_job_id": job.parent_job_id,
+        "schedule_id": job.schedule_id,
+    }
+    if job.key is not None:
+        shape["key"] = encode((job.tenant_id, job.type, job.key)).decode()
+        shape["key_scope"] = scope
+        shape["key_window_ms"] = job.key_window_ms
+    if job.order_key is not None:
+        shape["line"] = encode((job.tenant_id, job.order_key)).decode()
+    if job.after:
+        shape["after"] = edges_as_rows(job.after)
+    return shape
+
+
+def _doc(job: NewJob, scope: KeyScope | None) -> str:
+    return encode_doc(
+        job.max_retries,
+        job.timeout_ms,
+        job.category,
+        job.retry_delay_ms,
+        job.backoff_multiplier,
+        job.trace_context,
+        job.created_by,
+        job.tags or None,
+        job.workspace_id,
+        job.parent_job_id,
+        job.schedule_id,
+        job.metadata,
+        job.key,
+        scope,
+        job.order_key,
+    )

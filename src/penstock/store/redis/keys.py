@@ -1,0 +1,83 @@
+"""What is kept under the keys that `lua/common.lua` lists: documents that never change."""
+
+from functools import cache, lru_cache
+
+from msgspec import Struct
+from msgspec.json import Decoder, encode
+
+from penstock.model.job import KeyScope
+
+Lane = tuple[str, str, str, str]
+"""Queue, tenant, type and limit key."""
+
+
+class Doc(Struct, frozen=True, array_like=True):
+    """The part of a job that never changes, as its field `doc`; ends that say nothing are cut."""
+
+    max_retries: int
+    timeout_ms: int
+    category: str = "general"
+    retry_delay_ms: int | None = None
+    backoff_multiplier: float | None = None
+    trace_context: str | None = None
+    created_by: str | None = None
+    tags: tuple[str, ...] | None = None
+    workspace_id: str | None = None
+    parent_job_id: str | None = None
+    schedule_id: str | None = None
+    metadata: str | None = None
+    key: str | None = None
+    key_scope: KeyScope | None = None
+    order_key: str | None = None
+
+
+class Ran(Struct, frozen=True, array_like=True):
+    """One execution, as the field `xFENCE` of its job; a completed one has the job's result."""
+
+    ended_at: int
+    worker: str
+    status: str
+    started_at: int
+    wait_ms: int | None = None
+    duration_ms: int | None = None
+    cpu_ms: int | None = None
+    memory_kb: int | None = None
+    error_class: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    error_stack: str | None = None
+
+
+_docs: Decoder[Doc] = Decoder(Doc)
+_lanes: Decoder[Lane] = Decoder(Lane)
+
+
+def encode_doc(*fields: object) -> str:
+    """The text of a `Doc` without the fields at its end that say nothing."""
+    last = len(fields)
+    while fields[last - 1] is None:
+        last -= 1
+    return encode(fields[:last]).decode()
+
+
+@lru_cache(maxsize=1024)
+def decode_doc(text: bytes) -> Doc:
+    """A `Doc` from its text; many jobs share one."""
+    return _docs.decode(text)
+
+
+def encode_lane(queue: str, tenant_id: str, type_: str, limit_key: str | None) -> str:
+    """The one spelling of a lane."""
+    return encode((queue, tenant_id, type_, limit_key or "")).decode()
+
+
+@lru_cache(maxsize=4096)
+def decode_lane(text: bytes) -> Lane:
+    """A lane from its text."""
+    return _lanes.decode(text)
+
+
+@cache
+def label(type_: str, queue: str) -> str:
+    """How the figures of a type in a queue are named."""
+    return encode((type_, queue)).decode()

@@ -1,0 +1,7 @@
+-- One dead letter.
+--
+-- needs: common letters
+-- ARGV[4] the job's id
+-- answers the letter, or nothing
+
+return letter(ARGV[4])

@@ -1,0 +1,41 @@
+-- A page of dead letters, newest first. Looks at a bounded number of them; Python asks on from
+-- there.
+--
+-- needs: common letters
+-- ARGV[4] the wanted fields as a JSON object: type, resolution, fingerprint, canary_of
+-- ARGV[5] the job's id to continue after, or ''
+-- ARGV[6] the number to continue below, or '' for the first look
+-- ARGV[7] how many are wanted
+-- answers {the number to continue below, or '' when there are no more; a letter of each}
+
+local LOOKS = 2000
+local wanted, limit = cjson.decode(ARGV[4]), tonumber(ARGV[7])
+
+local below = '+inf'
+if ARGV[6] ~= '' then
+    below = '(' .. ARGV[6]
+elseif ARGV[5] ~= '' then
+    local seq = redis.call('ZSCORE', PREFIX .. 'dead', ARGV[5])
+    if not seq then return {'', {}} end
+    below = '(' .. seq
+end
+
+local function fits(id)
+    local found = redis.call('HMGET', PREFIX .. 'dead:' .. id,
+        'resolution', 'fingerprint', 'canary_of', 'lane')
+    if not found[1] then return false end
+    if wanted.resolution and wanted.resolution ~= found[1] then return false end
+    if wanted.fingerprint and wanted.fingerprint ~= found[2] then return false end
+    if wanted.canary_of and wanted.canary_of ~= found[3] then return false end
+    return not wanted.type or wanted.type == parts_of(found[4])[3]
+end
+
+local found, last = {}, ''
+local ids = redis.call('ZREVRANGEBYSCORE', PREFIX .. 'dead', below, '-inf', 'WITHSCORES',
+    'LIMIT', 0, LOOKS)
+for place = 1, #ids, 2 do
+    if #found == limit then return {last, found} end
+    if fits(ids[place]) then found[#found + 1] = letter(ids[place]) end
+    last = ids[place + 1]
+end
+return {#ids == 2 * LOOKS and last or '', found}

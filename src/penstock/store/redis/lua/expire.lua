@@ -1,0 +1,10 @@
+-- Dead-letter waiting jobs past their expiry.
+--
+-- needs: common edges lines release bury passes
+-- ARGV[4]  how many at most
+-- answers  their ids
+
+despite_full_memory()
+local ended = expire(tonumber(ARGV[4]))
+finish()
+return ended

@@ -1,0 +1,7 @@
+-- One schedule.
+--
+-- needs: common schedules
+-- ARGV[4] JSON ["tenant","name"]
+-- answers the schedule, or nothing
+
+return (schedule_named(ARGV[4]))

@@ -1,0 +1,10 @@
+-- All schedules.
+--
+-- needs: common schedules
+-- answers each of them
+
+local found = {}
+for _, id in ipairs(redis.call('HVALS', PREFIX .. 'schedules')) do
+    found[#found + 1] = schedule(id)
+end
+return found

@@ -1,0 +1,60 @@
+-- Staging and expiring, which a claim does a little of before it looks at the lanes.
+--
+-- needs: common edges lines release bury
+
+local EXPIRED = {failure expired}
+local MAY_EXPIRE, MAY_STAGE = {from expire}, {from stage}
+
+-- Dead-letters waiting jobs past their expiry; their ids, the longest expired first.
+local function expire(limit)
+    local over = redis.call('ZRANGEBYSCORE', PREFIX .. 'expiring', '-inf', NOW, 'LIMIT', 0, limit)
+    local ended = {}
+    for _, id in ipairs(over) do
+        local job = look(id)
+        if job and MAY_EXPIRE[job.status] then
+            leave(job)
+            redis.call('HSET', job_key(id), 'status', 'dead_letter', 'error', EXPIRED.error,
+                'error_details', EXPIRED.details, 'completed_at', NOW, 'failed_at', NOW,
+                'updated_at', NOW)
+            enter(job, 'dead_letter')
+            if job.key then release_key(job.key, id, job.key_scope) end
+            keep_dead_letter(job, EXPIRED)
+            measure(label_of(job.lane), 'dead')
+            ended[#ended + 1] = id
+        else
+            redis.call('ZREM', PREFIX .. 'expiring', id)
+        end
+    end
+    end_jobs(ended)
+    return ended
+end
+
+local function stage_one(job)
+    leave(job)
+    if job.line and not job.queued_at and not join_line(job.id, job.line) then
+        job.waiting_on = job.waiting_on + 1
+        redis.call('HSET', job_key(job.id), 'queued_at', NOW, 'updated_at', NOW,
+            'waiting_on', int(job.waiting_on))
+        enter(job, job.status)
+        return 0
+    end
+    redis.call('HSET', job_key(job.id), 'status', 'queued', 'queued_at', NOW, 'updated_at', NOW)
+    enter(job, 'queued')
+    return 1
+end
+
+-- Queues waiting jobs that fell due; how many. One with an order key joins its line first, and
+-- may have to wait there.
+local function stage(limit)
+    local due = redis.call('ZRANGEBYSCORE', PREFIX .. 'due', '-inf', NOW, 'LIMIT', 0, limit)
+    local queued = 0
+    for _, id in ipairs(due) do
+        local job = look(id)
+        if job and MAY_STAGE[job.status] then
+            queued = queued + stage_one(job)
+        else
+            redis.call('ZREM', PREFIX .. 'due', id)
+        end
+    end
+    return queued
+end

@@ -1,0 +1,119 @@
+-- Give ended jobs a fresh budget, all of them or none, each due a while after the last.
+-- needs: common edges
+-- ARGV[4]… two arguments each: id, milliseconds until it is due
+-- answers 1
+
+despite_full_memory()
+local MAY_REQUEUE = {from requeue}
+local UNRESOLVED = {pending = true, investigating = true}
+local FELL_WITH_PARENT = '"code":"ParentFailed"'
+
+-- Why a job cannot be requeued; `taken` are the keys that this call takes first.
+local function refusal_of(job, taken)
+    if not MAY_REQUEUE[job.status] then
+        return {'refused', 'IllegalTransition', job.status, 'requeue', job.id}
+    end
+    if job.key and job.key_scope ~= 'while_pending' then
+        local holder = taken[job.key] or holder_of(job.key)
+        if holder and holder ~= job.id then
+            return {'refused', 'KeyTaken', job.key, holder}
+        end
+    end
+    return nil
+end
+
+local function requeue(job, due)
+    if job.key and job.key_scope == 'until_done' then take_key(job.key, job.id, 'until_done') end
+    leave(job)
+    job.scheduled_at, job.expires_at = due, nil
+    redis.call('HSET', job_key(job.id), 'status', 'pending', 'scheduled_at', int(due),
+        'updated_at', NOW)
+    redis.call('HDEL', job_key(job.id), 'attempts', 'snoozes', 'rescues', 'returns', 'expires_at',
+        'result', 'error', 'error_details', 'started_at', 'completed_at', 'failed_at', 'queued_at',
+        'cancel_requested_at', 'cancel_reason', 'progress_percent', 'progress_message')
+    enter(job, 'pending')
+    local letter = PREFIX .. 'dead:' .. job.id
+    if UNRESOLVED[redis.call('HGET', letter, 'resolution')] then
+        redis.call('HSET', letter, 'resolution', 'resolved', 'resolved_at', NOW)
+        redis.call('HSETNX', letter, 'notes', 'requeued')
+        redis.call('SREM', PREFIX .. 'dead:pending', job.id)
+    end
+end
+
+-- Opens the edges again that closed because a parent ended badly; the children, once per edge. A
+-- child that somebody requeued by hand, and that has been in the queue since, is left alone.
+local function reopen_edges(parent)
+    local children = {}
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', PREFIX .. 'children:' .. parent, 1, 1)) do
+        local id, kind, argument = split_edge(member)
+        local field = edge_field(parent, kind, argument)
+        local value = redis.call('HGET', PREFIX .. 'edges:' .. id, field)
+        local outcome, _, terms = edge_state(value)
+        local child = look(id)
+        local waits = child and MAY_REQUEUE[child.status]
+            or child and (child.status == 'pending' or child.status == 'paused')
+            and not child.queued_at
+        if waits and (outcome == 'cancelled' or outcome == 'dead')
+            and cjson.decode(terms)[2] == 'restore' then
+            open_edge(id, parent, kind, argument, terms)
+            redis.call('HDEL', PREFIX .. 'inputs:' .. id, field)
+            change_waiting(child, 1)
+            children[#children + 1] = id
+        end
+    end
+    return children
+end
+
+-- Only a child that ended because of a parent, and whose other parents are not against it.
+local function restorable(child)
+    if not MAY_REQUEUE[child.status] then return false end
+    if not string.find(child.error_details or '', FELL_WITH_PARENT, 1, true) then return false end
+    for _, value in ipairs(redis.call('HVALS', PREFIX .. 'edges:' .. child.id)) do
+        local outcome = edge_state(value)
+        if outcome and outcome ~= 'satisfied' then return false end
+    end
+    return refusal_of(child, {}) == nil
+end
+
+-- Has children that ended because of a requeued parent wait for it again.
+local function restore_dependents(frontier)
+    while #frontier > 0 do
+        local restored, seen = {}, {}
+        local children = {}
+        for _, parent in ipairs(frontier) do
+            for _, id in ipairs(reopen_edges(parent)) do
+                if not seen[id] then children[#children + 1] = id end
+                seen[id] = true
+            end
+        end
+        for _, id in ipairs(children) do
+            local child = look(id)
+            if restorable(child) then
+                requeue(child, math.max(now, child.scheduled_at))
+                restored[#restored + 1] = id
+            end
+        end
+        frontier = restored
+    end
+end
+
+local jobs, taken, known = {}, {}, {}
+for place = 4, #ARGV, 2 do
+    local job = known[ARGV[place]] or look(ARGV[place])
+    if not job then return {'refused', 'JobNotFound', ARGV[place]} end
+    if known[job.id] then return {'refused', 'IllegalTransition', 'pending', 'requeue', job.id} end
+    local refusal = refusal_of(job, taken)
+    if refusal then return refusal end
+    if job.key and job.key_scope == 'until_done' then taken[job.key] = job.id end
+    known[job.id] = job
+    jobs[#jobs + 1] = job
+end
+
+local ids = {}
+for place, job in ipairs(jobs) do
+    requeue(job, now + tonumber(ARGV[2 * place + 3]))
+    ids[place] = job.id
+end
+restore_dependents(ids)
+finish()
+return 1

@@ -1,0 +1,116 @@
+-- End leases. First every fence is looked at: while one is stale, nothing is written.
+--
+-- needs: common edges lines release bury endings breakers
+-- ARGV[4]  the owner
+-- ARGV[5]  JSON: sums, [field of the figures, by] each, for the completed ones; others, the other
+--          endings (endings.lua), with label, duration and wait for their figures, their place
+--          among all settlements, and counted, whether a breaker counts their error
+-- ARGV[6]… the completed ones, five arguments each: id, fence, started_at, the execution's JSON
+--          from its status on, result
+-- answers  1, or {'stale', {{id, fence, 1 if it was settled before}…}}
+
+despite_full_memory()
+local owner, told = ARGV[4], cjson.decode(ARGV[5])
+local owner_json = cjson.encode(owner)
+local MAY_COMPLETE = {from complete}
+local stale, held, results = {}, {}, {}
+
+-- The same settlement sent twice, because its answer was lost, is not a stale one.
+local function settled_before(id, fence)
+    local text = redis.call('HGET', job_key(id), 'x' .. fence)
+    if not text then return 0 end
+    local execution = cjson.decode(text)
+    return execution[2] == owner and execution[3] ~= 'lost' and 1 or 0
+end
+
+for first = 6, #ARGV, 5 do
+    local id = ARGV[first]
+    local found = redis.call('HMGET', job_key(id), 'status', 'fence', 'lease_owner', 'lane',
+        'started_at', 'attempts', 'cancel_requested_at', 'key', 'key_scope', 'error')
+    if MAY_COMPLETE[found[1]] and found[2] == ARGV[first + 1] and found[3] == owner then
+        held[first] = found
+        results[id] = ARGV[first + 4]
+    else
+        stale[#stale + 1] = {id, ARGV[first + 1], settled_before(id, ARGV[first + 1])}
+    end
+end
+local jobs = {}
+for place, ending in ipairs(told.others) do
+    local job = look(ending.id)
+    if job and job.status == 'in_progress' and job.fence == ending.fence
+        and job.lease_owner == owner then
+        jobs[place] = job
+    else
+        local fence = int(ending.fence)
+        stale[#stale + 1] = {ending.id, fence, settled_before(ending.id, fence)}
+    end
+end
+if #stale > 0 then return {'stale', stale} end
+local question = undecided(results)
+if question then return question end
+
+local ended, dropped, completed = {}, {}, {}
+
+local function complete(first, found)
+    local id, lane = ARGV[first], found[4]
+    local key = job_key(id)
+    local attempts = (tonumber(found[6]) or 0) + 1
+    local execution = ran(owner_json, ARGV[first + 3])
+    if ARGV[first + 4] == 'null' then
+        redis.call('HSET', key, 'status', 'completed', 'lease_owner', '', 'attempts', attempts,
+            'started_at', ARGV[first + 2], 'completed_at', NOW, 'updated_at', NOW,
+            'x' .. found[2], execution)
+    else
+        redis.call('HSET', key, 'status', 'completed', 'lease_owner', '', 'attempts', attempts,
+            'started_at', ARGV[first + 2], 'completed_at', NOW, 'updated_at', NOW,
+            'x' .. found[2], execution, 'result', ARGV[first + 4])
+    end
+    if found[10] then redis.call('HDEL', key, 'error', 'error_details') end
+    if found[7] then
+        redis.call('HDEL', key, 'cancel_requested_at', 'cancel_reason')
+        redis.call('SREM', PREFIX .. 'stops:' .. owner, id)
+    end
+    if found[8] then release_key(found[8], id, found[9]) end
+    count_lease(lane, owner, -1, found[5] ~= '' and -1 or 0)
+    count_place(lane, 'in_progress', -1)
+    ended[#ended + 1] = id
+    completed[#completed + 1] = NOW
+    completed[#completed + 1] = id
+end
+
+-- What breakers hear, in the order in which the executions were settled.
+local function events_in_order()
+    local events, count = {}, 0
+    for place, ending in ipairs(told.others) do
+        local type_name = parts_of(jobs[place].lane)[3]
+        events[ending.place] = {
+            id = ending.id, type = type_name, kind = ending.kind, counted = ending.counted,
+        }
+    end
+    for first = 6, #ARGV, 5 do
+        repeat count = count + 1 until not events[count]
+        local type_name = parts_of(held[first][4])[3]
+        events[count] = {id = ARGV[first], type = type_name, kind = 'completed', counted = false}
+    end
+    return events
+end
+
+for first = 6, #ARGV, 5 do complete(first, held[first]) end
+if #ended > 0 then
+    many('ZREM', PREFIX .. 'leases:' .. owner, ended)
+    many('ZADD', PREFIX .. 'ended:completed', completed, 2)
+end
+for _, sum in ipairs(told.sums) do sums[sum[1]] = (sums[sum[1]] or 0) + sum[2] end
+for place, ending in ipairs(told.others) do
+    local name = endings[ending.kind](jobs[place], ending)
+    if name == 'cancelled' or name == 'dead' then ended[#ended + 1] = ending.id end
+    if name ~= 'handed_back' then
+        measure(ending.label, name)
+        measure(ending.label, ending.duration)
+        measure(ending.label, ending.wait)
+    end
+end
+end_jobs(ended)
+if redis.call('EXISTS', PREFIX .. 'breakers') == 1 then heed_breakers(events_in_order()) end
+finish()
+return 1

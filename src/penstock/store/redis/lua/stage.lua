@@ -1,0 +1,10 @@
+-- Queue waiting jobs that fell due.
+--
+-- needs: common edges lines release bury passes
+-- ARGV[4]  how many at most
+-- answers  how many were queued
+
+despite_full_memory()
+local queued = stage(tonumber(ARGV[4]))
+finish()
+return queued

@@ -1,0 +1,37 @@
+-- Close edges whose parent has ended or is gone; there should never be one.
+-- needs: common edges lines release
+-- ARGV[4]  where to go on, '0' at first
+-- ARGV[5]  how many parents to look at
+-- answers {where to go on or '0', how many edges and parents were found}
+
+despite_full_memory()
+local page = redis.call('SSCAN', PREFIX .. 'edges:open', ARGV[4], 'COUNT', ARGV[5])
+local gone, ended, completed, seen = {}, {}, {}, {}
+for _, parent in ipairs(page[2]) do
+    local found = redis.call('HMGET', job_key(parent), 'status', 'result')
+    if not seen[parent] and not found[1] then
+        gone[#gone + 1] = parent
+    elseif not seen[parent] and ENDED[found[1]] then
+        ended[#ended + 1] = parent
+        if found[1] == 'completed' then completed[parent] = found[2] or 'null' end
+    end
+    seen[parent] = true
+end
+local question = undecided(completed)
+if question then return question end
+
+local count = #ended
+for _, parent in ipairs(gone) do
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', PREFIX .. 'children:' .. parent, 0, 0)) do
+        local child, kind, argument = split_edge(member)
+        local field = edge_field(parent, kind, argument)
+        local _, _, terms = edge_state(redis.call('HGET', PREFIX .. 'edges:' .. child, field))
+        close_edge(child, parent, kind, argument, 'satisfied', terms)
+        change_waiting(look(child), -1)
+        count = count + 1
+    end
+    redis.call('SREM', PREFIX .. 'edges:open', parent)
+end
+end_jobs(ended)
+if count > 0 then finish() end
+return {page[1], count}

@@ -1,0 +1,11 @@
+-- How many jobs are queued in every lane.
+--
+-- needs: common
+-- answers {lane, jobs} each
+
+local found = {}
+for _, lane in ipairs(redis.call('ZRANGE', PREFIX .. 'lanes', 0, -1)) do
+    local depth = redis.call('ZCARD', lane_key(lane))
+    if depth > 0 then found[#found + 1] = {lane, depth} end
+end
+return found

@@ -1,0 +1,111 @@
+"""Questions about jobs on Redis."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec.json import encode
+
+from penstock.model.job import Job
+from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
+from penstock.store.redis import records
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.signals import Signals
+from penstock.store.redis.standing import standing
+
+WATCH_SECONDS = 1.0
+WATCH_PAUSE_SECONDS = 0.05
+IDS_AT_ONCE = 1_000
+FILTERS = ("status", "type", "queue", "tenant_id", "tag", "parent_job_id", "schedule_id")
+
+
+class RedisReader:
+    """`JobReader` on Redis."""
+
+    def __init__(self, courier: Courier, signals: Signals) -> None:
+        self._courier = courier
+        self._signals = signals
+
+    async def get(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs that exist, in the order asked."""
+        found: list[Job] = []
+        for first in range(0, len(ids), IDS_AT_ONCE):
+            pictures = await self._courier.call("get_jobs", *ids[first : first + IDS_AT_ONCE])
+            found += [records.job(picture) for picture in pictures]
+        return found
+
+    async def find(self, where: JobFilter) -> list[Job]:
+        """A page of jobs, newest first."""
+        wanted = encode(
+            {name: value for name in FILTERS if (value := getattr(where, name)) is not None}
+        )
+        found: list[Job] = []
+        below = b""
+        while len(found) < where.limit:
+            asked = (wanted, where.before or "", below, where.limit - len(found))
+            below, pictures = await self._courier.call("find_jobs", *asked)
+            found += [records.job(picture) for picture in pictures]
+            if not below:
+                break
+        return found
+
+    async def running(self, limit: int = 50) -> list[Job]:
+        """Jobs under a lease, the longest running first."""
+        return [records.job(p) for p in await self._courier.call("running_jobs", limit)]
+
+    async def executions(self, job_id: str) -> list[Execution]:
+        """A job's executions, oldest first."""
+        key = f"{self._courier.prefix}job:{job_id}"
+        now, [fields] = await self._courier.look(("HGETALL", key))
+        return records.executions(job_id, fields, now)
+
+    async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
+        """The lines its handler kept."""
+        key = f"{self._courier.prefix}logs:{job_id}"
+        [lines] = await self._courier.ask(("LRANGE", key, 0, limit - 1))
+        return [records.log_line(line) for line in lines]
+
+    async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
+        """The edges of a job in both directions."""
+        parents, children = await self._courier.call("dependencies", job_id, limit)
+        return Dependencies(
+            [records.dependency(row) for row in parents],
+            [records.dependency(row) for row in children],
+        )
+
+    async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
+        """A page of all jobs that have not ended and do not run."""
+        found: list[Job] = []
+        above = b""
+        while len(found) < limit:
+            asked = (after or "", above, limit - len(found))
+            above, pictures = await self._courier.call("waiting_jobs", *asked)
+            found += [records.job(picture) for picture in pictures]
+            if not above:
+                break
+        return found
+
+    async def standing(self, job_id: str) -> Standing | None:
+        """All that decides whether a job runs now."""
+        return await standing(self._courier, job_id)
+
+    async def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
+        """Each job now and whenever it changes, until all are terminal."""
+        listener = self._signals.subscribe()
+        seen: dict[str, Job] = {}
+        waiting = list(dict.fromkeys(ids))
+        # Changes of other jobs ring too: a long wait looks less and less often.
+        pause = 0.001
+        try:
+            while waiting:
+                found = await self.get(waiting)
+                for job in found:
+                    if seen.get(job.id) != job:
+                        seen[job.id] = job
+                        yield job
+                waiting = [job.id for job in found if not job.status.terminal]
+                if waiting:
+                    await asyncio.sleep(pause)
+                    await listener.wait(WATCH_SECONDS)
+                    pause = min(pause * 2, WATCH_PAUSE_SECONDS)
+        finally:
+            listener.close()

@@ -1,0 +1,141 @@
+"""Ending leases. Every write is fenced; what was not written is reported as stale."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.json import encode
+
+from penstock.model.breaker import COUNTED
+from penstock.model.failure import Failure
+from penstock.model.histogram import step_of
+from penstock.model.settlement import (
+    Buried,
+    Cancelled,
+    Completed,
+    Crashed,
+    Failed,
+    HandedBack,
+    Settlement,
+    Snoozed,
+)
+from penstock.store.contract import Report
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.failures import spelled, told
+from penstock.store.redis.keys import label
+from penstock.store.redis.release import decided
+
+_KINDS: dict[type[Settlement], str] = {
+    Failed: "failed",
+    Snoozed: "snoozed",
+    Cancelled: "cancelled",
+    Buried: "buried",
+    Crashed: "crashed",
+    HandedBack: "handed_back",
+}
+
+
+async def settle(courier: Courier, owner: str, settlements: Sequence[Settlement]) -> list[str]:
+    """Apply each settlement whose fence still holds; the ids of the others.
+
+    The script writes nothing while one is stale: those are left out, and the rest is sent again.
+    """
+    left = {(s.id, s.fence): s for s in reversed(settlements)}
+    lost: list[str] = []
+    while left:
+        answer = await decided(courier, "settle", *_arguments(owner, list(left.values())[::-1]))
+        if answer == 1:
+            break
+        for name, fence, settled_before in answer[1]:
+            del left[name.decode(), int(fence)]
+            if not settled_before:
+                lost.append(name.decode())
+    return lost
+
+
+async def report(courier: Courier, owner: str, reports: Sequence[Report]) -> list[str]:
+    """Write progress, checkpoints and logs of running executions."""
+    rows = [
+        {
+            "id": report.id,
+            "fence": report.fence,
+            "percent": None if report.progress_percent is None else str(report.progress_percent),
+            "message": report.progress_message,
+            "checkpoint": report.checkpoint,
+            "logs": [encode((at, report.fence, *line)).decode() for at, *line in report.logs],
+        }
+        for report in reports
+    ]
+    return [job_id.decode() for job_id in await courier.call("report", owner, encode(rows))]
+
+
+def _arguments(owner: str, settlements: Sequence[Settlement]) -> list[Any]:
+    sums: Counter[str] = Counter()
+    others = []
+    completed: list[Any] = []
+    alike: dict[tuple[str, str], list[Completed]] = {}
+    for place, settlement in enumerate(settlements, 1):
+        if isinstance(settlement, Completed):
+            alike.setdefault((settlement.type, settlement.queue), []).append(settlement)
+            completed += (
+                settlement.id,
+                settlement.fence,
+                settlement.started_at,
+                f'"completed",{_facts(settlement)}]',
+                settlement.result,
+            )
+        else:
+            others.append(_other(settlement, place))
+    for named, several in alike.items():
+        _count(sums, label(*named), several)
+    return [owner, encode({"sums": list(sums.items()), "others": others}), *completed]
+
+
+def _count(sums: Counter[str], name: str, settlements: Sequence[Completed]) -> None:
+    sums[f"completed\n{name}"] += len(settlements)
+    for ms, count in Counter([s.duration_ms for s in settlements]).items():
+        sums[f"duration:{step_of(ms)}\n{name}"] += count
+    for ms, count in Counter([s.wait_ms for s in settlements]).items():
+        sums[f"wait:{step_of(ms)}\n{name}"] += count
+
+
+def _facts(settlement: Settlement) -> str:
+    """The part of an execution's JSON array that is about times and resources."""
+    cpu_ms = "null" if settlement.cpu_ms is None else settlement.cpu_ms
+    memory_kb = "null" if settlement.memory_kb is None else settlement.memory_kb
+    times = f"{settlement.started_at},{settlement.wait_ms},{settlement.duration_ms}"
+    return f"{times},{cpu_ms},{memory_kb}"
+
+
+def _other(settlement: Settlement, place: int) -> dict[str, Any]:
+    ending: dict[str, Any] = {
+        "id": settlement.id,
+        "fence": settlement.fence,
+        "kind": _KINDS[type(settlement)],
+        "place": place,
+        "facts": _facts(settlement),
+        "started_at": settlement.started_at,
+        "label": label(settlement.type, settlement.queue),
+        "duration": f"duration:{step_of(settlement.duration_ms)}",
+        "wait": f"wait:{step_of(settlement.wait_ms)}",
+        "counted": False,
+    }
+    if isinstance(settlement, Failed | Buried | Crashed):
+        ending |= _with_failure(settlement.failure)
+    if isinstance(settlement, Failed):
+        ending["retry_in_ms"] = settlement.retry_in_ms
+        ending["spends_attempt"] = settlement.spends_attempt
+        ending["timeout_ms"] = settlement.timeout_ms
+    elif isinstance(settlement, Snoozed):
+        ending |= {"delay_ms": settlement.delay_ms, "told": told(None, None, settlement.reason)}
+    elif isinstance(settlement, Cancelled):
+        ending["reason"] = settlement.reason
+    elif isinstance(settlement, Crashed):
+        ending["max_rescues"] = settlement.max_rescues
+    elif isinstance(settlement, HandedBack):
+        ending["started"] = settlement.started
+    return ending
+
+
+def _with_failure(failure: Failure) -> dict[str, Any]:
+    return {"failure": spelled(failure), "counted": failure.error_class in COUNTED}

@@ -1,0 +1,45 @@
+"""One look at all that decides whether a job runs."""
+
+from penstock.model.job import Job
+from penstock.model.limits import names_of
+from penstock.model.pause import Pause, PauseScope
+from penstock.store.contract import Standing
+from penstock.store.redis import records, workers
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.gates import look_at_gates, pause
+
+PARENTS_SHOWN = 100
+
+
+async def standing(courier: Courier, job_id: str) -> Standing | None:
+    """All that decides whether a job runs now."""
+    found = await courier.call("stand", job_id, PARENTS_SHOWN)
+    if found is None:
+        return None
+    now, picture, parents, paused, ahead, tenants, key_holder = found
+    job = records.job(picture)
+    lane = (job.queue, job.tenant_id, job.type, job.limit_key)
+    gates = await look_at_gates(courier, names_of(*lane))
+    own = [] if paused is None else [pause(PauseScope.JOB, job.id, paused)]
+    return Standing(
+        now=int(now),
+        job=job,
+        waits_for=[records.dependency(row) for row in parents],
+        pauses=[*own, *(held for held in gates.pauses if _concerns(held, job))],
+        limits=[gates.state(limit) for limit in gates.limits_on(*lane)],
+        breakers=gates.breakers_on(job.type),
+        workers=workers.known(*await courier.call("list_workers")),
+        ahead=int(ahead),
+        tenants=int(tenants),
+        key_holder=records.text(key_holder),
+    )
+
+
+def _concerns(held: Pause, job: Job) -> bool:
+    about = {
+        PauseScope.JOB: job.id,
+        PauseScope.QUEUE: job.queue,
+        PauseScope.TYPE: job.type,
+        PauseScope.TENANT: job.tenant_id,
+    }
+    return about[held.scope] == held.name

@@ -1,0 +1,82 @@
+"""The Redis store: every transition one script, all keys under one hash tag."""
+
+from pathlib import Path
+
+from penstock.model.clock import Clock
+from penstock.model.errors import NoTransactions
+from penstock.store.contract import Durability
+from penstock.store.redis.backup import backup
+from penstock.store.redis.controls import RedisControls
+from penstock.store.redis.courier import Courier
+from penstock.store.redis.dead import RedisDeadLetters
+from penstock.store.redis.inspect import inspect
+from penstock.store.redis.jobs import RedisJobs
+from penstock.store.redis.leases import RedisLeases
+from penstock.store.redis.metrics import RedisMetrics
+from penstock.store.redis.migrate import migrate
+from penstock.store.redis.reader import RedisReader
+from penstock.store.redis.schedules import RedisSchedules
+from penstock.store.redis.server import Server
+from penstock.store.redis.signals import Listener, Signals
+from penstock.store.redis.upkeep import RedisUpkeep
+from penstock.store.redis.workers import RedisWorkers
+
+
+class RedisStore:
+    """One installation of penstock in one namespace of a Redis or Valkey server."""
+
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
+        self.url = url
+        self._server = Server(url)
+        self._courier = Courier(self._server, clock)
+        self._signals = Signals(self._server)
+        self.clock: Clock = self._courier.clock
+        self.jobs = RedisJobs(self._courier)
+        self.leases = RedisLeases(self._courier)
+        self.reader = RedisReader(self._courier, self._signals)
+        self.dead = RedisDeadLetters(self._courier)
+        self.schedules = RedisSchedules(self._courier)
+        self.workers = RedisWorkers(self._courier)
+        self.metrics = RedisMetrics(self._courier)
+        self.controls = RedisControls(self._courier)
+        self.upkeep = RedisUpkeep(self._courier)
+
+    async def open(self) -> None:
+        """Connect, check the promises, migrate."""
+        try:
+            await self.migrate()
+            await self._signals.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what is on its way and let go."""
+        await self._signals.close()
+        await self._server.close()
+
+    @property
+    def hears_changes(self) -> bool:
+        """Whether wake-ups arrive now; without them everything goes on by polling."""
+        return self._signals.connected
+
+    def subscribe(self) -> Listener:
+        """Listen for changes made by this or any other process."""
+        return self._signals.subscribe()
+
+    async def migrate(self) -> tuple[int, int]:
+        """Bring the layout of the keys up to date; the versions before and after."""
+        await self._server.open()
+        return await migrate(self._server)
+
+    async def inspect(self) -> Durability:
+        """Check every promise this store makes."""
+        return await inspect(self._server)
+
+    async def backup(self, target: Path) -> int:
+        """Copy what the server holds while it runs."""
+        return await backup(self._server, target)
+
+    def connection(self) -> object:
+        """Refused: Redis has no transaction that an enqueue could join."""
+        raise NoTransactions(self.url)

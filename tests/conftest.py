@@ -1,0 +1,85 @@
+"""Servers that the tests of one process share; each starts when a test first asks for it.
+
+`PENSTOCK_TEST_POSTGRES` and `PENSTOCK_TEST_REDIS` name other servers to use in their place.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
+from tests.support.databases import Databases
+from tests.support.namespaces import in_new_namespace
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """Makes databases on the PostgreSQL of this process."""
+    elsewhere = os.environ.get("PENSTOCK_TEST_POSTGRES")
+    if elsewhere:
+        with closing(Databases(elsewhere)) as databases:
+            yield databases
+    else:
+        with PostgresServer() as server:
+            yield Databases(server.url)
+
+
+@pytest.fixture
+def postgres_url(databases: Databases) -> Iterator[str]:
+    """A new, empty database."""
+    url = databases.create()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def postgres_store_url(databases: Databases) -> Iterator[str]:
+    """A database that holds an empty store; a test that changes its schema takes a new one."""
+    url = databases.take_store()
+    yield url
+    databases.give_back(url)
+
+
+@pytest.fixture(scope="session")
+def valkey_server_url() -> Iterator[str]:
+    """The Valkey, or the Redis named in the environment, of this process."""
+    elsewhere = os.environ.get("PENSTOCK_TEST_REDIS")
+    if elsewhere:
+        yield elsewhere
+    else:
+        with RedisServer() as server:
+            yield server.url
+
+
+@pytest.fixture(scope="session")
+def redis6_server_url() -> Iterator[str]:
+    """The Redis 6.2 of this process."""
+    with RedisServer(kind="redis6") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def valkey_cluster_server_url() -> Iterator[str]:
+    """The cluster of this process, by one of its nodes."""
+    with ValkeyCluster() as cluster:
+        yield cluster.url
+
+
+@pytest.fixture
+def valkey_url(valkey_server_url: str) -> str:
+    """A new namespace on Valkey."""
+    return in_new_namespace(valkey_server_url)
+
+
+@pytest.fixture
+def redis6_url(redis6_server_url: str) -> str:
+    """A new namespace on Redis 6.2."""
+    return in_new_namespace(redis6_server_url)
+
+
+@pytest.fixture
+def valkey_cluster_url(valkey_cluster_server_url: str) -> str:
+    """A new namespace on the cluster, which puts it on one of the nodes."""
+    return in_new_namespace(valkey_cluster_server_url)

@@ -1,0 +1,310 @@
+"""A connection of one tenant sees and changes nothing of another."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from penstock.model.errors import AccessDenied
+from penstock.store.postgres.connect import Address, Connection, address_of, connect
+from penstock.store.postgres.migrate import migrate
+from tests.store.postgres.conftest import Login
+
+OWN_BY_TENANT = {
+    *("jobs", "jobs_live", "jobs_ended", "job_keys", "dead_letter_jobs", "order_lines"),
+    "job_schedules",
+}
+OWN_BY_JOB = {"job_executions", "job_logs", "job_dependencies"}
+OF_THE_INSTALLATION = {
+    *("pauses", "limits", "slots", "rate_starts", "breakers", "workers", "leaders", "metrics"),
+    *("metric_deltas", "audit_log", "penstock_meta"),
+}
+SHOWN_TO_ALL = {"workers", "penstock_meta"}
+ROWS = """
+INSERT INTO jobs (id, type, queue, tenant_id, status, live, rank, priority, max_retries, timeout_ms,
+    scheduled_at, created_at, updated_at, payload)
+SELECT name || number, 'mail', 'default', name, status, status = 'queued', 0, 5, 3, 1, now(), now(),
+    now(), '{}'
+FROM unnest(ARRAY['acme', 'globex', '']) AS name,
+    (VALUES (1, 'queued'), (2, 'completed')) AS made (number, status);
+INSERT INTO job_executions (job_id, fence, status, started_at, ended_at)
+SELECT id, 1, 'completed', now(), now() FROM jobs;
+INSERT INTO job_logs (job_id, fence, at, level, message) SELECT id, 1, now(), 'info', '' FROM jobs;
+INSERT INTO job_keys (tenant_id, type, key, job_id, scope)
+SELECT tenant_id, type, id, id, 'forever' FROM jobs;
+INSERT INTO job_dependencies (child_id, parent_id, kind, on_failure, on_requeue, created_at)
+SELECT tenant_id || '1', tenant_id || '2', 'success', 'cancel', 'restore', now()
+FROM jobs WHERE live;
+INSERT INTO order_lines SELECT tenant_id, 'line', id FROM jobs WHERE live;
+INSERT INTO dead_letter_jobs (job_id, type, queue, tenant_id, reason, fingerprint, attempts, rescues,
+    snapshot, executions, created_at)
+SELECT id, type, queue, tenant_id, 'poison', 'f', 0, 0, '{}', '[]', now() FROM jobs WHERE live;
+INSERT INTO job_schedules (id, name, type, kind, tenant_id, payload_template, options, zone, misfire,
+    enabled, created_at, updated_at)
+SELECT id, 'nightly', type, 'cron', tenant_id, '{}', '{}', 'UTC', 'one', true, now(), now()
+FROM jobs WHERE live;
+INSERT INTO pauses (scope, name, created_at)
+SELECT 'tenant', tenant_id, now() FROM jobs WHERE live
+UNION ALL SELECT 'job', id, now() FROM jobs WHERE live
+UNION ALL SELECT 'queue', 'default', now();
+INSERT INTO limits (scope, name, kind, capacity, updated_at)
+SELECT 'tenant', tenant_id, 'rate', 1, now() FROM jobs WHERE live
+UNION ALL SELECT 'tenant', '*', 'rate', 1, now()
+UNION ALL SELECT 'key', 'bank', 'rate', 1, now();
+INSERT INTO breakers (name, types, failures, cool_down_ms, updated_at, probe_id)
+SELECT id, '{mail}', 1, 1, now(), id FROM jobs WHERE live;
+INSERT INTO slots VALUES (1, 'tenant', 'globex', 'host:1');
+INSERT INTO rate_starts VALUES ('tenant', 'globex', '[]');
+INSERT INTO leaders VALUES (now(), 'upkeep', 'host:1');
+INSERT INTO metrics VALUES (10000, 0, 1, 'mail', 'default', 'completed');
+INSERT INTO metric_deltas (bucket, sums) VALUES (0, '[]');
+INSERT INTO audit_log (at, actor, action, subject, hash) VALUES (now(), 'ann', 'pause', 'q', '');
+INSERT INTO workers VALUES (now(), now(), 0, 0, 0, 0, 0, 1, 1, 0, NULL, 'host:1', 'host:1', 'host',
+    'running', NULL, '{mail}');
+"""
+
+
+@pytest.fixture
+def filled(made: Address, admin: Connection) -> Address:
+    admin.execute(made.begin())
+    admin.execute(ROWS)
+    admin.execute("COMMIT")
+    return made
+
+
+@pytest.fixture
+def acme(filled: Address, login: Login, schema: str) -> Iterator[Connection]:
+    """A transaction of the tenant acme, by a user who is nothing else."""
+    address = address_of(login("", f"GRANT {schema}_tenant TO {{}}") + "&tenant=acme")
+    with connect(address) as connection:
+        connection.execute(address.begin())
+        yield connection
+        connection.rollback()
+
+
+def _tables(connection: Connection, schema: str) -> set[str]:
+    found = connection.execute(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = "
+        "(SELECT oid FROM pg_namespace WHERE nspname = %s)",
+        (schema,),
+    )
+    return {str(name) for (name,) in found}
+
+
+def _count(connection: Connection, table: str, where: str = "true") -> int:
+    row = connection.execute(f"SELECT count(*) FROM {table} WHERE {where}".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _is_refused(connection: Connection, statement: str) -> bool:
+    try:
+        with connection.transaction():
+            return connection.execute(statement.encode()).rowcount == 0
+    except psycopg.errors.InsufficientPrivilege:
+        return True
+
+
+def test_these_tests_know_every_table(made: Address, admin: Connection, schema: str) -> None:
+    assert _tables(admin, schema) == OWN_BY_TENANT | OWN_BY_JOB | OF_THE_INSTALLATION
+
+
+def test_every_table_has_row_level_security_even_for_its_owner(
+    made: Address, admin: Connection, schema: str
+) -> None:
+    bare = admin.execute(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace "
+        "AND NOT (relrowsecurity AND relforcerowsecurity)",
+        (schema,),
+    )
+    assert bare.fetchall() == []
+
+
+@pytest.mark.parametrize("policy", ["owner", "worker"])
+def test_every_table_has_a_policy_for_owner_and_worker(
+    made: Address, admin: Connection, schema: str, policy: str
+) -> None:
+    found = admin.execute(
+        "SELECT tablename FROM pg_policies WHERE schemaname = %s AND policyname = %s "
+        "AND qual = 'true' AND cmd = 'ALL'",
+        (schema, policy),
+    )
+    assert {str(name) for (name,) in found} == _tables(admin, schema)
+
+
+def test_every_policy_for_tenants_asks_which_tenant_or_shows_nobody_s_rows(
+    made: Address, admin: Connection, schema: str
+) -> None:
+    found = admin.execute(
+        "SELECT tablename FROM pg_policies WHERE schemaname = %s AND %s = ANY(roles) "
+        "AND coalesce(qual, with_check) NOT LIKE %s",
+        (schema, made.tenant_role, "%.tenant()%"),
+    )
+    assert {str(name) for (name,) in found} == SHOWN_TO_ALL | {"metric_deltas"}
+
+
+@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT))
+def test_a_tenant_sees_its_own_rows_only(acme: Connection, table: str) -> None:
+    assert _count(acme, table) > 0
+    assert _count(acme, table, "tenant_id <> 'acme'") == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "job"),
+    [("job_executions", "job_id"), ("job_logs", "job_id"), ("job_dependencies", "child_id")],
+)
+def test_a_tenant_sees_what_belongs_to_its_own_jobs_only(
+    acme: Connection, table: str, job: str
+) -> None:
+    assert _count(acme, table) > 0
+    assert _count(acme, table, f"{job} NOT LIKE 'acme_'") == 0
+
+
+@pytest.mark.parametrize("table", sorted(OF_THE_INSTALLATION - SHOWN_TO_ALL))
+def test_a_tenant_sees_of_the_installation_only_what_concerns_it(
+    acme: Connection, table: str
+) -> None:
+    seen = {str(row) for row in acme.execute(f"SELECT * FROM {table}".encode())}
+    assert not any("globex" in row or "ann" in row or "bank" in row for row in seen)
+    expected = {"pauses": 3, "limits": 2, "breakers": 1}
+    assert len(seen) == expected.get(table, 0)
+
+
+@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT | OWN_BY_JOB))
+def test_a_tenant_deletes_its_own_rows_only(
+    acme: Connection, admin: Connection, filled: Address, table: str
+) -> None:
+    own = _count(acme, table)
+    assert acme.execute(f"DELETE FROM {table}".encode()).rowcount == own
+    acme.execute("COMMIT")
+    assert _count(admin, f"{filled.schema}.{table}") > 0
+
+
+@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT))
+def test_a_tenant_cannot_give_its_rows_to_another(acme: Connection, table: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        acme.execute(f"UPDATE {table} SET tenant_id = 'initech'".encode())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE jobs SET priority = 1 WHERE id = 'globex1'",
+        "UPDATE jobs_live SET priority = 1 WHERE id = 'globex1'",
+        "UPDATE jobs SET priority = 1 WHERE tenant_id = ''",
+        "INSERT INTO jobs SELECT * FROM jobs WHERE id = 'globex1'",
+        "INSERT INTO job_keys VALUES (NULL, 'globex', 'mail', 'k', 'acme1', 'forever')",
+        "INSERT INTO job_logs (job_id, fence, at, level, message) "
+        "VALUES ('globex1', 1, now(), 'info', '')",
+        "INSERT INTO job_executions (job_id, fence, status, started_at, ended_at) "
+        "VALUES ('globex1', 9, 'completed', now(), now())",
+        "INSERT INTO job_dependencies (child_id, parent_id, kind, on_failure, on_requeue, created_at) "
+        "VALUES ('acme1', 'globex1', 'data', 'cancel', 'restore', now())",
+        "INSERT INTO pauses VALUES (now(), 'job', 'globex2')",
+        "INSERT INTO pauses VALUES (now(), 'queue', 'other')",
+        "DELETE FROM pauses WHERE scope IN ('tenant', 'queue')",
+        "UPDATE pauses SET reason = 'mine' WHERE scope = 'queue'",
+        "UPDATE limits SET capacity = 1000",
+        "DELETE FROM limits",
+        "DELETE FROM workers",
+        "UPDATE breakers SET opened_at = NULL",
+        "DELETE FROM metric_deltas",
+        "INSERT INTO metrics VALUES (10000, 1, 1, 'mail', 'default', 'completed')",
+        "UPDATE penstock_meta SET value = '0'",
+        "DELETE FROM audit_log",
+        "TRUNCATE jobs",
+    ],
+)
+def test_a_tenant_changes_nothing_that_is_not_its_own(acme: Connection, statement: str) -> None:
+    assert _is_refused(acme, statement)
+
+
+def test_a_tenant_works_with_its_own_jobs(acme: Connection) -> None:
+    made = (
+        "INSERT INTO jobs (id, type, queue, tenant_id, status, rank, priority, max_retries, "
+        "timeout_ms, scheduled_at, created_at, updated_at, payload) VALUES ('acme3', 'mail', "
+        "'default', 'acme', 'pending', 0, 5, 3, 1, now(), now(), now(), '{}')"
+    )
+    assert acme.execute(made.encode()).rowcount == 1
+    edge = (
+        "INSERT INTO job_dependencies (child_id, parent_id, kind, on_failure, on_requeue, "
+        "created_at) VALUES ('acme3', 'acme1', 'data', 'cancel', 'restore', now())"
+    )
+    assert acme.execute(edge.encode()).rowcount == 1
+    ended = "UPDATE jobs SET live = false, status = 'cancelled' WHERE id = 'acme1'"
+    assert acme.execute(ended.encode()).rowcount == 1
+    assert acme.execute("DELETE FROM pauses WHERE scope = 'job'").rowcount == 1
+
+
+def test_the_view_and_the_functions_show_a_tenant_its_own_jobs_only(acme: Connection) -> None:
+    assert _count(acme, "job_queue") == 2
+    acme.execute("DELETE FROM pauses WHERE scope = 'job'")
+    row = acme.execute("SELECT total_jobs FROM get_job_statistics(p_now => NULL)").fetchone()
+    assert row == (1,)  # the ended one of these tests has no time of its end
+    assert acme.execute("SELECT check_dependencies_satisfied('globex1')").fetchone() == (None,)
+
+
+def test_without_a_tenant_the_role_sees_nothing_not_even_the_jobs_of_none(
+    filled: Address, login: Login, schema: str
+) -> None:
+    address = address_of(login("", f"GRANT {schema}_tenant TO {{}}"))
+    with connect(address) as connection:
+        connection.execute(address.begin())
+        assert _count(connection, "jobs") == 0
+        connection.execute("SET LOCAL penstock.tenant = 'acme'")
+        assert _count(connection, "jobs") == 2
+        connection.execute("COMMIT")
+        connection.execute(address.begin())
+        assert _count(connection, "jobs") == 0
+        connection.execute("COMMIT")
+
+
+def test_the_owner_s_own_connection_works_for_a_tenant_when_its_url_says_so(
+    filled: Address,
+) -> None:
+    address = address_of(f"{filled.url}&tenant=globex")
+    with connect(address) as connection:
+        connection.execute(address.begin())
+        assert _count(connection, "jobs") == _count(connection, "jobs", "tenant_id = 'globex'") == 2
+        connection.execute("COMMIT")
+
+
+def test_a_tenant_s_name_is_only_ever_a_name(filled: Address) -> None:
+    address = address_of(f"{filled.url}&tenant=x%27;%20SET%20ROLE%20none;%20--")
+    with connect(address) as connection:
+        connection.execute(address.begin())
+        assert _count(connection, "jobs") == 0
+        assert connection.execute("SELECT tenant()").fetchone() == ("x'; SET ROLE none; --",)
+        connection.execute("COMMIT")
+
+
+def test_an_owner_who_is_no_superuser_sees_all_rows(
+    address: Address, login: Login, schema: str
+) -> None:
+    grant = f"GRANT CREATE ON DATABASE {address.options['dbname']} TO {{}}"
+    owner = address_of(login("CREATEROLE", grant))
+    migrate(owner)
+    with connect(owner) as connection:
+        connection.execute(owner.begin())
+        connection.execute(ROWS)
+        assert _count(connection, "jobs") == 6
+        assert connection.execute("UPDATE jobs SET priority = 1").rowcount == 6
+        connection.execute("COMMIT")
+
+
+def test_a_worker_sees_and_changes_the_rows_of_all_tenants(
+    filled: Address, login: Login, schema: str
+) -> None:
+    address = address_of(login("", f"GRANT {schema}_worker TO {{}}"))
+    with connect(address) as connection:
+        connection.execute(address.begin())
+        assert all(_count(connection, table) > 0 for table in _tables(connection, schema))
+        assert connection.execute("UPDATE jobs SET priority = 1").rowcount == 6
+        connection.execute("COMMIT")
+
+
+def test_a_user_who_is_no_member_is_told_how_to_become_one(
+    filled: Address, login: Login, schema: str
+) -> None:
+    with pytest.raises(AccessDenied, match=f'GRANT "{schema}_tenant" TO'):
+        migrate(address_of(login() + "&tenant=acme"))

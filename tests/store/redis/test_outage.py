@@ -1,0 +1,258 @@
+"""A server that goes away while work runs, and comes back."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+
+import pytest
+
+from penstock import Penstock, Settings
+from penstock.model.errors import ForkedStore, StoreClosed, StoreReadOnly, StoreUnavailable
+from penstock.model.states import Status
+from penstock.store.contract import Store
+from penstock.store.open import open_store
+from penstock.testing import Signals
+from penstock.testing.conformance.build import (
+    OWNER,
+    a_job,
+    claim_one,
+    completed,
+    enqueue,
+    held,
+    running,
+    status_of,
+)
+from penstock.testing.proxy import Proxy
+from penstock.testing.servers import RedisServer, ValkeyCluster
+from tests.worker.running import working
+
+PATIENCE = 30.0
+
+
+async def opened(url: str) -> Store:
+    store = open_store(url)
+    await store.open()
+    return store
+
+
+async def answers(store: Store) -> None:
+    """Return when the store works again."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await store.metrics.depths()
+                return
+            except StoreUnavailable:
+                continue  # the store itself waits between two tries
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis6"])
+async def test_a_store_comes_back_by_itself_with_all_it_had(kind: str) -> None:
+    with RedisServer(kind=kind, options={"appendfsync": "always"}) as server:  # type: ignore[arg-type]
+        store = await opened(server.url)
+        lease = await running(store)
+        waiting = await enqueue(store)
+        server.kill()
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await enqueue(store)
+        with pytest.raises(StoreUnavailable):
+            store.leases.renew(OWNER, [held(lease)])
+        server.start()
+        await answers(store)
+        assert store.leases.renew(OWNER, [held(lease)]).lost == []
+        assert await store.jobs.settle(OWNER, [completed(lease)]) == []
+        assert (await claim_one(store)).id == waiting
+        await store.close()
+
+
+async def test_a_silent_server_costs_a_bounded_time(valkey_url: str) -> None:
+    with Proxy(valkey_url) as proxy:
+        store = await opened(f"{proxy.url}&timeout=0.3")
+        proxy.blackhole()
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            await enqueue(store)
+        with pytest.raises(StoreUnavailable):
+            await asyncio.to_thread(store.leases.cancel_requests, OWNER)
+        assert time.monotonic() - began < 5
+        proxy.heal()
+        await answers(store)
+        await store.close()
+
+
+async def test_connections_that_were_reset_are_replaced(valkey_url: str) -> None:
+    with Proxy(valkey_url) as proxy:
+        store = await opened(proxy.url)
+        lease = await running(store)
+        proxy.reset()
+        await answers(store)
+        proxy.reset()
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    assert store.leases.renew(OWNER, [held(lease)]).lost == []
+                    break
+                except StoreUnavailable:
+                    continue
+        await store.close()
+
+
+async def test_an_enqueue_whose_answer_was_lost_is_done_once(valkey_url: str) -> None:
+    with Proxy(valkey_url) as proxy:
+        store = await opened(proxy.url)
+        await enqueue(store)
+        job = a_job()
+        dropped = proxy.drop_answer_after(lambda sent: job.id.encode() in sent)
+        with pytest.raises(StoreUnavailable):
+            await store.jobs.enqueue([job])
+        assert dropped.is_set()
+        await answers(store)
+        [again] = await store.jobs.enqueue([job])
+        assert (again.id, again.created) == (job.id, False)
+        await store.close()
+
+
+async def test_a_cancelled_call_leaves_no_answer_for_the_next(valkey_url: str) -> None:
+    with Proxy(valkey_url) as proxy:
+        store = await opened(proxy.url)
+        ids = [await enqueue(store) for _ in range(3)]
+        proxy.delay(0.05)
+        for job_id in ids:
+            call = asyncio.create_task(store.reader.get([job_id]))
+            await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        proxy.heal()
+        for job_id in ids:
+            assert [job.id for job in await store.reader.get([job_id])] == [job_id]
+        await store.close()
+
+
+async def test_scripts_that_the_server_forgot_are_sent_again() -> None:
+    with RedisServer() as server:
+        store = await opened(server.url)
+        await enqueue(store)
+        server.ask("SCRIPT", "FLUSH")
+        lease = await claim_one(store)
+        assert store.leases.renew(OWNER, [held(lease)]).lost == []
+        await store.close()
+
+
+async def test_a_server_that_became_a_replica_is_left_alone_until_it_leads_again() -> None:
+    with RedisServer() as other, RedisServer() as server:
+        store = await opened(server.url)
+        job_id = await enqueue(store)
+        server.ask("REPLICAOF", "127.0.0.1", str(other.port))
+        with pytest.raises(StoreReadOnly):
+            await enqueue(store)
+        server.ask("REPLICAOF", "NO", "ONE")
+        await enqueue(store)
+        assert await store.reader.get([job_id]) is not None
+        await store.close()
+
+
+def _slot_owner(cluster: ValkeyCluster, slot: str) -> RedisServer:
+    for node in cluster.nodes:
+        if b"MOVED" not in node.ask("GET", slot):
+            return node
+    raise AssertionError("no node has the slot")
+
+
+def _word(answer: bytes) -> str:
+    return answer.decode().split("\r\n")[1] if answer[:1] == b"$" else answer.decode()[1:].strip()
+
+
+async def test_a_namespace_that_moves_to_another_node_is_followed() -> None:
+    with ValkeyCluster() as cluster:
+        store = await opened(f"{cluster.url}?namespace=wanderer")
+        lease = await running(store)
+        waiting = await enqueue(store)
+        source = _slot_owner(cluster, "{wanderer}:")
+        target = next(node for node in cluster.nodes if node is not source)
+        _move_slot(cluster, source, target, "{wanderer}:")
+        assert store.leases.renew(OWNER, [held(lease)]).lost == []
+        assert await store.jobs.settle(OWNER, [completed(lease)]) == []
+        assert (await claim_one(store)).id == waiting
+        await store.close()
+
+
+def _move_slot(
+    cluster: ValkeyCluster, source: RedisServer, target: RedisServer, key: str
+) -> None:
+    slot = _word(source.ask("CLUSTER", "KEYSLOT", key))
+    names = {node: _word(node.ask("CLUSTER", "MYID")) for node in (source, target)}
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", names[source])
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target])
+    listed = source.ask("CLUSTER", "GETKEYSINSLOT", slot, "1000").decode().split("\r\n")
+    keys = [word for word in listed if word.startswith(key)]
+    moved = source.ask("MIGRATE", "127.0.0.1", str(target.port), "", "0", "5000", "KEYS", *keys)
+    assert moved == b"+OK\r\n", moved
+    for node in (target, source, *cluster.nodes):
+        node.ask("CLUSTER", "SETSLOT", slot, "NODE", names[target])
+
+
+async def test_a_worker_keeps_its_jobs_through_an_outage(signals: Signals) -> None:
+    with RedisServer(options={"appendfsync": "always"}) as server:
+        app = Penstock(server.url, settings=Settings(poll_interval=0.05))
+        runs: list[str] = []
+        may_end = asyncio.Event()
+
+        @app.job
+        async def slow(name: str) -> str:
+            runs.append(name)
+            signals.send("started", name)
+            await may_end.wait()
+            return name
+
+        async with app, working(app, concurrency=4):
+            handles = [await slow.enqueue(str(number)) for number in range(4)]
+            for number in range(4):
+                await signals.wait_for("started", str(number))
+            server.kill()
+            may_end.set()
+            with pytest.raises(StoreUnavailable):
+                await app.store.metrics.depths()
+            server.start()
+            await answers(app.store)
+            assert [await handle.result(PATIENCE) for handle in handles] == list("0123")
+            later = await slow.enqueue("later")
+            assert await later.result(PATIENCE) == "later"
+        assert sorted(runs) == ["0", "1", "2", "3", "later"]
+
+
+@pytest.fixture
+def signals() -> Signals:
+    return Signals()
+
+
+async def test_a_forked_child_is_refused(valkey_url: str) -> None:
+    store = await opened(valkey_url)
+    uses: list[Callable[[], object]] = [
+        lambda: store.leases.cancel_requests(OWNER),
+        lambda: store.leases.renew(OWNER, []),
+    ]
+    store.leases.cancel_requests(OWNER)
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for use in uses:
+            try:
+                use()
+            except ForkedStore:
+                refused += 1
+        os._exit(refused)
+    _, code = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(code) == len(uses)
+    assert await status_of(store, await enqueue(store)) is Status.QUEUED
+    await store.close()
+
+
+async def test_a_store_that_was_never_opened_says_so(valkey_url: str) -> None:
+    store = open_store(valkey_url)
+    with pytest.raises(StoreClosed):
+        await enqueue(store)
+    with pytest.raises(StoreClosed):
+        store.leases.cancel_requests(OWNER)
+    await store.close()

@@ -1,0 +1,46 @@
+"""The Redis store keeps the contract on Valkey 9, on Redis 6.2 and on a Valkey cluster."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from penstock.store.contract import Store
+from penstock.store.open import open_store
+from penstock.testing.clock import FakeClock
+from penstock.testing.conformance import *  # noqa: F403
+
+Reopen = Callable[[], Awaitable[Store]]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=["valkey", "redis6", "valkey_cluster"])
+def url(request: pytest.FixtureRequest) -> str:
+    named: str = request.getfixturevalue(f"{request.param}_url")
+    return named
+
+
+@pytest.fixture
+async def store(url: str, clock: FakeClock) -> AsyncIterator[Store]:
+    store = open_store(url, clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def reopen(url: str, store: Store, clock: FakeClock) -> AsyncIterator[Reopen]:
+    opened: list[Store] = []
+
+    async def again() -> Store:
+        await store.close()
+        opened.append(open_store(url, clock))
+        await opened[-1].open()
+        return opened[-1]
+
+    yield again
+    for other in opened:
+        await other.close()

@@ -1,0 +1,160 @@
+"""Counts a Redis installation anew, job by job, and compares it with what its indexes say."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+from msgspec.json import decode
+
+from penstock.model.rank import rank
+
+ENDED = ("completed", "cancelled", "dead_letter")
+WAITING = ("pending", "queued", "failed")
+NUMBERS = ("waiting_on", "fence", "attempts", "snoozes", "rescues")
+
+Job = dict[str, str]
+Scores = dict[str, float]
+
+
+class Audit:
+    """All that is kept under one prefix."""
+
+    def __init__(self, client: "redis.Redis", prefix: str) -> None:
+        self._client = client
+        self._prefix = prefix
+        ids = [key.partition("job:")[2] for key in self._keys("job:")]
+        self.jobs = {job_id: self.hash(f"job:{job_id}") for job_id in ids}
+
+    def _keys(self, beginning: str) -> list[str]:
+        pattern = self._prefix.replace("[", r"\[") + beginning + "*"
+        return sorted(key.decode() for key in self._client.scan_iter(pattern, count=1000))
+
+    def names(self, beginning: str) -> list[str]:
+        """What follows a beginning in the names of keys."""
+        return [key.removeprefix(self._prefix + beginning) for key in self._keys(beginning)]
+
+    def hash(self, name: str) -> dict[str, str]:
+        """A hash as text."""
+        found: Any = self._client.hgetall(self._prefix + name)
+        return {field.decode(): value.decode() for field, value in found.items()}
+
+    def scores(self, name: str) -> Scores:
+        """A sorted set: members with their scores."""
+        found: Any = self._client.zrange(self._prefix + name, 0, -1, withscores=True)
+        return {member.decode(): score for member, score in found}
+
+    def members(self, name: str) -> set[str]:
+        """A set as text."""
+        found: Any = self._client.smembers(self._prefix + name)
+        return {member.decode() for member in found}
+
+    def with_status(self, *statuses: str) -> Iterator[tuple[str, Job]]:
+        """The jobs that stand somewhere."""
+        return ((i, job) for i, job in self.jobs.items() if job["status"] in statuses)
+
+
+def audit(client: "redis.Redis", prefix: str) -> None:
+    """Fail where an index and the jobs themselves tell different things."""
+    found = Audit(client, prefix)
+    assert found.scores("jobs").keys() == found.jobs.keys()
+    _check_places(found)
+    _check_leases(found)
+    _check_counts(found)
+    _check_edges(found)
+    _check_dead_letters(found)
+    _check_keys(found)
+
+
+def _due(job: Job) -> int:
+    return int(job.get("scheduled_at") or job["created_at"])
+
+
+def _waits(job: Job) -> bool:
+    return int(job.get("waiting_on") or 0) > 0
+
+
+def _check_places(found: Audit) -> None:
+    lanes: dict[str, Scores] = {}
+    for job_id, job in found.with_status("queued"):
+        priority = int(job.get("priority", 5))
+        score = rank(_due(job), priority)
+        lanes.setdefault(job["lane"], {})[f"{priority - 1}{job_id}"] = score
+    assert {lane: found.scores(f"lane:{lane}") for lane in found.names("lane:")} == lanes
+    assert lanes.keys() <= found.scores("lanes").keys()
+    due = {i: _due(job) for i, job in found.with_status("pending", "failed") if not _waits(job)}
+    assert found.scores("due") == due
+    waiting = found.with_status(*WAITING)
+    expiring = {i: int(job["expires_at"]) for i, job in waiting if job.get("expires_at")}
+    assert found.scores("expiring") == expiring
+    for status in ENDED:
+        ended = {i: int(job["completed_at"]) for i, job in found.with_status(status)}
+        assert found.scores(f"ended:{status}") == ended
+
+
+def _check_leases(found: Audit) -> None:
+    running = dict(found.with_status("in_progress"))
+    leases = {o: set(found.scores(f"leases:{o}")) for o in found.names("leases:")}
+    owners: dict[str, set[str]] = {}
+    stops: dict[str, set[str]] = {}
+    for job_id, job in running.items():
+        owners.setdefault(job["lease_owner"], set()).add(job_id)
+        if job.get("cancel_requested_at"):
+            stops.setdefault(job["lease_owner"], set()).add(job_id)
+    assert leases == owners
+    assert owners.keys() <= found.members("owners")
+    assert {o: found.members(f"stops:{o}") for o in found.names("stops:")} == stops
+
+
+def _check_counts(found: Audit) -> None:
+    depths: Counter[str] = Counter()
+    leased: Counter[str] = Counter()
+    started: Counter[str] = Counter()
+    for job in found.jobs.values():
+        status = job["status"]
+        if status in ENDED:
+            continue
+        queue = decode(job["lane"])[0]
+        place = "blocked" if status == "pending" and _waits(job) else status
+        depths[f"{place} {queue}"] += 1
+        if status == "in_progress":
+            leased[f"{job['lane']}\n{job['lease_owner']}"] += 1
+            started[f"{job['lane']}\n{job['lease_owner']}"] += bool(job.get("started_at"))
+    for name, counted in (("depths", depths), ("leased", leased), ("started", started)):
+        assert {f: int(n) for f, n in found.hash(name).items()} == +counted, name
+
+
+def _check_edges(found: Audit) -> None:
+    opened: Counter[str] = Counter()
+    awaited: set[str] = set()
+    for child in found.names("edges:"):
+        if child == "open":
+            continue
+        for field, value in found.hash(f"edges:{child}").items():
+            if value.startswith("- "):
+                opened[child] += 1
+                awaited.add(field.partition("\n")[0])
+    waiting = {i: int(job.get("waiting_on") or 0) for i, job in found.jobs.items()}
+    assert {i: n for i, n in waiting.items() if n} == dict(opened)
+    assert found.members("edges:open") == awaited
+
+
+def _check_dead_letters(found: Audit) -> None:
+    letters = [name for name in found.names("dead:") if name not in ("seq", "pending")]
+    rows = {job_id: found.hash(f"dead:{job_id}") for job_id in letters}
+    rows = {job_id: row for job_id, row in rows.items() if "resolution" in row}
+    assert found.scores("dead").keys() == rows.keys()
+    pending = {job_id for job_id, row in rows.items() if row["resolution"] == "pending"}
+    assert found.members("dead:pending") == pending
+
+
+def _check_keys(found: Audit) -> None:
+    held = found.hash("keys")
+    windows = {key for key, value in held.items() if value.startswith("window ")}
+    assert set(found.scores("keys:expiring")) == windows
+    for key, value in held.items():
+        scope, _, job_id = value.split(" ", 2)
+        if scope in ("while_pending", "until_done"):
+            job = found.jobs[job_id]
+            assert job["key"] == key
+            assert job["status"] not in ENDED

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases
-from tests.support.namespaces import in_new_namespace
+from tests.support.namespaces import forget_namespaces, in_new_namespace
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +48,7 @@ def valkey_server_url() -> Iterator[str]:
     elsewhere = os.environ.get("PENSTOCK_TEST_REDIS")
     if elsewhere:
         yield elsewhere
+        forget_namespaces(elsewhere)
     else:
         with RedisServer() as server:
             yield server.url

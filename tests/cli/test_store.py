@@ -10,6 +10,27 @@ def test_migrate_makes_a_store_and_then_finds_it_up_to_date(cli: Cli, tmp_path: 
     assert versions["before"] == versions["after"]
 
 
+def test_migrate_prints_what_a_database_administrator_may_run(cli: Cli) -> None:
+    url = "postgresql://ann:s3cr3t@nowhere.invalid/work?schema=mail"
+    printed = cli("migrate", "--sql", "--url", url)
+    assert printed.code == 0
+    assert 'CREATE SCHEMA IF NOT EXISTS "mail"' in printed.out
+    assert printed.out.endswith("COMMIT;\n")
+    assert "s3cr3t" not in printed.out
+
+
+def test_only_a_postgresql_store_is_printed(cli: Cli) -> None:
+    assert cli("migrate", "--sql").says("only a PostgreSQL store", "leave --sql out")
+
+
+def test_migrate_makes_a_schema_and_never_shows_a_password(cli: Cli, postgres_url: str) -> None:
+    made = cli("migrate", "--url", postgres_url)
+    assert made.out.startswith("Created postgresql://")
+    again = cli("migrate", "--json", "--url", postgres_url)
+    assert again.json["before"] == again.json["after"]
+    assert "penstock:penstock@" not in made.out + again.out
+
+
 def test_a_backup_is_restored(shopped: Cli, tmp_path: Path) -> None:
     assert shopped("backup", "copy.db", "--json").json["jobs"] == 6
     shopped("dead", "purge", "--all", "--yes")

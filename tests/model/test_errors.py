@@ -31,6 +31,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.ServerTooOld(STORE, "5.0", "6.2"),
     errors.UnsafeServer(STORE, "it may evict them", "set maxmemory-policy to noeviction"),
     errors.NoTransactions(STORE),
+    errors.NoBackup(STORE, "run BGSAVE there and keep its file"),
     errors.StoreIsDirectory(STORE),
     errors.SchemaTooNew(STORE, 9, 3),
     errors.NetworkFilesystem(STORE, "nfs4"),

@@ -146,14 +146,14 @@ def test_a_reset_cuts_every_connection_and_new_ones_work(
 def test_a_delay_is_added_each_way(proxy: Proxy, dial: Dial) -> None:
     line = dial()
     _ping(line)
-    proxy.delay(0.1)
+    proxy.delay(0.3)
     began = time.monotonic()
     _ping(line)
-    assert time.monotonic() - began >= 0.2
+    assert time.monotonic() - began >= 0.6
     proxy.heal()
     began = time.monotonic()
     _ping(line)
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 0.6
 
 
 def test_a_delay_is_latency_and_not_less_bandwidth(proxy: Proxy, dial: Dial) -> None:
@@ -164,7 +164,7 @@ def test_a_delay_is_latency_and_not_less_bandwidth(proxy: Proxy, dial: Dial) -> 
     left = 2_000_012
     while left:
         left -= len(line.recv(left))
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 3.0
 
 
 def test_the_next_answer_is_lost_though_the_request_was_served(proxy: Proxy, dial: Dial) -> None:
@@ -177,6 +177,8 @@ def test_the_next_answer_is_lost_though_the_request_was_served(proxy: Proxy, dia
     assert dropped.is_set()
     other.sendall(b"GET test-lost-answer\r\n")
     assert other.recv(100) == b"$2\r\n42\r\n"
+    other.sendall(b"DEL test-lost-answer\r\n")
+    assert other.recv(100) == b":1\r\n"
     assert _ping(dial()) == b"+PONG\r\n"
 
 
@@ -207,10 +209,12 @@ def test_a_transaction_that_is_reset_before_its_commit_is_none(
 def test_a_server_that_is_gone_is_a_cut_connection() -> None:
     with closing(socket.socket()) as nobody_listens:
         nobody_listens.bind(("127.0.0.1", 0))
-        with Proxy(f"127.0.0.1:{nobody_listens.getsockname()[1]}") as proxy:
-            line = socket.create_connection(("127.0.0.1", proxy.port), SECONDS)
-            with closing(line), pytest.raises(ConnectionResetError):
-                line.recv(100)
+        with (
+            Proxy(f"127.0.0.1:{nobody_listens.getsockname()[1]}") as proxy,
+            pytest.raises(ConnectionResetError),
+            closing(socket.create_connection(("127.0.0.1", proxy.port), SECONDS)) as line,
+        ):
+            line.recv(100)
 
 
 def test_a_closed_proxy_cuts_and_refuses(valkey_server_url: str) -> None:

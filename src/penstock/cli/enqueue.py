@@ -10,7 +10,7 @@ import typer
 from penstock.cli.documents import decoded
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import Refused, say
-from penstock.cli.session import bare_app, database_file, load, run
+from penstock.cli.session import bare_app, load, place_of, run
 from penstock.cli.times import parse_span
 
 if TYPE_CHECKING:
@@ -73,9 +73,6 @@ def enqueue(
     else:
         app = bare_app(ctx)
         job = untyped_job(app.settings, type_name, text, given)
-    file = database_file(app.settings.url)
-    if not file.exists():
-        say(f"creating the store {file}.", 0)
     found, created = run(put(app, job, seconds, force))
     if as_json:
         write_json(answer(found, created, waited=wait is not None))
@@ -136,6 +133,8 @@ async def put(
     app: "Penstock", job: "NewJob", seconds: float | None, force: bool
 ) -> "tuple[Job, bool]":
     """Enqueue, and wait for the end if asked to."""
+    if not await app.store.exists():
+        say(f"creating the store {place_of(app.settings.url)}.", 0)
     async with app:
         answer = (await app.admission.enqueue([job], {"force": force}))[0]
         found = await app.get(answer.id)

@@ -65,10 +65,10 @@ def ask_app(app: "Penstock", question: "Callable[[Penstock], Awaitable[T]]") -> 
     """Open an application whose store exists, ask it one thing, close it."""
 
     async def opened() -> T:
+        await refuse_missing(app.store)
         async with app:
             return await question(app)
 
-    refuse_missing(app.settings.url)
     return run(opened())
 
 
@@ -86,10 +86,10 @@ async def asked(
     from penstock.store.open import open_store
 
     store = open_store(url)
-    if not create:
-        refuse_missing(url)
-    await store.open()
     try:
+        if not create:
+            await refuse_missing(store)
+        await store.open()
         return await question(store)
     finally:
         await store.close()
@@ -102,6 +102,8 @@ def database_file(url: str) -> Path:
     from penstock.store.open import open_store
 
     open_store(url)
+    if not url.startswith("sqlite:"):
+        raise Refused("Only a SQLite store is a file; copy others with the tools of their server.")
     name = unquote(url.partition(":///")[2].partition("?")[0])
     if name == ":memory:":
         raise Refused(
@@ -111,12 +113,19 @@ def database_file(url: str) -> Path:
     return Path(name).expanduser().absolute()
 
 
-def refuse_missing(url: str) -> None:
+def place_of(url: str) -> str:
+    """What to call a store when talking to people: its file, or its URL without the password."""
+    from penstock.model.redact import redact
+
+    return str(database_file(url)) if url.startswith("sqlite:") else redact(url)
+
+
+async def refuse_missing(store: "Store") -> None:
     """Looking at a store must not create it."""
-    file = database_file(url)
-    if not file.exists():
+    place = place_of(store.url)
+    if not await store.exists():
         raise Refused(
-            f"There is no store at {file}; name another with --url or PENSTOCK_URL, "
+            f"There is no store at {place}; name another with --url or PENSTOCK_URL, "
             "or create this one with `penstock migrate`."
         )
 

@@ -8,18 +8,28 @@ import typer
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, counted, write_json
 from penstock.cli.root import NotFound, Refused
-from penstock.cli.session import ask, database_file, run, session
+from penstock.cli.session import ask, database_file, place_of, run, session
 
 if TYPE_CHECKING:
     from penstock.store.contract import Store
 
 
-def migrate(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+def migrate(
+    ctx: typer.Context,
+    as_sql: Annotated[
+        bool, typer.Option("--sql", help="Print the SQL for a PostgreSQL database instead.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Create the store, or bring its tables up to date."""
+    from penstock.model.redact import redact
     from penstock.store.open import open_store
 
     url = session(ctx).settings.url
-    file = database_file(url)
+    if as_sql:
+        typer.echo(printed(url), nl=False)
+        return
+    place = place_of(url)
 
     async def work(store: "Store") -> tuple[int, int]:
         try:
@@ -29,13 +39,32 @@ def migrate(ctx: typer.Context, as_json: JsonFlag = False) -> None:
 
     before, after = run(work(open_store(url)))
     if as_json:
-        write_json({"url": url, "before": before, "after": after})
+        write_json({"url": redact(url), "before": before, "after": after})
     elif before == 0:
-        typer.echo(f"Created {file} with schema version {after}.")
+        typer.echo(f"Created {place} with schema version {after}.")
     elif before == after:
-        typer.echo(f"{file} is up to date: schema version {after}.")
+        typer.echo(f"{place} is up to date: schema version {after}.")
     else:
-        typer.echo(f"Migrated {file} from schema version {before} to {after}.")
+        typer.echo(f"Migrated {place} from schema version {before} to {after}.")
+
+
+def printed(url: str) -> str:
+    """The SQL that makes a schema, for whoever may not let penstock do it."""
+    from penstock.model.redact import redact
+
+    if not url.startswith(("postgresql:", "postgres:")):
+        raise Refused(
+            f"Option 'url' is {redact(url)!r}, and only a PostgreSQL store is made of SQL that "
+            "somebody else may run; leave --sql out, or name a postgresql:// URL."
+        )
+    try:
+        from penstock.store.postgres.connect import address_of
+        from penstock.store.postgres.migrate import sql_of
+    except ModuleNotFoundError as error:
+        from penstock.model.errors import MissingExtra
+
+        raise MissingExtra("postgres", error.name) from error
+    return sql_of(address_of(url).schema)
 
 
 def backup(

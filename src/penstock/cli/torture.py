@@ -5,8 +5,11 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import JsonFlag
+from penstock.cli.root import Refused
 from penstock.cli.session import session
 from penstock.cli.times import parse_span
+
+KINDS = ("sqlite", "postgres", "redis", "postgres+redis")
 
 
 def torture(
@@ -16,10 +19,20 @@ def torture(
     seconds: Annotated[
         str | None, typer.Option("--for", metavar="SPAN", help="End after this long: 90s, 5m.")
     ] = None,
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="On a new store: sqlite, postgres, redis or postgres+redis, servers included.",
+        ),
+    ] = "sqlite",
     seed: Annotated[int | None, typer.Option(help="Repeat a run's choices.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Kill and freeze workers over many jobs; exit 1 if one is lost or a stale write got in."""
+    """Kill and freeze workers over many jobs; exit 1 if one is lost or a stale write got in.
+
+    A server that it starts itself is crashed, too; to one that --url names nothing is done.
+    """
     from penstock.testing.torture import run_torture
 
     limit = None if seconds is None else parse_span(seconds, "for") / 1000
@@ -28,8 +41,15 @@ def torture(
             jobs=jobs,
             kills=kills,
             seconds=limit,
+            store=_kind(store),
             url=session(ctx).url,
             seed=seed,
             as_json=as_json,
         )
     )
+
+
+def _kind(store: str) -> str:
+    if store not in KINDS:
+        raise Refused(f"--store {store} is not one of {', '.join(KINDS)}.")
+    return store

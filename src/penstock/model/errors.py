@@ -185,7 +185,7 @@ class StoreError(PenstockError):
     """The store could not do what was asked."""
 
     def __init__(self, store: str, problem: str) -> None:
-        self.store = _without_password(store)
+        self.store = without_password(store)
         super().__init__(f"Store {self.store} {problem}.")
 
 
@@ -350,6 +350,14 @@ class TransactionHeld(StoreError):
         )
 
 
+class NoBackup(StoreError):
+    """A store whose server keeps the copies."""
+
+    def __init__(self, store: str, advice: str) -> None:
+        self.advice = advice
+        super().__init__(store, f"is copied by its server, not from here; {advice}")
+
+
 class StoreFull(StoreError):
     """The store's disk or memory is full."""
 
@@ -398,7 +406,8 @@ def _revive(
     return error
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """A URL as anybody may read it."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     user, at, host = authority.rpartition("@")

@@ -10,7 +10,7 @@ from penstock.model.errors import AccessDenied, NotAPenstockStore, SchemaTooNew,
 from penstock.store.postgres import migrate as migrating
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.migrate import latest, migrate, migrations, sql_of
-from tests.store.postgres.conftest import Login
+from tests.store.postgres.conftest import Logins
 
 CATALOG = """
 SELECT 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull::text,
@@ -179,20 +179,20 @@ def test_the_printed_sql_leaves_no_place_to_fill_in() -> None:
 
 
 def test_a_user_without_the_right_to_create_is_told_who_has_it(
-    address: Address, admin: Connection, login: Login, schema: str
+    address: Address, admin: Connection, logins: Logins, schema: str
 ) -> None:
     with pytest.raises(
         AccessDenied, match=r"may not create tables.*penstock migrate --sql"
     ) as told:
-        migrate(address_of(login()))
+        migrate(address_of(logins.make()))
     assert "correct-horse" not in str(told.value)
     assert tables(admin, schema) == set()
 
 
 def test_a_user_without_the_right_to_make_roles_gets_the_tables_and_later_the_roles(
-    address: Address, admin: Connection, login: Login, schema: str
+    address: Address, admin: Connection, logins: Logins, schema: str
 ) -> None:
-    owner = address_of(login("", f"GRANT CREATE ON DATABASE {address.options['dbname']} TO {{}}"))
+    owner = address_of(logins.owner())
     assert migrate(owner) == (0, latest())
     assert _granted(admin, schema) is None
     with connect(owner) as own:
@@ -204,18 +204,18 @@ def test_a_user_without_the_right_to_make_roles_gets_the_tables_and_later_the_ro
 
 
 def test_a_user_who_may_make_roles_needs_no_administrator(
-    address: Address, admin: Connection, login: Login, schema: str
+    address: Address, admin: Connection, logins: Logins, schema: str
 ) -> None:
-    owner = login("CREATEROLE", f"GRANT CREATE ON DATABASE {address.options['dbname']} TO {{}}")
+    owner = logins.owner("CREATEROLE")
     assert migrate(address_of(owner)) == (0, latest())
     assert _granted(admin, schema) == str(latest())
     assert migrate(address_of(f"{owner}&tenant=acme")) == (latest(), latest())
 
 
 def test_a_worker_opens_an_up_to_date_schema_and_changes_no_table(
-    made: Address, login: Login, schema: str
+    made: Address, logins: Logins, schema: str
 ) -> None:
-    worker = address_of(login("", f"GRANT {schema}_worker TO {{}}"))
+    worker = address_of(logins.make("", f"GRANT {schema}_worker TO {{}}"))
     assert migrate(worker) == (latest(), latest())
     with connect(worker) as connection:
         for statement in ("CREATE TABLE {0}.mine (id text)", "DROP TABLE {0}.jobs"):
@@ -224,9 +224,9 @@ def test_a_worker_opens_an_up_to_date_schema_and_changes_no_table(
 
 
 def test_a_worker_is_told_when_the_schema_is_behind(
-    made: Address, login: Login, schema: str, monkeypatch: pytest.MonkeyPatch
+    made: Address, logins: Logins, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = address_of(login("", f"GRANT {schema}_worker TO {{}}"))
+    worker = address_of(logins.make("", f"GRANT {schema}_worker TO {{}}"))
     more = migrations() | {latest() + 1: "CREATE TABLE {schema}.more (id text)"}
     monkeypatch.setattr(migrating, "migrations", lambda: more)
     with pytest.raises(StoreError, match=r"has schema version \d+.*run `penstock migrate` as the"):

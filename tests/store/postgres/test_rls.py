@@ -5,10 +5,16 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from penstock.model.errors import AccessDenied
+from penstock.model.dependency import Edge
+from penstock.model.errors import AccessDenied, JobNotFound
+from penstock.model.job import NewJob
+from penstock.model.pause import PauseScope
+from penstock.model.refused import ParentNotFound
+from penstock.store.contract import JobFilter
+from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.migrate import migrate
-from tests.store.postgres.conftest import Login
+from tests.store.postgres.conftest import Logins
 
 OWN_BY_TENANT = {
     *("jobs", "jobs_live", "jobs_ended", "job_keys", "dead_letter_jobs", "order_lines"),
@@ -36,11 +42,11 @@ INSERT INTO job_dependencies (child_id, parent_id, kind, on_failure, on_requeue,
 SELECT tenant_id || '1', tenant_id || '2', 'success', 'cancel', 'restore', now()
 FROM jobs WHERE live;
 INSERT INTO order_lines SELECT tenant_id, 'line', id FROM jobs WHERE live;
-INSERT INTO dead_letter_jobs (job_id, type, queue, tenant_id, reason, fingerprint, attempts, rescues,
-    snapshot, executions, created_at)
+INSERT INTO dead_letter_jobs (job_id, type, queue, tenant_id, reason, fingerprint, attempts,
+    rescues, snapshot, executions, created_at)
 SELECT id, type, queue, tenant_id, 'poison', 'f', 0, 0, '{}', '[]', now() FROM jobs WHERE live;
-INSERT INTO job_schedules (id, name, type, kind, tenant_id, payload_template, options, zone, misfire,
-    enabled, created_at, updated_at)
+INSERT INTO job_schedules (id, name, type, kind, tenant_id, payload_template, options, zone,
+    misfire, enabled, created_at, updated_at)
 SELECT id, 'nightly', type, 'cron', tenant_id, '{}', '{}', 'UTC', 'one', true, now(), now()
 FROM jobs WHERE live;
 INSERT INTO pauses (scope, name, created_at)
@@ -64,29 +70,34 @@ INSERT INTO workers VALUES (now(), now(), 0, 0, 0, 0, 0, 1, 1, 0, NULL, 'host:1'
 """
 
 
-@pytest.fixture
-def filled(made: Address, admin: Connection) -> Address:
-    admin.execute(made.begin())
-    admin.execute(ROWS)
-    admin.execute("COMMIT")
-    return made
+@pytest.fixture(scope="module")
+def filled(shared: Address, shared_admin: Connection) -> Address:
+    shared_admin.execute(shared.begin())
+    shared_admin.execute(ROWS)
+    shared_admin.execute("COMMIT")
+    return shared
+
+
+@pytest.fixture(scope="module")
+def acme_url(filled: Address, shared_logins: Logins) -> str:
+    """A user who is a tenant and nothing else."""
+    return shared_logins.make("", f"GRANT {filled.tenant_role} TO {{}}") + "&tenant=acme"
 
 
 @pytest.fixture
-def acme(filled: Address, login: Login, schema: str) -> Iterator[Connection]:
-    """A transaction of the tenant acme, by a user who is nothing else."""
-    address = address_of(login("", f"GRANT {schema}_tenant TO {{}}") + "&tenant=acme")
+def acme(acme_url: str) -> Iterator[Connection]:
+    """A transaction of the tenant acme that leaves nothing behind."""
+    address = address_of(acme_url)
     with connect(address) as connection:
         connection.execute(address.begin())
         yield connection
-        connection.rollback()
+        connection.execute("ROLLBACK")
 
 
-def _tables(connection: Connection, schema: str) -> set[str]:
+def _tables(connection: Connection) -> set[str]:
     found = connection.execute(
-        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = "
-        "(SELECT oid FROM pg_namespace WHERE nspname = %s)",
-        (schema,),
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') "
+        "AND relnamespace = current_schema()::regnamespace"
     )
     return {str(name) for (name,) in found}
 
@@ -105,40 +116,36 @@ def _is_refused(connection: Connection, statement: str) -> bool:
         return True
 
 
-def test_these_tests_know_every_table(made: Address, admin: Connection, schema: str) -> None:
-    assert _tables(admin, schema) == OWN_BY_TENANT | OWN_BY_JOB | OF_THE_INSTALLATION
+def test_these_tests_know_every_table(filled: Address, tx: Connection) -> None:
+    assert _tables(tx) == OWN_BY_TENANT | OWN_BY_JOB | OF_THE_INSTALLATION
+    assert all(_count(tx, table) > 0 for table in _tables(tx))
 
 
-def test_every_table_has_row_level_security_even_for_its_owner(
-    made: Address, admin: Connection, schema: str
-) -> None:
-    bare = admin.execute(
-        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace "
-        "AND NOT (relrowsecurity AND relforcerowsecurity)",
-        (schema,),
+def test_every_table_has_row_level_security_even_for_its_owner(tx: Connection) -> None:
+    secured = tx.execute(
+        "SELECT relname FROM pg_class WHERE relrowsecurity AND relforcerowsecurity "
+        "AND relnamespace = current_schema()::regnamespace"
     )
-    assert bare.fetchall() == []
+    assert {str(name) for (name,) in secured} == _tables(tx)
 
 
 @pytest.mark.parametrize("policy", ["owner", "worker"])
-def test_every_table_has_a_policy_for_owner_and_worker(
-    made: Address, admin: Connection, schema: str, policy: str
-) -> None:
-    found = admin.execute(
-        "SELECT tablename FROM pg_policies WHERE schemaname = %s AND policyname = %s "
-        "AND qual = 'true' AND cmd = 'ALL'",
-        (schema, policy),
+def test_every_table_has_a_policy_for_owner_and_worker(tx: Connection, policy: str) -> None:
+    found = tx.execute(
+        "SELECT tablename FROM pg_policies WHERE schemaname = current_schema() "
+        "AND policyname = %s AND qual = 'true' AND cmd = 'ALL'",
+        (policy,),
     )
-    assert {str(name) for (name,) in found} == _tables(admin, schema)
+    assert {str(name) for (name,) in found} == _tables(tx)
 
 
 def test_every_policy_for_tenants_asks_which_tenant_or_shows_nobody_s_rows(
-    made: Address, admin: Connection, schema: str
+    shared: Address, tx: Connection
 ) -> None:
-    found = admin.execute(
-        "SELECT tablename FROM pg_policies WHERE schemaname = %s AND %s = ANY(roles) "
-        "AND coalesce(qual, with_check) NOT LIKE %s",
-        (schema, made.tenant_role, "%.tenant()%"),
+    found = tx.execute(
+        "SELECT tablename FROM pg_policies WHERE schemaname = current_schema() "
+        "AND %s = ANY(roles) AND coalesce(qual, with_check) NOT LIKE %s",
+        (shared.tenant_role, "%tenant()%"),
     )
     assert {str(name) for (name,) in found} == SHOWN_TO_ALL | {"metric_deltas"}
 
@@ -171,13 +178,9 @@ def test_a_tenant_sees_of_the_installation_only_what_concerns_it(
 
 
 @pytest.mark.parametrize("table", sorted(OWN_BY_TENANT | OWN_BY_JOB))
-def test_a_tenant_deletes_its_own_rows_only(
-    acme: Connection, admin: Connection, filled: Address, table: str
-) -> None:
+def test_a_tenant_deletes_its_own_rows_only(acme: Connection, table: str) -> None:
     own = _count(acme, table)
     assert acme.execute(f"DELETE FROM {table}".encode()).rowcount == own
-    acme.execute("COMMIT")
-    assert _count(admin, f"{filled.schema}.{table}") > 0
 
 
 @pytest.mark.parametrize("table", sorted(OWN_BY_TENANT))
@@ -194,12 +197,12 @@ def test_a_tenant_cannot_give_its_rows_to_another(acme: Connection, table: str) 
         "UPDATE jobs SET priority = 1 WHERE tenant_id = ''",
         "INSERT INTO jobs SELECT * FROM jobs WHERE id = 'globex1'",
         "INSERT INTO job_keys VALUES (NULL, 'globex', 'mail', 'k', 'acme1', 'forever')",
-        "INSERT INTO job_logs (job_id, fence, at, level, message) "
-        "VALUES ('globex1', 1, now(), 'info', '')",
-        "INSERT INTO job_executions (job_id, fence, status, started_at, ended_at) "
-        "VALUES ('globex1', 9, 'completed', now(), now())",
-        "INSERT INTO job_dependencies (child_id, parent_id, kind, on_failure, on_requeue, created_at) "
-        "VALUES ('acme1', 'globex1', 'data', 'cancel', 'restore', now())",
+        "INSERT INTO job_logs VALUES (9, 1, now(), 'globex1', 'info', '')",
+        "INSERT INTO job_executions VALUES ('globex1', 9, now(), now(), 1, 1, 1, 1, 'completed')",
+        (
+            "INSERT INTO job_dependencies VALUES "
+            "(now(), NULL, 0, 'acme1', 'globex1', 'data', '', NULL, 'cancel', 'restore')"
+        ),
         "INSERT INTO pauses VALUES (now(), 'job', 'globex2')",
         "INSERT INTO pauses VALUES (now(), 'queue', 'other')",
         "DELETE FROM pauses WHERE scope IN ('tenant', 'queue')",
@@ -236,18 +239,34 @@ def test_a_tenant_works_with_its_own_jobs(acme: Connection) -> None:
     assert acme.execute("DELETE FROM pauses WHERE scope = 'job'").rowcount == 1
 
 
+@pytest.mark.parametrize("table", ["jobs", "jobs_live"])
+def test_a_tenant_cannot_take_the_id_of_another_s_job_and_so_its_history(
+    acme: Connection, table: str
+) -> None:
+    copy = f"INSERT INTO {table} SELECT (jsonb_populate_record(job, %s)).* FROM jobs_live AS job"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        acme.execute(copy.encode(), ('{"id":"globex2"}',))
+
+
+def test_a_tenant_cannot_wait_with_a_grave_for_another_s_job(acme: Connection) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        acme.execute("UPDATE dead_letter_jobs SET job_id = 'globex2'")
+
+
+def test_a_tenant_cannot_pause_a_queue_that_is_named_like_its_job(acme: Connection) -> None:
+    acme.execute("UPDATE jobs SET id = 'slow' WHERE id = 'acme1'")
+    assert _is_refused(acme, "INSERT INTO pauses VALUES (now(), 'queue', 'slow')")
+
+
 def test_the_view_and_the_functions_show_a_tenant_its_own_jobs_only(acme: Connection) -> None:
     assert _count(acme, "job_queue") == 2
-    acme.execute("DELETE FROM pauses WHERE scope = 'job'")
-    row = acme.execute("SELECT total_jobs FROM get_job_statistics(p_now => NULL)").fetchone()
+    row = acme.execute("SELECT total_jobs FROM get_job_statistics()").fetchone()
     assert row == (1,)  # the ended one of these tests has no time of its end
     assert acme.execute("SELECT check_dependencies_satisfied('globex1')").fetchone() == (None,)
 
 
-def test_without_a_tenant_the_role_sees_nothing_not_even_the_jobs_of_none(
-    filled: Address, login: Login, schema: str
-) -> None:
-    address = address_of(login("", f"GRANT {schema}_tenant TO {{}}"))
+def test_without_a_tenant_the_role_sees_nothing_not_even_the_jobs_of_none(acme_url: str) -> None:
+    address = address_of(acme_url.removesuffix("&tenant=acme"))
     with connect(address) as connection:
         connection.execute(address.begin())
         assert _count(connection, "jobs") == 0
@@ -256,7 +275,7 @@ def test_without_a_tenant_the_role_sees_nothing_not_even_the_jobs_of_none(
         connection.execute("COMMIT")
         connection.execute(address.begin())
         assert _count(connection, "jobs") == 0
-        connection.execute("COMMIT")
+        connection.execute("ROLLBACK")
 
 
 def test_the_owner_s_own_connection_works_for_a_tenant_when_its_url_says_so(
@@ -267,6 +286,7 @@ def test_the_owner_s_own_connection_works_for_a_tenant_when_its_url_says_so(
         connection.execute(address.begin())
         assert _count(connection, "jobs") == _count(connection, "jobs", "tenant_id = 'globex'") == 2
         connection.execute("COMMIT")
+        assert _count(connection, f"{filled.schema}.jobs") == 6
 
 
 def test_a_tenant_s_name_is_only_ever_a_name(filled: Address) -> None:
@@ -275,36 +295,65 @@ def test_a_tenant_s_name_is_only_ever_a_name(filled: Address) -> None:
         connection.execute(address.begin())
         assert _count(connection, "jobs") == 0
         assert connection.execute("SELECT tenant()").fetchone() == ("x'; SET ROLE none; --",)
-        connection.execute("COMMIT")
+        connection.execute("ROLLBACK")
 
 
-def test_an_owner_who_is_no_superuser_sees_all_rows(
-    address: Address, login: Login, schema: str
-) -> None:
-    grant = f"GRANT CREATE ON DATABASE {address.options['dbname']} TO {{}}"
-    owner = address_of(login("CREATEROLE", grant))
+def test_an_owner_who_is_no_superuser_sees_all_rows(address: Address, logins: Logins) -> None:
+    owner = address_of(logins.owner("CREATEROLE"))
     migrate(owner)
     with connect(owner) as connection:
         connection.execute(owner.begin())
         connection.execute(ROWS)
-        assert _count(connection, "jobs") == 6
+        assert all(_count(connection, table) > 0 for table in _tables(connection))
         assert connection.execute("UPDATE jobs SET priority = 1").rowcount == 6
-        connection.execute("COMMIT")
+        connection.execute("ROLLBACK")
 
 
 def test_a_worker_sees_and_changes_the_rows_of_all_tenants(
-    filled: Address, login: Login, schema: str
+    filled: Address, shared_logins: Logins
 ) -> None:
-    address = address_of(login("", f"GRANT {schema}_worker TO {{}}"))
+    address = address_of(shared_logins.make("", f"GRANT {filled.worker_role} TO {{}}"))
     with connect(address) as connection:
         connection.execute(address.begin())
-        assert all(_count(connection, table) > 0 for table in _tables(connection, schema))
+        assert all(_count(connection, table) > 0 for table in _tables(connection))
         assert connection.execute("UPDATE jobs SET priority = 1").rowcount == 6
-        connection.execute("COMMIT")
+        connection.execute("ROLLBACK")
 
 
 def test_a_user_who_is_no_member_is_told_how_to_become_one(
-    filled: Address, login: Login, schema: str
+    filled: Address, shared_logins: Logins
 ) -> None:
-    with pytest.raises(AccessDenied, match=f'GRANT "{schema}_tenant" TO'):
-        migrate(address_of(login() + "&tenant=acme"))
+    with pytest.raises(AccessDenied, match=f'GRANT "{filled.tenant_role}" TO'):
+        migrate(address_of(shared_logins.make() + "&tenant=acme"))
+
+
+async def test_a_store_opened_for_one_tenant_works_for_it_alone(made: Address) -> None:
+    everybody, acme = open_store(made.url), open_store(f"{made.url}&tenant=acme")
+    await everybody.open()
+    await everybody.jobs.enqueue([NewJob(id="theirs", type="mail", tenant_id="globex")])
+    await acme.open()
+    try:
+        ours = [NewJob(id=name, type="mail", tenant_id="acme", key=name) for name in ("one", "two")]
+        await acme.jobs.enqueue(ours)
+        last = NewJob(id="last", type="mail", tenant_id="acme", after=(Edge(parent_id="one"),))
+        await acme.jobs.enqueue([last])
+        assert {job.id for job in await acme.reader.find(JobFilter())} == {"one", "two", "last"}
+        assert await acme.reader.get(["theirs"]) == []
+        assert await acme.jobs.cancel(["one"], "no longer needed") == {"one": "cancelled"}
+        assert await acme.jobs.requeue(["one"]) == ["one"]
+        standing = await acme.reader.standing("last")
+        assert standing is not None
+        assert [edge.edge.parent_id for edge in standing.waits_for] == ["one"]
+        with pytest.raises(JobNotFound):
+            await acme.jobs.cancel(["theirs"], "not theirs")
+        spy = NewJob(id="spy", type="mail", tenant_id="acme", after=(Edge(parent_id="theirs"),))
+        with pytest.raises(ParentNotFound):
+            await acme.jobs.enqueue([spy])
+        with pytest.raises(AccessDenied, match="not its tenant's"):
+            await acme.jobs.enqueue([NewJob(id="gift", type="mail", tenant_id="globex")])
+        with pytest.raises(AccessDenied, match="not its tenant's"):
+            await acme.controls.pause(PauseScope.QUEUE, "default")
+        assert len(await everybody.reader.find(JobFilter())) == 4
+    finally:
+        await acme.close()
+        await everybody.close()

@@ -4,8 +4,11 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
+import redis
 
 from penstock import Penstock, Settings
 from penstock.model.errors import ForkedStore, StoreClosed, StoreReadOnly, StoreUnavailable
@@ -25,6 +28,8 @@ from penstock.testing.conformance.build import (
 )
 from penstock.testing.proxy import Proxy
 from penstock.testing.servers import RedisServer, ValkeyCluster
+from penstock.testing.servers.ports import free_port
+from penstock.testing.servers.process import await_condition
 from tests.worker.running import working
 
 PATIENCE = 30.0
@@ -34,6 +39,10 @@ async def opened(url: str) -> Store:
     store = open_store(url)
     await store.open()
     return store
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await asyncio.to_thread(await_condition, condition, PATIENCE)
 
 
 async def answers(store: Store) -> None:
@@ -92,10 +101,11 @@ async def test_connections_that_were_reset_are_replaced(valkey_url: str) -> None
         async with asyncio.timeout(PATIENCE):
             while True:
                 try:
-                    assert store.leases.renew(OWNER, [held(lease)]).lost == []
+                    renewal = await asyncio.to_thread(store.leases.renew, OWNER, [held(lease)])
                     break
                 except StoreUnavailable:
                     continue
+        assert renewal.lost == []
         await store.close()
 
 
@@ -153,44 +163,33 @@ async def test_a_server_that_became_a_replica_is_left_alone_until_it_leads_again
         await store.close()
 
 
-def _slot_owner(cluster: ValkeyCluster, slot: str) -> RedisServer:
-    for node in cluster.nodes:
-        if b"MOVED" not in node.ask("GET", slot):
-            return node
-    raise AssertionError("no node has the slot")
-
-
-def _word(answer: bytes) -> str:
-    return answer.decode().split("\r\n")[1] if answer[:1] == b"$" else answer.decode()[1:].strip()
-
-
 async def test_a_namespace_that_moves_to_another_node_is_followed() -> None:
     with ValkeyCluster() as cluster:
         store = await opened(f"{cluster.url}?namespace=wanderer")
         lease = await running(store)
         waiting = await enqueue(store)
-        source = _slot_owner(cluster, "{wanderer}:")
-        target = next(node for node in cluster.nodes if node is not source)
-        _move_slot(cluster, source, target, "{wanderer}:")
+        _move(cluster, "wanderer")
         assert store.leases.renew(OWNER, [held(lease)]).lost == []
         assert await store.jobs.settle(OWNER, [completed(lease)]) == []
         assert (await claim_one(store)).id == waiting
         await store.close()
 
 
-def _move_slot(
-    cluster: ValkeyCluster, source: RedisServer, target: RedisServer, key: str
-) -> None:
-    slot = _word(source.ask("CLUSTER", "KEYSLOT", key))
-    names = {node: _word(node.ask("CLUSTER", "MYID")) for node in (source, target)}
-    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", names[source])
-    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target])
-    listed = source.ask("CLUSTER", "GETKEYSINSLOT", slot, "1000").decode().split("\r\n")
-    keys = [word for word in listed if word.startswith(key)]
-    moved = source.ask("MIGRATE", "127.0.0.1", str(target.port), "", "0", "5000", "KEYS", *keys)
-    assert moved == b"+OK\r\n", moved
-    for node in (target, source, *cluster.nodes):
-        node.ask("CLUSTER", "SETSLOT", slot, "NODE", names[target])
+def _move(cluster: ValkeyCluster, namespace: str) -> None:
+    """Have another node hold all keys of a namespace."""
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(redis.Redis(port=node.port)) for node in cluster.nodes]
+        slot = nodes[0].cluster("KEYSLOT", f"{{{namespace}}}")
+        source = next(node for node in nodes if node.cluster("COUNTKEYSINSLOT", slot))
+        target = next(node for node in nodes if node is not source)
+        old, new = (node.execute_command("CLUSTER MYID") for node in (source, target))
+        target.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", old)
+        source.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", new)
+        keys = source.execute_command("CLUSTER GETKEYSINSLOT", slot, 1_000)
+        port = target.connection_pool.connection_kwargs["port"]
+        source.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", *keys)
+        for node in (target, *nodes):
+            node.execute_command("CLUSTER SETSLOT", slot, "NODE", new)
 
 
 async def test_a_worker_keeps_its_jobs_through_an_outage(signals: Signals) -> None:
@@ -208,8 +207,7 @@ async def test_a_worker_keeps_its_jobs_through_an_outage(signals: Signals) -> No
 
         async with app, working(app, concurrency=4):
             handles = [await slow.enqueue(str(number)) for number in range(4)]
-            for number in range(4):
-                await signals.wait_for("started", str(number))
+            await signals.wait("started", times=4)
             server.kill()
             may_end.set()
             with pytest.raises(StoreUnavailable):
@@ -227,13 +225,8 @@ def signals() -> Signals:
     return Signals()
 
 
-async def test_a_forked_child_is_refused(valkey_url: str) -> None:
-    store = await opened(valkey_url)
-    uses: list[Callable[[], object]] = [
-        lambda: store.leases.cancel_requests(OWNER),
-        lambda: store.leases.renew(OWNER, []),
-    ]
-    store.leases.cancel_requests(OWNER)
+def _refused_in_child(uses: list[Callable[[], object]]) -> int:
+    """How many uses a forked child is refused."""
     child = os.fork()
     if child == 0:
         refused = 0
@@ -243,8 +236,17 @@ async def test_a_forked_child_is_refused(valkey_url: str) -> None:
             except ForkedStore:
                 refused += 1
         os._exit(refused)
-    _, code = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(code) == len(uses)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+async def test_a_forked_child_is_refused(valkey_url: str) -> None:
+    store = await opened(valkey_url)
+    uses: list[Callable[[], object]] = [
+        lambda: store.leases.cancel_requests(OWNER),
+        lambda: store.leases.renew(OWNER, []),
+    ]
+    store.leases.cancel_requests(OWNER)
+    assert _refused_in_child(uses) == len(uses)
     assert await status_of(store, await enqueue(store)) is Status.QUEUED
     await store.close()
 
@@ -256,3 +258,36 @@ async def test_a_store_that_was_never_opened_says_so(valkey_url: str) -> None:
     with pytest.raises(StoreClosed):
         store.leases.cancel_requests(OWNER)
     await store.close()
+
+
+def _holder_of(cluster: ValkeyCluster, namespace: str) -> tuple[RedisServer, str]:
+    """The node that holds a namespace, and its name in the cluster."""
+    for node in cluster.nodes:
+        if node.ask("EXISTS", f"{{{namespace}}}:meta") == b":1\r\n":
+            return node, node.ask("CLUSTER", "MYID").decode().strip()
+    raise AssertionError("no node holds the namespace")
+
+
+def _follows(replica: RedisServer, cluster: ValkeyCluster) -> bool:
+    """Whether it has the data, and everyone knows of it."""
+    told = [node.ask("CLUSTER", "INFO") for node in (*cluster.nodes, replica)]
+    known = all(b"cluster_known_nodes:4" in answer for answer in told)
+    return known and b"master_link_status:up" in replica.ask("INFO", "replication")
+
+
+async def test_a_replica_that_takes_over_in_a_cluster_is_found() -> None:
+    spare = {"cluster-enabled": "yes", "cluster-port": str(free_port())}
+    with ValkeyCluster() as cluster, RedisServer(options=spare) as replica:
+        store = await opened(f"{cluster.url}?namespace=heir")
+        job_id = await enqueue(store)
+        primary, name = _holder_of(cluster, "heir")
+        bus = primary.options["cluster-port"]
+        replica.ask("CLUSTER", "MEET", "127.0.0.1", str(primary.port), bus)
+        replicates = partial(replica.ask, "CLUSTER", "REPLICATE", name)
+        await until(lambda: replicates() == b"+OK\r\n")
+        await until(lambda: _follows(replica, cluster))
+        primary.kill()
+        await answers(store)
+        assert (await claim_one(store)).id == job_id
+        assert await asyncio.to_thread(store.leases.cancel_requests, OWNER) == []
+        await store.close()

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from penstock.model.errors import (
     AccessDenied,
+    NoBackup,
     NotAPenstockStore,
     NoTransactions,
     SchemaTooNew,
@@ -159,6 +161,14 @@ async def test_no_transaction_can_be_joined(valkey_url: str) -> None:
         await store.jobs.enqueue([a_job()], connection=object())
     with pytest.raises(NoTransactions):
         store.connection()
+    await store.close()
+
+
+async def test_the_server_makes_the_copies(valkey_url: str, tmp_path: Path) -> None:
+    store = await opened(valkey_url)
+    with pytest.raises(NoBackup, match="BGSAVE") as refused:
+        await store.backup(tmp_path / "copy")
+    assert SENTENCE.fullmatch(str(refused.value))
     await store.close()
 
 

@@ -13,6 +13,7 @@ from penstock.store.redis.store import RedisStore
 from penstock.testing.conformance.build import enqueue
 from penstock.testing.proxy import Proxy
 from penstock.testing.servers import RedisServer
+from penstock.testing.servers.process import await_condition
 
 PATIENCE = 20.0
 
@@ -36,9 +37,7 @@ Opened = Callable[[str], RedisStore]
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
+    await asyncio.to_thread(await_condition, condition, PATIENCE)
 
 
 @pytest.mark.parametrize("server", ["valkey_url", "redis6_url", "valkey_cluster_url"])
@@ -54,9 +53,7 @@ async def test_a_change_of_another_process_is_heard(
     assert await subscription.wait(PATIENCE)
 
 
-async def test_changes_of_another_namespace_are_not_heard(
-    opened: Opened, valkey_url: str
-) -> None:
+async def test_changes_of_another_namespace_are_not_heard(opened: Opened, valkey_url: str) -> None:
     here, elsewhere = opened(valkey_url), opened(valkey_url + "-2")
     await here.open()
     await elsewhere.open()

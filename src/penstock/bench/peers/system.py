@@ -23,6 +23,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     knob: str = "concurrency"
     settings: tuple[int, ...] = (20, 100)
+    needs_setup: bool = False
     title: str = ""
 
     @property
@@ -37,21 +38,28 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PEERS = (
-    System(name="huey", store=SQLITE, jobs=7_000, knob="threads", settings=(1, 4)),
-    System(name="procrastinate", store=POSTGRES, jobs=1_000, settings=(10, 50)),
-    System(name="pgqueuer", store=POSTGRES, jobs=25_000, knob="batch size", settings=(500,)),
-    System(name="dramatiq", store=REDIS, jobs=6_000, knob="threads", settings=(8, 32)),
-    System(name="taskiq", store=REDIS, jobs=5_000),
-    System(name="saq", store=REDIS, jobs=4_000, settings=(10, 50)),
-    System(name="arq", store=REDIS, jobs=4_000),
-    System(name="streaq", store=REDIS, jobs=2_500),
-    System(name="celery", store=REDIS, jobs=1_500, knob="threads", settings=(0, 4)),
-    System(name="rq", store=REDIS, jobs=700, knob="jobs at once", settings=(1,)),
-    System(name="bullmq", store=REDIS, jobs=3_500),
-    System(name=NODE, store=REDIS, jobs=25_000, title="BullMQ on Node"),
+    System(name="huey", store=SQLITE, jobs=5_000, knob="threads", settings=(1, 4)),
+    System(name="procrastinate", store=POSTGRES, jobs=800, settings=(10, 50), needs_setup=True),
+    System(
+        name="pgqueuer",
+        store=POSTGRES,
+        jobs=20_000,
+        knob="batch size",
+        settings=(500,),
+        needs_setup=True,
+    ),
+    System(name="dramatiq", store=REDIS, jobs=5_000, knob="threads", settings=(8, 32)),
+    System(name="taskiq", store=REDIS, jobs=3_500),
+    System(name="saq", store=REDIS, jobs=3_000, settings=(10, 50)),
+    System(name="arq", store=REDIS, jobs=3_000),
+    System(name="streaq", store=REDIS, jobs=1_600),
+    System(name="celery", store=REDIS, jobs=1_200, knob="threads", settings=(0, 4)),
+    System(name="rq", store=REDIS, jobs=500, knob="jobs at once", settings=(1,)),
+    System(name="bullmq", store=REDIS, jobs=2_500),
+    System(name=NODE, store=REDIS, jobs=20_000, title="BullMQ on Node"),
 )
 
 OURS = tuple(
-    System(name=PENSTOCK, store=store, jobs=40_000, settings=(100,))
+    System(name=PENSTOCK, store=store, jobs=40_000, settings=(100,), needs_setup=True)
     for store in (SQLITE, POSTGRES, REDIS, BOTH)
 )

@@ -5,7 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,12 @@ class WorkerGroup:
         self._reports: queue.SimpleQueue[tuple[int, Report | None]] = queue.SimpleQueue()
         self._latest: dict[int, Report] = {}
         self.pickups: list[float] = []
-        for place in range(len(processes)):
-            threading.Thread(target=self._read, args=(place,), daemon=True).start()
+        self._readers = [
+            threading.Thread(target=self._read, args=(place,), daemon=True)
+            for place in range(len(processes))
+        ]
+        for reader in self._readers:
+            reader.start()
 
     def release(self) -> int:
         """Wait until all are about to run and let them; the time of it in ns."""
@@ -64,6 +68,13 @@ class WorkerGroup:
         """How many handlers have ended."""
         return sum(report.done for report in self._latest.values())
 
+    def kill(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            process.kill()
+        for reader in self._readers:
+            reader.join()
+
     def _note(self, place: int, report: Report) -> None:
         self._latest[place] = report
         self.pickups += report.pickups
@@ -81,7 +92,8 @@ class WorkerGroup:
     def _read(self, place: int) -> None:
         output: Any = self._processes[place].stdout
         for line in output:
-            if line.startswith("{"):
+            # A library may print there, too.
+            with suppress(msgspec.MsgspecError):
                 self._reports.put((place, msgspec.json.decode(line, type=Report)))
         self._reports.put((place, None))
 
@@ -91,21 +103,20 @@ def worker_group(
     name: str, command: list[str], environment: dict[str, str], count: int, log: Path
 ) -> Generator[WorkerGroup, None, None]:
     """So many processes of one command; killed at the end, since their store is thrown away."""
-    processes: list[subprocess.Popen[str]] = []
-    with log.open("w", encoding="utf-8") as errors:
-        try:
-            while len(processes) < count:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    text=True,
-                    env=environment,
-                )
-                processes.append(process)
-            yield WorkerGroup(name, processes, log)
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+    with ExitStack() as opened:
+        errors = opened.enter_context(log.open("w", encoding="utf-8"))
+        processes: list[subprocess.Popen[str]] = []
+        while len(processes) < count:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environment,
+            )
+            processes.append(opened.enter_context(process))
+            opened.callback(process.kill)
+        group = WorkerGroup(name, processes, log)
+        opened.callback(group.kill)
+        yield group

@@ -3,7 +3,8 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -97,8 +98,7 @@ class Comparison:
 
     def _pickup(self, system: System) -> None:
         count = self._bench.scale.peer_pickups
-        with self._stores.empty(system.store) as url:
-            self._ask(system, "setup", url)
+        with self._empty(system) as url:
             with self._workers(system, url, self.setting(system), 1) as workers:
                 workers.release()
                 time.sleep(SETTLING_SECONDS)
@@ -109,13 +109,19 @@ class Comparison:
     def _fill_and_drain(
         self, system: System, jobs: int, setting: int, processes: int
     ) -> tuple[float, float]:
-        with self._stores.empty(system.store) as url:
-            self._ask(system, "setup", url)
+        with self._empty(system) as url:
             bulk = float(self._ask(system, "enqueue", url, jobs))
             with self._workers(system, url, setting, processes) as workers:
                 began = workers.release()
                 ended = workers.wait_for(jobs)
         return bulk, 1e9 * jobs / (ended - began)
+
+    @contextmanager
+    def _empty(self, system: System) -> Generator[str, None, None]:
+        with self._stores.empty(system.store) as url:
+            if system.needs_setup:
+                self._ask(system, "setup", url)
+            yield url
 
     def _jobs(self, system: System) -> int:
         return max(100, system.jobs // self._bench.scale.peer_divisor)

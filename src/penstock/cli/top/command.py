@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import JsonFlag, console, write_json
-from penstock.cli.session import asked, database_file, run, session
+from penstock.cli.session import asked, place_of, run, session
 
 
 def top(
@@ -25,7 +25,7 @@ def top(
     from penstock.cli.top.view import printed
 
     url = session(ctx).settings.url
-    name = database_file(url).name
+    name = place_of(url).rpartition("/")[2]
     if not once and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
         raise typer.Exit(run(asked(url, lambda store: Top(store, name, interval).run())))
     snapshot = run(asked(url, lambda store: look(store, name)))

@@ -21,11 +21,22 @@ from penstock.store.contract.reader import (
 )
 from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.store import Durability, Store, Subscription
+from penstock.store.contract.transfer import (
+    COLUMNS,
+    Bookmark,
+    Page,
+    Part,
+    Row,
+    Tally,
+    Transfer,
+)
 from penstock.store.contract.upkeep import Fate, Pruned, Rescued, Retention, Upkeep
 from penstock.store.contract.workers import Beat, WorkerInfo, Workers
 
 __all__ = [
+    "COLUMNS",
     "Beat",
+    "Bookmark",
     "Claim",
     "Claimed",
     "Controls",
@@ -44,6 +55,8 @@ __all__ = [
     "Leases",
     "LogLine",
     "Metrics",
+    "Page",
+    "Part",
     "Pruned",
     "QueueDepth",
     "Renewal",
@@ -51,11 +64,14 @@ __all__ = [
     "Rescued",
     "Resolution",
     "Retention",
+    "Row",
     "Schedules",
     "Slots",
     "Standing",
     "Store",
     "Subscription",
+    "Tally",
+    "Transfer",
     "Upkeep",
     "Window",
     "WorkerInfo",

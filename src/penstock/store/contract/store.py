@@ -13,6 +13,7 @@ from penstock.store.contract.leases import Leases
 from penstock.store.contract.metrics import Metrics
 from penstock.store.contract.reader import JobReader
 from penstock.store.contract.schedules import Schedules
+from penstock.store.contract.transfer import Transfer
 from penstock.store.contract.upkeep import Upkeep
 from penstock.store.contract.workers import Workers
 
@@ -94,8 +95,17 @@ class Store(Protocol):
         """The leader's passes."""
         ...
 
-    async def open(self) -> None:
-        """Connect, check the promises, migrate."""
+    @property
+    def transfer(self) -> Transfer:
+        """Moving the whole of it elsewhere."""
+        ...
+
+    async def exists(self) -> bool:
+        """Whether there is an installation at its URL; opening makes one."""
+        ...
+
+    async def open(self, *, moving: bool = False) -> None:
+        """Connect, check the promises, migrate; during or after a move only for `moving` it."""
         ...
 
     async def close(self) -> None:

@@ -99,6 +99,14 @@ class Tally(Struct, frozen=True):
     attempts: int
 
 
+class Bookmark(Struct, frozen=True):
+    """How far a move has got with a part; only who knows where it stands may move it on."""
+
+    move: str
+    before: str | None
+    after: str
+
+
 class Transfer(Protocol):
     """Read one installation out, write it into another; slots, workers and leaders stay behind."""
 
@@ -107,20 +115,25 @@ class Transfer(Protocol):
         ...
 
     async def page(self, part: Part, after: str | None, limit: int) -> Page:
-        """Read records in the order they were made, or by their key where order means nothing."""
+        """Read about as many records in the order they were made, or by key where none matters."""
         ...
 
-    async def adopt(self, part: Part, rows: Sequence[Row], bookmark: tuple[str, str]) -> None:
+    async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
         """Write records as they are, fences and all, and the bookmark, in one transaction.
 
-        Writing the same ones again changes nothing. `lease_left_ms` counts from now.
+        False, and nothing is written, when the bookmark has moved on or the move is another one:
+        the same page sent again changes nothing. `lease_left_ms` counts from now.
         """
         ...
 
     async def marks(self) -> dict[str, str]:
-        """Bookmarks of a move that is under way, and whether this installation was moved away."""
+        """What is written here about a move, see `model/moves.py`."""
         ...
 
-    async def mark(self, name: str, value: str | None) -> None:
-        """Write or remove one of them."""
+    async def mark(self, changes: Mapping[str, str | None]) -> None:
+        """Write some of them, and remove those that are None, in one transaction."""
+        ...
+
+    async def clear(self) -> None:
+        """Delete everything, and the marks last; only for an installation that nobody uses."""
         ...

@@ -13,6 +13,7 @@ from penstock.store.relational.transaction import Transaction
 class _Answer(Struct):
     leases: list[Lease] = []
     due: int | None = None
+    walked_to: tuple[str, str, str, str, int] | None = None
     needs: str | None = None
 
 
@@ -21,6 +22,10 @@ _answer = Decoder(_Answer)
 
 class PostgresClaims(Claims):
     """Grants leases; claims that meet a gate are weighed one at a time, as in every dialect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quietly_to: tuple[str, str, str, str, int] | None = None
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
@@ -32,6 +37,7 @@ class PostgresClaims(Claims):
         if answer.needs == "gates":
             tx.lock("gates")
             return super().claim(tx, claim)
+        self._quietly_to = answer.walked_to
         if answer.leases:
             self._last_tenant = answer.leases[-1].tenant_id
         due = None if answer.due is None else max(0, answer.due)
@@ -48,6 +54,7 @@ class PostgresClaims(Claims):
             "lease_ms": claim.lease_ms,
             "type_lease_ms": encode(dict(claim.type_lease_ms)).decode(),
             "last_tenant": self._last_tenant,
+            "walked_to": self._quietly_to and encode(self._quietly_to).decode(),
             "tidy": tidy,
             "now": tx.now,
             "monotonic": tx.monotonic,

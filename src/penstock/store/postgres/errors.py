@@ -10,7 +10,6 @@ from penstock.model.errors import (
     AccessDenied,
     InvalidOption,
     PenstockError,
-    StoreClosed,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -21,6 +20,7 @@ from penstock.model.errors import (
 CORRECT_URL = "correct the user name and the password in the URL"
 NAME_PRIMARY = "it is a standby: name the primary in the URL"
 GRANT = "grant it one of the roles that `penstock migrate` made, or connect as the tables' owner"
+OTHER_URL = "name that tenant in the URL, or none to work for all of them"
 MIGRATE = "run `penstock migrate` as the user who owns its tables"
 
 _Translation = Callable[[str, psycopg.Error], PenstockError]
@@ -100,8 +100,6 @@ def _without_code(name: str, error: psycopg.Error) -> PenstockError:
         return StoreUnavailable(name, "it did not answer in time")
     if isinstance(error, psycopg.DataError):
         return _unfit(name, error)
-    if isinstance(error, psycopg.InterfaceError) and "closed" in words:
-        return StoreClosed(name)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreUnavailable(name, _said(words))
     return StoreError(
@@ -136,7 +134,10 @@ def _unfit(_: str, error: psycopg.Error) -> PenstockError:
 
 
 def _no_right(name: str, error: psycopg.Error) -> PenstockError:
-    return AccessDenied(name, _first_line(error), GRANT)
+    words = _first_line(error)
+    if "row-level security" in words:
+        return AccessDenied(name, "what it wanted to write is not its tenant's", OTHER_URL)
+    return AccessDenied(name, words, GRANT)
 
 
 def _no_table(name: str, error: psycopg.Error) -> PenstockError:

@@ -53,6 +53,12 @@ def migrate(address: Address) -> tuple[int, int]:
         return before, latest()
 
 
+def exists(address: Address) -> bool:
+    """Whether penstock has been in a schema."""
+    with translated(address.name), closing(connect(address)) as connection:
+        return _state(connection, address)[0] > 0
+
+
 def sql_of(schema: str) -> str:
     """All that a new schema needs, for a database administrator to read and run."""
     address = Address(url="", name="", options={}, schema=schema)

@@ -5,12 +5,15 @@ from pathlib import Path
 
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import InvalidOption
+from penstock.model.moves import refuse_moved
 from penstock.store.contract import Durability
 from penstock.store.postgres.connect import address_of
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.inspect import inspect
 from penstock.store.postgres.jobs import PostgresJobs
+from penstock.store.postgres.migrate import exists
 from penstock.store.postgres.metrics import PostgresMetrics
+from penstock.store.postgres.transfer import PostgresTransfer
 from penstock.store.relational.controls import RelationalControls
 from penstock.store.relational.dead import RelationalDeadLetters
 from penstock.store.relational.leases import RelationalLeases
@@ -37,10 +40,21 @@ class PostgresStore:
         self.workers = RelationalWorkers(self._db.beside)
         self.metrics = PostgresMetrics(self._db.beside)
         self.upkeep = RelationalUpkeep(self._db.beside)
+        self.transfer = PostgresTransfer(self._db)
 
-    async def open(self) -> None:
+    async def exists(self) -> bool:
+        """Whether the schema holds an installation."""
+        return await asyncio.to_thread(exists, self._db.address)
+
+    async def open(self, *, moving: bool = False) -> None:
         """Connect, check the promises, migrate."""
         await asyncio.to_thread(self._db.open)
+        try:
+            if not moving:
+                refuse_moved(self.url, await self.transfer.marks())
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Finish what is written and let go."""

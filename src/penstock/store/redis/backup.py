@@ -1,10 +1,13 @@
-"""Copying a server's data while it runs, the way a new replica gets it."""
+"""Why a client makes no copies here: the server does, of all its namespaces at one moment."""
 
-from pathlib import Path
+from penstock.model.errors import NoBackup
 
-from penstock.store.redis.server import Server
+ADVICE = (
+    "run BGSAVE there and keep the file it writes (LASTSAVE tells when it is done), or copy this "
+    "installation alone with `penstock move` while no worker runs"
+)
 
 
-async def backup(server: Server, target: Path) -> int:
-    """Copy what the server holds to a new file; the number of jobs of this installation."""
-    raise NotImplementedError
+def refuse_backup(url: str) -> NoBackup:
+    """The error that says how a Redis or Valkey is backed up."""
+    return NoBackup(url, ADVICE)

@@ -1,5 +1,7 @@
 """Leasing jobs; whose turn it was is remembered here, so that the server keeps no such state."""
 
+from functools import cache
+
 from msgspec import Struct
 from msgspec.json import encode
 
@@ -38,7 +40,7 @@ class Claims:
         """Stage and expire what fell due, then lease up to the limit."""
         asked = _Asked(
             owner=claim.owner,
-            types=list(claim.types),
+            types=[_spelled(type_) for type_ in claim.types],
             limit=claim.limit,
             start=claim.start,
             lease_ms=claim.lease_ms,
@@ -55,6 +57,11 @@ class Claims:
         started_at = int(now)
         leases = [_lease(started_at, *fields) for fields in granted]
         return Claimed(leases, int(ask_again) if ask_again else None, _slots_of(slots))
+
+
+@cache
+def _spelled(type_: str) -> str:
+    return encode(type_).decode()
 
 
 def _slots_of(rows: list[tuple[bytes, bytes, int]]) -> Slots:

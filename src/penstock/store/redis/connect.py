@@ -21,7 +21,7 @@ DEFAULT_PORT = 6379
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 IDLE_SECONDS = 30
-THREADS = 64
+MOST_CONNECTIONS = 32
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs")
 
@@ -90,8 +90,12 @@ def asynchronous(address: Address) -> "redis.asyncio.ConnectionPool":
         kind = redis.asyncio.UnixDomainSocketConnection  # type: ignore[assignment]
     elif address.tls is not None:
         kind = redis.asyncio.SSLConnection
-    return redis.asyncio.ConnectionPool(
-        connection_class=kind, retry=AsyncRetry(NoBackoff(), 0), **_settings(address)
+    return redis.asyncio.BlockingConnectionPool(
+        connection_class=kind,
+        retry=AsyncRetry(NoBackoff(), 0),
+        max_connections=MOST_CONNECTIONS,
+        timeout=address.timeout,
+        **_settings(address),
     )
 
 
@@ -106,7 +110,7 @@ def synchronous(address: Address) -> "redis.ConnectionPool":
     pool: redis.ConnectionPool = make(
         connection_class=kind,
         retry=Retry(NoBackoff(), 0),
-        max_connections=THREADS,
+        max_connections=MOST_CONNECTIONS,
         timeout=address.timeout,
         **_settings(address),
     )

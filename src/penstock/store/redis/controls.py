@@ -59,7 +59,9 @@ class RedisControls:
         self, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
     ) -> None:
         """Set up breakers; those that exist keep their position."""
-        rows = [(b.name, list(dict.fromkeys(b.types)), b.failures, b.cool_down_ms) for b in breakers]
+        rows = [
+            (b.name, list(dict.fromkeys(b.types)), b.failures, b.cool_down_ms) for b in breakers
+        ]
         await self._courier.call("define_breakers", encode(rows), encode(sorted(known_types)))
 
     async def reset_breaker(self, name: str) -> bool:

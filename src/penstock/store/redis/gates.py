@@ -115,8 +115,10 @@ def pause(scope: str, name: str, text: bytes) -> Pause:
 
 def paused(lanes: Sequence[bytes], jobs: Sequence[bytes]) -> list[Pause]:
     """Pauses as their two hashes have them, the oldest first."""
-    found = [pause(*_names(field, 2), text) for field, text in _pairs(lanes)]
-    found += [pause(PauseScope.JOB, job_id.decode(), text) for job_id, text in _pairs(jobs)]
+    found = [pause(PauseScope.JOB, job_id.decode(), text) for job_id, text in _pairs(jobs)]
+    for field, text in _pairs(lanes):
+        scope, name = _names(field, 2)
+        found.append(pause(scope, name, text))
     return sorted(found, key=lambda paused: (paused.created_at, paused.scope, paused.name))
 
 
@@ -152,9 +154,7 @@ def _starts(text: bytes) -> Starts:
 def _breaker(name: bytes, definition: bytes, state: bytes) -> BreakerState:
     types, failures, cool_down_ms = decode(definition, type=tuple[tuple[str, ...], int, int])
     failed, opened_at, probe_id = state.decode().split(" ", 2)
-    breaker = Breaker(
-        name=name.decode(), types=types, failures=failures, cool_down_ms=cool_down_ms
-    )
+    breaker = Breaker(name=name.decode(), types=types, failures=failures, cool_down_ms=cool_down_ms)
     return BreakerState(
         breaker=breaker,
         failed=int(failed),

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from penstock.model.clock import Clock
 from penstock.model.errors import NoTransactions
+from penstock.model.moves import refuse_moved
 from penstock.store.contract import Durability
-from penstock.store.redis.backup import backup
+from penstock.store.redis.backup import refuse_backup
 from penstock.store.redis.controls import RedisControls
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
@@ -13,11 +14,12 @@ from penstock.store.redis.inspect import inspect
 from penstock.store.redis.jobs import RedisJobs
 from penstock.store.redis.leases import RedisLeases
 from penstock.store.redis.metrics import RedisMetrics
-from penstock.store.redis.migrate import migrate
+from penstock.store.redis.migrate import migrate, version
 from penstock.store.redis.reader import RedisReader
 from penstock.store.redis.schedules import RedisSchedules
 from penstock.store.redis.server import Server
 from penstock.store.redis.signals import Listener, Signals
+from penstock.store.redis.transfer import RedisTransfer
 from penstock.store.redis.upkeep import RedisUpkeep
 from penstock.store.redis.workers import RedisWorkers
 
@@ -40,11 +42,19 @@ class RedisStore:
         self.metrics = RedisMetrics(self._courier)
         self.controls = RedisControls(self._courier)
         self.upkeep = RedisUpkeep(self._courier)
+        self.transfer = RedisTransfer(self._courier)
 
-    async def open(self) -> None:
+    async def exists(self) -> bool:
+        """Whether the namespace holds an installation."""
+        await self._server.open()
+        return await version(self._server) > 0
+
+    async def open(self, *, moving: bool = False) -> None:
         """Connect, check the promises, migrate."""
         try:
             await self.migrate()
+            if not moving:
+                refuse_moved(self.url, await self.transfer.marks())
             await self._signals.open()
         except BaseException:
             await self.close()
@@ -74,8 +84,8 @@ class RedisStore:
         return await inspect(self._server)
 
     async def backup(self, target: Path) -> int:
-        """Copy what the server holds while it runs."""
-        return await backup(self._server, target)
+        """Refused: the server makes the copies."""
+        raise refuse_backup(self.url)
 
     def connection(self) -> object:
         """Refused: Redis has no transaction that an enqueue could join."""

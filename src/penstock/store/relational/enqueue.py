@@ -34,7 +34,12 @@ def is_special(job: NewJob) -> bool:
 
 def enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs one by one, then link those that wait for others."""
-    answers = [_enqueue_one(tx, job) for job in jobs]
+    several = len(jobs) > 1
+    refused = _prepare(tx, jobs) if several else {}
+    answers = [
+        refused.get(place) or _enqueue_one(tx, job, has_key=several)
+        for place, job in enumerate(jobs)
+    ]
     # A parent in the same call may have turned out to be a job that is there already.
     known = {job.id: answer.id for job, answer in zip(jobs, answers, strict=True)}
     edges: dict[str, list[Edge]] = {}
@@ -43,22 +48,47 @@ def enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
             meant = [replace(e, parent_id=known.get(e.parent_id, e.parent_id)) for e in job.after]
             edges[job.id] = distinct(meant)
             merged = len(distinct(job.after)) - len(edges[job.id])
-            tx.run("lower_waiting", (merged, tx.now, job.id))
+            if merged:
+                tx.run("lower_waiting", (merged, tx.now, job.id))
     if edges:
         link(tx, edges)
     return answers
 
 
-def _enqueue_one(tx: Transaction, job: NewJob) -> Enqueued:
-    if is_special(job) and tx.value("known_id", (job.id,)) is not None:
+def _prepare(tx: Transaction, jobs: Sequence[NewJob]) -> dict[int, Enqueued]:
+    """Take lines and keys in an order that all calls share, so that none wait for each other.
+
+    Answers for the jobs, by their place, whose id is known or whose key another one holds.
+    """
+    lines = {(job.tenant_id, job.order_key) for job in jobs if job.order_key is not None}
+    for tenant_id, order_key in sorted(lines):
+        tx.lock("line", tenant_id, order_key)
+    keyed = [
+        (job.tenant_id, job.type, job.key, place)
+        for place, job in enumerate(jobs)
+        if job.key is not None
+    ]
+    answers = {place: _refused(tx, jobs[place]) for *_, place in sorted(keyed)}
+    return {place: answer for place, answer in answers.items() if answer is not None}
+
+
+def _enqueue_one(tx: Transaction, job: NewJob, *, has_key: bool = False) -> Enqueued:
+    """Insert a job; `has_key` when its key, if it has one, was taken before."""
+    looked = not is_special(job) or (has_key and job.key is not None and job.order_key is None)
+    refused = None if looked else _refused(tx, job)
+    return refused or Enqueued(job.id, tx.run("insert_job", row_of(tx, job)) == 1)
+
+
+def _refused(tx: Transaction, job: NewJob) -> Enqueued | None:
+    """The answer for a job whose id is known or whose key another one holds."""
+    if tx.value("known_id", (job.id,)) is not None:
         return Enqueued(job.id, False)
-    if job.key is not None:
-        holder = take_key(
-            tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms
-        )
-        if holder != job.id:
-            return Enqueued(holder, False)
-    return Enqueued(job.id, tx.run("insert_job", row_of(tx, job)) == 1)
+    if job.key is None:
+        return None
+    holder = take_key(
+        tx, job.tenant_id, job.type, job.key, job.id, job.key_scope, job.key_window_ms
+    )
+    return None if holder == job.id else Enqueued(holder, False)
 
 
 def take_key(

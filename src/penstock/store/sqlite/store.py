@@ -6,6 +6,7 @@ from pathlib import Path
 import apsw
 
 from penstock.model.clock import Clock, SystemClock
+from penstock.model.moves import refuse_moved
 from penstock.store.contract import Durability
 from penstock.store.relational.controls import RelationalControls
 from penstock.store.relational.dead import RelationalDeadLetters
@@ -14,6 +15,7 @@ from penstock.store.relational.metrics import RelationalMetrics
 from penstock.store.relational.reader import RelationalReader
 from penstock.store.relational.schedules import RelationalSchedules
 from penstock.store.relational.signals import Listener
+from penstock.store.relational.transfer import RelationalTransfer
 from penstock.store.relational.upkeep import RelationalUpkeep
 from penstock.store.relational.workers import RelationalWorkers
 from penstock.store.sqlite.backup import backup
@@ -38,10 +40,21 @@ class SqliteStore:
         self.workers = RelationalWorkers(self._db)
         self.metrics = RelationalMetrics(self._db)
         self.upkeep = RelationalUpkeep(self._db)
+        self.transfer = RelationalTransfer(self._db)
 
-    async def open(self) -> None:
+    async def exists(self) -> bool:
+        """Whether there is a file."""
+        return self._db.path is None or await asyncio.to_thread(self._db.path.exists)
+
+    async def open(self, *, moving: bool = False) -> None:
         """Connect, check the promises, migrate."""
         await asyncio.to_thread(self._db.open)
+        try:
+            if not moving:
+                refuse_moved(self.url, await self.transfer.marks())
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Finish what is written and let go."""

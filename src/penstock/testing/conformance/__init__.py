@@ -38,6 +38,8 @@ pytest.register_assert_rewrite(
             "settle",
             "standing",
             "states",
+            "furnish",
+            "transfer",
             "triage",
             "upkeep",
             "watch",
@@ -110,6 +112,7 @@ from penstock.testing.conformance.schedules import TestDueSchedules, TestFire, T
 from penstock.testing.conformance.settle import TestEndings, TestReport, TestSettlingInBatches
 from penstock.testing.conformance.standing import TestStanding, TestStandingUnderControls
 from penstock.testing.conformance.states import TestStates
+from penstock.testing.conformance.transfer import TestAdopting, TestBookmarks, TestReadingOut
 from penstock.testing.conformance.triage import (
     TestAmend,
     TestCanaries,
@@ -121,8 +124,10 @@ from penstock.testing.conformance.watch import TestSubscription, TestWatch
 from penstock.testing.conformance.workers import TestWaitingTypes, TestWorkers
 
 __all__ = [
+    "TestAdopting",
     "TestAmend",
     "TestBatch",
+    "TestBookmarks",
     "TestBreakers",
     "TestCanaries",
     "TestCancelRunning",
@@ -169,6 +174,7 @@ __all__ = [
     "TestPrune",
     "TestPurge",
     "TestRates",
+    "TestReadingOut",
     "TestReboot",
     "TestRenewal",
     "TestReport",

@@ -1,4 +1,4 @@
-"""A self-test of a store: real workers are killed and frozen, and every job is accounted for."""
+"""A self-test of a store: workers and servers are harmed, and every job is accounted for."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ def run_torture(
     jobs: int,
     kills: int,
     seconds: float | None = None,
+    store: str = "sqlite",
     url: str | None = None,
     seed: int | None = None,
     as_json: bool = False,
@@ -18,9 +19,12 @@ def run_torture(
 ) -> int:
     """Kill and freeze workers while jobs flow; 0 only if nothing was lost or written stale.
 
-    Without a URL the run has a SQLite file of its own, which is kept when the run fails.
+    Without a URL the run has a store of its own: a SQLite file, or servers started for it, which
+    are harmed too. Its data is kept when the run fails.
     """
     # Loaded late: the processes under torture import this package too, and often.
+    from penstock.testing.torture.ground import StoreKind
     from penstock.testing.torture.run import torture
 
-    return torture(jobs, kills, seconds, url, seed, as_json=as_json, console=console)
+    kind = StoreKind(store)
+    return torture(jobs, kills, seconds, kind, url, seed, as_json=as_json, console=console)

@@ -4,13 +4,14 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import psutil
 
+from penstock.model.errors import StoreError
 from penstock.testing.torture.crew import Crew, Member
-from penstock.testing.torture.plan import BARE, CHILDREN, SUPERVISOR, Blow, Strike
+from penstock.testing.torture.plan import BARE, CHILDREN, SERVER, SUPERVISOR, Blow, Strike
 
 READY_SECONDS = 20.0
 LOOK_SECONDS = 0.02
@@ -18,7 +19,10 @@ TWICE_SECONDS = 0.05
 
 
 class Chaos:
-    """Strikes workers that are at work, and remembers whose leases it cost."""
+    """Strikes workers that are at work, and remembers whose leases it cost.
+
+    A server is struck whatever it does; that explains no lost lease of a worker.
+    """
 
     def __init__(
         self,
@@ -26,6 +30,7 @@ class Chaos:
         plan: list[Strike],
         *,
         freeze_seconds: float,
+        harm: Mapping[Blow, Callable[[], None]],
         working: Callable[[], Awaitable[set[str]]],
         busy: Callable[[], Awaitable[set[str]]],
     ) -> None:
@@ -34,16 +39,26 @@ class Chaos:
         self._crew = crew
         self._plan = plan
         self._freeze_seconds = freeze_seconds
+        self._harm = harm
         self._working = working
         self._busy = busy
         self._frozen: dict[str, psutil.Process] = {}
         self._thawing: set[asyncio.Task[None]] = set()
+
+    @property
+    def struck_server(self) -> bool:
+        """Whether the server was struck as well."""
+        return any(self.done[blow] for blow in self._harm)
 
     async def run(self) -> None:
         """Strike by strike; returns when the last frozen worker goes on again."""
         began = time.monotonic()
         for strike in self._plan:
             await asyncio.sleep(max(0.0, began + strike.at - time.monotonic()))
+            if strike.slot == SERVER:
+                await asyncio.to_thread(self._harm[strike.blow])
+                self.done[strike.blow] += 1
+                continue
             # Only a worker frozen in the middle of a job has something stale to say afterwards.
             owners = self._busy if strike.blow is Blow.FREEZE else self._working
             victim = await self._find(strike.slot, owners)
@@ -66,7 +81,9 @@ class Chaos:
         deadline = time.monotonic() + READY_SECONDS
         patience = time.monotonic() + READY_SECONDS / 10
         while time.monotonic() < deadline:
-            eligible = await owners()
+            eligible: set[str] = set()
+            with suppress(StoreError):  # its server is away
+                eligible = await owners()
             late = time.monotonic() > patience
             for slot in (wanted, *BARE, *CHILDREN) if late else (wanted,):
                 member = self._crew.member(slot)

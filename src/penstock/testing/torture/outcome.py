@@ -4,6 +4,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from penstock.model.errors import without_password
 from penstock.testing.torture.audit import Findings
 
 
@@ -12,10 +13,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     url: str
+    evidence: str
     seconds: float
     kills: int
     freezes: int
     terminations: int
+    cuts: int
+    crashes: int
     starts: int
     stale_writes_refused: int
     findings: Findings
@@ -41,7 +45,7 @@ def show(outcome: Outcome, console: Console, *, as_json: bool) -> None:
     else:
         console.print(
             f"[red]The store broke a promise.[/red] Try again with --seed {outcome.seed}; "
-            f"the evidence is in {outcome.url}."
+            f"the evidence is in {outcome.evidence} and {without_password(outcome.url)}."
         )
 
 
@@ -66,6 +70,8 @@ def _table(outcome: Outcome) -> Table:
         ("kills", outcome.kills, "SIGKILL"),
         ("freezes", outcome.freezes, "SIGSTOP past the lease, then SIGCONT"),
         ("terminations", outcome.terminations, "SIGTERM, some twice"),
+        ("cuts", outcome.cuts, "connections ended by the server"),
+        ("crashes", outcome.crashes, "of the server, which came back"),
         ("starts", outcome.starts, "processes started"),
         ("integrity", "ok" if found.integrity else "broken", ""),
         ("seconds", f"{outcome.seconds:.0f}", ""),

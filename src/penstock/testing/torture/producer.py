@@ -9,21 +9,28 @@ import os
 import random
 import sys
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
 from penstock.client.job_type import Prepared
+from penstock.model.errors import StoreFull, StoreUnavailable
 from penstock.testing.torture.work import app, in_loop, in_process, in_thread
 
 MAX_BATCH = 20
 RUNNING_AT_ONCE = 6
 LONGEST_MEAN_SECONDS = 0.5
+RETRY_SECONDS = 0.05
+
+T = TypeVar("T")
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What to enqueue, where to, and over how long."""
 
-    url: str
+    store: dict[str, str]
     acknowledged: str
     effects: str
     jobs: int
@@ -35,21 +42,33 @@ async def produce(order: Order) -> None:
     """Enqueue all jobs, evenly over the time, in batches of changing size."""
     chance = random.Random(order.seed)
     log = os.open(order.acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    app.settings = app.settings.replace(url=order.url, queue_limit=0)
+    app.settings = app.settings.replace(**order.store, queue_limit=0)
     mean = min(LONGEST_MEAN_SECONDS, RUNNING_AT_ONCE * order.seconds / order.jobs)
     began = time.monotonic()
-    async with app:
+    await _insist(app.open)
+    try:
         made = 0
         while made < order.jobs:
             size = min(chance.randint(1, MAX_BATCH), order.jobs - made)
             calls = [_call(chance, order.effects, mean) for _ in range(size)]
-            handles = await app.enqueue_many(calls)
+            handles = await _insist(partial(app.enqueue_many, calls))
             os.write(log, "".join(f"{handle.id}\n" for handle in handles).encode())
             os.fsync(log)
             made += size
             due = began + order.seconds * made / order.jobs
             await asyncio.sleep(max(0.0, due - time.monotonic()))
+    finally:
+        await app.close()
     os.close(log)
+
+
+async def _insist(call: Callable[[], Awaitable[T]]) -> T:
+    """Try until the store answers: the jobs have their ids, so a second try makes no second job."""
+    while True:
+        try:
+            return await call()
+        except (StoreUnavailable, StoreFull):
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 def _call(chance: random.Random, effects: str, mean: float) -> Prepared[int]:

@@ -19,29 +19,29 @@ from penstock.client.app import Penstock
 from penstock.config import load_settings
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
-from penstock.testing.torture.audit import Audit, chunks, read_lines
+from penstock.testing.torture.audit import Audit, read_lines
 from penstock.testing.torture.chaos import Chaos
 from penstock.testing.torture.crew import Crew
+from penstock.testing.torture.ground import Ground, StoreKind, ground
 from penstock.testing.torture.outcome import Outcome, show
 from penstock.testing.torture.plan import Blow, make_plan
 from penstock.testing.torture.producer import Order
+from penstock.testing.torture.remaining import Remaining
 from penstock.testing.torture.work import QUEUE, TARGET
 from penstock.worker.process import WorkerSpec
 
-LEASE_SECONDS = 1.0
 SECONDS_PER_KILL = 0.75
 SHORTEST_SECONDS = 3.0
 STUCK_SECONDS = 90.0
 STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.2
 BUSY_LOOK = 100
+LEASES_PER_FREEZE = 3
 CENTURY = 100 * 365 * 86_400.0
 
-# Short leases. Workers die so often here that three deaths do not make a job poison. And a
-# self-test never prunes anything of a user's own store.
+# Workers die so often here that three deaths do not make a job poison. And a self-test never
+# prunes anything of a user's own store.
 SETTINGS = {
-    "lease": LEASE_SECONDS,
-    "renew_interval": LEASE_SECONDS / 4,
     "heartbeat_interval": 1.0,
     "max_rescues": 20,
     "concurrency": 4,
@@ -58,6 +58,7 @@ def torture(
     jobs: int,
     kills: int,
     seconds: float | None,
+    store: StoreKind,
     url: str | None,
     seed: int | None,
     *,
@@ -70,16 +71,17 @@ def torture(
     screen = console or Console()
     if not as_json:
         screen.print(f"Seed {chosen}: the same seed makes the same plan.", highlight=False)
-    run = Run(
-        url=url or f"sqlite:///{folder / 'torture.db'}",
-        folder=folder,
-        jobs=jobs,
-        kills=kills,
-        seconds=seconds or max(SHORTEST_SECONDS, kills * SECONDS_PER_KILL),
-        seed=chosen,
-    )
     hidden = as_json or not screen.is_terminal
-    outcome = asyncio.run(run.outcome(_progress(screen, hidden=hidden)))
+    with ground(store, url, folder) as place:
+        run = Run(
+            place=place,
+            folder=folder,
+            jobs=jobs,
+            kills=kills,
+            seconds=seconds or max(SHORTEST_SECONDS, kills * SECONDS_PER_KILL),
+            seed=chosen,
+        )
+        outcome = asyncio.run(run.outcome(_progress(screen, hidden=hidden)))
     show(outcome, screen, as_json=as_json)
     if outcome.passed:
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,9 +92,10 @@ class Run:
     """One producer, four workers, and somebody who means them harm."""
 
     def __init__(
-        self, *, url: str, folder: Path, jobs: int, kills: int, seconds: float, seed: int
+        self, *, place: Ground, folder: Path, jobs: int, kills: int, seconds: float, seed: int
     ) -> None:
-        self._url = url
+        self._place = place
+        self._folder = folder
         self._jobs = jobs
         self._kills = kills
         self._seconds = seconds
@@ -104,9 +107,9 @@ class Run:
     async def outcome(self, progress: Progress) -> Outcome:
         """Run, wait until everything has ended, and account for it."""
         began = time.monotonic()
-        async with Penstock(self._url, settings=load_settings()) as app:
-            spec = WorkerSpec(target=TARGET, url=self._url, settings=SETTINGS)
-            crew = Crew(spec, self._log)
+        place = self._place
+        async with Penstock(settings=load_settings().replace(**place.settings)) as app:
+            crew = Crew(self._spec(), self._log)
             chaos = self._chaos(app.store, crew)
             try:
                 async with self._kept_alive(crew):
@@ -118,20 +121,29 @@ class Run:
                 crew.kill()
             for owner in chaos.struck:
                 await app.store.workers.forget(owner)
-            audit = Audit(app.store, chaos.struck)
+            audit = Audit(app.store, chaos.struck, server_struck=chaos.struck_server)
             findings = await audit.run(read_lines(self._acknowledged), self._effects)
+        audit.note(await asyncio.to_thread(place.autopsy))
         refused = sum("stale_settlement" in line for line in read_lines(self._log))
         return Outcome(
             seed=self._seed,
-            url=self._url,
+            url=place.url,
+            evidence=str(self._folder),
             seconds=round(time.monotonic() - began, 1),
             kills=chaos.done[Blow.KILL],
             freezes=chaos.done[Blow.FREEZE],
             terminations=chaos.done[Blow.TERM] + chaos.done[Blow.TERM_TWICE],
+            cuts=chaos.done[Blow.CUT] + chaos.done[Blow.CUT_DISPATCH],
+            crashes=chaos.done[Blow.CRASH] + chaos.done[Blow.CRASH_DISPATCH],
             starts=crew.started,
             stale_writes_refused=refused,
             findings=findings,
         )
+
+    def _spec(self) -> WorkerSpec:
+        lease = self._place.lease_seconds
+        settings = SETTINGS | {"lease": lease, "renew_interval": lease / 4} | self._place.settings
+        return WorkerSpec(target=TARGET, settings=settings)
 
     def _chaos(self, store: Store, crew: Crew) -> Chaos:
         async def working() -> set[str]:
@@ -142,9 +154,15 @@ class Run:
             jobs = await store.reader.find(running)
             return {job.lease_owner for job in jobs if job.lease_owner and job.started_at}
 
-        plan = make_plan(self._kills, self._seconds, self._seed)
-        freeze_seconds = 3 * LEASE_SECONDS
-        return Chaos(crew, plan, freeze_seconds=freeze_seconds, working=working, busy=busy)
+        harm = self._place.harm
+        return Chaos(
+            crew,
+            make_plan(self._kills, self._seconds, self._seed, harm),
+            freeze_seconds=LEASES_PER_FREEZE * self._place.lease_seconds,
+            harm=harm,
+            working=working,
+            busy=busy,
+        )
 
     @asynccontextmanager
     async def _kept_alive(self, crew: Crew) -> AsyncGenerator[None]:
@@ -185,7 +203,7 @@ class Run:
 
     def _produce(self) -> "subprocess.Popen[bytes]":
         order = Order(
-            url=self._url,
+            store=self._place.settings,
             acknowledged=str(self._acknowledged),
             effects=str(self._effects),
             jobs=self._jobs,
@@ -201,40 +219,6 @@ class Run:
             ],
             stdin=subprocess.DEVNULL,
         )
-
-
-class Remaining:
-    """The acknowledged jobs that have not ended, as far as is known."""
-
-    def __init__(self, store: Store) -> None:
-        self.ended = 0
-        self._store = store
-        self._known = 0
-        self._open: list[str] = []
-        self._moved_at = time.monotonic()
-
-    @property
-    def none(self) -> bool:
-        """Whether all known jobs have ended."""
-        return not self._open
-
-    @property
-    def stuck_for(self) -> float:
-        """For how many seconds nothing has ended."""
-        return time.monotonic() - self._moved_at
-
-    async def look(self, acknowledged: list[str]) -> None:
-        """Ask again about those that had not ended."""
-        self._open += acknowledged[self._known :]
-        self._known = len(acknowledged)
-        still = []
-        for ids in chunks(self._open):
-            jobs = {job.id: job for job in await self._store.reader.get(ids)}
-            still += [i for i in ids if i not in jobs or not jobs[i].status.terminal]
-        if len(still) != len(self._open):
-            self._moved_at = time.monotonic()
-        self._open = still
-        self.ended = self._known - len(still)
 
 
 def _progress(console: Console, *, hidden: bool) -> Progress:

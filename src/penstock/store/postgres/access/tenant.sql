@@ -12,16 +12,21 @@ GRANT INSERT ON {schema}.metric_deltas TO {tenant};
 
 DO $$
 DECLARE
-    part text;
     -- As a subquery it is asked once, and not once per row.
     mine CONSTANT text := 'tenant_id = (SELECT {schema}.tenant())';
+    part text;
+    unless_taken text;
 BEGIN
-    FOREACH part IN ARRAY ARRAY['jobs', 'jobs_live', 'jobs_ended', 'job_keys', 'dead_letter_jobs',
-        'order_lines', 'job_schedules']
+    FOR part, unless_taken IN VALUES
+        ('jobs', ' AND NOT {schema}.is_foreign(id)'),
+        ('jobs_live', ' AND NOT {schema}.is_foreign(id)'),
+        ('jobs_ended', ' AND NOT {schema}.is_foreign(id)'),
+        ('dead_letter_jobs', ' AND NOT {schema}.is_foreign(job_id)'),
+        ('job_keys', ''), ('order_lines', ''), ('job_schedules', '')
     LOOP
         EXECUTE format('DROP POLICY IF EXISTS tenant ON {schema}.%I', part);
         EXECUTE format('CREATE POLICY tenant ON {schema}.%I TO {tenant} USING (%s) WITH CHECK (%s)',
-            part, mine, mine);
+            part, mine, mine || unless_taken);
     END LOOP;
 END
 $$;

@@ -45,6 +45,16 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN nullif(current_setting('penstock.tenant', true), '');
 COMMENT ON FUNCTION {schema}.tenant IS 'The tenant this transaction works for, if it is bound to one.';
 
+-- With its owner's eyes, because ids are unique within the living and within the ended jobs only:
+-- a tenant that cannot see an ended job could give a living one its id, and so come by its history.
+CREATE FUNCTION {schema}.is_foreign(job_id text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT EXISTS (SELECT 1 FROM {schema}.jobs
+        WHERE jobs.id = job_id AND jobs.tenant_id IS DISTINCT FROM {schema}.tenant());
+END;
+COMMENT ON FUNCTION {schema}.is_foreign IS 'Whether another tenant has a job of this id.';
+
 CREATE FUNCTION {schema}.get_ready_jobs(
     p_limit integer DEFAULT 10, p_job_types text[] DEFAULT NULL, p_now timestamptz DEFAULT NULL
 ) RETURNS TABLE (job_id text, job_type text, priority integer, payload json)

@@ -4,10 +4,14 @@
 
 CREATE FUNCTION {schema}.claim_quietly(
     p_owner text, p_types text[], p_queues text[], p_max_priority integer, p_limit integer,
-    p_start integer, p_lease_ms bigint, p_type_lease_ms json, p_last_tenant text, p_tidy boolean,
-    p_now bigint, p_monotonic bigint
+    p_start integer, p_lease_ms bigint, p_type_lease_ms json, p_last_tenant text,
+    p_walked_to json, p_tidy boolean, p_now bigint, p_monotonic bigint
 ) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     v_now timestamptz := {schema}.at(p_now);
     v_queues text[];
@@ -17,6 +21,8 @@ DECLARE
     v_priorities smallint[];
     v_quotas integer[];
     v_lanes integer;
+    v_walked_to json;
+    v_ids text[];
     v_leases json;
     v_unkeyed text[];
 BEGIN
@@ -36,32 +42,52 @@ BEGIN
         RETURN '{"needs": "tidying"}';
     END IF;
 
-    -- One step per lane, past all jobs of the one before.
+    -- One step per lane, past all jobs of the one before. Where there are too many, each claim walks
+    -- on from the last one's end, and round to it.
     WITH RECURSIVE lane AS (
-        (SELECT queue, tenant_id, type, limit_key, priority FROM {schema}.jobs_live
-         WHERE status = 'queued'
-         ORDER BY queue, tenant_id, type, limit_key, priority LIMIT 1)
+        SELECT coalesce(p_walked_to ->> 0, '') COLLATE "C" AS queue,
+            coalesce(p_walked_to ->> 1, '') COLLATE "C" AS tenant_id,
+            coalesce(p_walked_to ->> 2, '') COLLATE "C" AS type,
+            coalesce(p_walked_to ->> 3, '') COLLATE "C" AS limit_key,
+            coalesce(p_walked_to ->> 4, '0')::smallint AS priority, p_walked_to IS NULL AS went_round
         UNION ALL
         SELECT following.* FROM lane CROSS JOIN LATERAL (
-            SELECT jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority
-            FROM {schema}.jobs_live AS jobs
-            WHERE jobs.status = 'queued'
-              AND (jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority)
+            (SELECT jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority,
+                lane.went_round
+             FROM {schema}.jobs_live AS jobs
+             WHERE jobs.status = 'queued'
+               AND (jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority)
                 > (lane.queue, lane.tenant_id, lane.type, lane.limit_key, lane.priority)
-            ORDER BY jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority
+             ORDER BY jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority LIMIT 1)
+            UNION ALL
+            (SELECT jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority, true
+             FROM {schema}.jobs_live AS jobs
+             WHERE jobs.status = 'queued' AND NOT lane.went_round
+             ORDER BY jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority LIMIT 1)
             LIMIT 1
         ) AS following
+        WHERE p_walked_to IS NULL OR NOT following.went_round
+          OR (following.queue, following.tenant_id, following.type, following.limit_key,
+                following.priority)
+            <= (p_walked_to ->> 0, p_walked_to ->> 1, p_walked_to ->> 2, p_walked_to ->> 3,
+                (p_walked_to ->> 4)::smallint)
     ),
-    wanted AS (
-        SELECT * FROM lane
-        WHERE type = ANY(p_types) AND (p_queues IS NULL OR queue = ANY(p_queues))
-          AND (p_max_priority IS NULL OR priority <= p_max_priority)
-        LIMIT 512
-    )
-    SELECT array_agg(queue), array_agg(tenant_id), array_agg(type), array_agg(limit_key),
-        array_agg(priority), array_agg(p_limit), count(*)
-    INTO v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas, v_lanes
-    FROM wanted;
+    visited AS (
+        SELECT lane.*, row_number() OVER () AS visit,
+            type = ANY(p_types) AND (p_queues IS NULL OR queue = ANY(p_queues))
+                AND (p_max_priority IS NULL OR priority <= p_max_priority) AS wanted
+        FROM lane LIMIT 4097
+    ),
+    found AS (SELECT * FROM visited WHERE visit > 1 AND (wanted OR visit = 4097) LIMIT 512)
+    SELECT array_agg(queue) FILTER (WHERE wanted), array_agg(tenant_id) FILTER (WHERE wanted),
+        array_agg(type) FILTER (WHERE wanted), array_agg(limit_key) FILTER (WHERE wanted),
+        array_agg(priority) FILTER (WHERE wanted), array_agg(p_limit) FILTER (WHERE wanted),
+        count(*) FILTER (WHERE wanted),
+        CASE WHEN count(*) = 512 OR max(visit) = 4097 THEN (
+            array_agg(json_build_array(queue, tenant_id, type, limit_key, priority)
+                ORDER BY visit DESC))[1] END
+    INTO v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas, v_lanes, v_walked_to
+    FROM found;
 
     IF v_lanes > 1 THEN
         -- How many of each lane the turns of the tenants come to; nothing is locked yet.
@@ -91,7 +117,8 @@ BEGIN
 
     -- A row that another claim holds is passed over for the next one in its lane.
     WITH locked AS MATERIALIZED (
-        SELECT held.id, held.rank, held.seq, lane.tenant_id
+        SELECT held.id, lane.tenant_id,
+            row_number() OVER (PARTITION BY lane.tenant_id ORDER BY held.rank, held.seq) AS turn
         FROM unnest(v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas)
             AS lane (queue, tenant_id, type, limit_key, priority, jobs)
         CROSS JOIN LATERAL (
@@ -102,25 +129,19 @@ BEGIN
               AND (jobs.expires_at IS NULL OR jobs.expires_at > v_now)
             ORDER BY jobs.rank, jobs.seq LIMIT lane.jobs FOR UPDATE SKIP LOCKED
         ) AS held
-    ),
-    turns AS (
-        SELECT id, tenant_id, row_number() OVER (PARTITION BY tenant_id ORDER BY rank, seq) AS turn
-        FROM locked
-    ),
-    chosen AS MATERIALIZED (
-        SELECT id, row_number() OVER (ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) AS place
-        FROM turns
-    ),
-    leased AS (
+    )
+    SELECT array_agg(id ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) INTO v_ids FROM locked;
+
+    WITH leased AS (
         UPDATE {schema}.jobs_live AS jobs
         SET status = 'in_progress', fence = fence + 1, lease_owner = p_owner, updated_at = v_now,
             lease_until = {schema}.at(p_monotonic
                 + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)),
             -- One that keeps coming back without a counted execution counts as started at once.
-            started_at = CASE WHEN chosen.place <= p_start OR returns >= 3 THEN v_now END,
+            started_at = CASE WHEN id = ANY(v_ids[:p_start]) OR returns >= 3 THEN v_now END,
             progress_percent = NULL, progress_message = NULL
-        FROM chosen WHERE jobs.id = chosen.id
-        RETURNING jobs.*, chosen.place
+        WHERE jobs.id = ANY(v_ids)
+        RETURNING jobs.*
     )
     SELECT json_agg(json_build_array(
             id, fence, type, queue, priority, payload::text, attempts, snoozes, rescues, max_retries,
@@ -128,14 +149,14 @@ BEGIN
             tenant_id, workspace_id, parent_job_id, key, metadata::text, trace_context,
             {schema}.ms(created_at), {schema}.ms(queued_at), {schema}.ms(started_at),
             nullif(limit_key, '')
-        ) ORDER BY place), array_agg(id) FILTER (WHERE key_scope = 'while_pending')
+        ) ORDER BY array_position(v_ids, id)), array_agg(id) FILTER (WHERE key_scope = 'while_pending')
     INTO v_leases, v_unkeyed
     FROM leased;
 
     IF v_unkeyed IS NOT NULL THEN
         DELETE FROM {schema}.job_keys WHERE job_id = ANY(v_unkeyed) AND scope = 'while_pending';
     END IF;
-    RETURN json_build_object('leases', coalesce(v_leases, '[]'::json), 'due', (
+    RETURN json_build_object('leases', coalesce(v_leases, '[]'::json), 'walked_to', v_walked_to, 'due', (
         SELECT {schema}.ms(min(scheduled_at)) - p_now FROM {schema}.jobs_live
         WHERE status IN ('pending', 'failed') AND waiting_on = 0));
 END
@@ -143,9 +164,13 @@ $$;
 COMMENT ON FUNCTION {schema}.claim_quietly
     IS 'Leases the most urgent jobs, tenants in turn, while nothing is paused or limited.';
 
-CREATE FUNCTION {schema}.complete_all(p_ended json, p_owner text, p_sums jsonb, p_now bigint)
+CREATE FUNCTION {schema}.complete_all(p_ended jsonb, p_owner text, p_sums jsonb, p_now bigint)
 RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     v_now timestamptz := {schema}.at(p_now);
     v_given integer;
@@ -158,7 +183,7 @@ BEGIN
             {schema}.at((value ->> 3)::bigint) AS started_at, (value ->> 4)::bigint AS wait_ms,
             (value ->> 5)::bigint AS duration_ms, (value ->> 6)::bigint AS cpu_ms,
             (value ->> 7)::bigint AS memory_kb
-        FROM json_array_elements(p_ended)
+        FROM jsonb_array_elements(p_ended)
     ),
     -- An update and not a deletion and an insertion: whoever waits for such a row is told that it
     -- moved, and asks again.
@@ -170,15 +195,17 @@ BEGIN
             cancel_requested_at = NULL, cancel_reason = NULL
         FROM ended
         WHERE jobs.live AND jobs.id = ended.id AND jobs.fence = ended.fence
-          AND jobs.lease_owner = p_owner AND jobs.status = 'in_progress'
-        RETURNING jobs.id, jobs.key, jobs.order_key
+          -- By their ids, one by one: the index of the owner's leases would be walked for each.
+          AND jobs.lease_owner || '' = p_owner AND jobs.status || '' = 'in_progress'
+        RETURNING jobs.id, jobs.key, jobs.order_key, ended.fence, ended.result, ended.started_at,
+            ended.wait_ms, ended.duration_ms, ended.cpu_ms, ended.memory_kb
     ),
     history AS (
         INSERT INTO {schema}.job_executions (job_id, fence, status, started_at, ended_at, wait_ms,
             duration_ms, cpu_ms, memory_kb, worker, result)
-        SELECT ended.id, ended.fence, 'completed', ended.started_at, v_now, ended.wait_ms,
-            ended.duration_ms, ended.cpu_ms, ended.memory_kb, p_owner, ended.result
-        FROM ended JOIN gone USING (id)
+        SELECT id, fence, 'completed', started_at, v_now, wait_ms, duration_ms, cpu_ms, memory_kb,
+            p_owner, result
+        FROM gone
         ON CONFLICT (job_id, fence) DO NOTHING
     )
     SELECT (SELECT count(*) FROM ended), array_agg(id), array_agg(id) FILTER (WHERE key IS NOT NULL),
@@ -203,3 +230,15 @@ END
 $$;
 COMMENT ON FUNCTION {schema}.complete_all
     IS 'Ends executions that returned, where the fence still holds, and says what else must be done.';
+
+CREATE FUNCTION {schema}.refuse_ended(p_id text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    -- Sees more than the statement that calls it: a job that ended while that one waited for it.
+    IF EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_id) THEN
+        RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the job ended meanwhile';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION {schema}.refuse_ended
+    IS 'Has an insertion repeated whose job ended meanwhile, so that it does not live a second time.';

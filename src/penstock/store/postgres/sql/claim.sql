@@ -80,7 +80,7 @@ SET status = 'in_progress', fence = fence + 1, lease_owner = :owner, lease_until
     updated_at = at(:now),
     started_at = CASE WHEN :start::boolean OR returns >= 3 THEN at(:now) END,
     progress_percent = NULL, progress_message = NULL
-FROM free WHERE jobs_live.seq = free.seq;
+FROM free WHERE jobs_live.seq = ANY(:seqs::bigint[]) AND jobs_live.seq = free.seq;
 
 -- name: granted
 SELECT coalesce(json_agg(json_build_array(

@@ -12,7 +12,8 @@ SELECT true, given.* FROM (VALUES (
     ?::text, ?::text, ?::text, ?::text[], ?::json, ?::text, ?::json
 )) AS given (id)
 WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = given.id)
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO NOTHING
+RETURNING refuse_ended(id);
 
 -- name: known_id
 SELECT id FROM jobs WHERE id = ?;

@@ -3,11 +3,11 @@
 -- name: claim_quietly
 SELECT claim_quietly(
     :owner, :types::text[], :queues::text[], :max_priority::integer, :limit::integer,
-    :start::integer, :lease_ms::bigint, :type_lease_ms::json, :last_tenant, :tidy::boolean,
-    :now::bigint, :monotonic::bigint);
+    :start::integer, :lease_ms::bigint, :type_lease_ms::json, :last_tenant,
+    :walked_to::json, :tidy::boolean, :now::bigint, :monotonic::bigint);
 
 -- name: complete_all
-SELECT complete_all(:ended::json, :owner, :sums::jsonb, :now::bigint);
+SELECT complete_all(:ended::jsonb, :owner, :sums::jsonb, :now::bigint);
 
 -- name: ended_already
 -- Asked after the insert: a job that ended before it must not live a second time.

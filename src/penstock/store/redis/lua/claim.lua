@@ -1,8 +1,9 @@
 -- Stage and expire what fell due, then lease the most urgent jobs, each under a new fence.
 --
 -- needs: common edges lines release bury passes turns gates
--- ARGV[4]  the claim as JSON: owner, types, limit, start, lease_ms, type_lease_ms, queues,
---          max_priority, ahead, last_tenant and walked_to (as the last answer said, or '')
+-- ARGV[4]  the claim as JSON: owner, types (each as JSON text), limit, start, lease_ms,
+--          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
+--          answer said, or '')
 -- answers  {now, milliseconds until to ask again or '', last tenant, walked to, slots as {scope,
 --          name, slots} each, leases…}; a lease is {member, fence, 1 if started, expires_at, lane, progress, doc,
 --          payload, attempts, snoozes, rescues, timeout_ms, checkpoint, created_at, queued_at}
@@ -24,7 +25,7 @@ local function set_of(names)
     return set
 end
 
-local types, queues = set_of(claim.types), set_of(claim.queues)
+local queues = set_of(claim.queues)
 expire(STAGE_FIRST)
 stage(STAGE_FIRST)
 
@@ -34,29 +35,43 @@ if redis.call('EXISTS', PREFIX .. 'pauses', PREFIX .. 'limits', PREFIX .. 'break
 end
 
 local function wanted(lane)
-    local parts = parts_of(lane)
-    return types[parts[3]] and (not queues or queues[parts[1]]) and (not gates or gates.open(lane))
+    return (not queues or queues[parts_of(lane)[1]]) and (not gates or gates.open(lane))
+end
+
+-- The ranges of `lanes` to look through, beginning behind where the last claim stopped.
+local function ranges()
+    local ahead, behind = {}, {}
+    local list = behind
+    for _, type_name in ipairs(claim.types) do
+        local from, to = '[' .. type_name, '[' .. type_name .. '\255'
+        if string.sub(claim.walked_to, 1, #type_name) == type_name then
+            behind[#behind + 1] = {from, '[' .. claim.walked_to}
+            list = ahead
+            from = '(' .. claim.walked_to
+        end
+        list[#list + 1] = {from, to}
+    end
+    for _, range in ipairs(behind) do ahead[#ahead + 1] = range end
+    return ahead
 end
 
 -- The lanes to choose from; where there are too many, each claim walks on from the last.
 local function walk()
     local found, visited = {}, 0
-    local function go(from, to)
-        while true do
-            local page = redis.call('ZRANGEBYLEX', PREFIX .. 'lanes', from, to, 'LIMIT', 0, PAGE)
-            for _, lane in ipairs(page) do
+    for _, range in ipairs(ranges()) do
+        local from, to, page = range[1], range[2], nil
+        repeat
+            page = redis.call('ZRANGEBYLEX', PREFIX .. 'lanes', from, to, 'LIMIT', 0, PAGE)
+            for _, entry in ipairs(page) do
                 visited = visited + 1
+                local lane = lane_in(entry)
                 if wanted(lane) then found[#found + 1] = lane end
-                if #found == MAX_LANES or visited == MAX_VISITS then return lane end
+                if #found == MAX_LANES or visited == MAX_VISITS then return found, entry end
             end
-            if #page < PAGE then return nil end
-            from = '(' .. page[#page]
-        end
+            from = #page > 0 and '(' .. page[#page]
+        until #page < PAGE
     end
-    local start = claim.walked_to or ''
-    local stopped = go(start == '' and '-' or '(' .. start, '+')
-    if not stopped and start ~= '' then stopped = go('-', '[' .. start) end
-    return found, stopped or ''
+    return found, ''
 end
 
 local starting = 0
@@ -115,8 +130,8 @@ for lane, members in pairs(taken) do
     many('ZREM', lane_key(lane), members)
     count_place(lane, 'queued', -#members)
     count_place(lane, 'in_progress', #members)
+    forget_empty_lane(lane)
 end
-for _, lane in ipairs(lanes) do forget_empty_lane(lane) end
 if #given_to > 0 then
     redis.call('SADD', PREFIX .. 'owners', claim.owner)
     many('ZADD', PREFIX .. 'leases:' .. claim.owner, given_to, 2)

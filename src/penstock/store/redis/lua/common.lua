@@ -43,7 +43,8 @@
 --   keys:expiring      zset: field of `keys` by expires_at, of the scope window
 --
 -- Places of waiting and running jobs
---   lanes              zset: every lane that may have jobs, all with score 0
+--   lanes              zset: "type""queue" \n LANE of every lane that may have jobs, all with score 0,
+--                      so that a claim finds those of its types however many others there are
 --   lane:LANE          zset: member by rank, the queued jobs
 --   due                zset: id by scheduled_at, pending and failed jobs that wait for no other
 --   expiring           zset: id by expires_at, of pending, queued and failed jobs
@@ -92,6 +93,7 @@
 --   metrics:MS         zset: bucket by itself, of every resolution
 --   metrics:MS:BUCKET  hash: name \n JSON ["type","queue"] -> value
 --   meta               hash: layout (its version), rolled_up_at
+--   moves              hash: what is written about a move, see model/moves.py (bookmarks.lua)
 --   wake               the channel on which every change is told
 
 local PREFIX = KEYS[1]
@@ -141,6 +143,47 @@ local function parts_of(lane)
         known_lanes[lane] = parts
     end
     return parts
+end
+
+-- The JSON strings in a lane, as they are spelled there.
+local function texts_of(lane)
+    local texts, first, place = {}, 2, 3
+    while place < #lane do
+        local char = string.sub(lane, place, place)
+        if char == '"' then
+            texts[#texts + 1] = string.sub(lane, first, place)
+            first, place = place + 2, place + 3
+        else
+            place = place + (char == '\\' and 2 or 1)
+        end
+    end
+    return texts
+end
+
+local listed = {}
+
+-- A lane as it stands in `lanes`, by its type.
+local function listed_as(lane)
+    if not listed[lane] then
+        local queue, type_name = string.match(lane, '^%[("[^"\\]*"),"[^"\\]*",("[^"\\]*"),')
+        if not queue then
+            local texts = texts_of(lane)
+            queue, type_name = texts[1], texts[3]
+        end
+        listed[lane] = type_name .. queue .. '\n' .. lane
+    end
+    return listed[lane]
+end
+
+local function lane_in(entry)
+    return string.match(entry, '\n(.*)$')
+end
+
+-- Every lane that may have jobs.
+local function all_lanes()
+    local lanes = redis.call('ZRANGE', PREFIX .. 'lanes', 0, -1)
+    for place, entry in ipairs(lanes) do lanes[place] = lane_in(entry) end
+    return lanes
 end
 
 local function rank_of(due, priority)
@@ -240,12 +283,14 @@ local function place_of(job)
 end
 
 local function enter_lane(lane, rank, member)
-    redis.call('ZADD', PREFIX .. 'lanes', 0, lane)
+    redis.call('ZADD', PREFIX .. 'lanes', 0, listed_as(lane))
     redis.call('ZADD', lane_key(lane), int(rank), member)
 end
 
 local function forget_empty_lane(lane)
-    if redis.call('EXISTS', lane_key(lane)) == 0 then redis.call('ZREM', PREFIX .. 'lanes', lane) end
+    if redis.call('EXISTS', lane_key(lane)) == 0 then
+        redis.call('ZREM', PREFIX .. 'lanes', listed_as(lane))
+    end
 end
 
 local function leave_lane(lane, member)

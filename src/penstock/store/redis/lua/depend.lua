@@ -28,8 +28,7 @@ local function open_parents(id)
     local parents, edges = {}, redis.call('HGETALL', PREFIX .. 'edges:' .. id)
     for place = 1, #edges, 2 do
         local outcome, _, terms = edge_state(edges[place + 1])
-        local reopens = (outcome == 'cancelled' or outcome == 'dead')
-            and cjson.decode(terms)[2] == 'restore'
+        local reopens = (outcome == 'cancelled' or outcome == 'dead') and restores(terms)
         if not outcome or reopens then parents[#parents + 1] = (split_edge(edges[place])) end
     end
     return parents

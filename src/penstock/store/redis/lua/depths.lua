@@ -26,7 +26,7 @@ local function oldest_due(lane)
 end
 
 local waits = {}
-for _, lane in ipairs(redis.call('ZRANGE', PREFIX .. 'lanes', 0, -1)) do
+for _, lane in ipairs(all_lanes()) do
     local oldest = oldest_due(lane)
     if oldest then waits[#waits + 1] = {lane, int(math.max(0, now - oldest))} end
 end

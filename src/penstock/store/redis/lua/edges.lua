@@ -23,16 +23,15 @@ local function edge_state(value)
     return outcome ~= '-' and outcome or nil, closed_at, terms
 end
 
+-- Whether a requeue of the parent opens an edge again.
+local function restores(terms)
+    return cjson.decode(terms)[2] == 'restore'
+end
+
 local function open_edge(child, parent, kind, argument, terms)
     redis.call('HSET', PREFIX .. 'edges:' .. child, edge_field(parent, kind, argument), '- - ' .. terms)
     redis.call('ZADD', PREFIX .. 'children:' .. parent, 0, edge_field(child, kind, argument))
     redis.call('SADD', PREFIX .. 'edges:open', parent)
-end
-
-local function close_edge(child, parent, kind, argument, outcome, terms)
-    local value = outcome .. ' ' .. NOW .. ' ' .. terms
-    redis.call('HSET', PREFIX .. 'edges:' .. child, edge_field(parent, kind, argument), value)
-    redis.call('ZADD', PREFIX .. 'children:' .. parent, 1, edge_field(child, kind, argument))
 end
 
 local function forget_if_unawaited(parent)

@@ -1,6 +1,6 @@
 -- A page of jobs, newest first. Looks at a bounded number of them; Python asks on from there.
 --
--- needs: common pictures
+-- needs: common pictures candidates
 -- ARGV[4] the wanted fields as a JSON object: status, type, queue, tenant_id, tag, parent_job_id,
 --         schedule_id
 -- ARGV[5] the id to continue after, or ''
@@ -12,18 +12,11 @@ local LOOKS = 2000
 local TAGS, SCHEDULE = 8, 11
 local wanted, limit = cjson.decode(ARGV[4]), tonumber(ARGV[7])
 
-local below = '+inf'
-if ARGV[6] ~= '' then
-    below = '(' .. ARGV[6]
-elseif ARGV[5] ~= '' then
-    local seq = redis.call('ZSCORE', PREFIX .. 'jobs', ARGV[5])
-    if not seq then return {'', {}} end
-    below = '(' .. seq
+local below = ARGV[6]
+if below == '' and ARGV[5] ~= '' then
+    below = redis.call('ZSCORE', PREFIX .. 'jobs', ARGV[5])
+    if not below then return {'', {}} end
 end
-
-local index = 'jobs'
-if wanted.parent_job_id then index = 'of_parent:' .. wanted.parent_job_id
-elseif wanted.schedule_id then index = 'of_schedule:' .. wanted.schedule_id end
 
 local function has_tag(doc)
     local tags = cjson.decode(doc)[TAGS]
@@ -48,12 +41,27 @@ local function fits(id)
     return not wanted.tag or has_tag(found[3])
 end
 
-local found, last = {}, ''
-local ids = redis.call('ZREVRANGEBYSCORE', PREFIX .. index, below, '-inf', 'WITHSCORES',
-    'LIMIT', 0, LOOKS)
-for place = 1, #ids, 2 do
-    if #found == limit then return {last, found} end
-    if fits(ids[place]) then found[#found + 1] = picture(ids[place]) end
-    last = ids[place + 1]
+-- {id, seq, …} to look at, and whether there may be more after them.
+local function looked_at()
+    local index = 'jobs'
+    if wanted.parent_job_id then
+        index = 'of_parent:' .. wanted.parent_job_id
+    elseif wanted.schedule_id then
+        index = 'of_schedule:' .. wanted.schedule_id
+    elseif wanted.status then
+        local ids = candidates(wanted.status)
+        if ids then return newest_first(ids, tonumber(below) or math.huge), false end
+    end
+    local rows = redis.call('ZREVRANGEBYSCORE', PREFIX .. index, below == '' and '+inf' or '(' .. below,
+        '-inf', 'WITHSCORES', 'LIMIT', 0, LOOKS)
+    return rows, #rows == 2 * LOOKS
 end
-return {#ids == 2 * LOOKS and last or '', found}
+
+local found, last = {}, ''
+local rows, more = looked_at()
+for place = 1, #rows, 2 do
+    if #found == limit then return {last, found} end
+    if fits(rows[place]) then found[#found + 1] = picture(rows[place]) end
+    last = rows[place + 1]
+end
+return {more and last or '', found}

@@ -135,7 +135,7 @@ local function insert_jobs(plan, waits)
         end
     end
     for lane, members in pairs(lanes) do
-        redis.call('ZADD', PREFIX .. 'lanes', 0, lane)
+        redis.call('ZADD', PREFIX .. 'lanes', 0, listed_as(lane))
         many('ZADD', lane_key(lane), members, 2)
     end
     for name, members in pairs(scored) do many('ZADD', PREFIX .. name, members, 2) end

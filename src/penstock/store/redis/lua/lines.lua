@@ -19,6 +19,18 @@ local function join_line(id, line)
     return false
 end
 
+-- Jobs in the order in which they join their lines: as they fell due, and then as they were made.
+local function as_they_join(jobs)
+    for _, job in ipairs(jobs) do
+        job.seq = tonumber(redis.call('ZSCORE', PREFIX .. 'jobs', job.id)) or 0
+    end
+    table.sort(jobs, function(a, b)
+        if a.scheduled_at ~= b.scheduled_at then return a.scheduled_at < b.scheduled_at end
+        return a.seq < b.seq
+    end)
+    return jobs
+end
+
 -- The job before this one, while it waits for it.
 local function ahead_of(id)
     for _, field in ipairs(redis.call('HKEYS', PREFIX .. 'edges:' .. id)) do
@@ -31,34 +43,49 @@ local function ahead_of(id)
     return nil
 end
 
+-- Where each of the jobs that step out of line would find somebody ahead who stays: false for
+-- nobody. `stepped_out[id]` is who stood before it.
+local function nearest_ahead(stepped_out)
+    local found = {}
+    for id in pairs(stepped_out) do
+        local path, ahead = {}, id
+        while ahead and found[ahead] == nil and stepped_out[ahead] ~= nil do
+            path[#path + 1] = ahead
+            ahead = stepped_out[ahead]
+        end
+        if ahead and found[ahead] ~= nil then ahead = found[ahead] end
+        for _, passed in ipairs(path) do found[passed] = ahead end
+    end
+    return found
+end
+
 -- Takes ended jobs out of their lines; who stood before those that had not got to the front.
 local function leave_lines(ids)
-    local before = {}
-    if redis.call('EXISTS', PREFIX .. 'lines') == 0 then return before end
-    local stepped_out, jobs = {}, {}
+    if redis.call('EXISTS', PREFIX .. 'lines') == 0 then return {} end
+    local stepped_out, line_of = {}, {}
     for _, id in ipairs(ids) do
-        local job = look(id)
-        if job and job.line then
+        local line = redis.call('HGET', job_key(id), 'line')
+        if line then
             local ahead = ahead_of(id)
             if ahead then
                 drop_edge(id, ahead, 'order', '')
-                change_waiting(job, -1)
+                change_waiting(look(id), -1)
             end
             stepped_out[id] = ahead or false
-            jobs[#jobs + 1] = job
+            line_of[id] = line
         end
     end
-    for _, job in ipairs(jobs) do
-        local ahead = stepped_out[job.id]
-        while ahead and stepped_out[ahead] ~= nil do ahead = stepped_out[ahead] end
-        if redis.call('HGET', PREFIX .. 'lines', job.line) == job.id then
+    local before = {}
+    for id, ahead in pairs(nearest_ahead(stepped_out)) do
+        local line = line_of[id]
+        if redis.call('HGET', PREFIX .. 'lines', line) == id then
             if ahead then
-                redis.call('HSET', PREFIX .. 'lines', job.line, ahead)
+                redis.call('HSET', PREFIX .. 'lines', line, ahead)
             else
-                redis.call('HDEL', PREFIX .. 'lines', job.line)
+                redis.call('HDEL', PREFIX .. 'lines', line)
             end
         end
-        before[job.id] = ahead or nil
+        before[id] = ahead or nil
     end
     return before
 end

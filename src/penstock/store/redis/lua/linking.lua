@@ -89,13 +89,28 @@ local function plan_links(plan)
     return links, refuse_links(links, made)
 end
 
--- Writes the edges; parents that have ended count at once.
+-- Writes the edges, many in one command; parents that have ended count at once.
 local function write_links(links)
+    local parents, members_of_parent = {}, {}
     for _, entry in ipairs(links.added) do
+        local fields = {}
         for _, edge in ipairs(entry[2]) do
-            open_edge(entry[1], edge[1], edge[2], edge[3], edge[4])
+            local parent, kind, argument, terms = unpack(edge)
+            fields[#fields + 1] = edge_field(parent, kind, argument)
+            fields[#fields + 1] = '- - ' .. terms
+            if not members_of_parent[parent] then
+                members_of_parent[parent] = {}
+                parents[#parents + 1] = parent
+            end
+            table.insert(members_of_parent[parent], 0)
+            table.insert(members_of_parent[parent], edge_field(entry[1], kind, argument))
         end
+        many('HSET', PREFIX .. 'edges:' .. entry[1], fields, 2)
     end
+    for _, parent in ipairs(parents) do
+        many('ZADD', PREFIX .. 'children:' .. parent, members_of_parent[parent], 2)
+    end
+    many('SADD', PREFIX .. 'edges:open', parents)
     local frontier = links.ended
     while #frontier > 0 do frontier = close_all(frontier, {}) end
 end

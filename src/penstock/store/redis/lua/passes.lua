@@ -47,14 +47,17 @@ end
 -- may have to wait there.
 local function stage(limit)
     local due = redis.call('ZRANGEBYSCORE', PREFIX .. 'due', '-inf', NOW, 'LIMIT', 0, limit)
-    local queued = 0
+    local queued, joining = 0, {}
     for _, id in ipairs(due) do
         local job = look(id)
-        if job and MAY_STAGE[job.status] then
-            queued = queued + stage_one(job)
-        else
+        if not job or not MAY_STAGE[job.status] then
             redis.call('ZREM', PREFIX .. 'due', id)
+        elseif job.line and not job.queued_at then
+            joining[#joining + 1] = job
+        else
+            queued = queued + stage_one(job)
         end
     end
+    for _, job in ipairs(as_they_join(joining)) do queued = queued + stage_one(job) end
     return queued
 end

@@ -71,22 +71,25 @@ local function decide(edge, status)
     return outcome, {error = message, details = details}
 end
 
--- Closes every open edge of an ended job; the edges, with how they closed.
+-- Closes every open edge of an ended job; adds them to `closed`, with how they closed.
 local function close_edges_to(parent, closed)
+    local children = PREFIX .. 'children:' .. parent
     local found = redis.call('HMGET', job_key(parent), 'status', 'result')
     local status, result = found[1], found[2] and found[2] ~= '' and found[2] or 'null'
-    for _, member in ipairs(redis.call('ZRANGEBYSCORE', PREFIX .. 'children:' .. parent, 0, 0)) do
+    local members = {}
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', children, 0, 0)) do
         local child, kind, argument = split_edge(member)
-        local field = edge_field(parent, kind, argument)
-        local value = redis.call('HGET', PREFIX .. 'edges:' .. child, field)
-        local _, _, terms = edge_state(value)
+        local key, field = PREFIX .. 'edges:' .. child, edge_field(parent, kind, argument)
+        local _, _, terms = edge_state(redis.call('HGET', key, field))
         local edge = {child = child, parent = parent, kind = kind, terms = terms}
         edge.outcome, edge.failure = decide(edge, status)
-        close_edge(child, parent, kind, argument, edge.outcome, terms)
+        redis.call('HSET', key, field, edge.outcome .. ' ' .. NOW .. ' ' .. terms)
         if kind == 'data' then redis.call('HSET', PREFIX .. 'inputs:' .. child, field, result) end
+        members[#members + 1] = 1
+        members[#members + 1] = member
         closed[#closed + 1] = edge
     end
-    redis.call('SREM', PREFIX .. 'edges:open', parent)
+    many('ZADD', children, members, 2)
 end
 
 -- Puts the parents' results into the payload of a child that waits for nobody any more. While a
@@ -112,60 +115,68 @@ local function pass_results(child)
     redis.call('DEL', key)
 end
 
--- Ends a job because of a parent; whether it had not ended before, for a reason of its own.
-local function end_dependent(job, outcome, failure)
-    local status = 'cancelled'
-    if outcome == 'dead' and MAY_ORPHAN[job.status] then
-        status = 'dead_letter'
-    elseif not MAY_CANCEL[job.status] then
-        return false
-    end
+-- How a job ends because of a parent; nil when it has ended before, for a reason of its own.
+local function fate_of(job, outcome)
+    if outcome == 'dead' and MAY_ORPHAN[job.status] then return 'dead_letter' end
+    return MAY_CANCEL[job.status] and 'cancelled' or nil
+end
+
+local function end_dependent(job, status, failure, waiting_on)
     leave(job)
+    if job.status == 'paused' then redis.call('HDEL', PREFIX .. 'pauses:jobs', job.id) end
+    job.waiting_on = waiting_on
     redis.call('HSET', job_key(job.id), 'status', status, 'error', failure.error, 'error_details',
-        failure.details, 'completed_at', NOW, 'updated_at', NOW)
+        failure.details, 'completed_at', NOW, 'updated_at', NOW, 'waiting_on', int(waiting_on))
     enter(job, status)
     if status == 'dead_letter' then
         redis.call('HSET', job_key(job.id), 'failed_at', NOW)
         keep_dead_letter(job, failure)
     end
-    redis.call('HDEL', PREFIX .. 'pauses:jobs', job.id)
     if job.key then release_key(job.key, job.id, job.key_scope) end
     measure(label_of(job.lane), status == 'dead_letter' and 'dead' or 'cancelled')
-    return true
+end
+
+-- What the closed edges mean for each child: {id, by how many edges it waits less, whether it
+-- waited for more than its place in line, the edge that ends it}.
+local function sum_up(closed, ahead)
+    local children, summary = {}, {}
+    for _, edge in ipairs(closed) do
+        local sum = summary[edge.child]
+        if not sum then
+            sum = {id = edge.child, fewer = 0}
+            summary[edge.child] = sum
+            children[#children + 1] = sum
+        end
+        sum.fewer = sum.fewer + 1
+        if edge.kind ~= 'order' then
+            sum.informed = true
+        elseif ahead[edge.parent] then
+            stand_behind(edge.child, ahead[edge.parent])
+            sum.fewer = sum.fewer - 1
+        end
+        if edge.failure then sum.doom = edge end
+    end
+    return children
 end
 
 -- Closes the edges of ended parents; the children that ended because of it.
 local function close_all(parents, ahead)
-    local closed, jobs, counts, children = {}, {}, {}, {}
-    for _, parent in ipairs(awaited(parents)) do close_edges_to(parent, closed) end
-    for _, edge in ipairs(closed) do
-        local child = edge.child
-        if not counts[child] then
-            children[#children + 1] = child
-            counts[child] = 0
-            jobs[child] = look(child)
-        end
-        counts[child] = counts[child] + 1
-    end
-    local doomed, informed = {}, {}
-    for _, child in ipairs(children) do
-        if jobs[child] then change_waiting(jobs[child], -counts[child]) end
-    end
-    for _, edge in ipairs(closed) do
-        local job, next_ahead = jobs[edge.child], ahead[edge.parent]
-        if job and edge.kind == 'order' and next_ahead then
-            stand_behind(job.id, next_ahead)
-            change_waiting(job, 1)
-        end
-        if edge.kind ~= 'order' then informed[edge.child] = true end
-        if edge.failure then doomed[edge.child] = edge end
-    end
-    local ended = {}
-    for _, child in ipairs(children) do
-        local job, edge = jobs[child], doomed[child]
-        if job and informed[child] and job.waiting_on == 0 then pass_results(child) end
-        if job and edge and end_dependent(job, edge.outcome, edge.failure) then
-            ended[#ended + 1] = child
+    local closed, ended = {}, {}
+    local waited_for = awaited(parents)
+    for _, parent in ipairs(waited_for) do close_edges_to(parent, closed) end
+    many('SREM', PREFIX .. 'edges:open', waited_for)
+    for _, sum in ipairs(sum_up(closed, ahead)) do
+        local job = look(sum.id)
+        if job then
+            local waiting_on = job.waiting_on - sum.fewer
+            if sum.informed and waiting_on == 0 then pass_results(sum.id) end
+            local fate = sum.doom and fate_of(job, sum.doom.outcome)
+            if fate then
+                end_dependent(job, fate, sum.doom.failure, waiting_on)
+                ended[#ended + 1] = sum.id
+            else
+                change_waiting(job, -sum.fewer)
+            end
         end
     end
     return ended

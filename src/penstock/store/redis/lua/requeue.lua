@@ -40,28 +40,32 @@ local function requeue(job, due)
     end
 end
 
--- Opens the edges again that closed because a parent ended badly; the children, once per edge. A
--- child that somebody requeued by hand, and that has been in the queue since, is left alone.
-local function reopen_edges(parent)
-    local children = {}
+-- Whether a child waits for a parent again. One that somebody requeued by hand, and that has been in
+-- the queue since, is left alone.
+local function waits_again(child)
+    if not child then return false end
+    if MAY_REQUEUE[child.status] then return true end
+    return (child.status == 'pending' or child.status == 'paused') and not child.queued_at
+end
+
+-- Opens the edges again that closed because a parent ended badly; adds their children, as they
+-- stand then, to a list and to jobs[id].
+local function reopen_edges(parent, children, jobs)
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', PREFIX .. 'children:' .. parent, 1, 1)) do
         local id, kind, argument = split_edge(member)
         local field = edge_field(parent, kind, argument)
-        local value = redis.call('HGET', PREFIX .. 'edges:' .. id, field)
-        local outcome, _, terms = edge_state(value)
-        local child = look(id)
-        local waits = child and MAY_REQUEUE[child.status]
-            or child and (child.status == 'pending' or child.status == 'paused')
-            and not child.queued_at
-        if waits and (outcome == 'cancelled' or outcome == 'dead')
-            and cjson.decode(terms)[2] == 'restore' then
-            open_edge(id, parent, kind, argument, terms)
-            redis.call('HDEL', PREFIX .. 'inputs:' .. id, field)
-            change_waiting(child, 1)
-            children[#children + 1] = id
+        local outcome, _, terms = edge_state(redis.call('HGET', PREFIX .. 'edges:' .. id, field))
+        if (outcome == 'cancelled' or outcome == 'dead') and restores(terms) then
+            local child = jobs[id] or look(id)
+            if waits_again(child) then
+                open_edge(id, parent, kind, argument, terms)
+                if kind == 'data' then redis.call('HDEL', PREFIX .. 'inputs:' .. id, field) end
+                change_waiting(child, 1)
+                if not jobs[id] then children[#children + 1] = child end
+                jobs[id] = child
+            end
         end
     end
-    return children
 end
 
 -- Only a child that ended because of a parent, and whose other parents are not against it.
@@ -78,19 +82,12 @@ end
 -- Has children that ended because of a requeued parent wait for it again.
 local function restore_dependents(frontier)
     while #frontier > 0 do
-        local restored, seen = {}, {}
-        local children = {}
-        for _, parent in ipairs(frontier) do
-            for _, id in ipairs(reopen_edges(parent)) do
-                if not seen[id] then children[#children + 1] = id end
-                seen[id] = true
-            end
-        end
-        for _, id in ipairs(children) do
-            local child = look(id)
+        local children, jobs, restored = {}, {}, {}
+        for _, parent in ipairs(frontier) do reopen_edges(parent, children, jobs) end
+        for _, child in ipairs(children) do
             if restorable(child) then
                 requeue(child, math.max(now, child.scheduled_at))
-                restored[#restored + 1] = id
+                restored[#restored + 1] = child.id
             end
         end
         frontier = restored

@@ -18,7 +18,7 @@ end
 
 local function other_tenants(job)
     local own, seen, count = parts_of(job.lane), {}, 0
-    for _, lane in ipairs(redis.call('ZRANGE', PREFIX .. 'lanes', 0, -1)) do
+    for _, lane in ipairs(all_lanes()) do
         local parts = parts_of(lane)
         if parts[1] == own[1] and parts[2] ~= own[2] and not seen[parts[2]]
             and count < COUNTED_TO and redis.call('EXISTS', lane_key(lane)) == 1 then

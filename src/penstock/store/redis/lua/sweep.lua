@@ -26,8 +26,10 @@ for _, parent in ipairs(gone) do
         local child, kind, argument = split_edge(member)
         local field = edge_field(parent, kind, argument)
         local _, _, terms = edge_state(redis.call('HGET', PREFIX .. 'edges:' .. child, field))
-        close_edge(child, parent, kind, argument, 'satisfied', terms)
-        change_waiting(look(child), -1)
+        redis.call('HSET', PREFIX .. 'edges:' .. child, field, 'satisfied ' .. NOW .. ' ' .. terms)
+        redis.call('ZADD', PREFIX .. 'children:' .. parent, 1, member)
+        local job = look(child)
+        if job then change_waiting(job, -1) end
         count = count + 1
     end
     redis.call('SREM', PREFIX .. 'edges:open', parent)

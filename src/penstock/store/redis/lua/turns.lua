@@ -2,13 +2,14 @@
 --
 -- needs: common
 
-local MIN_CHUNK = 16
+local MIN_CHUNK = 8
 
 -- A lane's jobs by rank, fetched in chunks as they are asked for: {rank, member} each, then nil.
 local function candidates(lane, max_priority, chunk)
     local found, place, offset = {}, 1, 0
     local function fill()
         found = redis.call('ZRANGE', lane_key(lane), offset, offset + chunk - 1, 'WITHSCORES')
+        if offset == 0 and #found == 0 then forget_empty_lane(lane) end
         offset, place = offset + chunk, 1
     end
     fill()
@@ -106,13 +107,12 @@ local function choose(lanes, claim, admit)
     local names, tenants = in_turn(lanes, claim.last_tenant)
     local chunk = math.max(MIN_CHUNK, math.floor(claim.limit / math.max(1, #lanes)))
     local turns, picked, last = {}, {}, claim.last_tenant
-    for _, name in ipairs(names) do
-        turns[#turns + 1] = {name = name, heap = line_up(tenants[name], claim, chunk)}
-    end
+    for place, name in ipairs(names) do turns[place] = {name = name} end
     while #turns > 0 and #picked < claim.limit do
         local left = {}
         for _, turn in ipairs(turns) do
             if #picked == claim.limit then break end
+            turn.heap = turn.heap or line_up(tenants[turn.name], claim, chunk)
             local pick = next_of(turn.heap, admit)
             if pick then
                 picked[#picked + 1] = pick

@@ -4,7 +4,7 @@
 -- answers {lane, jobs} each
 
 local found = {}
-for _, lane in ipairs(redis.call('ZRANGE', PREFIX .. 'lanes', 0, -1)) do
+for _, lane in ipairs(all_lanes()) do
     local depth = redis.call('ZCARD', lane_key(lane))
     if depth > 0 then found[#found + 1] = {lane, depth} end
 end

@@ -1,0 +1,209 @@
+"""Moving a whole installation into another store: checked, resumable, verified."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+from msgspec.json import decode, encode
+
+from penstock.client.move_checks import (
+    check_target,
+    check_workers,
+    differences,
+    is_same_move,
+    refuse_same,
+)
+from penstock.model.clock import Clock
+from penstock.model.errors import without_password
+from penstock.model.ids import new_id
+from penstock.model.moves import (
+    DONE,
+    MOVE,
+    MOVED_TO,
+    MOVING_FROM,
+    MOVING_TO,
+    TALLY,
+    MoveIncomplete,
+    MoveOvertaken,
+    NoSuchMove,
+    SourceChanged,
+)
+from penstock.store.contract import Bookmark, Page, Part, Store, Tally
+from penstock.store.open import open_store
+
+PAGE = 1_000
+FORGOTTEN = {MOVE: None, MOVING_TO: None, MOVED_TO: None}
+
+Show = Callable[[Part, int, int], None]
+"""Hears of a part how many records have been moved, and of how many."""
+
+
+class Moved(Struct, frozen=True):
+    """What was moved, whether an interrupted move was resumed, and how many records were sent."""
+
+    tally: Tally
+    resumed: bool
+    sent: int
+
+
+async def move(
+    source: str,
+    target: str,
+    *,
+    keep: bool = False,
+    force: bool = False,
+    replace: bool = False,
+    clock: Clock | None = None,
+    show: Show | None = None,
+) -> Moved:
+    """Move all that one store holds into another, which is empty; run again, it goes on.
+
+    Afterwards the old store refuses to be opened, unless `keep` says that it stays as it is.
+    `force` passes over workers that seem alive. `replace` empties a target that was itself moved
+    away before, or that holds no jobs.
+    """
+    async with _opened(source, clock) as old, _opened(target, clock) as new:
+        return await Mover(old, new, keep=keep, force=force, replace=replace, show=show).run()
+
+
+async def abandon(source: str, target: str, *, clock: Clock | None = None) -> None:
+    """Give an interrupted move up: the source may be used again, and the target is emptied."""
+    async with _opened(source, clock) as old:
+        here = await old.transfer.marks()
+        under_way = here.get(MOVING_TO) == without_password(target)
+        if under_way:
+            # Even when the target is gone for good.
+            await old.transfer.mark(FORGOTTEN)
+        async with _opened(target, clock) as new:
+            there = await new.transfer.marks()
+            if MOVED_TO not in here and is_same_move(source, here, there):
+                await new.transfer.clear()
+            elif not under_way:
+                raise NoSuchMove(source, target)
+
+
+class Mover:
+    """One move, between stores that are open."""
+
+    def __init__(
+        self,
+        source: Store,
+        target: Store,
+        *,
+        keep: bool = False,
+        force: bool = False,
+        replace: bool = False,
+        show: Show | None = None,
+        page: int = PAGE,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._keep = keep
+        self._force = force
+        self._replace = replace
+        self._show = show or _silently
+        self._page = page
+        self._sent = 0
+
+    async def run(self) -> Moved:
+        """Begin, or go on; each step may be the last before an interruption."""
+        resumed = await self._begin()
+        marks = await self._target.transfer.marks()
+        tally = decode(marks[TALLY], type=Tally)
+        await self._refuse_changed(tally)
+        for part in Part:
+            await self._move_part(part, marks[MOVE], marks.get(part), tally.parts[part])
+        await self._refuse_changed(tally)
+        differing = differences(tally, await self._target.transfer.tally())
+        if differing:
+            raise MoveIncomplete(self._target.url, differing)
+        await self._finish()
+        return Moved(tally, resumed, self._sent)
+
+    async def _begin(self) -> bool:
+        """Mark both stores; whether they were already."""
+        await refuse_same(self._source, self._target)
+        here, there = await self._source.transfer.marks(), await self._target.transfer.marks()
+        await check_workers(self._source, self._target, force=self._force)
+        to = without_password(self._target.url)
+        if is_same_move(self._source.url, here, there):
+            if MOVED_TO not in here:
+                await self._source.transfer.mark({MOVE: there[MOVE], MOVING_TO: to})
+            return True
+        empty = await check_target(self._source, self._target, replace=self._replace)
+        move_id = here.get(MOVE) or new_id()
+        # The source first: from now on nobody opens it, and then it can be counted.
+        await self._source.transfer.mark({MOVE: move_id, MOVING_TO: to})
+        if not empty:
+            await self._target.transfer.clear()
+        # Steps that were folded are whole; those whose fine ones are gone cannot be any more.
+        await self._source.metrics.roll_up()
+        await self._target.transfer.mark(
+            {
+                MOVE: move_id,
+                MOVING_FROM: without_password(self._source.url),
+                TALLY: encode(await self._source.transfer.tally()).decode(),
+            }
+        )
+        return False
+
+    async def _move_part(self, part: Part, move_id: str, before: str | None, total: int) -> None:
+        done = total if before == DONE else 0
+        self._show(part, done, total)
+        if before == DONE:
+            return
+        page = await self._source.transfer.page(part, before, self._page)
+        while True:
+            following, adopted = await asyncio.gather(
+                self._read_on(part, page),
+                self._target.transfer.adopt(
+                    part, page.rows, Bookmark(move_id, before, page.after or DONE)
+                ),
+            )
+            if not adopted:
+                raise MoveOvertaken(self._target.url)
+            self._sent += len(page.rows)
+            done += len(page.rows)
+            self._show(part, total if following is None else min(done, total), total)
+            if following is None:
+                return
+            before, page = page.after, following
+
+    async def _read_on(self, part: Part, page: Page) -> Page | None:
+        """The next page, while this one is written."""
+        if page.after is None:
+            return None
+        return await self._source.transfer.page(part, page.after, self._page)
+
+    async def _refuse_changed(self, tally: Tally) -> None:
+        """Start over another time, rather than move half of a change."""
+        changes = differences(tally, await self._source.transfer.tally())
+        if changes:
+            await self._target.transfer.clear()
+            await self._source.transfer.mark(FORGOTTEN)
+            raise SourceChanged(self._source.url, changes)
+
+    async def _finish(self) -> None:
+        """The source first: whatever happens in between, a next run ends what is left to do."""
+        if self._keep:
+            await self._source.transfer.mark(FORGOTTEN)
+        else:
+            moved_to = without_password(self._target.url)
+            await self._source.transfer.mark({MOVING_TO: None, MOVED_TO: moved_to})
+        marks = await self._target.transfer.marks()
+        await self._target.transfer.mark(dict.fromkeys(marks))
+
+
+@asynccontextmanager
+async def _opened(url: str, clock: Clock | None) -> AsyncIterator[Store]:
+    store = open_store(url, clock)
+    await store.open(moving=True)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _silently(part: Part, done: int, total: int) -> None:
+    """Nobody watches."""

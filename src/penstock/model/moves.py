@@ -1,0 +1,129 @@
+"""What is written in a store about a move, and why one is refused.
+
+`MOVE` is the move's id, in the store it leads from and in the one it leads to. While it is under
+way, the first says `MOVING_TO`, and the second `MOVING_FROM`, `TALLY` and a bookmark for every
+part; afterwards the first says `MOVED_TO`, and the second nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from penstock.model.errors import PenstockError, StoreError, without_password
+
+MOVE = "move"
+MOVING_TO = "moving_to"
+MOVED_TO = "moved_to"
+MOVING_FROM = "moving_from"
+TALLY = "tally"
+DONE = "done"
+"""The bookmark of a part that has been moved."""
+
+
+class StoreMoved(StoreError):
+    """A store whose jobs are somewhere else by now."""
+
+    def __init__(self, store: str, moved_to: str) -> None:
+        self.moved_to = without_password(moved_to)
+        super().__init__(store, f"was moved to {self.moved_to}; use that one instead")
+
+
+class StoreMoving(StoreError):
+    """A store that is being moved, or filled by a move."""
+
+    def __init__(self, store: str, other: str, *, away: bool) -> None:
+        self.other = without_password(other)
+        self.away = away
+        what = f"is being moved to {self.other}" if away else f"is being filled from {self.other}"
+        super().__init__(
+            store,
+            f"{what}; wait until that is done, go on with the same `penstock move` if it was "
+            "interrupted, or give it up with --abandon",
+        )
+
+
+class SameStore(PenstockError):
+    """A move of a store into itself."""
+
+    def __init__(self, store: str) -> None:
+        self.store = without_password(store)
+        super().__init__(f"Both URLs lead to the store {self.store}; name another one to move to.")
+
+
+class TargetInUse(StoreError):
+    """A move into a store that holds something already."""
+
+    def __init__(self, store: str, holds: Sequence[str], *, replaceable: bool) -> None:
+        self.holds = tuple(holds)
+        self.replaceable = replaceable
+        advice = "empty it first with --replace, or " if replaceable else ""
+        super().__init__(
+            store, f"already holds {_listed(self.holds)}; {advice}name an empty one to move to"
+        )
+
+
+class WorkersAlive(StoreError):
+    """A move of, or into, a store that workers still use."""
+
+    def __init__(self, store: str, workers: Sequence[str]) -> None:
+        self.workers = tuple(workers)
+        super().__init__(
+            store,
+            f"is still used by {_listed(self.workers)}; stop the workers first, or say --force "
+            "if they are gone without having said so",
+        )
+
+
+class SourceChanged(StoreError):
+    """A store that somebody wrote to while it was moved."""
+
+    def __init__(self, store: str, changes: Sequence[str]) -> None:
+        self.changes = tuple(changes)
+        super().__init__(
+            store,
+            f"was written to while it was moved ({_listed(self.changes)}); nothing was moved, "
+            "stop what uses it and run the move again",
+        )
+
+
+class NoSuchMove(PenstockError):
+    """A move to give up that is not under way."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source = without_password(source)
+        self.target = without_password(target)
+        super().__init__(f"No move from {self.source} to {self.target} is under way.")
+
+
+class MoveOvertaken(StoreError):
+    """A second process goes on with the same move."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store, "is being filled by another process as well; let that one finish the move"
+        )
+
+
+class MoveIncomplete(StoreError):
+    """A move after which the two stores do not hold the same."""
+
+    def __init__(self, store: str, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__(
+            store,
+            f"does not hold what was moved into it ({_listed(self.differences)}); the old store is "
+            "untouched: give the move up with --abandon and run it again",
+        )
+
+
+def refuse_moved(store: str, marks: Mapping[str, str]) -> None:
+    """Refuse to open a store that was moved away, is being moved or is being filled."""
+    if MOVED_TO in marks:
+        raise StoreMoved(store, marks[MOVED_TO])
+    if MOVING_TO in marks:
+        raise StoreMoving(store, marks[MOVING_TO], away=True)
+    if MOVING_FROM in marks:
+        raise StoreMoving(store, marks[MOVING_FROM], away=False)
+
+
+def _listed(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,108 @@
+"""A transaction that stays open too long, and the litter it causes, are seen and explained."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.store.postgres import horizon as watching
+from penstock.store.postgres.connect import Address, Connection, address_of, connect
+from penstock.store.postgres.horizon import Horizon, horizon, warning
+from penstock.store.postgres.inspect import inspect
+from penstock.store.postgres.transaction import PostgresTransaction
+
+
+@pytest.fixture
+def looking(made: Address, admin: Connection) -> Iterator[PostgresTransaction]:
+    admin.execute(made.begin())
+    yield PostgresTransaction(admin, 0, 0)
+    admin.execute("ROLLBACK")
+
+
+@pytest.fixture
+def reporter(made: Address) -> Iterator[Connection]:
+    """A program that has begun to read and does not end."""
+    address = address_of(f"{made.url}&application_name=reporter")
+    with connect(address) as connection:
+        connection.execute(address.begin(read_only=True))
+        connection.execute("SELECT count(*) FROM jobs")
+        yield connection
+        connection.execute("ROLLBACK")
+
+
+def _checks(tx: PostgresTransaction) -> dict[str, tuple[bool, str]]:
+    return {name: (passed, detail) for name, passed, detail in inspect(tx).checks}
+
+
+def test_nothing_is_said_while_nothing_is_open(looking: PostgresTransaction) -> None:
+    assert warning(horizon(looking)) is None
+    assert _checks(looking)["horizon"][0]
+
+
+def test_the_oldest_transaction_is_named_with_what_to_do(
+    reporter: Connection, looking: PostgresTransaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = horizon(looking)
+    assert (found.pid, found.application) == (reporter.info.backend_pid, "reporter")
+    assert found.state == "idle in transaction"
+    assert 0 <= found.age_ms < 60_000
+    assert warning(found) is None
+    monkeypatch.setattr(watching, "OLD_MS", -1)
+    passed, told = _checks(looking)["horizon"]
+    assert not passed
+    assert f"reporter (pid {found.pid}" in told
+    assert f"pg_terminate_backend({found.pid})" in told
+
+
+def test_a_connection_that_only_waits_holds_nothing_up(made: Address, admin: Connection) -> None:
+    with connect(address_of(f"{made.url}&application_name=idler")) as idle:
+        idle.execute("SELECT 1")
+        admin.execute(made.begin())
+        assert horizon(PostgresTransaction(admin, 0, 0)).pid is None
+        admin.execute("ROLLBACK")
+
+
+def test_dead_rows_are_counted(made: Address, admin: Connection, schema: str) -> None:
+    with connect(made) as writer:
+        writer.execute(made.begin())
+        writer.execute(
+            "INSERT INTO jobs_live (id, type, queue, status, rank, priority, max_retries, "
+            "timeout_ms, scheduled_at, created_at, updated_at, payload) SELECT n, 'mail', "
+            "'default', 'queued', 0, 5, 3, 1, now(), now(), now(), '{}' "
+            "FROM generate_series(1, 30) AS n"
+        )
+        writer.execute("COMMIT")
+        writer.execute(f"UPDATE {schema}.jobs_live SET lease_until = now()".encode())
+        writer.execute("SELECT pg_stat_force_next_flush()")
+        writer.execute("SELECT 1")
+    admin.execute(made.begin())
+    found = horizon(PostgresTransaction(admin, 0, 0))
+    admin.execute("ROLLBACK")
+    assert (found.live_rows, found.dead_rows) == (30, 30)
+    assert not found.is_littered
+
+
+def test_far_more_dead_rows_than_living_ones_are_explained() -> None:
+    told = warning(Horizon(live_rows=10, dead_rows=60_000))
+    assert told is not None
+    assert "60,000 dead rows" in told
+    assert warning(Horizon(live_rows=1_000_000, dead_rows=60_000)) is None
+
+
+def test_every_promise_is_kept_on_the_server_of_these_tests(looking: PostgresTransaction) -> None:
+    checks = _checks(looking)
+    assert {name for name, (passed, _) in checks.items() if not passed} == set()
+    assert {"server", "commit", "fsync", "schema", "role", "replication", "horizon"} <= set(checks)
+
+
+def test_a_table_without_row_level_security_is_found(looking: PostgresTransaction) -> None:
+    looking.connection.execute("ALTER TABLE job_logs NO FORCE ROW LEVEL SECURITY")
+    assert _checks(looking)["row security"] == (False, "no row-level security on job_logs")
+
+
+def test_a_lease_without_an_owner_is_found(looking: PostgresTransaction) -> None:
+    looking.connection.execute(
+        "INSERT INTO jobs_live (id, type, queue, status, rank, priority, max_retries, timeout_ms, "
+        "scheduled_at, created_at, updated_at, payload) VALUES ('0', 'mail', 'default', "
+        "'in_progress', 0, 5, 3, 1, now(), now(), now(), '{}')"
+    )
+    assert _checks(looking)["leases"] == (False, "1 running jobs without an owner")

@@ -1,0 +1,81 @@
+"""Claims on Redis where there are more lanes than one of them looks at."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from penstock.store.redis.store import RedisStore
+from penstock.testing.clock import FakeClock
+from penstock.testing.conformance.build import (
+    OWNER,
+    a_job,
+    claim_all,
+    claim_one,
+    completed,
+    enqueue,
+    handed_back,
+)
+from tests.support.redis_raw import RawKeys
+
+MAX_LANES = 512
+
+
+@pytest.fixture
+def raw(valkey_url: str) -> Iterator[RawKeys]:
+    raw = RawKeys(valkey_url)
+    yield raw
+    raw.close()
+
+
+@pytest.fixture
+async def store(valkey_url: str) -> AsyncIterator[RedisStore]:
+    store = RedisStore(valkey_url, FakeClock())
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def test_every_tenant_has_its_turn_where_one_claim_cannot_look_at_all(
+    store: RedisStore,
+) -> None:
+    tenants = [f"t{number:04}" for number in range(MAX_LANES + 200)]
+    await store.jobs.enqueue([a_job(tenant_id=name) for name in tenants for _ in range(3)])
+    first = await claim_all(store, limit=MAX_LANES)
+    second = await claim_all(store, limit=MAX_LANES)
+    assert {lease.tenant_id for lease in first + second} == set(tenants)
+
+
+async def test_lanes_of_other_types_and_queues_are_never_looked_at(store: RedisStore) -> None:
+    others = [a_job(type="other", tenant_id=str(number)) for number in range(5_000)]
+    await store.jobs.enqueue(others)
+    await store.jobs.enqueue([a_job(queue="slow") for _ in range(10)])
+    wanted = await enqueue(store)
+    assert (await claim_one(store, queues=("default",))).id == wanted
+
+
+async def test_a_walk_that_stopped_at_a_lane_goes_on_when_that_lane_is_gone(
+    store: RedisStore,
+) -> None:
+    tenants = [f"t{number:04}" for number in range(MAX_LANES + 10)]
+    await store.jobs.enqueue([a_job(tenant_id=name) for name in tenants])
+    seen = []
+    while leases := await claim_all(store, limit=100):
+        await store.jobs.settle(OWNER, [completed(lease) for lease in leases])
+        seen += [lease.tenant_id for lease in leases]
+    assert sorted(seen) == tenants
+
+
+async def test_an_empty_lane_is_forgotten(store: RedisStore, raw: RawKeys) -> None:
+    await enqueue(store)
+    lease = await claim_one(store)
+    assert raw.ask("ZCARD", "lanes") == 0
+    await store.jobs.settle(OWNER, [handed_back(lease)])
+    assert raw.ask("ZCARD", "lanes") == 1
+    await store.jobs.cancel([lease.id], "no")
+    assert raw.ask("ZCARD", "lanes") == 0
+
+
+async def test_urgent_jobs_are_found_behind_a_thousand_that_are_not(store: RedisStore) -> None:
+    await store.jobs.enqueue([a_job(scheduled_at=number) for number in range(1_000)])
+    urgent = await enqueue(store, priority=1)
+    assert [lease.id for lease in await claim_all(store, limit=2, max_priority=3)] == [urgent]

@@ -1,0 +1,38 @@
+"""The scripts of the Redis store, as files and as the servers take them."""
+
+from importlib.resources import files
+
+import pytest
+import redis
+
+from penstock.store.redis.scripts import script
+
+LUA = files("penstock.store.redis").joinpath("lua")
+NAMES = sorted(file.name.removesuffix(".lua") for file in LUA.iterdir())
+
+
+@pytest.mark.parametrize("server", ["valkey", "redis6"])
+def test_every_script_is_one_that_the_server_can_compile(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    client = redis.Redis.from_url(request.getfixturevalue(f"{server}_server_url"))
+    for name in NAMES:
+        sha = client.script_load(script(name).source)
+        assert sha == script(name).sha
+    client.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_begins_by_saying_what_it_is_for(name: str) -> None:
+    first = LUA.joinpath(f"{name}.lua").read_text("utf-8").partition("\n")[0]
+    assert first.startswith("-- ")
+    assert first.endswith((".", ":", ",")) or len(first) > 40
+
+
+def test_guards_are_made_from_the_table_of_states() -> None:
+    assert "{from " not in script("claim").source
+    assert "local MAY_CLAIM = {queued = true}" in script("claim").source
+
+
+def test_a_part_that_two_others_need_is_there_once() -> None:
+    assert script("settle").source.count("local PREFIX = KEYS[1]") == 1

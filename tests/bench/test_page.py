@@ -23,6 +23,8 @@ def test_the_comparison_is_added_at_the_end_of_the_page(page: Path) -> None:
 def test_each_command_rewrites_its_own_part_and_keeps_the_other(page: Path) -> None:
     write_comparison(page, "others\n")
     write_figures(page, "# Benchmark results\n\nnew figures\n")
+    assert page.read_text("utf-8").endswith("new figures\n\n# Compared with others\n\nothers\n")
+
     write_comparison(page, "newer others\n")
 
     assert page.read_text("utf-8") == (

@@ -1,5 +1,6 @@
 """Fault 17: many processes settle the parents of shared children at the same time."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 import pytest
 
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, decide
+from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.store.contract import Store
 from tests.faults.support.children import Child
 from tests.faults.support.facts import figure, integrity, query
 from tests.faults.support.graph import fan_in
+from tests.faults.support.places import Place, check_structure, everything
 from tests.faults.support.work import new_jobs, opened
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -59,7 +63,39 @@ async def test_no_child_waits_for_ever_when_edges_are_added_while_parents_settle
     await check(path, said)
 
 
-def settle_all(path: Path, others: Sequence[tuple[Any, ...]] = ()) -> list[dict[str, Any]]:
+@pytest.mark.parametrize("edges_added_meanwhile", [False, True])
+async def test_no_deadlock_surfaces_and_the_sweep_finds_nothing_where_the_store_is_a_server(
+    place: Place, edges_added_meanwhile: bool
+) -> None:
+    luck, rounds = Random(17), figure(short=20, full=1_000)
+    jobs = fan_in(luck, figure(short=5, full=60), 30)
+    async with opened(place.url) as store:
+        await store.jobs.enqueue(jobs)
+    linkers = [("linker", place.url, f"linker:{n}", rounds) for n in range(2)]
+    said = await asyncio.to_thread(settle_all, place.url, linkers if edges_added_meanwhile else ())
+    assert [error for what in said for error in what["errors"]] == []
+    assert sum(what.get("stale", 0) for what in said) == 0
+    async with opened(place.url) as store:
+        assert await store.upkeep.release() == 0
+        for job in await everything(store):
+            assert job.status.terminal, job
+            assert job.waiting_on == 0
+            await check_job(store, job)
+        await check_structure(place, store)
+
+
+async def check_job(store: Store, job: Job) -> None:
+    """It ended once, and its edges were closed as its parents ended."""
+    history = await store.reader.executions(job.id)
+    assert sum(execution.status in ("completed", "dead", "cancelled") for execution in history) <= 1
+    for one in (await store.reader.dependencies(job.id)).parents:
+        assert one.parent_status is not None
+        assert one.outcome == decide(one.edge, one.parent_status, None)
+        ran = job.status is Status.COMPLETED or history
+        assert one.outcome == "satisfied" or not ran
+
+
+def settle_all(path: Path | str, others: Sequence[tuple[Any, ...]] = ()) -> list[dict[str, Any]]:
     """Let everybody loose at once; workers that came to an end too early are sent again."""
     with ExitStack() as stack:
         linkers = [stack.enter_context(Child(*words)) for words in others]

@@ -54,7 +54,7 @@ async def die_at(point: str, folder: Path) -> Bench:
     async with opened(bench.path) as store:
         for number in range(DEATHS):
             await store.jobs.enqueue([quick.new(bench.where).job])
-            with Child("doomed_worker", bench.path, point, f"doomed:{number}") as worker:
+            with Child("doomed_worker", bench.url, point, f"doomed:{number}") as worker:
                 assert worker.wait() == EXIT_CODE
         for number in range(DEATHS):
             await store.upkeep.rescue(owner=f"doomed:{number}")

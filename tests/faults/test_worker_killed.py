@@ -1,4 +1,4 @@
-"""Fault 1: workers killed at random; and who notices, and what is left of them."""
+"""Fault 1: workers and servers killed at random; who notices, and what is left of them."""
 
 import io
 import json
@@ -18,17 +18,23 @@ from tests.faults.support.workers import Bench, gone, wait_until
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 
-def test_no_job_is_lost_and_no_stale_write_accepted_while_workers_are_killed_at_random() -> None:
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
+def test_no_job_is_lost_and_no_stale_write_accepted_while_all_are_killed_at_random(
+    store: str,
+) -> None:
     said = io.StringIO()
     code = run_torture(
         jobs=figure(short=200, full=10_000),
         kills=figure(short=5, full=500),
         seconds=figure(short=4, full=400),
+        store=store,
         seed=1,
         as_json=True,
         console=Console(file=said, width=200),
     )
     figures = json.loads(said.getvalue())
+    harmed = store != "sqlite"
+    assert (figures["cuts"] > 0, figures["crashes"] > 0) == (harmed, harmed)
     assert figures["kills"] == figure(short=5, full=500)
     assert figures["acknowledged"] == figure(short=200, full=10_000)
     assert (figures["lost"], figures["stale_writes"], figures["unexplained"]) == (0, 0, 0), figures

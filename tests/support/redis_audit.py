@@ -62,6 +62,8 @@ def audit(client: "redis.Redis", prefix: str) -> None:
     _check_leases(found)
     _check_counts(found)
     _check_edges(found)
+    _check_children(found)
+    _check_lines(found)
     _check_dead_letters(found)
     _check_keys(found)
 
@@ -137,6 +139,36 @@ def _check_edges(found: Audit) -> None:
     waiting = {i: int(job.get("waiting_on") or 0) for i, job in found.jobs.items()}
     assert {i: n for i, n in waiting.items() if n} == dict(opened)
     assert found.members("edges:open") == awaited
+
+
+def _check_children(found: Audit) -> None:
+    children: dict[str, Scores] = {}
+    for child in set(found.names("edges:")) - {"open"}:
+        assert child in found.jobs
+        for field, value in found.hash(f"edges:{child}").items():
+            parent, _, rest = field.partition("\n")
+            closed = 0.0 if value.startswith("- ") else 1.0
+            children.setdefault(parent, {})[f"{child}\n{rest}"] = closed
+    assert {p: found.scores(f"children:{p}") for p in found.names("children:")} == children
+    for child in found.names("inputs:"):
+        assert found.hash(f"inputs:{child}").keys() <= found.hash(f"edges:{child}").keys()
+
+
+def _check_lines(found: Audit) -> None:
+    firsts: Counter[str] = Counter()
+    standing: dict[str, set[str]] = {}
+    for job_id, job in found.jobs.items():
+        if "line" not in job or not job.get("queued_at") or job["status"] in ENDED:
+            continue
+        standing.setdefault(job["line"], set()).add(job_id)
+        edges = found.hash(f"edges:{job_id}").items()
+        ahead = [f for f, value in edges if "\norder\n" in f and value.startswith("- ")]
+        firsts[job["line"]] += not ahead
+    lasts = found.hash("lines")
+    assert lasts.keys() == standing.keys() == firsts.keys()
+    assert set(firsts.values()) <= {1}
+    assert all(last in standing[line] for line, last in lasts.items())
+    assert found.hash("pauses:jobs").keys() == dict(found.with_status("paused")).keys()
 
 
 def _check_dead_letters(found: Audit) -> None:

@@ -4,16 +4,15 @@ from typing import Any
 
 import redis
 
-from penstock.store.redis.connect import parse, synchronous
+from penstock.store.redis.connect import parse
 
 
 class RawKeys:
     """Plain commands on keys that are named without their prefix."""
 
     def __init__(self, url: str) -> None:
-        address = parse(url)
-        self.prefix = address.prefix
-        self.client: redis.Redis = synchronous(address)
+        self.prefix = parse(url).prefix
+        self.client = redis.Redis.from_url(url.partition("?")[0])
 
     def ask(self, command: str, key: str, *arguments: Any) -> Any:
         """The answer to a command about one key."""
@@ -27,4 +26,3 @@ class RawKeys:
     def close(self) -> None:
         """Let go of the server."""
         self.client.close()
-        self.client.connection_pool.disconnect()

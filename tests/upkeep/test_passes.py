@@ -5,6 +5,7 @@ import pytest
 import structlog
 
 from penstock import Penstock, Status, Worker
+from penstock.model.errors import StoreUnavailable
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, Signals, enqueued
 from penstock.upkeep import upkeep_services
@@ -42,11 +43,11 @@ async def _leased(app: Penstock, lease: float = 60) -> str:
     return job.id
 
 
-async def test_a_fresh_rescuer_waits_one_renewal(
-    app: Penstock, clock: FakeClock, leader: Leader
-) -> None:
+async def test_a_fresh_rescuer_waits_one_renewal(app: Penstock, clock: FakeClock) -> None:
     job_id = await _leased(app)
     clock.advance(61)
+    leader = Leader(app, "leader", term=100_000)
+    await leader.run_once()
     rescue = Rescue(app, leader)
     await rescue.run_once()
     assert (await app.get(job_id)).status is Status.IN_PROGRESS
@@ -57,6 +58,54 @@ async def test_a_fresh_rescuer_waits_one_renewal(
     await rescue.run_once()
     found = await app.get(job_id)
     assert (found.status, found.rescues) == (Status.QUEUED, 1)
+
+
+async def test_a_rescuer_that_was_cut_off_within_its_term_waits_a_full_lease(
+    app: Penstock, clock: FakeClock, leader: Leader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rescue = Rescue(app, leader)
+    await rescue.run_once()
+    clock.advance(30)
+    await rescue.run_once()
+    job_id = await _leased(app)
+    with monkeypatch.context() as outage:
+        outage.setattr(app.store.upkeep, "lead", _away)
+        for _ in range(2):
+            clock.advance(31)
+            leader._until = clock.monotonic() + 100_000  # as far as it knows, it leads
+            with pytest.raises(StoreUnavailable):
+                await rescue.run_once()
+    await leader.run_once()
+    for _ in range(2):
+        await rescue.run_once()
+        assert (await app.get(job_id)).status is Status.IN_PROGRESS
+        clock.advance(30)
+    await rescue.run_once()
+    assert (await app.get(job_id)).status is Status.QUEUED
+
+
+async def test_a_new_leader_that_was_cut_off_before_waits_a_full_lease(
+    app: Penstock, clock: FakeClock
+) -> None:
+    old, new = Leader(app, "old"), Leader(app, "new")
+    await old.run_once()
+    await new.run_once()
+    job_id = await _leased(app)
+    clock.advance(70)  # nobody reached the store
+    await new.run_once()
+    assert new.leads
+    rescue = Rescue(app, new)
+    for _ in range(3):
+        await rescue.run_once()
+        assert (await app.get(job_id)).status is Status.IN_PROGRESS
+        clock.advance(20)
+        await new.run_once()
+    await rescue.run_once()
+    assert (await app.get(job_id)).status is Status.QUEUED
+
+
+async def _away(*args: Any) -> bool:
+    raise StoreUnavailable("work.db", "the server is away")
 
 
 async def test_a_rescuer_that_was_stalled_waits_a_full_lease(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock, Worker
+from penstock.model.errors import StoreUnavailable
 from penstock.testing import FakeClock, Signals
 from penstock.worker import pump
 from tests.worker.running import working
@@ -65,6 +66,30 @@ async def test_a_worker_that_drains_says_so(app: Penstock, beats: Signals) -> No
         (row,) = await app.store.workers.list()
         assert (row.state, row.running) == ("draining", 1)
         signals.send("go")
+
+
+async def test_a_worker_that_the_store_fails_says_so_until_it_is_served_again(
+    app: Penstock, beats: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.job
+    async def task() -> None: ...
+
+    async def refuse(*args: Any) -> None:
+        raise StoreUnavailable("work.db", "its disk is full")
+
+    monkeypatch.setattr(pump, "RETRY_SECONDS", 0.01)
+    async with working(app):
+        with monkeypatch.context() as outage:
+            outage.setattr(app.store.jobs, "claim", refuse)
+            await task.enqueue()
+            await beats.wait("beat", times=len(beats.values("beat")) + 3)
+            (row,) = await app.store.workers.list()
+            assert row.state == "degraded"
+        handle = await task.enqueue()
+        await handle.result(timeout=10)
+        await beats.wait("beat", times=len(beats.values("beat")) + 2)
+        (row,) = await app.store.workers.list()
+        assert row.state == "running"
 
 
 async def test_a_worker_above_its_memory_limit_recycles_itself(app: Penstock) -> None:

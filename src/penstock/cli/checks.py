@@ -60,6 +60,9 @@ def worker_checks(known: list[WorkerInfo], waiting: dict[str, int]) -> Iterator[
             yield Check(
                 "heartbeat", "wrong", f"{worker.name} (pid {worker.pid}) silent for {quiet}"
             )
+        elif worker.state == "degraded":
+            detail = f"{worker.name} (pid {worker.pid}) is degraded: the store refuses its writes"
+            yield Check("store", "wrong", detail)
         elif worker.poll_age_ms > POLL_MS and worker.state != "draining":
             age = span(worker.poll_age_ms)
             yield Check("poll", "wrong", f"{worker.name} (pid {worker.pid}) last polled {age} ago")

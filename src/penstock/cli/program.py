@@ -14,6 +14,7 @@ from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.jobs import app as jobs
 from penstock.cli.limits import app as limits
+from penstock.cli.move import move
 from penstock.cli.pauses import pause, pauses, resume
 from penstock.cli.root import Root
 from penstock.cli.schedules import app as schedules
@@ -77,6 +78,7 @@ app.command("check-payloads", rich_help_panel=LOOK)(check_payloads)
 app.command("migrate", rich_help_panel=KEEP)(migrate)
 app.command("backup", rich_help_panel=KEEP)(backup)
 app.command("restore", rich_help_panel=KEEP)(restore)
+app.command("move", rich_help_panel=KEEP)(move)
 app.command("demo", rich_help_panel=TRY)(demo)
 app.command("bench", rich_help_panel=TRY)(bench)
 app.command("torture", rich_help_panel=TRY)(torture)

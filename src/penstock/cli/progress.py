@@ -10,8 +10,23 @@ def progress_bar(
     what: str, total: int | None = None
 ) -> Generator[Callable[[int, int | None], None], None, None]:
     """`with progress_bar("Releasing") as show: show(done, of_how_many)`."""
+    with progress_bars() as show:
+        show(what, 0, total)
+        yield lambda done, of: show(what, done, of)
+
+
+@contextmanager
+def progress_bars() -> Generator[Callable[[str, int, int | None], None], None, None]:
+    """The same with several: `with progress_bars() as show: show("jobs", done, of_how_many)`."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -21,5 +36,11 @@ def progress_bar(
     )
     out = Console(stderr=True)
     with Progress(*columns, console=out, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, of: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=of)
+            bar.update(tasks[what], completed=done, total=of)
+
+        yield show

@@ -65,7 +65,7 @@ def worker_table(found: "list[WorkerInfo]", now: int) -> Fitted:
 
 
 def state(worker: "WorkerInfo") -> str:
-    """Running, draining, or silent for too long."""
+    """Running, draining, degraded (the store fails it), or silent for too long."""
     if not worker.alive:
         return f"[red]silent {span(worker.heartbeat_age_ms)}[/]"
-    return f"[{'yellow' if worker.state == 'draining' else 'green'}]{worker.state}[/]"
+    return f"[{'green' if worker.state == 'running' else 'yellow'}]{worker.state}[/]"

@@ -1,7 +1,7 @@
 """Moving a whole installation into another store: checked, resumable, verified."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from penstock.model.moves import (
     MoveIncomplete,
     MoveOvertaken,
     NoSuchMove,
+    NothingToMove,
     SourceChanged,
 )
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
@@ -63,13 +64,13 @@ async def move(
     `force` passes over workers that seem alive. `replace` empties a target that was itself moved
     away before, or that holds no jobs.
     """
-    async with _opened(source, clock) as old, _opened(target, clock) as new:
+    async with _existing(source, clock) as old, _opened(target, clock) as new:
         return await Mover(old, new, keep=keep, force=force, replace=replace, show=show).run()
 
 
 async def abandon(source: str, target: str, *, clock: Clock | None = None) -> None:
     """Give an interrupted move up: the source may be used again, and the target is emptied."""
-    async with _opened(source, clock) as old:
+    async with _existing(source, clock) as old:
         here = await old.transfer.marks()
         under_way = here.get(MOVING_TO) == without_password(target)
         if under_way:
@@ -114,8 +115,8 @@ class Mover:
         await self._refuse_changed(tally)
         for part in Part:
             await self._move_part(part, marks[MOVE], marks.get(part), tally.parts[part])
-        await self._refuse_changed(tally)
         differing = differences(tally, await self._target.transfer.tally())
+        await self._refuse_changed(tally)
         if differing:
             raise MoveIncomplete(self._target.url, differing)
         await self._finish()
@@ -180,8 +181,8 @@ class Mover:
         """Start over another time, rather than move half of a change."""
         changes = differences(tally, await self._source.transfer.tally())
         if changes:
-            await self._target.transfer.clear()
             await self._source.transfer.mark(FORGOTTEN)
+            await self._target.transfer.clear()
             raise SourceChanged(self._source.url, changes)
 
     async def _finish(self) -> None:
@@ -196,7 +197,20 @@ class Mover:
 
 
 @asynccontextmanager
-async def _opened(url: str, clock: Clock | None) -> AsyncIterator[Store]:
+async def _existing(url: str, clock: Clock | None) -> AsyncGenerator[Store, None]:
+    """The same for one that must not be made by looking for it."""
+    store = open_store(url, clock)
+    try:
+        if not await store.exists():
+            raise NothingToMove(url)
+    finally:
+        await store.close()
+    async with _opened(url, clock) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _opened(url: str, clock: Clock | None) -> AsyncGenerator[Store, None]:
     store = open_store(url, clock)
     await store.open(moving=True)
     try:

@@ -40,6 +40,13 @@ class StoreMoving(StoreError):
         )
 
 
+class NothingToMove(StoreError):
+    """A move of a store that is not there."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "does not exist; name the one that is to be moved")
+
+
 class SameStore(PenstockError):
     """A move of a store into itself."""
 

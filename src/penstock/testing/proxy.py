@@ -87,6 +87,10 @@ class Proxy:
         self._do(self._weather.set(lapse=_Lapse(matches, dropped)))
         return dropped
 
+    def alter(self, rewrite: Callable[[bytes], bytes]) -> None:
+        """Have every request pass as something else of the same length."""
+        self._do(self._weather.set(rewrite=rewrite))
+
     def close(self) -> None:
         """Cut every connection and take no more."""
         if self._thread.is_alive():
@@ -148,15 +152,21 @@ class _Weather:
         self.calm.set()
         self.delay = 0.0
         self.lapse: _Lapse | None = None
+        self.rewrite: Callable[[bytes], bytes] = bytes
 
     async def set(
-        self, calm: bool | None = None, delay: float | None = None, lapse: _Lapse | None = None
+        self,
+        calm: bool | None = None,
+        delay: float | None = None,
+        lapse: _Lapse | None = None,
+        rewrite: Callable[[bytes], bytes] | None = None,
     ) -> None:
         """Change what is named."""
         if calm is not None:
             (self.calm.set if calm else self.calm.clear)()
         self.delay = self.delay if delay is None else delay
         self.lapse = lapse or self.lapse
+        self.rewrite = rewrite or self.rewrite
 
 
 class _Line:
@@ -208,7 +218,7 @@ class _Line:
         self,
         source: asyncio.StreamReader,
         sink: asyncio.StreamWriter,
-        look: Callable[[bytes], None],
+        look: Callable[[bytes], bytes],
     ) -> None:
         clock = asyncio.get_running_loop().time
         waiting: asyncio.Queue[tuple[float, bytes | OSError]] = asyncio.Queue()
@@ -232,21 +242,22 @@ class _Line:
                     raise data
                 if not data:
                     return
-                look(data)
-                sink.write(data)
+                sink.write(look(data))
                 await sink.drain()
         finally:
             await _cancel(reading)
 
-    def _look_at_request(self, data: bytes) -> None:
+    def _look_at_request(self, data: bytes) -> bytes:
         lapse = self._weather.lapse
         if lapse is not None and lapse.matches(data):
             self._weather.lapse, self._lapse = None, lapse
+        return self._weather.rewrite(data)
 
-    def _look_at_answer(self, data: bytes) -> None:
+    def _look_at_answer(self, data: bytes) -> bytes:
         if self._lapse is not None:
             self._lapse.dropped.set()
             raise ConnectionAbortedError
+        return data
 
     def _hang_up(self) -> None:
         for writer in self._writers:

@@ -12,7 +12,11 @@ TERM_SECONDS = 15.0
 
 
 class Leader(Service):
-    """Keeps, or keeps trying to get, the leadership."""
+    """Keeps, or keeps trying to get, the leadership.
+
+    Whether it leads or not, it notes when the store came back into its reach after it was stalled
+    or cut off for longer than a renewal.
+    """
 
     name = "leader"
 
@@ -23,6 +27,11 @@ class Leader(Service):
         self._owner = owner
         self._term_ms = int(term * 1000)
         self._until: int | None = None
+        settings = app.settings
+        longest_gap = min(self.interval, settings.lease / 2) + settings.renew_interval
+        self._longest_gap_ms = int(longest_gap * 1000)
+        self._reached_at: int | None = None
+        self.back_at: int | None = None
 
     @property
     def leads(self) -> bool:
@@ -34,7 +43,9 @@ class Leader(Service):
         asked = self._clock.monotonic()
         led = self.leads
         self._until = None
-        if await self._upkeep.lead(ROLE, self._owner, self._term_ms):
+        granted = await self._upkeep.lead(ROLE, self._owner, self._term_ms)
+        self._note_reach()
+        if granted:
             self._until = asked + self._term_ms
         if self.leads and not led:
             log.info("leads", worker_id=self._owner)
@@ -45,3 +56,9 @@ class Leader(Service):
         if self.leads:
             self._until = None
             await self._upkeep.resign(ROLE, self._owner)
+
+    def _note_reach(self) -> None:
+        now = self._clock.monotonic()
+        if self._reached_at is not None and now - self._reached_at > self._longest_gap_ms:
+            self.back_at = now
+        self._reached_at = now

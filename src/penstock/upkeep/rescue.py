@@ -28,21 +28,20 @@ class Rescue(Service):
         self._max_rescues = settings.max_rescues
         self._lease_ms = int(settings.lease * 1000)
         self._renew_ms = int(settings.renew_interval * 1000)
-        self._longest_gap_ms = int(self.interval * 1000) + self._renew_ms
-        self._led_at: int | None = None
         self._not_before: int | None = None
 
     async def run_once(self) -> None:
         """Rescue what may be rescued."""
+        # Asked for anew: to lead is to have reached the store in this moment.
+        if self._leader.leads:
+            await self._leader.run_once()
         if not self._leader.leads:
             return
-        # To lead is to have reached the store a moment ago; a gap means that it was out of reach.
         now = self._clock.monotonic()
         if self._not_before is None:
             self._not_before = now + self._renew_ms
-        elif self._led_at is not None and now - self._led_at > self._longest_gap_ms:
-            self._not_before = now + self._lease_ms
-        self._led_at = now
+        if self._leader.back_at is not None:
+            self._not_before = max(self._not_before, self._leader.back_at + self._lease_ms)
         if now >= self._not_before:
             report(await self._upkeep.rescue(max_rescues=self._max_rescues))
 

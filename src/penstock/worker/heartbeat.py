@@ -11,6 +11,8 @@ from penstock.worker.holdings import ToRenew
 
 log = structlog.get_logger("penstock.worker")
 
+RETRY_SECONDS = 1.0
+
 
 class Heartbeat:
     """Renews what the worker holds and refreshes its row."""
@@ -50,12 +52,18 @@ class Heartbeat:
 
     def _run(self) -> None:
         step = min(self._renew_seconds, self._beat_seconds)
+        # A store that comes back finds its workers at once, before anybody may take their leases.
+        soon = min(step, RETRY_SECONDS, self._renew_seconds / 8)
         renewed = beaten = time.monotonic()
-        while not self._stopping.wait(step):
+        pause = step
+        while not self._stopping.wait(pause):
             now = time.monotonic()
+            pause = step
             if now - renewed >= self._renew_seconds - step / 2:
-                self._quietly(self._renew)
-                renewed = now
+                if self._quietly(self._renew):
+                    renewed = now
+                else:
+                    pause = soon
             if now - beaten >= self._beat_seconds - step / 2:
                 self._quietly(lambda: self._store.workers.beat(self._beat()))
                 beaten = now
@@ -68,11 +76,13 @@ class Heartbeat:
             )
             self._heard(renewal, held.leases)
 
-    def _quietly(self, action: Callable[[], None]) -> None:
+    def _quietly(self, action: Callable[[], None]) -> bool:
         """A store that is away for a while must not end the heartbeat; say so once a minute."""
         try:
             action()
+            return True
         except Exception as error:
             if time.monotonic() - self._warned_at > 60:
                 self._warned_at = time.monotonic()
                 log.warning("heartbeat_failed", worker_id=self._owner, error=str(error))
+            return False

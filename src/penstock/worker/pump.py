@@ -5,6 +5,7 @@ handlers work at the same time.
 """
 
 import asyncio
+import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,7 +24,8 @@ from penstock.worker.slots import RunningSlots
 log = structlog.get_logger("penstock.worker")
 
 PREFETCH_SECONDS = 0.05
-RETRY_SECONDS = 0.5
+RETRY_SECONDS = 0.25
+LONGEST_RETRY_SECONDS = 2.0
 MAX_REFUSALS = 3
 
 
@@ -48,6 +50,7 @@ class Pump:
         self.stale_total = 0
         self.polled_at = time.monotonic()
         self.accepting = True
+        self._failures = 0
         self._store = store
         self._claim = claim
         self._launch = launch
@@ -83,6 +86,11 @@ class Pump:
     def unwritten(self) -> bool:
         """Whether settlements still wait to be written."""
         return bool(self._settled)
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the store failed the last cycle."""
+        return self._failures > 0
 
     @property
     def poll_age_ms(self) -> int:
@@ -175,6 +183,7 @@ class Pump:
             self._fill()
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
         if not failures:
+            self._failures = 0
             self.polled_at = time.monotonic()
             return
         for failure in failures:
@@ -319,4 +328,7 @@ class Pump:
         if time.monotonic() - self._warned_at > 60:
             self._warned_at = time.monotonic()
             log.warning("store_unavailable", worker_id=self._owner, error=str(error))
-        await asyncio.sleep(RETRY_SECONDS)
+        pause = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(self._failures, 10))
+        self._failures += 1
+        # Apart from each other, or a server that comes back meets all its workers at once.
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))

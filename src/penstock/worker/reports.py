@@ -1,6 +1,7 @@
 """What running handlers say, gathered and written in batches."""
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,6 +32,7 @@ class Reports:
         self._waiting: dict[str, JobReporter] = {}
         self._unwritten: list[Report] = []
         self._progress: list[tuple[Context, float, str | None]] = []
+        self._warned_at = 0.0
 
     def note(self, reporter: "JobReporter") -> None:
         """Remember that an execution has something to say."""
@@ -72,7 +74,12 @@ class Reports:
             try:
                 await self.flush()
             except Exception as error:
-                log.warning("report_failed", worker_id=self._owner, error=str(error))
+                self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if time.monotonic() - self._warned_at > 60:
+            self._warned_at = time.monotonic()
+            log.warning("report_failed", worker_id=self._owner, error=str(error))
 
 
 class JobReporter:

@@ -293,8 +293,13 @@ class Worker:
                 memory_mb=round(self._process.memory_info().rss / 1e6, 1),
                 poll_age_ms=self._pump.poll_age_ms,
                 max_priority=self._max_priority,
-                state="draining" if self._stopping.is_set() else "running",
+                state=self._state(),
             )
+
+    def _state(self) -> str:
+        if self._stopping.is_set():
+            return "draining"
+        return "degraded" if self._pump.degraded else "running"
 
     async def _until_stopped(self, background: list["asyncio.Task[None]"]) -> None:
         stopping = asyncio.create_task(self._stopping.wait())

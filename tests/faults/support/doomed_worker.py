@@ -1,6 +1,6 @@
 """A worker that dies at a failpoint.
 
-Arguments: the store's file, the failpoint, its owner's name.
+Arguments: the store's URL, the failpoint, its owner's name.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from penstock.testing.failpoints import arm
 from tests.faults.support.jobs import app
 
 
-async def main(path: str, point: str, owner: str) -> None:
-    app.settings = app.settings.replace(url=f"sqlite:///{path}")
+async def main(url: str, point: str, owner: str) -> None:
+    app.settings = app.settings.replace(url=url)
     arm(app.store, point)
     await Worker(app, concurrency=1, owner=owner, burst=True).run()
 

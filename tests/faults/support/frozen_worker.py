@@ -1,6 +1,6 @@
 """Claims, is stopped past its leases, and when it goes on tries every write under them.
 
-Arguments: the store's file, how many jobs to claim, the length of the leases.
+Arguments: the store's file or URL, how many jobs to claim, the length of the leases.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Adds edges to jobs whose parents are being settled at the same moment.
 
-Arguments: the store's file, its name, how many rounds.
+Arguments: the store's file or URL, its name, how many rounds.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Enqueues until it is killed; writes an id down, synced, only after `enqueue` returned.
 
-Arguments: the store's file, the log of acknowledged ids, and at how many changes to the disk
+Arguments: the store's file or URL, the log of acknowledged ids, and at how many changes to the disk
 after opening it kills itself (0: never, the test does).
 """
 

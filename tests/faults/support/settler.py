@@ -1,6 +1,6 @@
 """One of many workers on a graph of jobs: claims, ends its leases by chance, until none is left.
 
-Arguments: the store's file, its name.
+Arguments: the store's file or URL, its name.
 """
 
 import asyncio

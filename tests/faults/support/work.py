@@ -27,9 +27,10 @@ FAILURE = Failure.because(ErrorClass.UNKNOWN, "Broken", "it broke")
 
 
 @asynccontextmanager
-async def opened(path: Path | str, clock: Clock | None = None) -> AsyncIterator[Store]:
-    """The store in a file, open for a while."""
-    store = open_store(f"sqlite:///{path}", clock)
+async def opened(place: Path | str, clock: Clock | None = None) -> AsyncIterator[Store]:
+    """The store behind a URL, or in a file, open for a while."""
+    url = str(place) if "://" in str(place) else f"sqlite:///{place}"
+    store = open_store(url, clock)
     await store.open()
     try:
         yield store

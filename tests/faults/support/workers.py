@@ -1,5 +1,6 @@
 """Real worker processes, bare or supervised, and what they left behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -32,11 +33,14 @@ class Effect(NamedTuple):
 
 
 class Bench:
-    """A folder with a store, a file of effects and a gate that handlers wait for."""
+    """A folder with a store, a file of effects and a gate that handlers wait for.
 
-    def __init__(self, folder: Path) -> None:
+    Where a URL names the store, what needs a file of SQLite is not to be asked for.
+    """
+
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self.path = folder / "work.db"
-        self.url = f"sqlite:///{self.path}"
+        self.url = url or f"sqlite:///{self.path}"
         self.effects_path = folder / "effects"
         self.gate_path = folder / "gate"
         self.log_path = folder / "workers.log"
@@ -66,6 +70,15 @@ class Bench:
 
     def log(self) -> str:
         return self.log_path.read_text() if self.log_path.exists() else ""
+
+    def events(self, *names: str) -> list[dict[str, Any]]:
+        """The lines of the log that tell of these events."""
+        return [line for line in self.log_lines() if line["event"] in names]
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """All whole lines of the log."""
+        whole, _, _ = self.log().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
     @contextmanager
     def worker(self, **spec: Any) -> "Iterator[WorkerProcess]":

@@ -53,12 +53,13 @@ def test_the_oldest_transaction_is_named_with_what_to_do(
     assert f"pg_terminate_backend({found.pid})" in told
 
 
-def test_a_connection_that_only_waits_holds_nothing_up(made: Address, admin: Connection) -> None:
-    with connect(address_of(f"{made.url}&application_name=idler")) as idle:
-        idle.execute("SELECT 1")
-        admin.execute(made.begin())
-        assert horizon(PostgresTransaction(admin, 0, 0)).pid is None
-        admin.execute("ROLLBACK")
+def test_a_transaction_that_sees_nothing_yet_holds_nothing_up(
+    made: Address, looking: PostgresTransaction
+) -> None:
+    with connect(made) as idle:
+        idle.execute(made.begin())
+        assert horizon(looking).pid is None
+        idle.execute("ROLLBACK")
 
 
 def test_dead_rows_are_counted(made: Address, admin: Connection, schema: str) -> None:

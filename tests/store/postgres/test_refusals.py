@@ -21,7 +21,14 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.store.postgres import refusals
-from penstock.store.postgres.connect import Address, Connection, address_of, connect, is_direct
+from penstock.store.postgres.connect import (
+    Address,
+    Connection,
+    address_of,
+    connect,
+    is_direct,
+    without_password,
+)
 from penstock.store.postgres.errors import is_repeatable, translate, translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.queries import queries
@@ -91,6 +98,8 @@ def test_a_password_with_special_characters_is_read_as_it_was_meant() -> None:
         ("postgresql://ann:s3/cr3t@db/work", "%2F for /"),
         ("postgresql://ann:s3cr3t@db:port/work", "%2F for /"),
         ("postgresql://ann:s3cr3t@[::1/work", "%2F for /"),
+        ("postgresql://ann:s3?cr3t@db/work", "%2F for /"),
+        ("postgresql://ann:12?cr3t@db/work", "%2F for /"),
         ("postgresql://db/work?schema=", "'schema'"),
         ("postgresql://db/work?schema=pg_work", "does not begin with pg_"),
         ("postgresql://db/work?schema=work%22;--", "'schema'"),
@@ -114,11 +123,16 @@ def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str, sai
         ("postgresql://ann:a/s3@cr3t@db/work", "postgresql://ann:***@db/work"),
         ("postgresql://db/work?password=s3cr3t&sslmode=off", "postgresql://db/work?sslmode=off"),
         ("postgresql://db/work?sslpassword=s3cr3t", "postgresql://db/work"),
+        ("postgresql://ann:s3?cr3t@db/work", "postgresql://ann:***"),
+        ("postgresql://ann:s/3?cr3t@db/work", "postgresql://ann:***"),
+        ("postgresql://ann:12?cr3t@db/work", "postgresql://ann:***"),
+        ("postgresql://ann:s3cr3t", "postgresql://ann:***"),
+        ("postgresql://db:6543/work?tenant=a@b", "postgresql://db:6543/work?tenant=a%40b"),
+        ("postgresql://one:1,[::1]:2/work", "postgresql://one:1,[::1]:2/work"),
+        ("postgresql:///work?host=/run", "postgresql:///work?host=%2Frun"),
     ],
 )
 def test_no_error_shows_a_password(url: str, shown: str) -> None:
-    from penstock.store.postgres.connect import without_password
-
     assert without_password(url) == shown
     assert str(StoreError(without_password(url), "is gone")) == f"Store {shown} is gone."
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from penstock.store.contract import Report
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
@@ -13,7 +14,9 @@ from penstock.testing.conformance.build import (
     claim_one,
     completed,
     enqueue,
+    failed,
     handed_back,
+    job_of,
 )
 from tests.support.redis_raw import RawKeys
 
@@ -28,8 +31,13 @@ def raw(valkey_url: str) -> Iterator[RawKeys]:
 
 
 @pytest.fixture
-async def store(valkey_url: str) -> AsyncIterator[RedisStore]:
-    store = RedisStore(valkey_url, FakeClock())
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
+    store = RedisStore(valkey_url, clock)
     await store.open()
     yield store
     await store.close()
@@ -79,3 +87,31 @@ async def test_urgent_jobs_are_found_behind_a_thousand_that_are_not(store: Redis
     await store.jobs.enqueue([a_job(scheduled_at=number) for number in range(1_000)])
     urgent = await enqueue(store, priority=1)
     assert [lease.id for lease in await claim_all(store, limit=2, max_priority=3)] == [urgent]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+async def test_a_job_tells_when_it_was_last_changed_however_little_is_written(
+    store: RedisStore, clock: FakeClock, start: int
+) -> None:
+    job_id = await enqueue(store)
+    for ending in (handed_back, failed, completed):
+        clock.advance(seconds=10)
+        lease = await claim_one(store, limit=1, start=start)
+        assert (await job_of(store, job_id)).updated_at == clock.now()
+        clock.advance(seconds=10)
+        await store.jobs.settle(OWNER, [ending(lease)])
+        assert (await job_of(store, job_id)).updated_at == clock.now()
+
+
+async def test_a_later_lease_knows_what_became_of_the_earlier_ones(
+    store: RedisStore, clock: FakeClock
+) -> None:
+    await enqueue(store)
+    first = await claim_one(store)
+    told = Report(id=first.id, fence=first.fence, progress_message="half way", checkpoint="[1]")
+    await store.jobs.report(OWNER, [told])
+    await store.jobs.settle(OWNER, [failed(first, retry_in_ms=0)])
+    clock.advance(seconds=1)
+    again = await claim_one(store)
+    assert (again.fence, again.attempts, again.checkpoint) == (2, 1, "[1]")
+    assert (await job_of(store, again.id)).progress_message is None

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ async def test_another_database_is_another_installation(valkey_server_url: str) 
 
 
 @asynccontextmanager
-async def tls_front(port: int) -> AsyncIterator[int]:
+async def tls_front(port: int) -> AsyncGenerator[int, None]:
     """A port that speaks TLS, in front of one that does not."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(CERTIFICATE)

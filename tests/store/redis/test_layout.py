@@ -34,17 +34,9 @@ from tests.support.redis_raw import RawKeys
 class AuditedStore(RedisStore):
     """Counted anew before it is closed."""
 
-    _is_open = False
-
-    async def open(self) -> None:
-        await super().open()
-        self._is_open = True
-
     async def close(self) -> None:
-        was_open, self._is_open = self._is_open, False
         try:
-            if was_open:
-                _audit(self)
+            _audit(self)
         finally:
             await super().close()
 

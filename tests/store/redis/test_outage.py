@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import pytest
 import redis
@@ -15,6 +16,8 @@ from penstock.model.errors import ForkedStore, StoreClosed, StoreReadOnly, Store
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.open import open_store
+from penstock.store.redis.connect import MOST_CONNECTIONS
+from penstock.store.redis.server import Server
 from penstock.testing import Signals
 from penstock.testing.conformance.build import (
     OWNER,
@@ -91,6 +94,20 @@ async def test_a_silent_server_costs_a_bounded_time(valkey_url: str) -> None:
         await store.close()
 
 
+async def test_calls_to_a_slow_server_share_a_few_connections(valkey_url: str) -> None:
+    with Proxy(valkey_url) as proxy:
+        store = await opened(proxy.url)
+        proxy.delay(0.02)
+        calls: list[asyncio.Task[str]] = []
+        for _ in range(200):
+            calls.append(asyncio.create_task(enqueue(store)))
+            for _ in range(3):
+                await asyncio.sleep(0)  # each call of another turn of the loop
+        assert len(set(await asyncio.gather(*calls))) == 200
+        assert proxy.connections <= MOST_CONNECTIONS + 2
+        await store.close()
+
+
 async def test_connections_that_were_reset_are_replaced(valkey_url: str) -> None:
     with Proxy(valkey_url) as proxy:
         store = await opened(proxy.url)
@@ -140,6 +157,19 @@ async def test_a_cancelled_call_leaves_no_answer_for_the_next(valkey_url: str) -
         await store.close()
 
 
+async def test_a_cancelled_round_trip_takes_its_connection_along(valkey_url: str) -> None:
+    with Proxy(valkey_url) as proxy:
+        server = Server(proxy.url)
+        await server.open()
+        proxy.delay(0.05)
+        call = asyncio.create_task(server.ask("ECHO", "first"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(call, 0.02)
+        proxy.heal()
+        assert await server.ask("ECHO", "second") == b"second"
+        await server.close()
+
+
 async def test_scripts_that_the_server_forgot_are_sent_again() -> None:
     with RedisServer() as server:
         store = await opened(server.url)
@@ -185,7 +215,7 @@ def _move(cluster: ValkeyCluster, namespace: str) -> None:
         old, new = (node.execute_command("CLUSTER MYID") for node in (source, target))
         target.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", old)
         source.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", new)
-        keys = source.execute_command("CLUSTER GETKEYSINSLOT", slot, 1_000)
+        keys: Any = source.execute_command("CLUSTER GETKEYSINSLOT", slot, 1_000)
         port = target.connection_pool.connection_kwargs["port"]
         source.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", *keys)
         for node in (target, *nodes):

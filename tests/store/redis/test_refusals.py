@@ -1,5 +1,6 @@
 """A server that cannot keep the store's promises is refused, in one sentence."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from penstock.model.errors import (
     AccessDenied,
+    InvalidOption,
     NoBackup,
     NotAPenstockStore,
     NoTransactions,
@@ -153,6 +155,23 @@ def test_a_server_that_is_too_old_is_refused() -> None:
 def test_a_server_that_hides_its_policy_is_refused() -> None:
     with pytest.raises(UnsafeServer, match="does not tell"):
         check_server("redis://h/0", read_info(b"redis_version:7.2.4\r\n"))
+
+
+async def test_text_that_is_no_unicode_fails_its_own_call_alone(valkey_url: str) -> None:
+    store = await opened(valkey_url)
+    first, *refused, last = await asyncio.gather(
+        enqueue(store),
+        enqueue(store, payload='"\ud800"'),
+        enqueue(store, type="\ud800"),
+        store.reader.get(["\ud800"]),
+        enqueue(store, payload='"\\u0000"'),
+        return_exceptions=True,
+    )
+    assert [type(error) for error in refused] == [InvalidOption] * 3
+    assert len(await store.reader.get([str(first), str(last)])) == 2
+    with pytest.raises(InvalidOption, match="Unicode"):
+        store.leases.cancel_requests("\ud800")
+    await store.close()
 
 
 async def test_no_transaction_can_be_joined(valkey_url: str) -> None:

@@ -5,6 +5,8 @@ from importlib.resources import files
 import pytest
 import redis
 
+from penstock.model.job import DEFAULT_PRIORITY
+from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.redis.scripts import script
 
 LUA = files("penstock.store.redis").joinpath("lua")
@@ -36,3 +38,9 @@ def test_guards_are_made_from_the_table_of_states() -> None:
 
 def test_a_part_that_two_others_need_is_there_once() -> None:
     assert script("settle").source.count("local PREFIX = KEYS[1]") == 1
+
+
+def test_the_order_of_jobs_is_the_one_of_the_model() -> None:
+    source = script("claim").source
+    assert f"local PRIORITY_STEP_MS = {PRIORITY_STEP_MS}\n" in source
+    assert f"local DEFAULT_PRIORITY = {DEFAULT_PRIORITY}\n" in source

@@ -52,12 +52,13 @@ class Comparison:
             for processes in (1, 2):
                 turns += [self._step(system, partial(self._drain, processes)) for system in systems]
         installs = [self._step(system, self._environments.install) for system in systems]
-        return [
+        stages = [
             Stage("the peers' environments", installs),
             Stage("the peers' settings", trials),
             Stage("comparison", turns),
             Stage("pickup of each", [self._step(system, self._pickup) for system in systems]),
         ]
+        return [stage for stage in stages if stage.steps]
 
     def setting(self, system: System) -> int:
         """The best of the settings that were tried."""

@@ -83,6 +83,17 @@ COLUMNS: Mapping[Part, tuple[str, ...]] = MappingProxyType(
 # fmt: on
 
 
+AT_ONCE = 100
+"""Pages are read in pieces of so many records, until they are long or large enough."""
+
+PAGE_BYTES = 8_000_000
+
+
+def size_of(rows: Sequence[Row]) -> int:
+    """About how many bytes records take."""
+    return sum(len(value) for row in rows for value in row if isinstance(value, str))
+
+
 class Page(Struct, frozen=True):
     """Some records, and where to go on; none when these were the last."""
 
@@ -115,7 +126,10 @@ class Transfer(Protocol):
         ...
 
     async def page(self, part: Part, after: str | None, limit: int) -> Page:
-        """Read about as many records in the order they were made, or by key where none matters."""
+        """Read about so many records, fewer where they are large.
+
+        In the order they were made, or by their key where order means nothing.
+        """
         ...
 
     async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:

@@ -1,49 +1,52 @@
 """Leasing jobs in one round trip, while nothing is paused, limited or guarded."""
 
-from msgspec import Struct
-from msgspec.json import Decoder, encode
+from typing import Any, NamedTuple
+
+from msgspec.json import encode
 
 from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
+from penstock.store.postgres.survey import Survey
 from penstock.store.relational.claim import STAGE_FIRST, Claims, stage
 from penstock.store.relational.expire import expire
 from penstock.store.relational.transaction import Transaction
 
 
-class _Answer(Struct):
-    leases: list[Lease] = []
-    due: int | None = None
-    walked_to: tuple[str, str, str, str, int] | None = None
-    needs: str | None = None
+class _About(NamedTuple):
+    """What a claim says of itself; if it walked, over which lanes and for how long."""
 
-
-_answer = Decoder(_Answer)
+    needs: str | None
+    due: int | None
+    walked_to: str | None
+    lanes: str | None
+    walk_us: int | None
 
 
 class PostgresClaims(Claims):
     """Grants leases; claims that meet a gate are weighed one at a time, as in every dialect."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, trusted: bool) -> None:
         super().__init__()
-        self._quietly_to: tuple[str, str, str, str, int] | None = None
+        self._quietly_to: str | None = None
+        self._survey = Survey(trusted=trusted)
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
-        answer = self._quietly(tx, claim, tidy=True)
-        if answer.needs == "tidying":
+        about, leases = self._quietly(tx, claim, tidy=True)
+        if about.needs == "tidying":
             expire(tx, STAGE_FIRST)
             stage(tx, STAGE_FIRST)
-            answer = self._quietly(tx, claim, tidy=False)
-        if answer.needs == "gates":
+            about, leases = self._quietly(tx, claim, tidy=False)
+        if about.needs == "gates":
+            self._survey.forget()
             tx.lock("gates")
             return super().claim(tx, claim)
-        self._quietly_to = answer.walked_to
-        if answer.leases:
-            self._last_tenant = answer.leases[-1].tenant_id
-        due = None if answer.due is None else max(0, answer.due)
-        return Claimed(answer.leases, due)
+        if leases:
+            self._last_tenant = leases[-1].tenant_id
+        return Claimed(leases, self._survey.ask_again_in_ms)
 
-    def _quietly(self, tx: Transaction, claim: Claim, *, tidy: bool) -> _Answer:
+    def _quietly(self, tx: Transaction, claim: Claim, *, tidy: bool) -> tuple[_About, list[Lease]]:
+        known = self._survey.known(claim)
         row = {
             "owner": claim.owner,
             "types": list(claim.types),
@@ -54,9 +57,22 @@ class PostgresClaims(Claims):
             "lease_ms": claim.lease_ms,
             "type_lease_ms": encode(dict(claim.type_lease_ms)).decode(),
             "last_tenant": self._last_tenant,
-            "walked_to": self._quietly_to and encode(self._quietly_to).decode(),
+            "walked_to": self._quietly_to,
+            "known": known,
             "tidy": tidy,
             "now": tx.now,
             "monotonic": tx.monotonic,
         }
-        return _answer.decode(tx.value("claim_quietly", row))
+        first, *rows = tx.rows("claim_quietly", row)
+        about = _About(*first[:5])
+        if about.needs is None:
+            if known is None:
+                self._quietly_to = about.walked_to
+                self._survey.walked(claim, about.lanes, about.walk_us or 0, about.due)
+            self._survey.claimed(claim, rows)
+        return about, [leased(fields[5:]) for fields in rows]
+
+
+def leased(fields: tuple[Any, ...]) -> Lease:
+    """A lease as the functions of the schema answer it."""
+    return Lease(*fields)

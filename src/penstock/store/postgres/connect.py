@@ -2,7 +2,7 @@
 
 import re
 from typing import Any, cast
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from msgspec import Struct
@@ -31,6 +31,12 @@ _DEFAULTS: dict[str, str | int] = {
 }
 # Room for `_worker` and `_tenant` behind it: names have 63 bytes on the server.
 _SCHEMA = re.compile(r"(?!pg_)[A-Za-z_][A-Za-z0-9_-]{0,54}")
+_PLACE = re.compile(r"(\[[^\]]*\]|[^:/,]*)(:\d*)?(,(\[[^\]]*\]|[^:/,]*)(:\d*)?)*(/|$)")
+_PLAIN = re.compile(r"[:/]")
+_READABLE = (
+    "one that PostgreSQL can read; in a user name or a password write special characters "
+    "as %40 for @, %2F for / and so on"
+)
 _NOW = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 # Raised where the server's default would lose what was acknowledged, and never lowered.
 _DURABLE = (
@@ -60,18 +66,18 @@ class Address(Struct, frozen=True, kw_only=True):
         """The role that sees one tenant."""
         return f"{self.schema}_tenant"
 
-    def begin(self, *, read_only: bool = False) -> bytes:
+    def begin(self, *, read_only: bool = False, lock_ms: int = LOCK_MS) -> bytes:
         """What begins a transaction; the last answer is the server's time in milliseconds."""
         level = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if read_only else ""
-        steps = (f"BEGIN{level}", *self.settings(), f"SELECT {_NOW}, {_DURABLE}")
+        steps = (f"BEGIN{level}", *self.settings(lock_ms), f"SELECT {_NOW}, {_DURABLE}")
         return "; ".join(steps).encode()
 
-    def settings(self) -> list[str]:
+    def settings(self, lock_ms: int = LOCK_MS) -> list[str]:
         """What every transaction sets for itself alone: behind a pooler the next is another's."""
         steps = [
             f"SET LOCAL search_path = {quoted(self.schema)}, pg_temp",
             f"SET LOCAL statement_timeout = {STATEMENT_MS}",
-            f"SET LOCAL lock_timeout = {LOCK_MS}",
+            f"SET LOCAL lock_timeout = {lock_ms}",
             f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}",
         ]
         if self.tenant is not None:
@@ -137,6 +143,9 @@ def without_password(url: str) -> str:
     base, mark, query = url.partition("?")
     scheme, separator, rest = base.partition("://")
     account, at, place = rest.rpartition("@")
+    if not at and ("@" in query.partition("=")[0] or not _PLACE.match(rest)):
+        # A password whose special characters end what was meant as the account.
+        return f"{scheme}{separator}{_PLAIN.split(rest, maxsplit=1)[0]}:***"
     user, colon, _ = account.partition(":")
     hidden = f"{user}:***" if colon else user
     harmless = [
@@ -151,24 +160,22 @@ def without_password(url: str) -> str:
 def _refuse_unknown(shown: str, options: list[tuple[str, str]]) -> None:
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
     for name, _ in options:
+        if "@" in name:
+            raise InvalidOption("url", shown, _READABLE)
         if name not in known:
             expected = f"one without ?{name}=, which is no option of penstock or PostgreSQL"
             raise InvalidOption("url", shown, expected)
 
 
 def _libpq_options(shown: str, base: str, options: list[tuple[str, str]]) -> dict[str, str | int]:
-    query = f"?{urlencode(options)}" if options else ""
-    expected = (
-        "one that PostgreSQL can read; in a user name or a password write special characters "
-        "as %40 for @, %2F for / and so on"
-    )
+    query = f"?{urlencode(options, quote_via=quote)}" if options else ""
     try:
         # What libpq says of a bad URL may hold a part of the password.
-        read = conninfo_to_dict(f"{base}{query.replace('+', '%20')}")
+        read = conninfo_to_dict(f"{base}{query}")
     except psycopg.ProgrammingError:
-        raise InvalidOption("url", shown, expected) from None
-    if not unquote(str(read.get("port", ""))).replace(",", "").isdigit() and "port" in read:
-        raise InvalidOption("url", shown, expected)
+        raise InvalidOption("url", shown, _READABLE) from None
+    if not all(port.isdigit() for port in str(read.get("port") or "0").split(",") if port):
+        raise InvalidOption("url", shown, _READABLE)
     return {name: value for name, value in read.items() if value is not None}
 
 

@@ -18,6 +18,7 @@ from penstock.store.postgres.writer import Writer
 from penstock.store.relational.signals import Listener, Signal
 
 T = TypeVar("T")
+LISTEN_SECONDS = 1.0
 Operation = Callable[[PostgresTransaction], T]
 
 
@@ -42,6 +43,7 @@ class PostgresDatabase:
         versions = migrate(self.address)
         if self._open is None:
             self._open = _Open(self.address, self.clock, self.signal)
+            self._open.listen().wait(LISTEN_SECONDS)
             self._pid = os.getpid()
         return versions
 

@@ -27,6 +27,7 @@ _Translation = Callable[[str, psycopg.Error], PenstockError]
 
 # Two transactions met, and the server ended one of them so that it may be tried again.
 _REPEATABLE = ("40001", "40P01")
+_CONTENDED = (*_REPEATABLE, "55P03")
 _PLACE = re.compile(
     r"^(?:connection (?:failed|is bad): )?(?:connection to server .*? failed: )?", re.S
 )
@@ -45,6 +46,11 @@ def translated(name: str) -> "_Translated":
 def is_repeatable(error: psycopg.Error) -> bool:
     """Whether the transaction did nothing and may simply be run again."""
     return error.sqlstate in _REPEATABLE
+
+
+def is_contended(error: psycopg.Error) -> bool:
+    """Whether the transaction did nothing because others held what it wanted."""
+    return error.sqlstate in _CONTENDED
 
 
 def translate(name: str, error: psycopg.Error) -> PenstockError:

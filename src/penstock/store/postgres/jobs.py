@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from penstock.model.clock import ServerClock
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.settlement import Settlement
 from penstock.store.contract import Claim, Claimed
@@ -18,7 +19,7 @@ class PostgresJobs(RelationalJobs):
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)
         self._database = database
-        self._quick = PostgresClaims()
+        self._quick = PostgresClaims(trusted=isinstance(database.clock, ServerClock))
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, connection: object | None = None

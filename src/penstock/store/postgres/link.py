@@ -19,13 +19,18 @@ import psycopg
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import StoreError, StoreUnavailable
 from penstock.store.postgres.connect import Address, Connection, connect
-from penstock.store.postgres.errors import is_repeatable, translate
+from penstock.store.postgres.errors import is_contended, is_repeatable, translate
 from penstock.store.postgres.transaction import PostgresTransaction
 
 T = TypeVar("T")
 MAX_REPEATS = 20
 REPEAT_SECONDS = 0.005
 TOO_LONG_SECONDS = 45.0
+GIVE_WAY_MS = 100
+
+
+class GaveWay(Exception):
+    """Others held what a transaction wanted, and it was undone."""
 
 
 class Link:
@@ -35,22 +40,30 @@ class Link:
         self._address = address
         self._clock = clock
         self._begin = address.begin(read_only=read_only)
+        self._begin_briefly = address.begin(lock_ms=GIVE_WAY_MS)
         self._connection: Connection | None = None
         self._lock = threading.RLock()
         self.busy_since: float | None = None
 
-    def perform(self, operation: Callable[[PostgresTransaction], T]) -> tuple[T, bool]:
-        """Run an operation in a transaction; its answer, and whether it changed something."""
+    def perform(
+        self, operation: Callable[[PostgresTransaction], T], *, gives_way: bool = False
+    ) -> tuple[T, bool]:
+        """Run an operation in a transaction; its answer, and whether it changed something.
+
+        One that gives way waits for nobody long, and is not repeated: `GaveWay`.
+        """
         with self._lock:
             repeats = 0
             fresh = self._connection is None
             while True:
                 try:
-                    return self._once(operation)
+                    return self._once(operation, gives_way)
                 except psycopg.Error as error:
                     lost = self._connection is None
                     if lost and not fresh:
                         fresh = True  # it had gone while it was idle: once more on a new one
+                    elif gives_way and is_contended(error):
+                        raise GaveWay from error
                     elif not is_repeatable(error) or repeats == MAX_REPEATS:
                         raise translate(self._address.name, error) from error
                     else:
@@ -75,12 +88,14 @@ class Link:
         ):
             s.shutdown(socket.SHUT_RDWR)
 
-    def _once(self, operation: Callable[[PostgresTransaction], T]) -> tuple[T, bool]:
+    def _once(
+        self, operation: Callable[[PostgresTransaction], T], gives_way: bool
+    ) -> tuple[T, bool]:
         connection = self._connection or self._connect()
         self.busy_since = time.monotonic()
         committing = False
         try:
-            tx = self._opened(connection)
+            tx = self._opened(connection, self._begin_briefly if gives_way else self._begin)
             answer = operation(tx)
             committing = True
             connection.execute("COMMIT")
@@ -97,8 +112,8 @@ class Link:
         self._connection = connect(self._address)
         return self._connection
 
-    def _opened(self, connection: Connection) -> PostgresTransaction:
-        cursor = connection.execute(self._begin)
+    def _opened(self, connection: Connection, begin: bytes) -> PostgresTransaction:
+        cursor = connection.execute(begin)
         while cursor.nextset():
             pass
         now = int(cast("tuple[Any, ...]", cursor.fetchone())[0])

@@ -33,6 +33,7 @@ class Notices:
         os.set_blocking(self._wake_out, False)
         self._untold = False
         self._stopped = False
+        self._tried = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="penstock-notices", daemon=True)
         self._thread.start()
 
@@ -40,6 +41,10 @@ class Notices:
         """Have the others hear that something changed; safe from any thread."""
         self._untold = True
         self._wake()
+
+    def wait(self, seconds: float) -> None:
+        """Return once it listens, or has found that it cannot yet."""
+        self._tried.wait(seconds)
 
     def stop(self) -> None:
         """Stop listening."""
@@ -61,8 +66,10 @@ class Notices:
                     connection.execute(sql.SQL("LISTEN {}").format(self._channel))
                     pause = RECONNECT_SECONDS[0]
                     self._ring()  # what happened while nobody listened
+                    self._tried.set()
                     self._converse(connection)
             except (psycopg.Error, StoreError, OSError):
+                self._tried.set()
                 self._wait(pause)
                 pause = min(pause * 2, longest)
 

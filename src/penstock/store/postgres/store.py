@@ -11,8 +11,8 @@ from penstock.store.postgres.connect import address_of
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.inspect import inspect
 from penstock.store.postgres.jobs import PostgresJobs
-from penstock.store.postgres.migrate import exists
 from penstock.store.postgres.metrics import PostgresMetrics
+from penstock.store.postgres.migrate import exists
 from penstock.store.postgres.transfer import PostgresTransfer
 from penstock.store.relational.controls import RelationalControls
 from penstock.store.relational.dead import RelationalDeadLetters

@@ -1,7 +1,8 @@
 """Group commit on one connection: what arrives together shares a transaction.
 
 Should one of the operations fail, the transaction is undone and each runs again by itself, so
-that none takes another with it.
+that none takes another with it. The same where others hold what it needs: one operation takes its
+locks in an order that all share, but several in a row do not, and would lock each other out.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,9 @@ class Writer(GroupCommit[PostgresTransaction]):
         if len(batch) == 1:
             return self._alone(batch[0])
         try:
-            answers, changed = self._link.perform(lambda tx: [e.operation(tx) for e in batch])
+            answers, changed = self._link.perform(
+                lambda tx: [e.operation(tx) for e in batch], gives_way=True
+            )
         except StoreUnavailable as error:
             for entry in batch:
                 entry.error = error

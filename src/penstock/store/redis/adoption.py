@@ -304,5 +304,4 @@ _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {
     Part.LIMITS: _limits,
     Part.RATES: _rates,
     Part.BREAKERS: _breakers,
-    Part.METRICS: _metrics,
 }

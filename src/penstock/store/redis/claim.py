@@ -79,16 +79,15 @@ def _lease(
     started: int,
     expires_at: bytes | None,
     lane: bytes,
-    _progress: bytes | None,
     doc: bytes,
     payload: bytes,
-    attempts: bytes | None,
-    snoozes: bytes | None,
-    rescues: bytes | None,
-    timeout_ms: bytes | None,
-    checkpoint: bytes | None,
     created_at: bytes,
     queued_at: bytes,
+    attempts: bytes | None = None,
+    snoozes: bytes | None = None,
+    rescues: bytes | None = None,
+    timeout_ms: bytes | None = None,
+    checkpoint: bytes | None = None,
 ) -> Lease:
     queue, tenant_id, type_, limit_key = decode_lane(lane)
     fixed = decode_doc(doc)

@@ -61,6 +61,10 @@ class Courier:
         answers = await asyncio.gather(*(self._send(command) for command in commands))
         return [self._checked(answer) for answer in answers]
 
+    async def close(self) -> None:
+        """Wait for what is on its way."""
+        await asyncio.gather(*self._trips, return_exceptions=True)
+
     def _checked(self, answer: Any) -> Any:
         if isinstance(answer, Exception):
             raise translate(self.server.url, answer) from answer

@@ -10,6 +10,7 @@ from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 from penstock.store.redis.courier import Courier
+from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import Ran, decode_doc, decode_lane
 from penstock.store.redis.records import number, text
 
@@ -36,7 +37,7 @@ class RedisDeadLetters:
         """A page, newest first."""
         named = {"type": type, "resolution": resolution, "fingerprint": fingerprint}
         named["canary_of"] = canary_of
-        wanted = encode({name: value for name, value in named.items() if value is not None})
+        wanted = encoded({name: value for name, value in named.items() if value is not None})
         found: list[DeadLetter] = []
         below = b""
         while len(found) < limit:

@@ -9,6 +9,7 @@ from msgspec.json import encode
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, KeyScope, NewJob
 from penstock.store.redis.courier import Courier
+from penstock.store.redis.errors import translated
 from penstock.store.redis.keys import encode_doc, encode_lane
 from penstock.store.redis.release import decided, edges_as_rows
 
@@ -49,22 +50,30 @@ async def enqueue(courier: Courier, jobs: Sequence[NewJob]) -> list[Enqueued]:
     if len(jobs) > MAX_BATCH:
         expected = f"at most {MAX_BATCH:,} in one call to a Redis store, which does nothing else"
         raise InvalidOption("jobs", len(jobs), f"{expected} meanwhile")
-    return enqueued(jobs, await decided(courier, "enqueue", *as_arguments(jobs)))
+    with translated(courier.server.url):
+        arguments = as_arguments(jobs)
+    return enqueued(jobs, await decided(courier, "enqueue", *arguments))
 
 
 def as_arguments(jobs: Sequence[NewJob]) -> list[Any]:
-    """Jobs as `inserts.lua` takes them: the shapes, then id, shape and payload of each."""
+    """Jobs as `inserts.lua` takes them: shapes and their runs, then id and payload of each."""
     numbers: dict[tuple[Any, ...], int] = {}
     shapes: list[dict[str, Any]] = []
+    runs: list[list[int]] = []
     arguments: list[Any] = [""]
+    last: tuple[Any, ...] = ()
     for job in jobs:
         fields = _shape_of(job)
-        number = numbers.get(fields)
-        if number is None:
-            shapes.append(_shape(job))
-            number = numbers[fields] = len(shapes)
-        arguments += (job.id, number, job.payload)
-    arguments[0] = encode(shapes)
+        if fields == last:
+            runs[-1][1] += 1
+        else:
+            if fields not in numbers:
+                shapes.append(_shape(job))
+                numbers[fields] = len(shapes)
+            runs.append([numbers[fields], 1])
+            last = fields
+        arguments += (job.id, job.payload)
+    arguments[0] = encode({"shapes": shapes, "runs": runs})
     return arguments
 
 

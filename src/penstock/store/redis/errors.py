@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 import redis
+from msgspec.json import encode
 from redis.exceptions import (
     AskError,
     AuthenticationWrongNumberOfArgsError,
@@ -19,6 +20,7 @@ from penstock.model.errors import (
     AccessDenied,
     InvalidOption,
     NotAPenstockStore,
+    PenstockError,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -28,6 +30,7 @@ from penstock.model.errors import (
 CORRECT_URL = "correct the user name and the password in the URL"
 GRANT = "give it all commands, keys and channels of its namespace with ACL SETUSER"
 NAMESPACE = "choose another one with ?namespace= in the URL"
+UNICODE = "valid Unicode, without half a surrogate pair"
 NAME_PRIMARY = "it is a replica: name the primary in the URL"
 
 _Translation = Callable[[str, str], StoreError]
@@ -45,8 +48,10 @@ def translated(url: str) -> "_Translated":
     return _Translated(url)
 
 
-def translate(url: str, error: Exception) -> StoreError:
+def translate(url: str, error: Exception) -> PenstockError:
     """The penstock error that says what an error of redis-py means for the store at `url`."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidOption("text", error.object, UNICODE)
     for kind, translation in _BY_CLASS.items():
         if isinstance(error, kind):
             return translation(url, str(error))
@@ -59,6 +64,14 @@ def translate(url: str, error: Exception) -> StoreError:
     return StoreError(
         url, f"refused a command ({detail}); this is a bug in penstock, please report it"
     )
+
+
+def encoded(value: object) -> bytes:
+    """A value as JSON; text in it that is no Unicode is refused."""
+    try:
+        return encode(value)
+    except UnicodeEncodeError as error:
+        raise InvalidOption("text", error.object, UNICODE) from error
 
 
 def foreign_data(url: str) -> NotAPenstockStore:
@@ -82,10 +95,7 @@ class _Translated:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if isinstance(error, UnicodeEncodeError):
-            expected = "valid Unicode, without half a surrogate pair"
-            raise InvalidOption("text", error.object, expected) from error
-        if isinstance(error, redis.RedisError | OSError):
+        if isinstance(error, redis.RedisError | OSError | UnicodeEncodeError):
             raise translate(self._url, error) from error
 
 

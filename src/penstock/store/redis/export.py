@@ -10,6 +10,7 @@ from msgspec.json import Decoder, decode
 from penstock.model.rank import rank
 from penstock.model.states import Status
 from penstock.store.contract import COLUMNS, Page, Part, Row
+from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.keys import Ran, decode_doc, decode_lane
@@ -32,73 +33,79 @@ _FROM_DOC = (
 )  # fmt: skip
 
 
-async def jobs(courier: Courier, after: str | None, limit: int) -> Page:
-    """Jobs in the order they were made."""
-    ids, last = await _ids(courier, "jobs", after, limit)
+Reading = Callable[[Courier, Sequence[str]], Awaitable[list[Row]]]
+
+
+async def page_by_job(courier: Courier, part: Part, after: str | None, limit: int) -> Page:
+    """Records that are kept with jobs or dead letters, in the order of those."""
+    name = "dead" if part is Part.DEAD_LETTERS else "jobs"
+    rows: list[Row] = []
+    size = 0
+    while True:
+        ids, after = await _ids(courier, name, after, min(AT_ONCE, limit))
+        read = await BY_JOB[part](courier, ids)
+        rows += read
+        size += size_of(read)
+        if after is None or len(rows) >= limit or size >= PAGE_BYTES:
+            return Page(rows, after)
+
+
+async def _jobs(courier: Courier, ids: Sequence[str]) -> list[Row]:
     hashes = await _hashes(courier, "job", ids)
     left = await _leases_left(courier, ids, hashes)
-    rows = [
+    return [
         _job(job_id, found, left.get(job_id)) for job_id, found in zip(ids, hashes, strict=True)
     ]
-    return Page(rows, last)
 
 
-async def letters(courier: Courier, after: str | None, limit: int) -> Page:
-    """Dead letters in the order of the deaths."""
-    ids, last = await _ids(courier, "dead", after, limit)
+async def _letters(courier: Courier, ids: Sequence[str]) -> list[Row]:
     reader = RedisDeadLetters(courier)
     found = await asyncio.gather(*(reader.get(job_id) for job_id in ids))
     names = COLUMNS[Part.DEAD_LETTERS]
-    rows = [tuple(getattr(letter, name) for name in names) for letter in found if letter]
-    return Page(rows, last)
+    return [tuple(getattr(letter, name) for name in names) for letter in found if letter]
 
 
-async def executions(courier: Courier, after: str | None, limit: int) -> Page:
-    """The executions of some jobs."""
-    ids, last = await _ids(courier, "jobs", after, limit)
+async def _executions(courier: Courier, ids: Sequence[str]) -> list[Row]:
     hashes = await _hashes(courier, "job", ids)
-    rows = [
+    return [
         _execution(job_id, int(name[1:]), found)
         for job_id, found in zip(ids, hashes, strict=True)
         for name in sorted(found, key=lambda name: (len(name), name))
         if name[:1] == b"x" and name[1:].isdigit()
     ]
-    return Page(rows, last)
 
 
-async def logs(courier: Courier, after: str | None, limit: int) -> Page:
-    """The lines that handlers of some jobs kept."""
-    ids, last = await _ids(courier, "jobs", after, limit)
-    prefix = courier.prefix
-    found = await courier.ask(*(("LRANGE", f"{prefix}logs:{i}", 0, -1) for i in ids))
+async def _logs(courier: Courier, ids: Sequence[str]) -> list[Row]:
+    found = await courier.call("read_all", "LRANGE", "logs:", *ids)
     rows: list[Row] = []
     for job_id, lines in zip(ids, found, strict=True):
         for line in lines:
             at, fence, level, message = decode(line)
             rows.append((job_id, fence, at, level, message))
-    return Page(rows, last)
+    return rows
 
 
-async def dependencies(courier: Courier, after: str | None, limit: int) -> Page:
-    """The edges from some jobs to those that they wait, or waited, for."""
-    ids, last = await _ids(courier, "jobs", after, limit)
+async def _dependencies(courier: Courier, ids: Sequence[str]) -> list[Row]:
     edges = await _hashes(courier, "edges", ids)
     waiting = [job_id for job_id, found in zip(ids, edges, strict=True) if found]
     inputs = dict(zip(waiting, await _hashes(courier, "inputs", waiting), strict=True))
     asked = (("HGET", f"{courier.prefix}job:{job_id}", "created_at") for job_id in waiting)
     made = dict(zip(waiting, await courier.ask(*asked), strict=True))
-    rows = [
+    return [
         _edge(job_id, field, value, inputs[job_id].get(field), int(made[job_id]))
         for job_id, found in zip(ids, edges, strict=True)
         for field, value in sorted(found.items())
     ]
-    return Page(rows, last)
 
-
-Reading = Callable[[Courier, str | None, int], Awaitable[Page]]
 
 BY_JOB: Mapping[Part, Reading] = MappingProxyType(
-    {Part.EXECUTIONS: executions, Part.LOGS: logs, Part.DEPENDENCIES: dependencies}
+    {
+        Part.JOBS: _jobs,
+        Part.EXECUTIONS: _executions,
+        Part.LOGS: _logs,
+        Part.DEAD_LETTERS: _letters,
+        Part.DEPENDENCIES: _dependencies,
+    }
 )
 """What is kept with each job, and read job by job."""
 
@@ -114,7 +121,7 @@ async def _ids(
 
 
 async def _hashes(courier: Courier, kind: str, ids: Sequence[str]) -> list[Fields]:
-    found = await courier.ask(*(("HGETALL", f"{courier.prefix}{kind}:{i}") for i in ids))
+    found = await courier.call("read_all", "HGETALL", f"{kind}:", *ids)
     return [dict(zip(fields[::2], fields[1::2], strict=True)) for fields in found]
 
 

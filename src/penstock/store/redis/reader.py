@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from msgspec.json import encode
-
 from penstock.model.job import Job
 from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
 from penstock.store.redis import records
 from penstock.store.redis.courier import Courier
+from penstock.store.redis.errors import encoded
 from penstock.store.redis.signals import Signals
 from penstock.store.redis.standing import standing
 
@@ -35,7 +34,7 @@ class RedisReader:
 
     async def find(self, where: JobFilter) -> list[Job]:
         """A page of jobs, newest first."""
-        wanted = encode(
+        wanted = encoded(
             {name: value for name in FILTERS if (value := getattr(where, name)) is not None}
         )
         found: list[Job] = []

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.json import Decoder, encode
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from penstock.model.job import NewJob
 from penstock.model.schedule import Schedule
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.enqueue import as_arguments
+from penstock.store.redis.errors import encoded
 from penstock.store.redis.records import number
 from penstock.store.redis.release import decided
 
@@ -29,7 +30,7 @@ class RedisSchedules:
                 "put_schedule",
                 _named(schedule.name, schedule.tenant_id),
                 schedule.id,
-                encode(schedule),
+                encoded(schedule),
                 int(schedule.enabled),
                 _or_empty(schedule.next_run_at),
                 _or_empty(schedule.expires_at),
@@ -85,7 +86,7 @@ class RedisSchedules:
 
 
 def _named(name: str, tenant_id: str) -> bytes:
-    return encode((tenant_id, name))
+    return encoded((tenant_id, name))
 
 
 def _or_empty(value: int | None) -> int | str:

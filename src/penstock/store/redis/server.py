@@ -151,14 +151,13 @@ class Server:
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         pool = self._asynchronous()
         connection = await pool.get_connection()
-        answers: list[Any] = []
         try:
-            await connection.send_packed_command(connection.pack_commands(commands))
-            for _ in commands:
-                try:
-                    answers.append(await connection.read_response())
-                except redis.ResponseError as error:
-                    answers.append(error)
+            request: list[Any] = []
+            answers = [_packed(connection, command, request) for command in commands]
+            await connection.send_packed_command(request)
+            for place, answer in enumerate(answers):
+                if answer is None:
+                    answers[place] = await _answer(connection)
         except BaseException:
             # What is still to come must not be taken for the answer to the next call.
             await connection.disconnect(nowait=True)
@@ -233,3 +232,19 @@ class Server:
                 name = host.decode() if host else self._node.host
                 seen.setdefault((name, port), self.address.at(name, port))
         self._known = list(seen.values())
+
+
+def _packed(connection: Any, command: Command, request: list[Any]) -> Any:
+    """Add a command to a request; the error of one that cannot be sent, which is its own alone."""
+    try:
+        request += connection.pack_command(*command)
+    except UnicodeEncodeError as error:
+        return error
+    return None
+
+
+async def _answer(connection: Any) -> Any:
+    try:
+        return await connection.read_response()
+    except redis.ResponseError as error:
+        return error

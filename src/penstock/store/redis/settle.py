@@ -80,7 +80,6 @@ def _arguments(owner: str, settlements: Sequence[Settlement]) -> list[Any]:
             completed += (
                 settlement.id,
                 settlement.fence,
-                settlement.started_at,
                 f'"completed",{_facts(settlement)}]',
                 settlement.result,
             )

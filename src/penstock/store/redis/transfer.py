@@ -7,7 +7,7 @@ from typing import Any
 from penstock.store.contract import Bookmark, Page, Part, Row, Tally
 from penstock.store.redis.adoption import Arguments, commands_of, jobs_as_arguments
 from penstock.store.redis.courier import Courier
-from penstock.store.redis.export import BY_JOB, jobs, letters
+from penstock.store.redis.export import BY_JOB, page_by_job
 from penstock.store.redis.listing import METRIC_RESOLUTIONS, listing
 
 AT_ONCE = 500
@@ -39,8 +39,8 @@ class RedisTransfer:
             [steps] = await self._courier.ask(
                 ("ZRANGE", f"{self._courier.prefix}metrics:{resolution}", 0, -1)
             )
-            names = [f"metrics:{resolution}:{int(step)}" for step in steps]
-            parts[Part.METRICS] += sum(await self._ask_all("HLEN", names))
+            hashes = [f"metrics:{resolution}:{int(step)}" for step in steps]
+            parts[Part.METRICS] += sum(await self._ask_all("HLEN", hashes))
         statuses: Counter[str] = Counter()
         fences = attempts = 0
         after: Any = 0
@@ -58,12 +58,8 @@ class RedisTransfer:
 
     async def page(self, part: Part, after: str | None, limit: int) -> Page:
         """Read some records of a part."""
-        if part is Part.JOBS:
-            return await jobs(self._courier, after, limit)
-        if part is Part.DEAD_LETTERS:
-            return await letters(self._courier, after, limit)
         if part in BY_JOB:
-            return await BY_JOB[part](self._courier, after, limit)
+            return await page_by_job(self._courier, part, after, limit)
         if after is None or part not in self._listed:
             self._listed = {part: await listing(self._courier, part)}
         begin = int(after or 0)
@@ -75,9 +71,11 @@ class RedisTransfer:
         """Write records as they are, and the bookmark."""
         where = (bookmark.move, part.value, bookmark.before or "", bookmark.after)
         if part is Part.JOBS:
-            told = jobs_as_arguments(rows)
-            return await self._courier.call("adopt_jobs", *where, *told) == 1
-        return await self._courier.call("adopt", *where, *await self._commands(part, rows)) == 1
+            written = await self._courier.call("adopt_jobs", *where, *jobs_as_arguments(rows))
+        else:
+            commands = await self._commands(part, rows)
+            written = await self._courier.call("adopt", *where, *commands)
+        return bool(written)
 
     async def marks(self) -> dict[str, str]:
         """What is written here about a move."""

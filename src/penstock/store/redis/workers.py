@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.json import Decoder, encode
+from msgspec.json import Decoder
 from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
 from penstock.store.redis.courier import Courier
+from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import decode_lane
 
 FORGET_AFTER_MS = 3_600_000
@@ -24,7 +25,7 @@ class RedisWorkers:
 
     def beat(self, beat: Beat) -> None:
         """Write or refresh a worker's row."""
-        self._courier.call_now("beat", beat.owner, encode(beat))
+        self._courier.call_now("beat", beat.owner, encoded(beat))
 
     async def forget(self, owner: str) -> None:
         """Remove a worker that stopped."""

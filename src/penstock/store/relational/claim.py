@@ -15,7 +15,10 @@ from penstock.store.relational.gates import Gates, Lane
 from penstock.store.relational.order import stage_ordered
 from penstock.store.relational.transaction import Transaction, readable
 
-Pick = tuple[int, str, bool]
+Seq = int | str
+"""What a dialect names a job by, while it is being claimed."""
+
+Pick = tuple[Seq, str, bool]
 """A job to lease: its seq, its type, and whether it starts at once."""
 
 MAX_LANES = 512
@@ -27,11 +30,11 @@ STAGE_FIRST = 200
 class Granted(Lease, frozen=True):
     """A lease as its row is read."""
 
-    seq: int
+    seq: Seq
     key_scope: str | None
 
 
-_ranked: Decoder[list[tuple[int, int]]] = Decoder(list[tuple[int, int]])
+_ranked: Decoder[list[tuple[int, Seq]]] = Decoder(list[tuple[int, Seq]])
 _leases: Decoder[list[Granted]] = Decoder(list[Granted])
 
 
@@ -172,7 +175,7 @@ def _wanted(lane: Lane, claim: Claim) -> bool:
     return (claim.queues is None or queue in claim.queues) and type_ in claim.types
 
 
-def _candidates(tx: Transaction, lane: Lane, claim: Claim, chunk: int) -> Iterator[tuple[int, int]]:
+def _candidates(tx: Transaction, lane: Lane, claim: Claim, chunk: int) -> Iterator[tuple[int, Seq]]:
     """A lane's jobs by rank, fetched in chunks as they are asked for."""
     name, bindings = "lane", tuple[str | int, ...](lane)
     if claim.max_priority is not None:
@@ -184,9 +187,9 @@ def _candidates(tx: Transaction, lane: Lane, claim: Claim, chunk: int) -> Iterat
             return
 
 
-def _groups(chosen: list[Pick], claim: Claim) -> Iterator[tuple[list[int], int, bool]]:
+def _groups(chosen: list[Pick], claim: Claim) -> Iterator[tuple[list[Seq], int, bool]]:
     """Seqs that share a lease length and a start mark, so that one statement leases them."""
-    groups: dict[tuple[int, bool], list[int]] = {}
+    groups: dict[tuple[int, bool], list[Seq]] = {}
     for seq, type_, starts in chosen:
         lease_ms = claim.type_lease_ms.get(type_, claim.lease_ms)
         groups.setdefault((lease_ms, starts), []).append(seq)
@@ -195,7 +198,7 @@ def _groups(chosen: list[Pick], claim: Claim) -> Iterator[tuple[list[int], int, 
 
 
 def _lease(
-    tx: Transaction, claim: Claim, seqs: list[int], lease_ms: int, start: bool
+    tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool
 ) -> list["Granted"]:
     row = {
         "seqs": tx.listed(seqs),

@@ -1,6 +1,6 @@
 """Moving a whole installation, in SQL: every part has one query to read it and one to write it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +9,7 @@ from msgspec.json import decode, encode
 
 from penstock.model.moves import MOVE
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
+from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
 from penstock.store.relational.database import Database
 from penstock.store.relational.transaction import Transaction, readable
 
@@ -100,12 +101,19 @@ def tally(tx: Transaction) -> Tally:
 
 def page(tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
     """Some records of a part, in the order of its first columns."""
-    begin = FIRST[part] if after is None else decode(after)
-    found = tx.rows(f"page_{_named(part)}", (*begin, limit))
-    width = len(begin)
-    rows = [_from_store(tx, part, row[width:]) for row in found]
-    last = encode(found[-1][:width]).decode() if len(found) == limit else None
-    return Page(rows, last)
+    begin = FIRST[part] if after is None else tuple(decode(after))
+    width, size = len(begin), 0
+    rows: list[Row] = []
+    while len(rows) < limit and size < PAGE_BYTES:
+        wanted = min(AT_ONCE, limit - len(rows))
+        found = tx.rows(f"page_{_named(part)}", (*begin, wanted))
+        read = [_from_store(tx, part, row[width:]) for row in found]
+        rows += read
+        if len(found) < wanted:
+            return Page(rows, None)
+        begin = found[-1][:width]
+        size += size_of(read)
+    return Page(rows, encode(begin).decode())
 
 
 def marks(tx: Transaction) -> dict[str, str]:
@@ -153,8 +161,11 @@ def _list(stored: str) -> list[str]:
         return [stored]
 
 
-_READERS = dict.fromkeys(_LISTS, _list) | dict.fromkeys(_FLAGS, bool)
-_READERS |= dict.fromkeys(_BY_HAND, readable)
+_READERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_LISTS, _list),
+    **dict.fromkeys(_FLAGS, bool),
+    **dict.fromkeys(_BY_HAND, readable),
+}
 _READ = {
     part: [(place, _READERS[name]) for place, name in enumerate(names) if name in _READERS]
     for part, names in COLUMNS.items()

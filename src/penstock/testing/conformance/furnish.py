@@ -6,7 +6,7 @@ from msgspec.json import decode
 
 from penstock.model.breaker import Breaker
 from penstock.model.ids import new_id
-from penstock.model.job import KeyScope, Lease
+from penstock.model.job import KeyScope
 from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.model.pause import PauseScope
 from penstock.model.schedule import Schedule, ScheduleKind
@@ -167,11 +167,6 @@ async def _leased(store: Store) -> None:
     for _ in range(2):
         await enqueue(store, queue="ahead")
     await claim_all(store, owner=OTHER, queues=("ahead",), start=1, lease_ms=30_000)
-
-
-async def held_by(store: Store, owner: str) -> list[Lease]:
-    """Nothing more than what a claim of everything gives an owner."""
-    return await claim_all(store, owner=owner, types=TYPES)
 
 
 async def copy(source: Store, target: Store, limit: int = 7) -> None:

@@ -9,6 +9,7 @@ GRANT INSERT, UPDATE, DELETE ON {schema}.jobs, {schema}.jobs_live, {schema}.jobs
     {schema}.job_dependencies, {schema}.order_lines, {schema}.job_schedules, {schema}.pauses
     TO {tenant};
 GRANT INSERT ON {schema}.metric_deltas TO {tenant};
+GRANT EXECUTE ON FUNCTION {schema}.is_foreign TO {tenant};
 
 DO $$
 DECLARE

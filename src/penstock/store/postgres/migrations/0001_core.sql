@@ -95,16 +95,14 @@ CREATE INDEX jobs_live_blocked ON {schema}.jobs_live (queue)
     WHERE status = 'pending' AND waiting_on > 0;
 CREATE INDEX jobs_live_children ON {schema}.jobs_live (parent_job_id)
     WHERE parent_job_id IS NOT NULL;
-CREATE INDEX jobs_live_scheduled ON {schema}.jobs_live (schedule_id, seq)
+CREATE INDEX jobs_live_scheduled ON {schema}.jobs_live (schedule_id, id)
     WHERE schedule_id IS NOT NULL;
-CREATE INDEX jobs_live_newest ON {schema}.jobs_live (seq);
 
 CREATE INDEX jobs_ended_prunable ON {schema}.jobs_ended (status, completed_at);
 CREATE INDEX jobs_ended_children ON {schema}.jobs_ended (parent_job_id)
     WHERE parent_job_id IS NOT NULL;
-CREATE INDEX jobs_ended_scheduled ON {schema}.jobs_ended (schedule_id, seq)
+CREATE INDEX jobs_ended_scheduled ON {schema}.jobs_ended (schedule_id, id)
     WHERE schedule_id IS NOT NULL;
-CREATE INDEX jobs_ended_newest ON {schema}.jobs_ended (seq);
 
 CREATE TABLE {schema}.job_executions (
     job_id      text COLLATE "C" NOT NULL,

@@ -54,6 +54,7 @@ BEGIN ATOMIC
         WHERE jobs.id = job_id AND jobs.tenant_id IS DISTINCT FROM {schema}.tenant());
 END;
 COMMENT ON FUNCTION {schema}.is_foreign IS 'Whether another tenant has a job of this id.';
+REVOKE EXECUTE ON FUNCTION {schema}.is_foreign FROM PUBLIC;
 
 CREATE FUNCTION {schema}.get_ready_jobs(
     p_limit integer DEFAULT 10, p_job_types text[] DEFAULT NULL, p_now timestamptz DEFAULT NULL

@@ -1,7 +1,7 @@
 -- One sentence for everything a person may find in the schema.
 
 COMMENT ON TABLE {schema}.jobs IS 'All jobs: the living ones in jobs_live, the ended ones in jobs_ended.';
-COMMENT ON COLUMN {schema}.jobs.seq IS 'Grows with every job made; pages go by it, newest first.';
+COMMENT ON COLUMN {schema}.jobs.seq IS 'Grows with every job made; of one rank, the lower one goes first.';
 COMMENT ON COLUMN {schema}.jobs.rank
     IS 'The order within a lane: when the job fell due, plus an hour per step of priority.';
 COMMENT ON COLUMN {schema}.jobs.fence IS 'Grows with every lease granted or taken away, and is never reset.';

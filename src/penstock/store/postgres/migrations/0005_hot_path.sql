@@ -2,47 +2,17 @@
 -- that takes or answers something else gets a new name: processes of the last version go on
 -- calling this one.
 
-CREATE FUNCTION {schema}.claim_quietly(
-    p_owner text, p_types text[], p_queues text[], p_max_priority integer, p_limit integer,
-    p_start integer, p_lease_ms bigint, p_type_lease_ms json, p_last_tenant text,
-    p_walked_to json, p_tidy boolean, p_now bigint, p_monotonic bigint
-) RETURNS text
-LANGUAGE plpgsql
--- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_now timestamptz := {schema}.at(p_now);
-    v_queues text[];
-    v_tenants text[];
-    v_types text[];
-    v_keys text[];
-    v_priorities smallint[];
-    v_quotas integer[];
-    v_lanes integer;
-    v_walked_to json;
-    v_ids text[];
-    v_leases json;
-    v_unkeyed text[];
-BEGIN
-    -- Pauses, limits and breakers are weighed by the caller, one claim at a time.
-    IF EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
-        OR EXISTS (SELECT FROM {schema}.limits WHERE kind <> 'depth')
-        OR EXISTS (SELECT FROM {schema}.breakers)
-    THEN
-        RETURN '{"needs": "gates"}';
-    END IF;
-    IF p_tidy AND (
-        EXISTS (SELECT FROM {schema}.jobs_live WHERE status IN ('pending', 'failed')
-            AND waiting_on = 0 AND scheduled_at <= v_now)
-        OR EXISTS (SELECT FROM {schema}.jobs_live
-            WHERE status IN ('pending', 'queued', 'failed') AND expires_at <= v_now))
-    THEN
-        RETURN '{"needs": "tidying"}';
-    END IF;
+-- A lane is all jobs that a claim takes from one end, and how far it is known to be empty.
+CREATE TYPE {schema}.lane AS (
+    queue text COLLATE "C", tenant_id text COLLATE "C", type text COLLATE "C",
+    limit_key text COLLATE "C", priority smallint, from_rank bigint);
 
-    -- One step per lane, past all jobs of the one before. Where there are too many, each claim walks
+CREATE FUNCTION {schema}.lanes_after(
+    p_walked_to json, p_types text[], p_queues text[], p_max_priority integer,
+    OUT lanes {schema}.lane[], OUT walked_to json)
+LANGUAGE plpgsql AS $$
+BEGIN
+    -- One step per lane, past all jobs of the one before. Where there are too many, each walk goes
     -- on from the last one's end, and round to it.
     WITH RECURSIVE lane AS (
         SELECT coalesce(p_walked_to ->> 0, '') COLLATE "C" AS queue,
@@ -79,90 +49,215 @@ BEGIN
         FROM lane LIMIT 4097
     ),
     found AS (SELECT * FROM visited WHERE visit > 1 AND (wanted OR visit = 4097) LIMIT 512)
-    SELECT array_agg(queue) FILTER (WHERE wanted), array_agg(tenant_id) FILTER (WHERE wanted),
-        array_agg(type) FILTER (WHERE wanted), array_agg(limit_key) FILTER (WHERE wanted),
-        array_agg(priority) FILTER (WHERE wanted), array_agg(p_limit) FILTER (WHERE wanted),
-        count(*) FILTER (WHERE wanted),
+    SELECT array_agg((queue, tenant_id, type, limit_key, priority, 0)::{schema}.lane)
+            FILTER (WHERE wanted),
         CASE WHEN count(*) = 512 OR max(visit) = 4097 THEN (
             array_agg(json_build_array(queue, tenant_id, type, limit_key, priority)
                 ORDER BY visit DESC))[1] END
-    INTO v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas, v_lanes, v_walked_to
+    INTO lanes, walked_to
     FROM found;
+END
+$$;
+COMMENT ON FUNCTION {schema}.lanes_after IS 'The lanes that hold queued jobs, found step by step.';
 
-    IF v_lanes > 1 THEN
-        -- How many of each lane the turns of the tenants come to; nothing is locked yet.
-        WITH lane AS MATERIALIZED (
-            SELECT * FROM unnest(v_queues, v_tenants, v_types, v_keys, v_priorities)
-                WITH ORDINALITY AS lane (queue, tenant_id, type, limit_key, priority, number)
-        ),
-        seen AS (
-            SELECT lane.number, lane.tenant_id,
-                row_number() OVER (PARTITION BY lane.tenant_id ORDER BY found.rank, found.seq) AS turn
-            FROM lane CROSS JOIN LATERAL (
-                SELECT rank, seq FROM {schema}.jobs_live AS jobs
-                WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
-                  AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
-                  AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
-                ORDER BY rank, seq LIMIT greatest(16, 4 * p_limit / v_lanes)
-            ) AS found
-        ),
-        dealt AS (
-            SELECT number FROM seen
-            ORDER BY turn, tenant_id <= p_last_tenant, tenant_id LIMIT p_limit
-        ),
-        quota AS (SELECT number, count(*)::integer AS jobs FROM dealt GROUP BY number)
-        SELECT array_agg(coalesce(quota.jobs, 0) ORDER BY lane.number) INTO v_quotas
-        FROM lane LEFT JOIN quota USING (number);
+CREATE FUNCTION {schema}.quotas(p_lanes {schema}.lane[], p_limit integer, p_last_tenant text)
+RETURNS integer[]
+LANGUAGE sql STABLE AS $$
+    -- How many of each lane the turns of the tenants come to; nothing is locked yet.
+    WITH lane AS MATERIALIZED (
+        SELECT * FROM unnest(p_lanes) WITH ORDINALITY
+            AS lane (queue, tenant_id, type, limit_key, priority, from_rank, number)
+    ),
+    seen AS (
+        SELECT lane.number, lane.tenant_id,
+            row_number() OVER (PARTITION BY lane.tenant_id ORDER BY found.rank, found.seq) AS turn
+        FROM lane CROSS JOIN LATERAL (
+            SELECT rank, seq FROM {schema}.jobs_live AS jobs
+            WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
+              AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
+              AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
+              AND jobs.rank >= lane.from_rank
+            ORDER BY rank, seq LIMIT greatest(16, 4 * p_limit / cardinality(p_lanes))
+        ) AS found
+    ),
+    dealt AS (
+        SELECT number FROM seen
+        ORDER BY turn, tenant_id <= p_last_tenant, tenant_id LIMIT p_limit
+    ),
+    quota AS (SELECT number, count(*)::integer AS jobs FROM dealt GROUP BY number)
+    SELECT array_agg(coalesce(quota.jobs, 0) ORDER BY lane.number)
+    FROM lane LEFT JOIN quota USING (number)
+$$;
+COMMENT ON FUNCTION {schema}.quotas IS 'How many jobs of each lane a claim should take.';
+
+CREATE FUNCTION {schema}.gated() RETURNS boolean
+LANGUAGE sql STABLE
+RETURN EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
+    OR EXISTS (SELECT FROM {schema}.limits WHERE kind <> 'depth')
+    OR EXISTS (SELECT FROM {schema}.breakers);
+COMMENT ON FUNCTION {schema}.gated IS 'Whether claims must weigh pauses, limits or breakers.';
+
+CREATE FUNCTION {schema}.lease(
+    p_ids text[], p_owner text, p_start integer, p_lease_ms bigint, p_type_lease_ms json,
+    p_now bigint, p_monotonic bigint
+) RETURNS TABLE (
+    rank bigint, id text, fence bigint, type text, queue text, priority integer, payload text,
+    attempts integer, snoozes integer, rescues integer, max_retries integer, retry_delay_ms bigint,
+    backoff_multiplier double precision, timeout_ms bigint, expires_at bigint, checkpoint text,
+    tenant_id text, workspace_id text, parent_job_id text, key text, metadata text,
+    trace_context text, created_at bigint, queued_at bigint, started_at bigint, limit_key text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := {schema}.at(p_now);
+    v_all boolean := p_start >= cardinality(p_ids);
+BEGIN
+    RETURN QUERY WITH leased AS (
+        UPDATE {schema}.jobs_live AS jobs
+        SET status = 'in_progress', fence = fence + 1, lease_owner = p_owner, updated_at = v_now,
+            lease_until = {schema}.at(p_monotonic
+                + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)),
+            -- One that keeps coming back without a counted execution counts as started at once.
+            started_at = CASE WHEN v_all OR id = ANY(p_ids[:p_start]) OR returns >= 3 THEN v_now END,
+            progress_percent = NULL, progress_message = NULL
+        WHERE jobs.id = ANY(p_ids)
+        RETURNING jobs.*
+    ),
+    unkeyed AS (
+        DELETE FROM {schema}.job_keys
+        WHERE scope = 'while_pending'
+          AND job_id = ANY(ARRAY(SELECT id FROM leased WHERE key_scope = 'while_pending'))
+    )
+    SELECT rank, id, fence, type, queue, priority::integer, payload::text, attempts, snoozes, rescues,
+        max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, {schema}.ms(expires_at),
+        checkpoint, tenant_id, workspace_id, parent_job_id, key, metadata::text, trace_context,
+        {schema}.ms(created_at), {schema}.ms(queued_at), {schema}.ms(started_at),
+        nullif(limit_key, '')
+    FROM leased ORDER BY array_position(p_ids, id);
+END
+$$;
+COMMENT ON FUNCTION {schema}.lease IS 'Leases jobs that the caller has locked, in the order given.';
+
+-- Every answer begins with a row about the claim itself; `rank` is there how long the walk took.
+CREATE FUNCTION {schema}.claim_quietly(
+    p_owner text, p_types text[], p_queues text[], p_max_priority integer, p_limit integer,
+    p_start integer, p_lease_ms bigint, p_type_lease_ms json, p_last_tenant text,
+    p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_now bigint, p_monotonic bigint
+) RETURNS TABLE (
+    needs text, due bigint, walked_to text, lanes text,
+    rank bigint, id text, fence bigint, type text, queue text, priority integer, payload text,
+    attempts integer, snoozes integer, rescues integer, max_retries integer, retry_delay_ms bigint,
+    backoff_multiplier double precision, timeout_ms bigint, expires_at bigint, checkpoint text,
+    tenant_id text, workspace_id text, parent_job_id text, key text, metadata text,
+    trace_context text, created_at bigint, queued_at bigint, started_at bigint, limit_key text)
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := {schema}.at(p_now);
+    v_lanes {schema}.lane[] := p_known;
+    v_walked_to json;
+    v_quotas integer[];
+    v_ids text[];
+    v_began timestamptz := clock_timestamp();
+BEGIN
+    -- Pauses, limits and breakers are weighed by the caller, one claim at a time.
+    IF {schema}.gated() THEN
+        needs := 'gates';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    IF p_known IS NULL THEN
+        IF p_tidy AND (
+            EXISTS (SELECT FROM {schema}.jobs_live WHERE status IN ('pending', 'failed')
+                AND waiting_on = 0 AND scheduled_at <= v_now)
+            OR EXISTS (SELECT FROM {schema}.jobs_live
+                WHERE status IN ('pending', 'queued', 'failed') AND expires_at <= v_now))
+        THEN
+            needs := 'tidying';
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        SELECT walk.lanes, walk.walked_to INTO v_lanes, v_walked_to
+        FROM {schema}.lanes_after(p_walked_to, p_types, p_queues, p_max_priority) AS walk;
+        SELECT {schema}.ms(min(scheduled_at)) - p_now INTO due FROM {schema}.jobs_live
+        WHERE status IN ('pending', 'failed') AND waiting_on = 0;
+        walked_to := v_walked_to;
+        lanes := CASE WHEN cardinality(v_lanes) <= 64 THEN to_json(v_lanes) END;
+        rank := extract(microseconds FROM clock_timestamp() - v_began)::bigint;
+    END IF;
+    RETURN NEXT;
+    IF cardinality(v_lanes) > 1 THEN
+        v_quotas := {schema}.quotas(v_lanes, p_limit, p_last_tenant);
+    ELSE
+        v_quotas := ARRAY[p_limit];
     END IF;
 
     -- A row that another claim holds is passed over for the next one in its lane.
     WITH locked AS MATERIALIZED (
         SELECT held.id, lane.tenant_id,
             row_number() OVER (PARTITION BY lane.tenant_id ORDER BY held.rank, held.seq) AS turn
-        FROM unnest(v_queues, v_tenants, v_types, v_keys, v_priorities, v_quotas)
-            AS lane (queue, tenant_id, type, limit_key, priority, jobs)
+        FROM ROWS FROM (unnest(v_lanes), unnest(v_quotas))
+            AS lane (queue, tenant_id, type, limit_key, priority, from_rank, jobs)
         CROSS JOIN LATERAL (
             SELECT jobs.id, jobs.rank, jobs.seq FROM {schema}.jobs_live AS jobs
             WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
               AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
               AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
+              AND jobs.rank >= lane.from_rank
               AND (jobs.expires_at IS NULL OR jobs.expires_at > v_now)
             ORDER BY jobs.rank, jobs.seq LIMIT lane.jobs FOR UPDATE SKIP LOCKED
         ) AS held
     )
     SELECT array_agg(id ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) INTO v_ids FROM locked;
 
-    WITH leased AS (
-        UPDATE {schema}.jobs_live AS jobs
-        SET status = 'in_progress', fence = fence + 1, lease_owner = p_owner, updated_at = v_now,
-            lease_until = {schema}.at(p_monotonic
-                + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)),
-            -- One that keeps coming back without a counted execution counts as started at once.
-            started_at = CASE WHEN id = ANY(v_ids[:p_start]) OR returns >= 3 THEN v_now END,
-            progress_percent = NULL, progress_message = NULL
-        WHERE jobs.id = ANY(v_ids)
-        RETURNING jobs.*
-    )
-    SELECT json_agg(json_build_array(
-            id, fence, type, queue, priority, payload::text, attempts, snoozes, rescues, max_retries,
-            retry_delay_ms, backoff_multiplier, timeout_ms, {schema}.ms(expires_at), checkpoint,
-            tenant_id, workspace_id, parent_job_id, key, metadata::text, trace_context,
-            {schema}.ms(created_at), {schema}.ms(queued_at), {schema}.ms(started_at),
-            nullif(limit_key, '')
-        ) ORDER BY array_position(v_ids, id)), array_agg(id) FILTER (WHERE key_scope = 'while_pending')
-    INTO v_leases, v_unkeyed
-    FROM leased;
-
-    IF v_unkeyed IS NOT NULL THEN
-        DELETE FROM {schema}.job_keys WHERE job_id = ANY(v_unkeyed) AND scope = 'while_pending';
-    END IF;
-    RETURN json_build_object('leases', coalesce(v_leases, '[]'::json), 'walked_to', v_walked_to, 'due', (
-        SELECT {schema}.ms(min(scheduled_at)) - p_now FROM {schema}.jobs_live
-        WHERE status IN ('pending', 'failed') AND waiting_on = 0));
+    RETURN QUERY SELECT NULL, NULL::bigint, NULL, NULL, leased.* FROM {schema}.lease(
+        v_ids, p_owner, p_start, p_lease_ms, p_type_lease_ms, p_now, p_monotonic) AS leased;
 END
 $$;
 COMMENT ON FUNCTION {schema}.claim_quietly
     IS 'Leases the most urgent jobs, tenants in turn, while nothing is paused or limited.';
+
+CREATE FUNCTION {schema}.claim_named(
+    p_owner text, p_ids text[], p_start integer, p_lease_ms bigint, p_type_lease_ms json,
+    p_now bigint, p_monotonic bigint
+) RETURNS TABLE (
+    needs text,
+    rank bigint, id text, fence bigint, type text, queue text, priority integer, payload text,
+    attempts integer, snoozes integer, rescues integer, max_retries integer, retry_delay_ms bigint,
+    backoff_multiplier double precision, timeout_ms bigint, expires_at bigint, checkpoint text,
+    tenant_id text, workspace_id text, parent_job_id text, key text, metadata text,
+    trace_context text, created_at bigint, queued_at bigint, started_at bigint, limit_key text)
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_ids text[];
+BEGIN
+    IF {schema}.gated() THEN
+        needs := 'gates';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    WITH locked AS MATERIALIZED (
+        SELECT id FROM {schema}.jobs_live
+        WHERE id = ANY(p_ids) AND status || '' = 'queued'
+          AND (expires_at IS NULL OR expires_at > {schema}.at(p_now))
+        FOR UPDATE SKIP LOCKED
+    )
+    SELECT array_agg(id ORDER BY array_position(p_ids, id)) INTO v_ids FROM locked;
+    RETURN QUERY SELECT NULL, leased.* FROM {schema}.lease(
+        v_ids, p_owner, p_start, p_lease_ms, p_type_lease_ms, p_now, p_monotonic) AS leased;
+END
+$$;
+COMMENT ON FUNCTION {schema}.claim_named
+    IS 'Leases those of the named jobs that are still queued; somebody else found them.';
 
 CREATE FUNCTION {schema}.complete_all(p_ended jsonb, p_owner text, p_sums jsonb, p_now bigint)
 RETURNS text

@@ -1,10 +1,16 @@
 -- The functions behind these are in the migrations: their plans are kept by the session.
 
 -- name: claim_quietly
-SELECT claim_quietly(
+SELECT * FROM claim_quietly(
     :owner, :types::text[], :queues::text[], :max_priority::integer, :limit::integer,
-    :start::integer, :lease_ms::bigint, :type_lease_ms::json, :last_tenant,
-    :walked_to::json, :tidy::boolean, :now::bigint, :monotonic::bigint);
+    :start::integer, :lease_ms::bigint, :type_lease_ms::json, :last_tenant, :walked_to::json,
+    (SELECT array_agg(known) FROM json_populate_recordset(NULL::lane, :known::json) AS known),
+    :tidy::boolean, :now::bigint, :monotonic::bigint);
+
+-- name: claim_named
+SELECT * FROM claim_named(
+    :owner, :ids::text[], :start::integer, :lease_ms::bigint, :type_lease_ms::json, :now::bigint,
+    :monotonic::bigint);
 
 -- name: complete_all
 SELECT complete_all(:ended::jsonb, :owner, :sums::jsonb, :now::bigint);

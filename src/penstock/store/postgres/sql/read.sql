@@ -28,8 +28,8 @@ WHERE (:status::text IS NULL OR status = :status)
   AND (:parent_job_id::text IS NULL OR parent_job_id = :parent_job_id)
   AND (:schedule_id::text IS NULL OR schedule_id = :schedule_id)
   AND (:tag::text IS NULL OR :tag = ANY(tags))
-  AND (:before::text IS NULL OR seq < (SELECT seq FROM jobs WHERE id = :before))
-ORDER BY seq DESC LIMIT :limit;
+  AND (:before::text IS NULL OR id < :before)
+ORDER BY id DESC LIMIT :limit;
 
 -- name: executions
 SELECT job_id, fence, status, ms(started_at), ms(ended_at), duration_ms, wait_ms, result::text,
@@ -54,8 +54,8 @@ SELECT id, type, queue, category, status, priority, payload::text, result::text,
     ms(completed_at), ms(failed_at)
 FROM jobs_live
 WHERE status IN ('pending', 'queued', 'failed', 'paused')
-  AND seq > coalesce((SELECT seq FROM jobs WHERE id = :after::text), 0)
-ORDER BY seq LIMIT :limit;
+  AND (:after::text IS NULL OR id > :after)
+ORDER BY id LIMIT :limit;
 
 -- name: ahead
 SELECT count(*) FROM (
@@ -86,4 +86,4 @@ CROSS JOIN asked WHERE found.tenant_id <> asked.tenant_id;
 -- name: running_ids
 -- Those that started first come first; prefetched ones, which have not started, last.
 SELECT id FROM jobs_live WHERE status = 'in_progress'
-ORDER BY started_at IS NULL, started_at, seq LIMIT ?;
+ORDER BY started_at IS NULL, started_at, id LIMIT ?;

@@ -47,7 +47,7 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: spare_last
 SELECT id FROM (
-    SELECT id, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age, kept
+    SELECT id, row_number() OVER (PARTITION BY type ORDER BY id DESC) AS age, kept
     FROM jobs_ended
     JOIN (SELECT key AS kept_type, value::text::bigint AS kept FROM json_each(:keep_last::json))
         AS keep_last ON kept_type = type

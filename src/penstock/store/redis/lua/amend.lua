@@ -1,4 +1,5 @@
 -- Give an ended job other arguments, for its next requeue.
+--
 -- needs: common
 -- ARGV[4]  the job's id
 -- ARGV[5]  its new payload

@@ -1,18 +1,17 @@
 -- Circuit breakers: what executions say about the things they depend on.
+--
 -- needs: common
 
 -- A breaker with all that has happened to it; `guards` is the set of its types.
 local function read_breaker(name, definition)
     local types, failures, cool_down_ms = unpack(cjson.decode(definition))
-    local breaker = {name = name, failures = failures, cool_down_ms = cool_down_ms, failed = 0}
+    local breaker = {name = name, failures = failures, cool_down_ms = cool_down_ms}
     breaker.types, breaker.guards = types, {}
     for _, guarded in ipairs(types) do breaker.guards[guarded] = true end
-    local state = redis.call('HGET', PREFIX .. 'breakers:state', name)
-    if state then
-        local failed, opened_at, probe = string.match(state, '^(%S+) (%S+) (.*)$')
-        breaker.failed, breaker.opened_at = tonumber(failed), tonumber(opened_at)
-        breaker.probe = probe ~= '-' and probe or nil
-    end
+    breaker.stored = redis.call('HGET', PREFIX .. 'breakers:state', name) or '0 - -'
+    local failed, opened_at, probe = string.match(breaker.stored, '^(%S+) (%S+) (.*)$')
+    breaker.failed, breaker.opened_at = tonumber(failed), tonumber(opened_at)
+    breaker.probe = probe ~= '-' and probe or nil
     return breaker
 end
 
@@ -26,6 +25,7 @@ end
 local function write_breaker(breaker)
     local opened_at = breaker.opened_at and int(breaker.opened_at) or '-'
     local state = int(breaker.failed) .. ' ' .. opened_at .. ' ' .. (breaker.probe or '-')
+    if state == breaker.stored then return end
     redis.call('HSET', PREFIX .. 'breakers:state', breaker.name, state)
 end
 
@@ -67,7 +67,6 @@ local function hear(breaker, id, verdict)
         return
     end
     breaker.probe = nil
-    breaker.changed = true
 end
 
 -- What an execution says of the things it depended on: `answered` is a success, `failed` that one
@@ -85,6 +84,6 @@ local function heed_breakers(events)
         for _, event in ipairs(events) do
             if breaker.guards[event.type] then hear(breaker, event.id, verdict_of(event)) end
         end
-        if breaker.changed then write_breaker(breaker) end
+        write_breaker(breaker)
     end
 end

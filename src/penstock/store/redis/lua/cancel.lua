@@ -1,4 +1,5 @@
 -- Cancel waiting jobs at once and ask running ones to stop.
+--
 -- needs: common edges lines release
 -- ARGV[4]  the reason
 -- ARGV[5]… ids

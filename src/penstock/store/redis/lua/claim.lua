@@ -5,8 +5,9 @@
 --          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
 --          answer said, or '')
 -- answers  {now, milliseconds until to ask again or '', last tenant, walked to, slots as {scope,
---          name, slots} each, leases…}; a lease is {member, fence, 1 if started, expires_at, lane, progress, doc,
---          payload, attempts, snoozes, rescues, timeout_ms, checkpoint, created_at, queued_at}
+--          name, slots} each, leases…}; a lease is {member, fence, 1 if started, expires_at, lane,
+--          doc, payload, created_at, queued_at}, and where it is not the job's first also
+--          attempts, snoozes, rescues, timeout_ms, checkpoint
 
 despite_full_memory()
 local STAGE_FIRST, MAX_LANES, MAX_VISITS, PAGE = 200, 512, 4096, 256
@@ -83,17 +84,28 @@ local function admit(lane)
 end
 
 local lanes, walked_to = walk()
-local picked, last_tenant = choose(lanes, claim, admit)
+local picked, last_tenant
+if #lanes == 1 and claim.limit > 0 and not gates and not claim.max_priority then
+    picked, last_tenant = first_of(lanes[1], claim)
+else
+    picked, last_tenant = choose(lanes, claim, admit)
+end
 
-local taken, given_to = {}, {}
+-- What only a job that was claimed before can have: how often it came back, and the end of a lease.
+local function earlier(key, found)
+    local had = call('HMGET', key, 'returns', 'progress_percent', 'progress_message', 'attempts',
+        'snoozes', 'rescues', 'timeout_ms', 'checkpoint')
+    if had[2] or had[3] then call('HDEL', key, 'progress_percent', 'progress_message') end
+    for place = 4, 8 do found[place + 6] = had[place] end
+    return tonumber(had[1]) or 0
+end
 
 -- Leases one job, unless it may not be: what a hand changed meanwhile is passed over.
 local function lease(pick)
     local id = id_of(pick.member)
     local key = job_key(id)
-    local found = redis.call('HMGET', key, 'status', 'fence', 'returns', 'expires_at', 'key_scope',
-        'progress_percent', 'doc', 'payload', 'attempts', 'snoozes', 'rescues', 'timeout_ms',
-        'checkpoint', 'created_at', 'queued_at')
+    local found = call('HMGET', key, 'status', 'fence', 'updated_at', 'expires_at', 'key_scope',
+        'doc', 'payload', 'created_at', 'queued_at')
     if not MAY_CLAIM[found[1]] then
         leave_lane(pick.lane, pick.member)
         return nil
@@ -101,39 +113,61 @@ local function lease(pick)
     local expires_at = tonumber(found[4])
     if expires_at and expires_at <= now then return nil end
     local fence = (tonumber(found[2]) or 0) + 1
-    local starts = pick.starts or (tonumber(found[3]) or 0) >= TRIES_UNMARKED
-    redis.call('HSET', key, 'status', 'in_progress', 'fence', fence, 'lease_owner', claim.owner,
-        'updated_at', NOW, 'started_at', starts and NOW or '')
-    if expires_at then redis.call('ZREM', PREFIX .. 'expiring', id) end
-    if found[5] == 'while_pending' then release_key(redis.call('HGET', key, 'key'), id, found[5]) end
-    if found[6] then redis.call('HDEL', key, 'progress_percent', 'progress_message') end
+    local starts = pick.starts
+    if fence > 1 then starts = earlier(key, found) >= TRIES_UNMARKED or starts end
+    -- Of a first lease that starts, updated_at stays missing: started_at stands for it.
+    if not starts then
+        call('HSET', key, 'status', 'in_progress', 'fence', fence, 'lease_owner', claim.owner,
+            'updated_at', NOW, 'started_at', '')
+    elseif found[3] then
+        call('HSET', key, 'status', 'in_progress', 'fence', fence, 'lease_owner', claim.owner,
+            'updated_at', NOW, 'started_at', NOW)
+    else
+        call('HSET', key, 'status', 'in_progress', 'fence', fence, 'lease_owner', claim.owner,
+            'started_at', NOW)
+    end
+    if expires_at then call('ZREM', PREFIX .. 'expiring', id) end
+    if found[5] == 'while_pending' then release_key(call('HGET', key, 'key'), id, found[5]) end
     found[1], found[2], found[3], found[5] = pick.member, fence, starts and 1 or 0, pick.lane
-    return found
+    return found, id
+end
+
+local taken, given_to, count = {}, {}, 0
+
+-- What is leased of one lane, to be written all at once.
+local function taken_of(lane)
+    local group = taken[lane]
+    if not group then
+        local length = (claim.type_lease_ms or {})[parts_of(lane)[3]] or claim.lease_ms
+        group = {members = {}, count = 0, started = 0, lease_until = int(monotonic + length)}
+        taken[lane] = group
+    end
+    return group
 end
 
 local answer = {NOW, '', last_tenant, walked_to, {}}
-local lengths = claim.type_lease_ms or {}
 for _, pick in ipairs(picked) do
-    local found = lease(pick)
+    local found, id = lease(pick)
     if found then
-        answer[#answer + 1] = found
-        local lane = pick.lane
-        taken[lane] = taken[lane] or {}
-        table.insert(taken[lane], pick.member)
-        local length = lengths[parts_of(lane)[3]] or claim.lease_ms
-        given_to[#given_to + 1] = int(monotonic + length)
-        given_to[#given_to + 1] = id_of(pick.member)
-        count_lease(lane, claim.owner, 1, found[3])
+        local group = taken_of(pick.lane)
+        group.count = group.count + 1
+        group.members[group.count] = pick.member
+        group.started = group.started + found[3]
+        given_to[2 * count + 1] = group.lease_until
+        given_to[2 * count + 2] = id
+        count = count + 1
+        answer[5 + count] = found
     end
 end
-for lane, members in pairs(taken) do
-    many('ZREM', lane_key(lane), members)
-    count_place(lane, 'queued', -#members)
-    count_place(lane, 'in_progress', #members)
+for lane, group in pairs(taken) do
+    many('ZREM', lane_key(lane), group.members)
+    count_place(lane, 'queued', -group.count)
+    count_place(lane, 'in_progress', group.count)
+    count_lease(lane, claim.owner, group.count, group.started)
     forget_empty_lane(lane)
 end
-if #given_to > 0 then
-    redis.call('SADD', PREFIX .. 'owners', claim.owner)
+if count > 0 then
+    call('SADD', PREFIX .. 'owners', claim.owner)
     many('ZADD', PREFIX .. 'leases:' .. claim.owner, given_to, 2)
 end
 

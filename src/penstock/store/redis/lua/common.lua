@@ -3,7 +3,7 @@
 -- KEYS[1]  the prefix of the namespace, `{namespace}:`; every other key is made from it
 -- ARGV[1]  now in milliseconds, or '' for the server's clock
 -- ARGV[2]  the clock of leases and terms in milliseconds, or '' for the server's clock
--- ARGV[3]  what was decided about conditions, as JSON, or '' (edges.lua)
+-- ARGV[3]  what was decided about conditions, as JSON, or '' (release.lua)
 -- ARGV[4]… what the script itself is told
 --
 -- Answers: {'refused', error, …} when nothing may be written, {'decide', …} when conditions must
@@ -26,7 +26,8 @@
 --                      and these do:
 --                        payload    JSON text, never decoded here
 --                        status, queued_at, started_at, completed_at, failed_at
---                        scheduled_at, updated_at   missing: created_at
+--                        scheduled_at   missing: created_at
+--                        updated_at     missing: the latest of the other times
 --                        expires_at, timeout_ms (missing: the doc's)
 --                        fence, attempts, snoozes, rescues, returns, waiting_on   missing: 0
 --                        lease_owner    lease_until is its score in leases:OWNER
@@ -97,6 +98,7 @@
 --   wake               the channel on which every change is told
 
 local PREFIX = KEYS[1]
+local call = redis.call
 local FINE_MS = 10000
 local PRIORITY_STEP_MS = 3600000
 local DEFAULT_PRIORITY = 5
@@ -235,8 +237,8 @@ local function add_all(key, fields)
     end
 end
 
--- Writes what was counted, and wakes who listens; every script that changed something ends so.
-local function finish()
+-- Writes what was counted; enough for a script whose change nobody waits for.
+local function write_counts()
     add_all(PREFIX .. 'depths', depth_sums)
     add_all(PREFIX .. 'leased', lease_sums)
     add_all(PREFIX .. 'started', start_sums)
@@ -245,6 +247,11 @@ local function finish()
         redis.call('ZADD', PREFIX .. 'metrics:' .. FINE_MS, bucket, bucket)
         add_all(PREFIX .. 'metrics:' .. FINE_MS .. ':' .. bucket, sums)
     end
+end
+
+-- Wakes who listens, too; every other script that changed something ends so.
+local function finish()
+    write_counts()
     redis.call('PUBLISH', PREFIX .. 'wake', '')
 end
 

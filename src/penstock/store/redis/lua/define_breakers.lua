@@ -1,4 +1,5 @@
 -- Set up breakers; those that exist keep their position, and types of other applications.
+--
 -- needs: common breakers
 -- ARGV[4]  breakers as JSON: [name, types, failures, cool_down_ms] each
 -- ARGV[5]  the types that the caller knows, as JSON

@@ -1,4 +1,5 @@
 -- Have a job that has not joined the queue yet wait for more parents.
+--
 -- needs: common edges lines release linking
 -- ARGV[4]  the job's id
 -- ARGV[5]  its edges as JSON, see linking.lua

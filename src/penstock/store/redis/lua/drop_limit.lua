@@ -1,4 +1,5 @@
 -- Take a limit away.
+--
 -- needs: common
 -- ARGV[4]  field of `limits`
 -- answers 1 if there was one, otherwise 0

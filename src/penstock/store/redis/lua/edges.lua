@@ -1,11 +1,6 @@
--- Edges between jobs, as they are kept.
--- needs: common
+-- Edges between jobs, as they are kept in edges:CHILD, children:PARENT and edges:open.
 --
--- edges:CHILD      hash: PARENT \n KIND \n ARGUMENT -> 'outcome closed_at TERMS', '- - ' while open;
---                  terms are JSON [on_failure, on_requeue, position, condition], made by Python
--- inputs:CHILD     hash: the same field -> result of the parent, until it is in the child's payload
--- children:PARENT  zset: CHILD \n KIND \n ARGUMENT by 0 while open, 1 when closed
--- edges:open       set: every parent with an open edge
+-- needs: common
 
 local IN_LINE = '["run","leave",null,null]'
 
@@ -21,6 +16,13 @@ end
 local function edge_state(value)
     local outcome, closed_at, terms = string.match(value, '^(%S+) (%S+) (.*)$')
     return outcome ~= '-' and outcome or nil, closed_at, terms
+end
+
+-- The terms of an edge; one whose field is gone only counts as an end of waiting.
+local function terms_of(value)
+    if not value then return IN_LINE end
+    local _, _, terms = edge_state(value)
+    return terms
 end
 
 -- Whether a requeue of the parent opens an edge again.

@@ -6,5 +6,5 @@
 
 despite_full_memory()
 local ended = expire(tonumber(ARGV[4]))
-finish()
+if next(depth_sums) then finish() end
 return ended

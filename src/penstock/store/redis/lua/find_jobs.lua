@@ -52,8 +52,9 @@ local function looked_at()
         local ids = candidates(wanted.status)
         if ids then return newest_first(ids, tonumber(below) or math.huge), false end
     end
-    local rows = redis.call('ZREVRANGEBYSCORE', PREFIX .. index, below == '' and '+inf' or '(' .. below,
-        '-inf', 'WITHSCORES', 'LIMIT', 0, LOOKS)
+    local highest = below == '' and '+inf' or '(' .. below
+    local rows = redis.call('ZREVRANGEBYSCORE', PREFIX .. index, highest, '-inf', 'WITHSCORES',
+        'LIMIT', 0, LOOKS)
     return rows, #rows == 2 * LOOKS
 end
 

@@ -1,4 +1,5 @@
 -- The three kinds of gate, each as one owner meets it in one claim.
+--
 -- needs: common rates breakers
 --
 --   gate.admits(starts, ahead)  whether one more may be leased, to start (true) or to wait (false);

@@ -1,4 +1,5 @@
 -- What stands between queued jobs and a worker: pauses, limits, breakers; read once per claim.
+--
 -- needs: common leased gate_kinds
 --
 -- Only called while any of pauses, limits and breakers exists.

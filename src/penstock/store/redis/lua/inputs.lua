@@ -1,5 +1,7 @@
--- inputs.lua: results of parents in a child's payload, the same bytes as model.dependency.with_inputs
+-- Results of parents in a child's payload, the same bytes as model.dependency.with_inputs makes.
+--
 -- Texts are put together as they are, so that no number is read and written anew.
+
 local ESCAPES = {
     ['"'] = '\\"', ['\\'] = '\\\\', ['\b'] = '\\b', ['\f'] = '\\f', ['\n'] = '\\n', ['\r'] = '\\r',
     ['\t'] = '\\t',

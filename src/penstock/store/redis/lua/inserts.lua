@@ -1,7 +1,7 @@
 -- Inserting jobs, all of a call or none. Shared by enqueue.lua and fire_schedule.lua.
 --
--- Jobs arrive as ARGV[first], the shapes as a JSON array of objects, and then three arguments
--- each: id, number of the shape, payload. Many jobs have one shape:
+-- Jobs arrive as ARGV[first], JSON {"shapes": […], "runs": [[number of the shape, jobs], …]}, and
+-- then two arguments each: id and payload. Many jobs in a row have one shape:
 --   lane, doc, priority, delay_ms or scheduled_at, expires_in_ms or expires_at,
 --   key, key_scope, key_window_ms, line, parent_job_id, schedule_id, after (edges)
 
@@ -27,13 +27,16 @@ end
 
 -- Decides which jobs are new, without writing anything.
 local function plan_jobs(first)
-    local shapes = cjson.decode(ARGV[first])
+    local told = cjson.decode(ARGV[first])
     local plan = {ids = {}, shape_of = {}, payloads = {}, answers = {}, created = {}, all = true}
-    for argument = first + 1, #ARGV, 3 do
-        local place = #plan.ids + 1
-        plan.ids[place] = ARGV[argument]
-        plan.shape_of[place] = shapes[tonumber(ARGV[argument + 1])]
-        plan.payloads[place] = ARGV[argument + 2]
+    local place, argument = 0, first + 1
+    for _, run in ipairs(told.runs) do
+        for _ = 1, run[2] do
+            place = place + 1
+            plan.ids[place], plan.payloads[place] = ARGV[argument], ARGV[argument + 1]
+            plan.shape_of[place] = told.shapes[run[1]]
+            argument = argument + 2
+        end
     end
     local known, taken = known_among(plan.ids), {}
     for place, id in ipairs(plan.ids) do
@@ -57,6 +60,7 @@ local function prepare(shape)
     shape.priority = shape.priority or DEFAULT_PRIORITY
     shape.due = given(shape.scheduled_at) or now + shape.delay_ms
     shape.rank = int(rank_of(shape.due, shape.priority))
+    shape.digit = member_of('', shape.priority)
     shape.expires = given(shape.expires_at)
     if not shape.expires and given(shape.expires_in_ms) then
         shape.expires = now + shape.expires_in_ms
@@ -74,17 +78,19 @@ local function prepare(shape)
     add('key', shape.key)
     add('key_scope', shape.key_scope)
     add('line', shape.line)
-    shape.fields = fields
+    shape.fields, shape.places = fields, {}
+    shape.is_listed = shape.expires or given(shape.key) or given(shape.parent_job_id)
+        or given(shape.schedule_id)
 end
 
 local function append(lists, name, score, member)
     local list = lists[name]
     if not list then
-        list = {}
+        list = {count = 0}
         lists[name] = list
     end
-    list[#list + 1] = score
-    list[#list + 1] = member
+    local count = list.count
+    list[count + 1], list[count + 2], list.count = score, member, count + 2
 end
 
 -- Writes one new job and says where it stands; `waits` is the number of its edges.
@@ -98,44 +104,55 @@ local function insert_job(id, shape, payload, waits)
     local status = ready and 'queued' or 'pending'
     local key = job_key(id)
     if joined then
-        redis.call('HSET', key, 'status', status, 'payload', payload, 'queued_at', NOW,
+        call('HSET', key, 'status', status, 'payload', payload, 'queued_at', NOW,
             unpack(shape.fields))
     else
-        redis.call('HSET', key, 'status', status, 'payload', payload, unpack(shape.fields))
+        call('HSET', key, 'status', status, 'payload', payload, unpack(shape.fields))
     end
-    if waits > 0 then redis.call('HSET', key, 'waiting_on', waits) end
+    if waits > 0 then call('HSET', key, 'waiting_on', waits) end
     return status, waits
+end
+
+-- Lists a new job wherever its shape asks for it.
+local function list_job(scored, id, shape, seq)
+    if shape.expires then append(scored, 'expiring', int(shape.expires), id) end
+    if given(shape.key) then
+        take_key(shape.key, id, shape.key_scope, given(shape.key_window_ms))
+    end
+    if given(shape.parent_job_id) then
+        append(scored, 'of_parent:' .. shape.parent_job_id, seq, id)
+    end
+    if given(shape.schedule_id) then
+        append(scored, 'of_schedule:' .. shape.schedule_id, seq, id)
+    end
 end
 
 -- Inserts the jobs of a plan; `waits` counts the edges of those that have any.
 local function insert_jobs(plan, waits)
-    local lanes, scored = {}, {}
-    local last = redis.call('INCRBY', PREFIX .. 'seq', #plan.created) - #plan.created
-    for count, place in ipairs(plan.created) do
+    local lanes, scored, shapes = {}, {}, {}
+    local seq = call('INCRBY', PREFIX .. 'seq', #plan.created) - #plan.created
+    for _, place in ipairs(plan.created) do
         local id, shape = plan.ids[place], plan.shape_of[place]
         prepare(shape)
+        shapes[shape] = true
+        seq = seq + 1
         local status, waiting = insert_job(id, shape, plan.payloads[place], waits[id] or 0)
-        local seq = last + count
         append(scored, 'jobs', seq, id)
         if status == 'queued' then
-            append(lanes, shape.lane, shape.rank, member_of(id, shape.priority))
+            append(lanes, shape.lane, shape.rank, shape.digit .. id)
         elseif waiting == 0 then
             append(scored, 'due', int(shape.due), id)
+        else
+            status = 'blocked'
         end
-        count_place(shape.lane, waiting > 0 and 'blocked' or status, 1)
-        if shape.expires then append(scored, 'expiring', int(shape.expires), id) end
-        if given(shape.key) then
-            take_key(shape.key, id, shape.key_scope, given(shape.key_window_ms))
-        end
-        if given(shape.parent_job_id) then
-            append(scored, 'of_parent:' .. shape.parent_job_id, seq, id)
-        end
-        if given(shape.schedule_id) then
-            append(scored, 'of_schedule:' .. shape.schedule_id, seq, id)
-        end
+        shape.places[status] = (shape.places[status] or 0) + 1
+        if shape.is_listed then list_job(scored, id, shape, seq) end
+    end
+    for shape in pairs(shapes) do
+        for status, count in pairs(shape.places) do count_place(shape.lane, status, count) end
     end
     for lane, members in pairs(lanes) do
-        redis.call('ZADD', PREFIX .. 'lanes', 0, listed_as(lane))
+        call('ZADD', PREFIX .. 'lanes', 0, listed_as(lane))
         many('ZADD', lane_key(lane), members, 2)
     end
     for name, members in pairs(scored) do many('ZADD', PREFIX .. name, members, 2) end

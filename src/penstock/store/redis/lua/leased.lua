@@ -1,4 +1,5 @@
 -- What every owner has leased, by all that a limit may be about.
+--
 -- needs: common
 
 local SCOPES = {'queue', 'tenant', 'type', 'key'}

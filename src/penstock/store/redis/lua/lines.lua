@@ -1,10 +1,8 @@
 -- Lines of jobs that share an order key: each waits for the one before it.
--- needs: common edges
 --
+-- needs: common edges
 -- A job joins its line when it could run, not before. Its place is an edge of kind `order` to the
 -- job before it, closed like any other edge.
---
--- lines            hash: JSON ["tenant","order key"] -> the last job in line
 
 local function stand_behind(id, before)
     open_edge(id, before, 'order', '', IN_LINE)

@@ -46,7 +46,8 @@ local function children_of_job(id, limit)
     local fields = redis.call('ZRANGE', PREFIX .. 'children:' .. id, 0, limit - 1)
     for _, field in ipairs(fields) do
         local child, kind, argument = split_edge(field)
-        local value = redis.call('HGET', PREFIX .. 'edges:' .. child, edge_field(id, kind, argument))
+        local named = edge_field(id, kind, argument)
+        local value = redis.call('HGET', PREFIX .. 'edges:' .. child, named)
         if value then found[#found + 1] = linked(child, id, kind, argument, value) end
     end
     return found

@@ -1,4 +1,5 @@
 -- Making edges: all of a call are checked first, then written.
+--
 -- needs: common edges lines release
 --
 -- An edge is {parent, kind, argument, terms}, see edges.lua; `links` has `added`, a list of
@@ -62,7 +63,7 @@ local function refuse_links(links, made)
         table.insert(cycle, 1, 'refused')
         return cycle
     end
-    return undecided_among(links.added, results)
+    return undecided_among(links.added, results) or undecided(results)
 end
 
 -- The edges of jobs about to be inserted (inserts.lua), and why they cannot be made, if so. A

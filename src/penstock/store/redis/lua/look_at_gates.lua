@@ -1,4 +1,5 @@
 -- Everything that may hold jobs back, and how much of it is taken.
+--
 -- needs: common leased breakers
 -- ARGV[4]… names of which to list the jobs that run, as scope \n name, besides those with a limit
 --          on concurrency
@@ -15,10 +16,9 @@ end
 
 local breakers, probes = {}, {}
 for name, definition in pairs(read_hash('breakers')) do
-    local state = redis.call('HGET', PREFIX .. 'breakers:state', name) or '0 - -'
     local breaker = read_breaker(name, definition)
     if is_probing(breaker) then probes[#probes + 1] = breaker.probe end
-    breakers[#breakers + 1] = {name, definition, state}
+    breakers[#breakers + 1] = {name, definition, breaker.stored}
 end
 
 local wanted = {}

@@ -1,4 +1,5 @@
 -- Hold a queue, a type, a tenant or one waiting job; what is paused already keeps its pause.
+--
 -- needs: common
 -- ARGV[4]  scope
 -- ARGV[5]  name

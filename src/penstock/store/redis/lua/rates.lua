@@ -1,4 +1,5 @@
 -- Rates: how many jobs started under each in the latest while, as model/limits.py counts them.
+--
 -- needs: common
 
 local STEPS = 64

@@ -1,4 +1,5 @@
 -- The end of a job: what it means for those that wait for it, down to any depth.
+--
 -- needs: common bury edges lines inputs
 --
 -- ARGV[3] is JSON {"parent": {"condition": [outcome, error, error_details]}}. Where a condition on
@@ -44,8 +45,7 @@ local function undecided(results)
             if kind == 'conditional' then
                 local field = edge_field(parent, kind, argument)
                 local value = redis.call('HGET', PREFIX .. 'edges:' .. child, field)
-                local _, _, terms = edge_state(value)
-                local condition = condition_of(terms)
+                local condition = condition_of(terms_of(value))
                 if not seen[condition] and not decision_on(parent, condition) then
                     seen[condition] = true
                     asked[#asked + 1] = parent
@@ -80,10 +80,10 @@ local function close_edges_to(parent, closed)
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', children, 0, 0)) do
         local child, kind, argument = split_edge(member)
         local key, field = PREFIX .. 'edges:' .. child, edge_field(parent, kind, argument)
-        local _, _, terms = edge_state(redis.call('HGET', key, field))
-        local edge = {child = child, parent = parent, kind = kind, terms = terms}
+        local edge = {child = child, parent = parent, kind = kind}
+        edge.terms = terms_of(redis.call('HGET', key, field))
         edge.outcome, edge.failure = decide(edge, status)
-        redis.call('HSET', key, field, edge.outcome .. ' ' .. NOW .. ' ' .. terms)
+        redis.call('HSET', key, field, edge.outcome .. ' ' .. NOW .. ' ' .. edge.terms)
         if kind == 'data' then redis.call('HSET', PREFIX .. 'inputs:' .. child, field, result) end
         members[#members + 1] = 1
         members[#members + 1] = member
@@ -100,9 +100,8 @@ local function pass_results(child)
     if #results == 0 then return end
     local edges, inputs = PREFIX .. 'edges:' .. child, {}
     for place = 1, #results, 2 do
-        local _, _, terms = edge_state(redis.call('HGET', edges, results[place]))
+        local position = cjson.decode(terms_of(redis.call('HGET', edges, results[place])))[3]
         local _, _, argument = split_edge(results[place])
-        local position = cjson.decode(terms)[3]
         if position == cjson.null then position = nil end
         inputs[#inputs + 1] = {argument, position, results[place + 1], field = results[place]}
     end

@@ -1,4 +1,5 @@
 -- Give ended jobs a fresh budget, all of them or none, each due a while after the last.
+--
 -- needs: common edges
 -- ARGV[4]… two arguments each: id, milliseconds until it is due
 -- answers 1

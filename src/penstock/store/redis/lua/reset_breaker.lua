@@ -1,4 +1,5 @@
 -- Close a breaker by hand and forget its failures.
+--
 -- needs: common
 -- ARGV[4]  its name
 -- answers 1 if there is one, otherwise 0

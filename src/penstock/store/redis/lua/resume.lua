@@ -1,4 +1,5 @@
 -- Let it go on; a job goes back to waiting for its own time.
+--
 -- needs: common
 -- ARGV[4]  scope
 -- ARGV[5]  name

@@ -1,4 +1,5 @@
 -- Set limits; what code declares leaves an operator's alone.
+--
 -- needs: common
 -- ARGV[4]… three arguments each: field of `limits`, 1 for a depth, JSON of the limit
 -- answers 1

@@ -5,8 +5,8 @@
 -- ARGV[5]  JSON: sums, [field of the figures, by] each, for the completed ones; others, the other
 --          endings (endings.lua), with label, duration and wait for their figures, their place
 --          among all settlements, and counted, whether a breaker counts their error
--- ARGV[6]… the completed ones, five arguments each: id, fence, started_at, the execution's JSON
---          from its status on, result
+-- ARGV[6]… the completed ones, four arguments each: id, fence, the execution's JSON from its
+--          status on, result
 -- answers  1, or {'stale', {{id, fence, 1 if it was settled before}…}}
 
 despite_full_memory()
@@ -23,13 +23,13 @@ local function settled_before(id, fence)
     return execution[2] == owner and execution[3] ~= 'lost' and 1 or 0
 end
 
-for first = 6, #ARGV, 5 do
+for first = 6, #ARGV, 4 do
     local id = ARGV[first]
-    local found = redis.call('HMGET', job_key(id), 'status', 'fence', 'lease_owner', 'lane',
-        'started_at', 'attempts', 'cancel_requested_at', 'key', 'key_scope', 'error')
+    local found = call('HMGET', job_key(id), 'status', 'fence', 'lease_owner', 'lane',
+        'started_at', 'attempts', 'cancel_requested_at', 'key', 'key_scope', 'error', 'updated_at')
     if MAY_COMPLETE[found[1]] and found[2] == ARGV[first + 1] and found[3] == owner then
         held[first] = found
-        results[id] = ARGV[first + 4]
+        results[id] = ARGV[first + 3]
     else
         stale[#stale + 1] = {id, ARGV[first + 1], settled_before(id, ARGV[first + 1])}
     end
@@ -49,33 +49,45 @@ if #stale > 0 then return {'stale', stale} end
 local question = undecided(results)
 if question then return question end
 
-local ended, dropped, completed = {}, {}, {}
+local ended, completed, count, ended_in = {}, {}, 0, {}
+
+-- One row for all of them, so that each costs one command and no table.
+local row = {'', 'status', 'completed', 'lease_owner', '', 'attempts', 0, 'completed_at', NOW}
+local last = 0
+
+local function add(name, value)
+    row[last + 1], row[last + 2] = name, value
+    last = last + 2
+end
 
 local function complete(first, found)
-    local id, lane = ARGV[first], found[4]
+    local id, lane, rest, result = ARGV[first], found[4], ARGV[first + 2], ARGV[first + 3]
     local key = job_key(id)
-    local attempts = (tonumber(found[6]) or 0) + 1
-    local execution = ran(owner_json, ARGV[first + 3])
-    if ARGV[first + 4] == 'null' then
-        redis.call('HSET', key, 'status', 'completed', 'lease_owner', '', 'attempts', attempts,
-            'started_at', ARGV[first + 2], 'completed_at', NOW, 'updated_at', NOW,
-            'x' .. found[2], execution)
-    else
-        redis.call('HSET', key, 'status', 'completed', 'lease_owner', '', 'attempts', attempts,
-            'started_at', ARGV[first + 2], 'completed_at', NOW, 'updated_at', NOW,
-            'x' .. found[2], execution, 'result', ARGV[first + 4])
-    end
-    if found[10] then redis.call('HDEL', key, 'error', 'error_details') end
+    row[1], row[7], row[10] = key, (tonumber(found[6]) or 0) + 1, 'x' .. found[2]
+    row[11] = ran(owner_json, rest)
+    last = 11
+    local started_at = string.match(rest, '^"completed",(%d+)')
+    if started_at ~= found[5] then add('started_at', started_at) end
+    if found[11] then add('updated_at', NOW) end
+    if result ~= 'null' then add('result', result) end
+    call('HSET', unpack(row, 1, last))
+    if found[10] then call('HDEL', key, 'error', 'error_details') end
     if found[7] then
-        redis.call('HDEL', key, 'cancel_requested_at', 'cancel_reason')
-        redis.call('SREM', PREFIX .. 'stops:' .. owner, id)
+        call('HDEL', key, 'cancel_requested_at', 'cancel_reason')
+        call('SREM', PREFIX .. 'stops:' .. owner, id)
     end
     if found[8] then release_key(found[8], id, found[9]) end
-    count_lease(lane, owner, -1, found[5] ~= '' and -1 or 0)
-    count_place(lane, 'in_progress', -1)
-    ended[#ended + 1] = id
-    completed[#completed + 1] = NOW
-    completed[#completed + 1] = id
+    local group = ended_in[lane]
+    if not group then
+        group = {count = 0, started = 0}
+        ended_in[lane] = group
+    end
+    group.count = group.count + 1
+    if found[5] ~= '' then group.started = group.started + 1 end
+    completed[2 * count + 1] = NOW
+    completed[2 * count + 2] = id
+    count = count + 1
+    ended[count] = id
 end
 
 -- What breakers hear, in the order in which the executions were settled.
@@ -87,7 +99,7 @@ local function events_in_order()
             id = ending.id, type = type_name, kind = ending.kind, counted = ending.counted,
         }
     end
-    for first = 6, #ARGV, 5 do
+    for first = 6, #ARGV, 4 do
         repeat count = count + 1 until not events[count]
         local type_name = parts_of(held[first][4])[3]
         events[count] = {id = ARGV[first], type = type_name, kind = 'completed', counted = false}
@@ -95,8 +107,12 @@ local function events_in_order()
     return events
 end
 
-for first = 6, #ARGV, 5 do complete(first, held[first]) end
-if #ended > 0 then
+for first = 6, #ARGV, 4 do complete(first, held[first]) end
+for lane, group in pairs(ended_in) do
+    count_lease(lane, owner, -group.count, -group.started)
+    count_place(lane, 'in_progress', -group.count)
+end
+if count > 0 then
     many('ZREM', PREFIX .. 'leases:' .. owner, ended)
     many('ZADD', PREFIX .. 'ended:completed', completed, 2)
 end

@@ -17,5 +17,5 @@ for first = 5, #ARGV, 2 do
         marked = marked + 1
     end
 end
-if marked > 0 then finish() end
+write_counts()
 return marked

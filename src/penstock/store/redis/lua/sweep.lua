@@ -1,4 +1,5 @@
 -- Close edges whose parent has ended or is gone; there should never be one.
+--
 -- needs: common edges lines release
 -- ARGV[4]  where to go on, '0' at first
 -- ARGV[5]  how many parents to look at
@@ -25,8 +26,9 @@ for _, parent in ipairs(gone) do
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', PREFIX .. 'children:' .. parent, 0, 0)) do
         local child, kind, argument = split_edge(member)
         local field = edge_field(parent, kind, argument)
-        local _, _, terms = edge_state(redis.call('HGET', PREFIX .. 'edges:' .. child, field))
-        redis.call('HSET', PREFIX .. 'edges:' .. child, field, 'satisfied ' .. NOW .. ' ' .. terms)
+        local edges = PREFIX .. 'edges:' .. child
+        local terms = terms_of(redis.call('HGET', edges, field))
+        redis.call('HSET', edges, field, 'satisfied ' .. NOW .. ' ' .. terms)
         redis.call('ZADD', PREFIX .. 'children:' .. parent, 1, member)
         local job = look(child)
         if job then change_waiting(job, -1) end

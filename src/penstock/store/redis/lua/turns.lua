@@ -124,3 +124,13 @@ local function choose(lanes, claim, admit)
     end
     return picked, last
 end
+
+-- One lane and nothing in its way: no turns to take.
+local function first_of(lane, claim)
+    local members = redis.call('ZRANGE', lane_key(lane), 0, claim.limit - 1)
+    if #members == 0 then forget_empty_lane(lane) end
+    for place, member in ipairs(members) do
+        members[place] = {member = member, lane = lane, starts = place <= claim.start}
+    end
+    return members, #members > 0 and parts_of(lane)[2] or claim.last_tenant
+end

@@ -1,0 +1,89 @@
+"""`penstock move`: a whole installation into another store."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import exits
+from penstock.cli.output import JsonFlag, counted, write_json
+from penstock.cli.progress import progress_bars
+from penstock.cli.root import say
+from penstock.cli.session import run
+
+if TYPE_CHECKING:
+    from penstock.client.move import Moved
+    from penstock.store.contract import Part
+
+
+def move(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The URL of the store to move.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="The URL of an empty store, or of none yet.")
+    ],
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave FROM in use; both then hold the same jobs.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Pass over workers that seem to be alive.")
+    ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Empty TO first, if it was moved away or has no jobs."),
+    ] = False,
+    abandon: Annotated[
+        bool,
+        typer.Option("--abandon", help="Give an interrupted move up: empty TO, use FROM again."),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Move everything into another store; interrupted, run it again and it goes on."""
+    from penstock.client import move as moving
+    from penstock.model.errors import without_password
+
+    old, new = without_password(source), without_password(target)
+    if abandon:
+        run(moving.abandon(source, target))
+        if as_json:
+            write_json({"from": old, "to": new, "abandoned": True})
+        else:
+            typer.echo(f"Gave the move up: {new} is empty, and {old} can be used again.")
+        return
+    try:
+        with progress_bars() as show:
+
+            def tell(part: "Part", done: int, total: int) -> None:
+                if total:
+                    show(part.value, done, total)
+
+            moved = run(
+                moving.move(source, target, keep=keep, force=force, replace=replace, show=tell)
+            )
+    except KeyboardInterrupt:
+        code = say("interrupted; run the same command again and it goes on.", exits.INTERRUPTED)
+        raise typer.Exit(code) from None
+    if as_json:
+        write_json({"from": old, "to": new, "kept": keep, **_document(moved)})
+    else:
+        typer.echo(_sentence(old, new, moved, keep=keep))
+
+
+def _document(moved: "Moved") -> dict[str, object]:
+    tally = moved.tally
+    return {
+        "resumed": moved.resumed,
+        "sent": moved.sent,
+        "parts": {part.value: count for part, count in tally.parts.items()},
+        "statuses": tally.statuses,
+        "fences": tally.fences,
+        "attempts": tally.attempts,
+    }
+
+
+def _sentence(old: str, new: str, moved: "Moved", *, keep: bool) -> str:
+    from penstock.store.contract import Part
+
+    jobs = moved.tally.parts[Part.JOBS]
+    rest = sum(moved.tally.parts.values()) - jobs
+    after = "stays in use" if keep else "is no longer opened"
+    told = f"Moved {counted(jobs, 'job')} and {counted(rest, 'other record')} to {new}, verified"
+    return f"{told}; {old} {after}."

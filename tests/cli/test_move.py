@@ -1,0 +1,124 @@
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import ENVIRONMENT, Cli
+
+
+@pytest.fixture
+def urls(shopped: Cli, tmp_path: Path) -> tuple[str, str]:
+    """A store in which a worker has been, and one that is not there yet."""
+    return f"sqlite:///{tmp_path / 'work.db'}", f"sqlite:///{tmp_path / 'new.db'}"
+
+
+def test_a_store_is_moved_and_the_old_one_names_the_new(
+    shopped: Cli, urls: tuple[str, str]
+) -> None:
+    jobs = shopped("jobs", "ls", "--json").json
+    answer = shopped("move", *urls, "--force")
+    assert answer.code == 0
+    assert re.search(r"Moved 6 jobs and \d+ other records to .*new.db, verified", answer.out)
+    assert shopped("jobs", "ls", "--json", "--url", urls[1]).json == jobs
+    refused = shopped("jobs", "ls")
+    assert refused.code == 2
+    assert refused.says("was moved to", "new.db")
+
+
+def test_what_was_moved_is_told_as_json(shopped: Cli, urls: tuple[str, str]) -> None:
+    told = shopped("move", *urls, "--force", "--json").json
+    assert told["parts"]["jobs"] == sum(told["statuses"].values()) == 6
+    assert told["sent"] == sum(told["parts"].values())
+    assert (told["resumed"], told["kept"]) == (False, False)
+
+
+def test_a_kept_store_can_still_be_used(shopped: Cli, urls: tuple[str, str]) -> None:
+    assert "stays in use" in shopped("move", *urls, "--force", "--keep").out
+    assert len(shopped("jobs", "ls", "--json").json) == 6
+    assert len(shopped("jobs", "ls", "--json", "--url", urls[1]).json) == 6
+
+
+def test_a_move_back_replaces_what_was_left_behind(shopped: Cli, urls: tuple[str, str]) -> None:
+    shopped("move", *urls, "--force")
+    back = urls[::-1]
+    refused = shopped("move", *back)
+    assert refused.code == 2
+    assert refused.says("already holds 6 jobs", "--replace")
+    assert shopped("move", *back, "--replace").code == 0
+    assert len(shopped("jobs", "ls", "--json").json) == 6
+
+
+def test_a_store_in_use_is_no_target(shopped: Cli, urls: tuple[str, str], tmp_path: Path) -> None:
+    shutil.copy(tmp_path / "work.db", tmp_path / "new.db")
+    answer = shopped("move", *urls, "--force", "--replace")
+    assert answer.code == 2
+    assert answer.says("already holds 6 jobs", "name an empty one")
+
+
+def test_a_store_is_no_target_of_itself(shopped: Cli, urls: tuple[str, str]) -> None:
+    answer = shopped("move", urls[0], urls[0])
+    assert answer.code == 2
+    assert answer.says("Both URLs lead to the store")
+
+
+def test_a_store_that_is_not_there_is_not_made(cli: Cli, tmp_path: Path) -> None:
+    names = ("none.db", "new.db")
+    answer = cli("move", *(f"sqlite:///{tmp_path / name}" for name in names))
+    assert answer.code == 2
+    assert answer.says("none.db does not exist")
+    assert not any((tmp_path / name).exists() for name in names)
+
+
+def test_a_move_that_never_began_cannot_be_given_up(shopped: Cli, urls: tuple[str, str]) -> None:
+    answer = shopped("move", *urls, "--abandon")
+    assert answer.code == 2
+    assert answer.says("No move from", "is under way")
+
+
+STOPPED = """
+import os, signal, sys
+import penstock.cli.move as move
+from penstock.cli.program import main
+
+def show(what, done, of):
+    if what == "executions":
+        os.kill(os.getpid(), signal.{signal})
+
+class Bars:
+    def __enter__(self):
+        return show
+    def __exit__(self, *_):
+        pass
+
+move.progress_bars = Bars
+main()
+"""
+
+
+def stopped_by(name: str, urls: tuple[str, str]) -> "subprocess.CompletedProcess[str]":
+    """A move that gets a signal when its jobs are there, and the rest is not."""
+    command = [sys.executable, "-c", STOPPED.replace("{signal}", name), "move", *urls, "--force"]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+
+
+def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(
+    shopped: Cli, urls: tuple[str, str]
+) -> None:
+    stopped = stopped_by("SIGINT", urls)
+    assert stopped.returncode == 130
+    sentence = "penstock: interrupted; run the same command again and it goes on.\n"
+    assert stopped.stderr == sentence
+    assert shopped("jobs", "ls").says("is being moved to", "--abandon")
+    told = shopped("move", *urls, "--force", "--json").json
+    assert told["resumed"]
+    assert told["sent"] <= sum(told["parts"].values()) - 6
+
+
+def test_a_killed_move_is_given_up(shopped: Cli, urls: tuple[str, str]) -> None:
+    assert stopped_by("SIGKILL", urls).returncode == -9
+    assert "can be used again" in shopped("move", *urls, "--abandon").out
+    assert len(shopped("jobs", "ls", "--json").json) == 6
+    assert shopped("jobs", "ls", "--json", "--url", urls[1]).json == []

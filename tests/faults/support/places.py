@@ -1,0 +1,56 @@
+"""Stores that have a server, and looking whether what they hold is sound."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import redis
+
+from penstock.model.job import Job
+from penstock.store.contract import Execution, JobFilter, Store
+from penstock.testing.torture.postgres import differences
+from tests.support.redis_audit import audit
+
+PLACES = ("postgres", "valkey")
+
+
+class Place(NamedTuple):
+    """A store by its kind and its URL."""
+
+    kind: str
+    url: str
+
+
+async def check_structure(place: Place, store: Store) -> None:
+    """Every promise holds, and no index tells something else than the jobs."""
+    assert [check for check in (await store.inspect()).checks if not check[1]] == []
+    if place.kind == "postgres":
+        assert list(differences(place.url)) == []
+    else:
+        namespace = parse_qs(urlsplit(place.url).query).get("namespace", ["penstock"])[-1]
+        with redis.Redis.from_url(place.url.partition("?")[0]) as client:
+            audit(client, f"{{{namespace}}}:")
+
+
+async def statuses(store: Store, ids: Sequence[str]) -> Counter[str]:
+    """How many of these jobs have which status; those that are not there are `lost`."""
+    found: list[Job] = []
+    for start in range(0, len(ids), 500):
+        found += await store.reader.get(ids[start : start + 500])
+    return Counter(job.status.value for job in found) + Counter(lost=len(ids) - len(found))
+
+
+async def executions(store: Store, ids: Sequence[str]) -> list[Execution]:
+    """All executions of these jobs."""
+    return [execution for job_id in ids for execution in await store.reader.executions(job_id)]
+
+
+async def everything(store: Store) -> list[Job]:
+    """All jobs, page by page."""
+    jobs: list[Job] = []
+    while page := await store.reader.find(
+        JobFilter(before=jobs[-1].id if jobs else None, limit=1000)
+    ):
+        jobs += page
+    return jobs

@@ -477,3 +477,20 @@ async def test_a_second_process_on_the_same_move_stops(full: Store, empty: Store
     assert await empty.transfer.marks() == {}
     tallies = [await store.transfer.tally() for store in (full, empty)]
     assert tallies[0] == tallies[1]
+
+
+async def test_a_resumed_move_closes_the_old_store_again(full: Store, empty: Store) -> None:
+    def stop(part: Part, done: int, total: int) -> None:
+        if part is Part.LOGS:
+            raise Lost
+
+    class Watching(Shaky):
+        async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
+            assert "moving_to" in await full.transfer.marks()
+            return await super().adopt(part, rows, bookmark)
+
+    with pytest.raises(Lost):
+        await Mover(full, empty, show=stop).run()
+    await full.transfer.mark({"move": None, "moving_to": None})
+    watched = through(empty, Watching(empty.transfer, [0], after=False))
+    assert (await Mover(full, watched).run()).resumed

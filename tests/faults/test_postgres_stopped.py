@@ -55,9 +55,9 @@ async def test_nothing_acknowledged_is_lost_and_work_resumes_after_every_immedia
 async def test_a_restart_while_two_hundred_jobs_run_duplicates_none_of_them(
     mode: Literal["fast", "immediate"], server: PostgresServer, tmp_path: Path
 ) -> None:
-    """The leases last three seconds and the server is away for longer."""
+    """The leases last three seconds, and the server is away for longer than that."""
     bench = Bench(tmp_path, server.create_database("work"))
-    settings = {"lease": 3.0, "renew_interval": 1.0, "rescue_interval": 0.5}
+    settings = {"lease": 3.0, "renew_interval": 2.5, "rescue_interval": 0.2, "prefetch": 0}
     calls = [held.new(bench.where, bench.gate).job for _ in range(AT_ONCE)]
     ids = [job.id for job in calls]
     async with opened(bench.url) as store:

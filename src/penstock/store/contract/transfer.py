@@ -83,7 +83,7 @@ COLUMNS: Mapping[Part, tuple[str, ...]] = MappingProxyType(
 # fmt: on
 
 
-AT_ONCE = 100
+AT_ONCE = 200
 """Pages are read in pieces of so many records, until they are long or large enough."""
 
 PAGE_BYTES = 8_000_000

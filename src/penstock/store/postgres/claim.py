@@ -63,14 +63,16 @@ class PostgresClaims(Claims):
             "now": tx.now,
             "monotonic": tx.monotonic,
         }
-        first, *rows = tx.rows("claim_quietly", row)
-        about = _About(*first[:5])
+        rows = tx.rows("claim_quietly", row)
+        about = _About(*rows[0][:5])
+        if rows[0][6] is None:
+            rows = []
         if about.needs is None:
             if known is None:
                 self._quietly_to = about.walked_to
                 self._survey.walked(claim, about.lanes, about.walk_us or 0, about.due)
             self._survey.claimed(claim, rows)
-        return about, [leased(fields[5:]) for fields in rows]
+        return about, [leased(fields[6:]) for fields in rows]
 
 
 def leased(fields: tuple[Any, ...]) -> Lease:

@@ -87,8 +87,8 @@ class Survey:
         if self._lanes is None:
             return
         for row in rows:
-            rank, type_, queue, priority = row[4], row[7], row[8], row[9]
-            lane = (queue, row[20], type_, row[29] or "", priority)
+            rank, type_, queue, priority = row[5], row[8], row[9], row[10]
+            lane = (queue, row[21], type_, row[30] or "", priority)
             if rank > self._lanes.get(lane, 0):
                 self._lanes[lane] = rank
 

@@ -7,11 +7,11 @@ from msgspec import DecodeError, Raw
 from msgspec.json import decode, encode
 
 from penstock.model.errors import InvalidOption
-from penstock.store.contract import COLUMNS, Part, Tally
+from penstock.store.contract import COLUMNS, Page, Part, Tally
 from penstock.store.postgres.connect import Address
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.relational.transaction import Transaction
-from penstock.store.relational.transfer import RelationalTransfer
+from penstock.store.relational.transfer import RelationalTransfer, page
 
 _DOCUMENTS = {
     Part.JOBS: ("payload", "result", "error_details", "metadata"),
@@ -35,6 +35,15 @@ class PostgresTransfer(RelationalTransfer):
             expected = "one without ?tenant=, to see the whole installation"
             raise InvalidOption("url", self._address.name, expected)
         return await super().tally()
+
+    async def page(self, part: Part, after: str | None, limit: int) -> Page:
+        """Read some records of a part."""
+
+        def read(tx: Transaction) -> Page:
+            tx.run("plan_afresh")
+            return page(tx, part, after, limit)
+
+        return await self._db.read(read)
 
     def insert(self, tx: Transaction, part: Part, rows: Sequence[list[Any]]) -> None:
         """Insert rows, all by one statement."""

@@ -3,9 +3,13 @@
 `{from cancel}` in a script becomes a table of the states that the transition table lets that
 action start from, so the guards cannot drift from `model/states.py`. `{failure expired}` becomes
 what is told of a job that ends without anybody running it.
+
+In a file, `-- needs: common edges` names the parts that stand before it, and `-- later: gates
+gives open_gates` a part that `later_gates()` makes and gives only when it is called.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
@@ -20,6 +24,7 @@ from penstock.model.states import Status, sources
 from penstock.store.redis.failures import spelled
 
 _NEEDS = re.compile(r"^-- needs: ([\w ]+)$", re.MULTILINE)
+_LATER = re.compile(r"^-- later: (\w+) gives ([\w, ]+)$", re.MULTILINE)
 _GUARD = re.compile(r"\{from (\w+)\}")
 _FAILURE = re.compile(r"\{failure (\w+)\}")
 _ANY_PARENT = Edge(parent_id="0" * 26)
@@ -46,7 +51,8 @@ class Script(Struct, frozen=True):
 @cache
 def script(name: str) -> Script:
     """A script by the name of its file."""
-    parts = [_text(part) for part in _needs(name)]
+    *needs, last = _needs(name)
+    parts = [*map(_text, needs), *_later(name, needs), _text(last)]
     source = _GUARD.sub(lambda match: _states(match[1]), "\n".join(parts))
     source = _FAILURE.sub(lambda match: _failure(match[1]), source)
     return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
@@ -59,6 +65,17 @@ def _needs(name: str) -> list[str]:
     for part in needs[1].split() if needs else ():
         found += [further for further in _needs(part) if further not in found]
     return [*found, name]
+
+
+def _later(name: str, needs: list[str]) -> Iterator[str]:
+    """What a script rarely needs, each as a function that makes it when it is called.
+
+    Making a hundred functions costs more than a small call does otherwise.
+    """
+    for part, given in _LATER.findall(_text(name)):
+        texts = [_text(further) for further in _needs(part) if further not in needs]
+        body = "\n".join(texts)
+        yield f"local function later_{part}()\n{body}\nreturn {given}\nend"
 
 
 @cache

@@ -147,13 +147,16 @@ class Pair(Beside):
     async def test_figures_of_old_steps_are_not_folded_anew(
         self, source: Store, target: Store, clock: FakeClock
     ) -> None:
-        await source.jobs.settle(OWNER, [completed(await running(source))])
-        clock.advance(seconds=2 * 3_600)
-        await source.metrics.roll_up()
+        minute, hour = 60, 3_600
+        clock.advance(seconds=minute - clock.now() / 1000 % minute)
+        for _ in range(2):
+            await source.jobs.settle(OWNER, [completed(await running(source))])
+            clock.advance(seconds=30)
+        # By now the fine step of the first one is dropped, and that of the second is not.
+        clock.advance(seconds=hour - 45)
         await copy(source, target)
         await target.metrics.roll_up()
-        day = 86_400_000
-        assert (await target.metrics.window(day))[0].completed == 1
+        assert (await target.metrics.window(2 * hour * 1000))[0].completed == 2
 
 
 class TestReadingOut(Pair):

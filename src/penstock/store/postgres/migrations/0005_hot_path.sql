@@ -97,59 +97,12 @@ RETURN EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
     OR EXISTS (SELECT FROM {schema}.breakers);
 COMMENT ON FUNCTION {schema}.gated IS 'Whether claims must weigh pauses, limits or breakers.';
 
-CREATE FUNCTION {schema}.lease(
-    p_ids text[], p_owner text, p_start integer, p_lease_ms bigint, p_type_lease_ms json,
-    p_now bigint, p_monotonic bigint
-) RETURNS TABLE (
-    rank bigint, id text, fence bigint, type text, queue text, priority integer, payload text,
-    attempts integer, snoozes integer, rescues integer, max_retries integer, retry_delay_ms bigint,
-    backoff_multiplier double precision, timeout_ms bigint, expires_at bigint, checkpoint text,
-    tenant_id text, workspace_id text, parent_job_id text, key text, metadata text,
-    trace_context text, created_at bigint, queued_at bigint, started_at bigint, limit_key text)
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_now timestamptz := {schema}.at(p_now);
-    v_all boolean := p_start >= cardinality(p_ids);
-BEGIN
-    RETURN QUERY WITH leased AS (
-        UPDATE {schema}.jobs_live AS jobs
-        SET status = 'in_progress', fence = fence + 1, lease_owner = p_owner, updated_at = v_now,
-            lease_until = {schema}.at(p_monotonic
-                + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)),
-            -- One that keeps coming back without a counted execution counts as started at once.
-            started_at = CASE WHEN v_all OR id = ANY(p_ids[:p_start]) OR returns >= 3 THEN v_now END,
-            progress_percent = NULL, progress_message = NULL
-        WHERE jobs.id = ANY(p_ids)
-        RETURNING jobs.*
-    ),
-    unkeyed AS (
-        DELETE FROM {schema}.job_keys
-        WHERE scope = 'while_pending'
-          AND job_id = ANY(ARRAY(SELECT id FROM leased WHERE key_scope = 'while_pending'))
-    )
-    SELECT rank, id, fence, type, queue, priority::integer, payload::text, attempts, snoozes, rescues,
-        max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, {schema}.ms(expires_at),
-        checkpoint, tenant_id, workspace_id, parent_job_id, key, metadata::text, trace_context,
-        {schema}.ms(created_at), {schema}.ms(queued_at), {schema}.ms(started_at),
-        nullif(limit_key, '')
-    FROM leased ORDER BY array_position(p_ids, id);
-END
-$$;
-COMMENT ON FUNCTION {schema}.lease IS 'Leases jobs that the caller has locked, in the order given.';
-
--- Every answer begins with a row about the claim itself; `rank` is there how long the walk took.
-CREATE FUNCTION {schema}.claim_quietly(
-    p_owner text, p_types text[], p_queues text[], p_max_priority integer, p_limit integer,
-    p_start integer, p_lease_ms bigint, p_type_lease_ms json, p_last_tenant text,
-    p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_now bigint, p_monotonic bigint
-) RETURNS TABLE (
-    needs text, due bigint, walked_to text, lanes text,
-    rank bigint, id text, fence bigint, type text, queue text, priority integer, payload text,
-    attempts integer, snoozes integer, rescues integer, max_retries integer, retry_delay_ms bigint,
-    backoff_multiplier double precision, timeout_ms bigint, expires_at bigint, checkpoint text,
-    tenant_id text, workspace_id text, parent_job_id text, key text, metadata text,
-    trace_context text, created_at bigint, queued_at bigint, started_at bigint, limit_key text)
+-- A row about the claim itself, with the ids of the jobs to lease, which are locked now.
+CREATE FUNCTION {schema}.choose_quietly(
+    p_types text[], p_queues text[], p_max_priority integer, p_limit integer, p_last_tenant text,
+    p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_now bigint,
+    OUT needs text, OUT due bigint, OUT walked_to text, OUT lanes text, OUT walk_us bigint,
+    OUT ids text[])
 LANGUAGE plpgsql
 -- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -161,13 +114,11 @@ DECLARE
     v_lanes {schema}.lane[] := p_known;
     v_walked_to json;
     v_quotas integer[];
-    v_ids text[];
     v_began timestamptz := clock_timestamp();
 BEGIN
     -- Pauses, limits and breakers are weighed by the caller, one claim at a time.
     IF {schema}.gated() THEN
         needs := 'gates';
-        RETURN NEXT;
         RETURN;
     END IF;
     IF p_known IS NULL THEN
@@ -178,7 +129,6 @@ BEGIN
                 WHERE status IN ('pending', 'queued', 'failed') AND expires_at <= v_now))
         THEN
             needs := 'tidying';
-            RETURN NEXT;
             RETURN;
         END IF;
         SELECT walk.lanes, walk.walked_to INTO v_lanes, v_walked_to
@@ -187,9 +137,8 @@ BEGIN
         WHERE status IN ('pending', 'failed') AND waiting_on = 0;
         walked_to := v_walked_to;
         lanes := CASE WHEN cardinality(v_lanes) <= 64 THEN to_json(v_lanes) END;
-        rank := extract(microseconds FROM clock_timestamp() - v_began)::bigint;
+        walk_us := extract(microseconds FROM clock_timestamp() - v_began)::bigint;
     END IF;
-    RETURN NEXT;
     IF cardinality(v_lanes) > 1 THEN
         v_quotas := {schema}.quotas(v_lanes, p_limit, p_last_tenant);
     ELSE
@@ -212,20 +161,40 @@ BEGIN
             ORDER BY jobs.rank, jobs.seq LIMIT lane.jobs FOR UPDATE SKIP LOCKED
         ) AS held
     )
-    SELECT array_agg(id ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) INTO v_ids FROM locked;
-
-    RETURN QUERY SELECT NULL, NULL::bigint, NULL, NULL, leased.* FROM {schema}.lease(
-        v_ids, p_owner, p_start, p_lease_ms, p_type_lease_ms, p_now, p_monotonic) AS leased;
+    SELECT array_agg(id ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) INTO ids FROM locked;
 END
 $$;
-COMMENT ON FUNCTION {schema}.claim_quietly
-    IS 'Leases the most urgent jobs, tenants in turn, while nothing is paused or limited.';
+COMMENT ON FUNCTION {schema}.choose_quietly
+    IS 'Locks the most urgent jobs, tenants in turn, while nothing is paused or limited.';
 
-CREATE FUNCTION {schema}.claim_named(
-    p_owner text, p_ids text[], p_start integer, p_lease_ms bigint, p_type_lease_ms json,
+CREATE FUNCTION {schema}.choose_named(p_ids text[], p_now bigint, OUT needs text, OUT ids text[])
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF {schema}.gated() THEN
+        needs := 'gates';
+        RETURN;
+    END IF;
+    WITH locked AS MATERIALIZED (
+        SELECT id FROM {schema}.jobs_live
+        WHERE id = ANY(p_ids) AND status || '' = 'queued'
+          AND (expires_at IS NULL OR expires_at > {schema}.at(p_now))
+        FOR UPDATE SKIP LOCKED
+    )
+    SELECT array_agg(id ORDER BY array_position(p_ids, id)) INTO ids FROM locked;
+END
+$$;
+COMMENT ON FUNCTION {schema}.choose_named
+    IS 'Locks those of the named jobs that are still queued; somebody else found them.';
+
+CREATE FUNCTION {schema}.lease(
+    p_ids text[], p_owner text, p_start integer, p_lease_ms bigint, p_type_lease_ms json,
     p_now bigint, p_monotonic bigint
 ) RETURNS TABLE (
-    needs text,
     rank bigint, id text, fence bigint, type text, queue text, priority integer, payload text,
     attempts integer, snoozes integer, rescues integer, max_retries integer, retry_delay_ms bigint,
     backoff_multiplier double precision, timeout_ms bigint, expires_at bigint, checkpoint text,
@@ -238,26 +207,46 @@ SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_ids text[];
+    v_now timestamptz := {schema}.at(p_now);
+    v_until timestamptz := {schema}.at(p_monotonic + p_lease_ms);
+    v_alike boolean := p_type_lease_ms::text = '{}';
 BEGIN
-    IF {schema}.gated() THEN
-        needs := 'gates';
-        RETURN NEXT;
+    IF p_ids IS NULL THEN
         RETURN;
     END IF;
-    WITH locked AS MATERIALIZED (
-        SELECT id FROM {schema}.jobs_live
-        WHERE id = ANY(p_ids) AND status || '' = 'queued'
-          AND (expires_at IS NULL OR expires_at > {schema}.at(p_now))
-        FOR UPDATE SKIP LOCKED
+    RETURN QUERY WITH leased AS (
+        UPDATE {schema}.jobs_live AS jobs
+        SET status = 'in_progress', fence = fence + 1, lease_owner = p_owner, updated_at = v_now,
+            lease_until = CASE WHEN v_alike THEN v_until ELSE {schema}.at(p_monotonic
+                + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)) END,
+            -- One that keeps coming back without a counted execution counts as started at once.
+            started_at = CASE WHEN chosen.place <= p_start OR returns >= 3 THEN v_now END,
+            progress_percent = NULL, progress_message = NULL
+        FROM unnest(p_ids) WITH ORDINALITY AS chosen (id, place)
+        WHERE jobs.id = chosen.id
+        RETURNING rank, jobs.id, fence, type, queue, priority::integer, payload::text, attempts,
+            snoozes, rescues, max_retries, retry_delay_ms, backoff_multiplier, timeout_ms,
+            {schema}.ms(expires_at), checkpoint, tenant_id, workspace_id, parent_job_id, key,
+            metadata::text, trace_context, {schema}.ms(created_at), {schema}.ms(queued_at),
+            {schema}.ms(started_at), nullif(limit_key, '') AS limit_key, key_scope, place
+    ),
+    unkeyed AS (
+        DELETE FROM {schema}.job_keys
+        WHERE scope = 'while_pending'
+          AND job_id = ANY(ARRAY(SELECT leased.id FROM leased WHERE key_scope = 'while_pending'))
     )
-    SELECT array_agg(id ORDER BY array_position(p_ids, id)) INTO v_ids FROM locked;
-    RETURN QUERY SELECT NULL, leased.* FROM {schema}.lease(
-        v_ids, p_owner, p_start, p_lease_ms, p_type_lease_ms, p_now, p_monotonic) AS leased;
+    SELECT l.rank, l.id, l.fence, l.type, l.queue, l.priority, l.payload, l.attempts, l.snoozes,
+        l.rescues, l.max_retries, l.retry_delay_ms, l.backoff_multiplier, l.timeout_ms, l.expires_at,
+        l.checkpoint, l.tenant_id, l.workspace_id, l.parent_job_id, l.key, l.metadata,
+        l.trace_context, l.created_at, l.queued_at, l.started_at, l.limit_key
+    FROM leased AS l (rank, id, fence, type, queue, priority, payload, attempts, snoozes, rescues,
+        max_retries, retry_delay_ms, backoff_multiplier, timeout_ms, expires_at, checkpoint,
+        tenant_id, workspace_id, parent_job_id, key, metadata, trace_context, created_at, queued_at,
+        started_at, limit_key, key_scope, place)
+    ORDER BY l.place;
 END
 $$;
-COMMENT ON FUNCTION {schema}.claim_named
-    IS 'Leases those of the named jobs that are still queued; somebody else found them.';
+COMMENT ON FUNCTION {schema}.lease IS 'Leases jobs that the caller has locked, in the order given.';
 
 CREATE FUNCTION {schema}.complete_all(p_ended jsonb, p_owner text, p_sums jsonb, p_now bigint)
 RETURNS text

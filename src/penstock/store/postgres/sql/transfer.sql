@@ -1,6 +1,10 @@
 -- Pages begin with the columns that their order goes by, and go on with those that
 -- contract/transfer.py lists; adopt takes rows as JSON objects of them, with lease_left_ms as a time.
 
+-- name: plan_afresh
+-- A plan for any limit would sort the whole table for every page.
+SET LOCAL plan_cache_mode = force_custom_plan;
+
 -- name: marks
 SELECT substr(name, 6), value FROM penstock_meta WHERE name LIKE 'move.%';
 

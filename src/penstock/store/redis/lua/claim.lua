@@ -1,6 +1,8 @@
 -- Stage and expire what fell due, then lease the most urgent jobs, each under a new fence.
 --
--- needs: common edges lines release bury passes turns gates
+-- needs: common turns
+-- later: passes gives expire, stage
+-- later: gates gives open_gates
 -- ARGV[4]  the claim as JSON: owner, types (each as JSON text), limit, start, lease_ms,
 --          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
 --          answer said, or '')
@@ -27,12 +29,20 @@ local function set_of(names)
 end
 
 local queues = set_of(claim.queues)
-expire(STAGE_FIRST)
-stage(STAGE_FIRST)
+
+local function anything_of(name)
+    return #redis.call('ZRANGEBYSCORE', PREFIX .. name, '-inf', NOW, 'LIMIT', 0, 1) > 0
+end
+
+if anything_of('expiring') or anything_of('due') then
+    local expire, stage = later_passes()
+    expire(STAGE_FIRST)
+    stage(STAGE_FIRST)
+end
 
 local gates = nil
 if redis.call('EXISTS', PREFIX .. 'pauses', PREFIX .. 'limits', PREFIX .. 'breakers') > 0 then
-    gates = open_gates(claim)
+    gates = later_gates()(claim)
 end
 
 local function wanted(lane)

@@ -1,6 +1,6 @@
 -- The ways a lease ends, other than by completion. Shared by settle.lua and rescue.lua.
 --
--- needs: common edges lines release bury
+-- needs: common bury
 -- An ending is a table: id, fence, kind, facts (JSON text: started_at, wait, duration, cpu, memory),
 -- started_at, and by its kind failure, retry_in_ms, spends_attempt, timeout_ms, delay_ms, told,
 -- reason, max_rescues, started, lost. `job` is the job as it was looked at, whose lease matched.

@@ -1,13 +1,19 @@
 -- Insert jobs, all of them or none; a known id or a taken key answers with the job that has it.
 --
--- needs: common edges lines release linking inserts
+-- needs: common edges lines inserts
+-- later: linking gives plan_links, write_links
 -- ARGV[4]… the jobs, see inserts.lua
 -- answers 1 when all were created, otherwise {id, created} for each
 
 local plan = plan_jobs(4)
-local links, refusal = plan_links(plan)
-if refusal then return refusal end
-insert_jobs(plan, links.waits)
-write_links(links)
+if plan.linked then
+    local plan_links, write_links = later_linking()
+    local links, refusal = plan_links(plan)
+    if refusal then return refusal end
+    insert_jobs(plan, links.waits)
+    write_links(links)
+else
+    insert_jobs(plan, {})
+end
 finish()
 return answers_of(plan)

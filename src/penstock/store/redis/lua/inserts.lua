@@ -29,6 +29,9 @@ end
 local function plan_jobs(first)
     local told = cjson.decode(ARGV[first])
     local plan = {ids = {}, shape_of = {}, payloads = {}, answers = {}, created = {}, all = true}
+    for _, shape in ipairs(told.shapes) do
+        if given(shape.after) then plan.linked = true end
+    end
     local place, argument = 0, first + 1
     for _, run in ipairs(told.runs) do
         for _ = 1, run[2] do

@@ -1,6 +1,9 @@
 -- End leases. First every fence is looked at: while one is stale, nothing is written.
 --
--- needs: common edges lines release bury endings breakers
+-- needs: common
+-- later: release gives undecided, end_jobs
+-- later: endings gives endings
+-- later: breakers gives heed_breakers
 -- ARGV[4]  the owner
 -- ARGV[5]  JSON: sums, [field of the figures, by] each, for the completed ones; others, the other
 --          endings (endings.lua), with label, duration and wait for their figures, their place
@@ -46,8 +49,13 @@ for place, ending in ipairs(told.others) do
     end
 end
 if #stale > 0 then return {'stale', stale} end
-local question = undecided(results)
-if question then return question end
+
+local undecided, end_jobs
+if redis.call('EXISTS', PREFIX .. 'edges:open', PREFIX .. 'lines') > 0 then
+    undecided, end_jobs = later_release()
+    local question = undecided(results)
+    if question then return question end
+end
 
 local ended, completed, count, ended_in = {}, {}, 0, {}
 
@@ -117,6 +125,7 @@ if count > 0 then
     many('ZADD', PREFIX .. 'ended:completed', completed, 2)
 end
 for _, sum in ipairs(told.sums) do sums[sum[1]] = (sums[sum[1]] or 0) + sum[2] end
+local endings = #told.others > 0 and later_endings()
 for place, ending in ipairs(told.others) do
     local name = endings[ending.kind](jobs[place], ending)
     if name == 'cancelled' or name == 'dead' then ended[#ended + 1] = ending.id end
@@ -126,7 +135,7 @@ for place, ending in ipairs(told.others) do
         measure(ending.label, ending.wait)
     end
 end
-end_jobs(ended)
-if redis.call('EXISTS', PREFIX .. 'breakers') == 1 then heed_breakers(events_in_order()) end
+if end_jobs then end_jobs(ended) end
+if redis.call('EXISTS', PREFIX .. 'breakers') == 1 then later_breakers()(events_in_order()) end
 finish()
 return 1

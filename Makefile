@@ -45,8 +45,10 @@ bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 compare: $(INSTALLED) ## Measure speed beside other job systems, installed for it
 	$(VENV)/bin/penstock bench --compare $(ARGS)
 
-torture: $(INSTALLED) ## Kill and stall workers over 10,000 jobs and account for each
-	$(VENV)/bin/penstock torture --jobs 10000 --kills 200 $(ARGS)
+torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every store, and account for each
+	for store in sqlite postgres redis; do \
+		$(VENV)/bin/penstock torture --store $$store --jobs 10000 --kills 200 $(ARGS) || exit 1; \
+	done
 	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults -n 2 --timeout 1800
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)

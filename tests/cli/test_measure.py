@@ -49,6 +49,7 @@ def test_torture_passes_its_options_and_its_verdict_on(
         "kills": 3,
         "seconds": 90.0,
         "seed": 7,
+        "store": "sqlite",
         "url": "sqlite:///t.db",
         "as_json": False,
     }
@@ -61,8 +62,8 @@ def test_torture_does_not_touch_the_store_of_the_environment(
     monkeypatch.setattr(
         "penstock.testing.torture.run_torture", lambda **given: seen.update(given) or 0
     )
-    assert cli("torture").code == 0
-    assert seen["url"] is None
+    assert cli("torture", "--store", "postgres+redis").code == 0
+    assert (seen["url"], seen["store"]) == (None, "postgres+redis")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,8 @@ def test_torture_does_not_touch_the_store_of_the_environment(
         (("bench", "--directory", "none"), "none"),
         (("torture", "--kills", "-1"), "--kills"),
         (("torture", "--for", "ever"), "'ever'"),
+        (("torture", "--store", "mysql"), "sqlite, postgres, redis, postgres+redis"),
+        (("torture", "--store", "redis", "--url", "redis://there"), "--store"),
     ],
 )
 def test_wrong_input_is_one_sentence(cli: Cli, words: tuple[str, ...], part: str) -> None:

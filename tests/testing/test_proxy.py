@@ -206,6 +206,11 @@ def test_a_transaction_that_is_reset_before_its_commit_is_none(
     assert _things(postgres_url) == 0
 
 
+def test_what_is_sent_can_arrive_as_something_else(proxy: Proxy, dial: Dial) -> None:
+    proxy.alter(lambda sent: sent.replace(b"PING", b"PONG"))
+    assert _ping(dial()).startswith(b"-ERR unknown command 'PONG'")
+
+
 def test_a_server_that_is_gone_is_a_cut_connection() -> None:
     with closing(socket.socket()) as nobody_listens:
         nobody_listens.bind(("127.0.0.1", 0))

@@ -16,7 +16,8 @@ from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
 from penstock.testing.torture import run_torture
 from penstock.testing.torture.audit import Audit, Findings
-from penstock.testing.torture.plan import SUPERVISOR, Blow, make_plan
+from penstock.testing.torture.ground import StoreKind, ground
+from penstock.testing.torture.plan import PER_KILL, SERVER, SUPERVISOR, Blow, make_plan
 from penstock.testing.torture.work import in_loop
 
 OWNER = "worker:1"
@@ -38,6 +39,31 @@ def test_a_plan_has_the_kills_asked_for_within_the_time_given() -> None:
 
 def test_a_plan_without_kills_is_empty() -> None:
     assert make_plan(0, 10, seed=1) == []
+    assert make_plan(0, 10, seed=1, against_server=[Blow.CRASH]) == []
+
+
+def test_blows_against_a_server_come_on_top_of_the_plan_for_the_workers() -> None:
+    alone = make_plan(100, 60, seed=3)
+    both = make_plan(100, 60, seed=3, against_server=[Blow.CUT, Blow.CRASH])
+    assert [strike for strike in both if strike.slot != SERVER] == alone
+    against = [strike for strike in both if strike.slot == SERVER]
+    assert Counter(strike.blow for strike in against) == {Blow.CUT: 40, Blow.CRASH: 5}
+    assert [strike.at for strike in both] == sorted(strike.at for strike in both)
+
+
+def test_a_store_that_a_url_names_has_no_server_to_harm(tmp_path: Path) -> None:
+    with ground(StoreKind.SQLITE, "postgresql://db.example/work", tmp_path) as place:
+        assert (place.url, dict(place.harm)) == ("postgresql://db.example/work", {})
+        assert place.autopsy() == []
+
+
+def test_every_kind_of_store_has_its_own_ways_to_be_harmed(tmp_path: Path) -> None:
+    with ground(StoreKind.POSTGRES_REDIS, None, tmp_path) as place:
+        assert place.settings.keys() == {"url", "dispatch"}
+        assert place.harm.keys() == PER_KILL.keys()
+        for harm in place.harm.values():
+            harm()
+        assert place.autopsy() == []
 
 
 @pytest.mark.faults
@@ -130,6 +156,27 @@ async def test_the_audit_explains_a_repeated_execution_by_a_lease_of_a_struck_wo
     assert (await audit(store, lease.id, effects)).unexplained == 1
 
 
+async def test_the_audit_takes_a_lease_that_nobody_heard_of_for_the_doing_of_a_struck_server(
+    store: Store, effects: Path
+) -> None:
+    lease = await started(store, effects)
+    await store.upkeep.rescue(owner=OWNER)
+    again = (await store.jobs.claim(claim())).leases[0]
+    await settle(store, again, effects)
+    assert (await audit(store, lease.id, effects)).unexplained == 1
+    assert (await audit(store, lease.id, effects, server_struck=True)).clean
+    leave(effects, lease.id, (lease.fence, again.fence))
+    assert (await audit(store, lease.id, effects, server_struck=True)).unexplained == 1
+
+
+async def test_the_audit_takes_in_what_is_wrong_with_the_store_as_a_whole(store: Store) -> None:
+    audit = Audit(store, set())
+    audit.note([])
+    assert audit.findings.clean
+    audit.note(["an index lacks a row"])
+    assert (audit.findings.clean, audit.findings.complaints) == (False, ["an index lacks a row"])
+
+
 async def test_the_audit_does_not_explain_two_executions_under_one_lease(
     store: Store, effects: Path
 ) -> None:
@@ -172,6 +219,10 @@ def leave(effects: Path, job_id: str, fences: tuple[int, ...]) -> None:
 
 
 async def audit(
-    store: Store, job_id: str, effects: Path, struck: set[str] | None = None
+    store: Store,
+    job_id: str,
+    effects: Path,
+    struck: set[str] | None = None,
+    server_struck: bool = False,
 ) -> Findings:
-    return await Audit(store, struck or set()).run([job_id], effects)
+    return await Audit(store, struck or set(), server_struck=server_struck).run([job_id], effects)

@@ -20,12 +20,12 @@ def torture(
         str | None, typer.Option("--for", metavar="SPAN", help="End after this long: 90s, 5m.")
     ] = None,
     store: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="KIND",
-            help="On a new store: sqlite, postgres, redis or postgres+redis, servers included.",
+            help="Make a new store: sqlite, postgres, redis or postgres+redis, with its servers.",
         ),
-    ] = "sqlite",
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat a run's choices.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -33,15 +33,17 @@ def torture(
 
     A server that it starts itself is crashed, too; to one that --url names nothing is done.
     """
+    from penstock.logs import configure_logs
     from penstock.testing.torture import run_torture
 
+    configure_logs(level="error")  # that a server is away is no news here
     limit = None if seconds is None else parse_span(seconds, "for") / 1000
     raise typer.Exit(
         run_torture(
             jobs=jobs,
             kills=kills,
             seconds=limit,
-            store=_kind(store),
+            store=_kind(store, session(ctx).url),
             url=session(ctx).url,
             seed=seed,
             as_json=as_json,
@@ -49,7 +51,9 @@ def torture(
     )
 
 
-def _kind(store: str) -> str:
-    if store not in KINDS:
+def _kind(store: str | None, url: str | None) -> str:
+    if store is not None and store not in KINDS:
         raise Refused(f"--store {store} is not one of {', '.join(KINDS)}.")
-    return store
+    if store is not None and url is not None:
+        raise Refused("--store makes a new store and --url names one; leave one of them out.")
+    return store or KINDS[0]

@@ -319,13 +319,14 @@ class ForeignHandle(StoreError):
 class ForeignConnection(StoreError):
     """A connection of a library that cannot share the store's transaction."""
 
-    def __init__(self, store: str, connection_type: str) -> None:
+    def __init__(
+        self,
+        store: str,
+        connection_type: str,
+        advice: str = "pass a connection from app.connection()",
+    ) -> None:
         self.connection_type = connection_type
-        super().__init__(
-            store,
-            f"cannot join a transaction of {connection_type}; "
-            "pass a connection from app.connection()",
-        )
+        super().__init__(store, f"cannot join a transaction of {connection_type}; {advice}")
 
 
 class ForkedStore(StoreError):

@@ -20,6 +20,7 @@ from penstock.store.relational.signals import Listener, Signal
 T = TypeVar("T")
 LISTEN_SECONDS = 1.0
 Operation = Callable[[PostgresTransaction], T]
+MakeNotices = Callable[[Address, Callable[[], None]], Notices]
 
 
 class PostgresDatabase:
@@ -35,6 +36,7 @@ class PostgresDatabase:
         self.clock = clock
         self.signal = Signal()
         self.beside = Beside(self)
+        self.notices: MakeNotices = Notices
         self._pid = os.getpid()
         self._open: _Open | None = None
 
@@ -42,7 +44,7 @@ class PostgresDatabase:
         """Connect, check, migrate; the schema versions before and after."""
         versions = migrate(self.address)
         if self._open is None:
-            self._open = _Open(self.address, self.clock, self.signal)
+            self._open = _Open(self.address, self.clock, self.signal, self.notices)
             self._open.listen().wait(LISTEN_SECONDS)
             self._pid = os.getpid()
         return versions
@@ -115,10 +117,13 @@ class _Open:
     THREADS = 2
     LOOK_SECONDS = 1.0
 
-    def __init__(self, address: Address, clock: Clock, signal: Signal) -> None:
+    def __init__(
+        self, address: Address, clock: Clock, signal: Signal, make_notices: MakeNotices
+    ) -> None:
         self._address = address
         self._clock = clock
         self._signal = signal
+        self._make_notices = make_notices
         self._local = threading.local()
         self._links: list[Link] = []
         self._notices: Notices | None = None
@@ -150,7 +155,7 @@ class _Open:
         """Hear, from now on, what other processes change."""
         with self._lock:
             if self._notices is None:
-                self._notices = Notices(self._address, self._signal.ring)
+                self._notices = self._make_notices(self._address, self._signal.ring)
             return self._notices
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.claim import PostgresClaims
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.foreign.join import ForeignConnections
 from penstock.store.postgres.settle import settle_all
 from penstock.store.relational.jobs import RelationalJobs
 
@@ -19,6 +20,7 @@ class PostgresJobs(RelationalJobs):
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)
         self._database = database
+        self._foreign = ForeignConnections(database)
         self._quick = PostgresClaims(trusted=isinstance(database.clock, ServerClock))
 
     async def enqueue(
@@ -28,7 +30,7 @@ class PostgresJobs(RelationalJobs):
         if not jobs:
             return []
         if connection is not None:
-            raise NotImplementedError
+            return await self._foreign.enqueue(connection, lambda tx: enqueue_all(tx, jobs))
         return await self._database.write(lambda tx: enqueue_all(tx, jobs))
 
     async def claim(self, claim: Claim) -> Claimed:

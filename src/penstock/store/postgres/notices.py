@@ -21,13 +21,18 @@ PAUSE_SECONDS = 0.005
 RECONNECT_SECONDS = (0.1, 5.0)
 
 
+def channel_of(address: Address) -> str:
+    """What all who share a schema listen to."""
+    return f"{address.schema}_changed"
+
+
 class Notices:
     """Tells other processes that something changed, and hears it from them."""
 
     def __init__(self, address: Address, ring: Callable[[], None]) -> None:
         self._address = address
         self._ring = ring
-        self._channel = sql.Identifier(f"{address.schema}_changed")
+        self._channel = sql.Identifier(channel_of(address))
         self._wake_in, self._wake_out = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)

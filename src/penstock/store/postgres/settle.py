@@ -6,11 +6,11 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from penstock.model.settlement import Completed, Settlement
+from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational import breakers
 from penstock.store.relational.counters import Counters
 from penstock.store.relational.release import end
 from penstock.store.relational.settle import returned, settle, settled_before
-from penstock.store.relational.transaction import Transaction
 
 
 class _Answer(Struct):
@@ -22,7 +22,9 @@ class _Answer(Struct):
 _answer = Decoder(_Answer)
 
 
-def settle_all(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> list[str]:
+def settle_all(
+    tx: PostgresTransaction, owner: str, settlements: Sequence[Settlement]
+) -> list[str]:
     """Apply each settlement whose fence still holds; the ids of the others."""
     completed = [s for s in settlements if isinstance(s, Completed)]
     if len({s.id for s in completed}) < len(completed):
@@ -34,7 +36,9 @@ def settle_all(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -
     return stale
 
 
-def _complete(tx: Transaction, owner: str, settlements: list[Completed]) -> list[str]:
+def _complete(
+    tx: PostgresTransaction, owner: str, settlements: list[Completed]
+) -> list[str]:
     tx.changed = True
     counters = Counters()
     counters.ended(settlements, "completed")
@@ -45,6 +49,7 @@ def _complete(tx: Transaction, owner: str, settlements: list[Completed]) -> list
         "now": tx.now,
     }
     answer = _answer.decode(tx.value("complete_all", row))
+    tx.followed = tx.followed or answer.follows
     if answer.follows:
         end(tx, answer.done)
     stale: list[Settlement] = []

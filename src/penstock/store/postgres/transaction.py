@@ -19,11 +19,15 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || %s, 0
 class PostgresTransaction(Transaction):
     """What every operation of this store gets; a list of values travels as an array."""
 
-    __slots__ = ("_monotonic", "_now", "_queries", "connection")
+    __slots__ = ("_monotonic", "_now", "_queries", "connection", "followed")
+
+    followed: bool
+    """Whether the end of a job may have made others ready."""
 
     def __init__(self, connection: Connection, now: int, monotonic: int) -> None:
         self.connection = connection
         self.changed = False
+        self.followed = False
         self._now = now
         self._monotonic = monotonic
         self._queries = queries()

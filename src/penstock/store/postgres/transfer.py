@@ -7,12 +7,14 @@ from msgspec import DecodeError, Raw
 from msgspec.json import decode, encode
 
 from penstock.model.errors import InvalidOption
-from penstock.store.contract import COLUMNS, Page, Part, Tally
+from penstock.model.moves import DONE
+from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.postgres.connect import Address
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.relational.transaction import Transaction
 from penstock.store.relational.transfer import RelationalTransfer, page
 
+LAST = list(Part)[-1]
 _DOCUMENTS = {
     Part.JOBS: ("payload", "result", "error_details", "metadata"),
     Part.EXECUTIONS: ("result",),
@@ -40,10 +42,17 @@ class PostgresTransfer(RelationalTransfer):
         """Read some records of a part."""
 
         def read(tx: Transaction) -> Page:
-            tx.run("plan_afresh")
+            tx.run("read_in_order")
             return page(tx, part, after, limit)
 
         return await self._db.read(read)
+
+    async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
+        """Write records as they are; after the last ones, look at what the tables hold."""
+        adopted = await super().adopt(part, rows, bookmark)
+        if adopted and part is LAST and bookmark.after == DONE:
+            await self._db.write(lambda tx: tx.run("analyze"))
+        return adopted
 
     def insert(self, tx: Transaction, part: Part, rows: Sequence[list[Any]]) -> None:
         """Insert rows, all by one statement."""

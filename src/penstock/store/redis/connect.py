@@ -50,7 +50,7 @@ class Address(Struct, frozen=True, kw_only=True):
         return replace(self, host=host, port=port, path=None)
 
 
-def parse(url: str) -> Address:
+def parse(url: str, timeout: float = ANSWER_SECONDS) -> Address:
     """Read a URL: `redis://user:secret@host:6379/0?namespace=mail`, `unix:///run/valkey.sock`."""
     try:
         parts = urlsplit(url)
@@ -79,7 +79,7 @@ def parse(url: str) -> Address:
         username=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,
         tls=_tls(parts.scheme, options),
-        timeout=_seconds(options.get("timeout", str(ANSWER_SECONDS))),
+        timeout=_seconds(options.get("timeout", str(timeout))),
     )
 
 

@@ -13,7 +13,13 @@ from redis.exceptions import MovedError, ReadOnlyError
 
 from penstock.model.errors import ForkedStore, StoreClosed
 from penstock.store.redis.backoff import Backoff
-from penstock.store.redis.connect import Address, asynchronous, parse, synchronous
+from penstock.store.redis.connect import (
+    ANSWER_SECONDS,
+    Address,
+    asynchronous,
+    parse,
+    synchronous,
+)
 from penstock.store.redis.errors import translate, translated
 from penstock.store.redis.refusals import Info, check_server, clustered, read_info
 
@@ -28,8 +34,8 @@ class Server:
     A call during an outage waits for its turn to try, a few seconds at most, and then fails.
     """
 
-    def __init__(self, url: str) -> None:
-        self.address = parse(url)
+    def __init__(self, url: str, timeout: float = ANSWER_SECONDS) -> None:
+        self.address = parse(url, timeout)
         self.clustered = False
         self.backoff = Backoff()
         self._node = self.address
@@ -68,6 +74,10 @@ class Server:
         except BaseException:
             await self.close()
             raise
+
+    def join(self) -> None:
+        """Let calls through without asking the server whether it will do."""
+        self._pid = os.getpid()
 
     async def info(self) -> Info:
         """What the server says of itself."""
@@ -140,6 +150,14 @@ class Server:
         connection = self._asynchronous().make_connection()
         await connection.connect()
         made: redis.asyncio.Connection = connection
+        return made
+
+    def connection_now(self) -> "redis.Connection":
+        """The same for a thread that has no event loop."""
+        self._check()
+        connection = self._synchronous().make_connection()
+        connection.connect()
+        made: redis.Connection = connection
         return made
 
     def _check(self) -> None:

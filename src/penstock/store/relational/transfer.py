@@ -68,7 +68,7 @@ class RelationalTransfer:
 
     async def clear(self) -> None:
         """Delete everything."""
-        await self._db.write(lambda tx: tx.run("clear"))
+        await self._db.write(clear)
 
     def insert(self, tx: Transaction, part: Part, rows: Sequence[Values]) -> None:
         """Insert rows as the queries take them."""
@@ -128,6 +128,12 @@ def mark(tx: Transaction, changes: Mapping[str, str | None]) -> None:
             tx.run("drop_mark", (str(name),))
         else:
             tx.run("set_mark", (str(name), value))
+
+
+def clear(tx: Transaction) -> None:
+    """Delete everything."""
+    tx.run("clear")
+    tx.run("clear_marks")
 
 
 def _named(part: Part) -> str:

@@ -46,6 +46,8 @@ DELETE FROM breakers;
 DELETE FROM workers;
 DELETE FROM leaders;
 DELETE FROM metrics;
+
+-- name: clear_marks
 DELETE FROM penstock_meta WHERE name = 'rolled_up_at' OR name LIKE 'move.%';
 
 -- name: page_jobs

@@ -1,0 +1,1 @@
+"""Connections of the caller's, whose transactions an enqueue joins."""

@@ -1,0 +1,153 @@
+"""Connections of asyncpg, also one that a pool has handed out."""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+import asyncpg  # type: ignore[import-untyped]
+import psycopg
+
+from penstock.store.postgres.foreign.bridge import Bridge
+from penstock.store.postgres.foreign.driver import KINDS, CannotJoin, Driver
+from penstock.store.relational.queries import load_queries
+from penstock.store.relational.transaction import Bindings
+
+T = TypeVar("T")
+_PLACEHOLDER = re.compile(r"\?|(?<![:\w]):([a-z_]\w*)")
+# A program may have its documents encoded for it, and ours are texts already.
+_DOCUMENT = re.compile(r"(\$\d+)::(json\b|jsonb\b)")
+
+
+class AsyncpgConnection(Protocol):
+    """The part of `asyncpg.Connection` that is used here."""
+
+    def is_closed(self) -> bool:
+        """Whether it is closed."""
+        ...
+
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction has begun."""
+        ...
+
+    def execute(self, query: str, *arguments: Any) -> Awaitable[str]:
+        """Run a statement; its status, such as `INSERT 0 1`."""
+        ...
+
+    def fetch(
+        self, query: str, *arguments: Any, record_class: type[Any]
+    ) -> Awaitable[list[tuple[Any, ...]]]:
+        """Run a statement; its rows."""
+        ...
+
+
+def asyncpg_driver(connection: Any, bridge: Bridge) -> "AsyncpgDriver":
+    """The driver for something made by asyncpg, if it is a connection."""
+    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+        raise CannotJoin(f"asyncpg's {type(connection).__name__}", KINDS)
+    return AsyncpgDriver(connection, bridge)
+
+
+class AsyncpgDriver(Driver):
+    """`asyncpg.Connection`."""
+
+    kind = "an asyncpg connection"
+
+    def __init__(self, connection: AsyncpgConnection, bridge: Bridge) -> None:
+        self._connection = connection
+        self._bridge = bridge
+
+    def refuse_unfit(self) -> None:
+        """Raise CannotJoin unless there is a transaction to join."""
+        try:
+            closed = self._connection.is_closed()
+            begun = not closed and self._connection.is_in_transaction()
+        except asyncpg.InterfaceError:
+            what = f"{self.kind} that its pool has taken back"
+            raise CannotJoin(what, "enqueue while you have it") from None
+        if closed:
+            raise CannotJoin(f"{self.kind} that is closed", "pass one that is open")
+        if getattr(self._connection, "_loop", self._bridge.loop) is not self._bridge.loop:
+            what = f"{self.kind} that belongs to another event loop"
+            raise CannotJoin(what, "await app.enqueue(…) there instead of calling app.sync")
+        if not begun:
+            what = f"{self.kind} without a transaction"
+            raise CannotJoin(what, "use `async with connection.transaction():`")
+
+    def say(self, statement: str) -> None:
+        """Run a statement about the transaction itself, to the end whatever happens."""
+
+        async def say() -> None:
+            await _as_psycopg(self._connection.execute(statement))
+
+        self._bridge.run_surely(say)
+
+    def rows(self, name: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """All rows of a named query."""
+        query, arguments = _numbered(name, bindings)
+
+        async def ask() -> list[tuple[Any, ...]]:
+            fetching = self._connection.fetch(query, *arguments, record_class=asyncpg.Record)
+            return [tuple(row) for row in await _as_psycopg(fetching)]
+
+        return self._bridge.run(ask)
+
+    def change(self, name: str, bindings: Bindings = ()) -> int:
+        """Run a named query; the number of rows it changed."""
+        query, arguments = _numbered(name, bindings)
+
+        async def change() -> int:
+            status = await _as_psycopg(self._connection.execute(query, *arguments))
+            return int(status.rpartition(" ")[2])
+
+        return self._bridge.run(change)
+
+
+def _numbered(name: str, bindings: Bindings) -> tuple[str, list[Any]]:
+    query, names = _queries()[name]
+    values = list(bindings) if isinstance(bindings, tuple) else [bindings[n] for n in names]
+    return query, values
+
+
+@cache
+def _queries() -> dict[str, tuple[str, list[str]]]:
+    """All named queries with `$1` for what is bound, and the names of what that is."""
+    found = load_queries("penstock.store.postgres")
+    return {name: number_placeholders(sql) for name, sql in found.items()}
+
+
+def number_placeholders(sql: str) -> tuple[str, list[str]]:
+    """A query with `?` or `:name` as asyncpg wants it; which names the numbers stand for."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        name = found[1]
+        if name is None or name not in names:
+            names.append(name or "")
+            return f"${len(names)}"
+        return f"${names.index(name) + 1}"
+
+    return _DOCUMENT.sub(r"\1::text::\2", _PLACEHOLDER.sub(number, sql)), names
+
+
+async def _as_psycopg(answer: Awaitable[T]) -> T:
+    """The answer, or the error that psycopg would have raised."""
+    try:
+        return await answer
+    except asyncpg.PostgresError as error:
+        raise _same(error.sqlstate, str(error)) from error
+    except asyncpg.DataError as error:
+        raise psycopg.DataError(str(error)) from error
+    except asyncpg.InterfaceError as error:
+        raise psycopg.InterfaceError(str(error)) from error
+    except TimeoutError as error:
+        raise psycopg.errors.QueryCanceled("it took longer than command_timeout") from error
+    except OSError as error:
+        raise psycopg.OperationalError(str(error)) from error
+
+
+def _same(sqlstate: str, words: str) -> psycopg.Error:
+    try:
+        return psycopg.errors.lookup(sqlstate)(words)
+    except KeyError:
+        return psycopg.DatabaseError(f"{sqlstate}: {words}")

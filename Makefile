@@ -46,7 +46,7 @@ compare: $(INSTALLED) ## Measure speed beside other job systems, installed for i
 	$(VENV)/bin/penstock bench --compare $(ARGS)
 
 torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every store, and account for each
-	for store in sqlite postgres redis; do \
+	for store in sqlite postgres redis postgres+redis; do \
 		$(VENV)/bin/penstock torture --store $$store --jobs 10000 --kills 200 $(ARGS) || exit 1; \
 	done
 	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults -n 2 --timeout 1800

@@ -12,7 +12,8 @@ NAMES = (
     "idle supervisor %", "memory at mark MB", "memory at end MB", "raw drain/s", "drain/s",
     "drain by 10/s", "drain with history/s", "interpreter start ms", "import penstock ms",
     "plain drain/s", "limited drain/s", "tenants drain/s", "fan-in s", "chain links/s",
-    "scheduling %", "not scheduling %", "explain ms",
+    "scheduling %", "not scheduling %", "explain ms", "claim ms", "claim beside history ms",
+    "claim beside transaction ms",
 )  # fmt: skip
 SCALE = Scale.full(50_000)
 

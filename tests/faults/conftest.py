@@ -11,8 +11,11 @@ from tests.support.namespaces import in_new_namespace
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """An empty store on each kind of server."""
-    if request.param == "postgres":
-        yield Place(request.param, request.getfixturevalue("postgres_store_url"))
+    kind: str = request.param
+    redis = None
+    if kind != "postgres":
+        redis = in_new_namespace(request.getfixturevalue("valkey_server_url"))
+    if kind == "valkey":
+        yield Place(kind, str(redis))
     else:
-        server = request.getfixturevalue("valkey_server_url")
-        yield Place(request.param, in_new_namespace(server))
+        yield Place(kind, request.getfixturevalue("postgres_store_url"), redis)

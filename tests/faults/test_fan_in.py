@@ -16,7 +16,7 @@ from penstock.store.contract import Store
 from tests.faults.support.children import Child
 from tests.faults.support.facts import figure, integrity, query
 from tests.faults.support.graph import fan_in
-from tests.faults.support.places import Place, check_structure, everything
+from tests.faults.support.places import SERVERS, Place, check_structure, everything
 from tests.faults.support.work import new_jobs, opened
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -63,6 +63,7 @@ async def test_no_child_waits_for_ever_when_edges_are_added_while_parents_settle
     await check(path, said)
 
 
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
 @pytest.mark.parametrize("edges_added_meanwhile", [False, True])
 async def test_no_deadlock_surfaces_and_the_sweep_finds_nothing_where_the_store_is_a_server(
     place: Place, edges_added_meanwhile: bool

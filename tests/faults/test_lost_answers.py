@@ -14,12 +14,16 @@ from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.testing.proxy import Proxy
 from tests.faults.support.jobs import poison, quick
-from tests.faults.support.places import Place, check_structure, executions, statuses
+from tests.faults.support.places import SERVERS, Place, check_structure, executions, statuses
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import claim_of, ending, new_jobs, opened
 from tests.faults.support.workers import Bench
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.parametrize("place", SERVERS, indirect=True),
+    pytest.mark.timeout(120),
+]
 
 OWNER = "consumer:1"
 

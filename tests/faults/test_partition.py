@@ -16,7 +16,7 @@ from penstock.store.postgres import connect, database, link
 from penstock.testing.proxy import Proxy
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import held, quick
-from tests.faults.support.places import Place, check_structure, executions, statuses
+from tests.faults.support.places import SERVERS, Place, check_structure, executions, statuses
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import claim_of, new_jobs, opened
 from tests.faults.support.workers import Bench
@@ -33,6 +33,7 @@ def proxy(place: Place) -> Iterator[Proxy]:
         yield proxy
 
 
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
 async def test_the_jobs_of_a_worker_that_is_cut_off_run_elsewhere_and_its_writes_are_refused(
     place: Place, proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def refused(bench: Bench) -> set[str]:
     return {line["job_id"] for line in bench.events("lease_lost", "stale_settlement")}
 
 
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
 async def test_a_line_that_is_reset_again_and_again_costs_no_job_and_repeats_none(
     place: Place, proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ async def all_completed_or_unheard(store: Store, ids: Sequence[str], bench: Benc
     )
 
 
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
 async def test_a_line_that_swallows_everything_is_noticed_within_a_lease(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +151,7 @@ def test_a_silent_server_is_given_up_before_a_lease_is_over() -> None:
     assert patience + int(connect._DEFAULTS["connect_timeout"]) < lease
 
 
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
 async def test_two_hundred_milliseconds_of_latency_expire_no_lease(
     place: Place, proxy: Proxy, tmp_path: Path
 ) -> None:

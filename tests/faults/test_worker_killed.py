@@ -18,7 +18,7 @@ from tests.faults.support.workers import Bench, gone, wait_until
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis", "postgres+redis"])
 def test_no_job_is_lost_and_no_stale_write_accepted_while_all_are_killed_at_random(
     store: str,
 ) -> None:

@@ -35,13 +35,13 @@ EFFECTS = {"settled": 1, "before_settle": 2, "claimed": 1, "before_claim": 1}
 async def test_a_worker_that_dies_around_its_writes_loses_nothing_and_repeats_what_it_must(
     place: Place, tmp_path: Path
 ) -> None:
-    bench, rounds = Bench(tmp_path, place.url), figure(short=1, full=200)
+    bench, rounds = Bench(tmp_path, place.address), figure(short=1, full=200)
     calls = {(n, point): quick.new(bench.where).job for n in range(rounds) for point in EFFECTS}
-    async with opened(place.url) as store:
+    async with opened(place.address) as store:
         for (number, point), job in calls.items():
             owner = f"doomed:{number}-{point}"
             await store.jobs.enqueue([job])
-            with Child("doomed_worker", place.url, point, owner) as worker:
+            with Child("doomed_worker", place.address, point, owner) as worker:
                 assert await asyncio.to_thread(worker.wait) == EXIT_CODE
             if point == "before_claim" and number + 1 < rounds:
                 await run_all(bench)  # or the next one to die would take this job
@@ -69,7 +69,7 @@ async def test_no_acknowledged_job_is_lost_when_the_producer_is_killed_at_any_ti
 ) -> None:
     luck, log = Random(4), tmp_path / "acknowledged"
     for _ in range(figure(short=2, full=200)):
-        with Child("producer", place.url, log, 0) as child:
+        with Child("producer", place.address, log, 0) as child:
             assert child.answer() == "ready"
             before = log.stat().st_size
             await eventually(lambda before=before: log.stat().st_size > before)
@@ -79,7 +79,7 @@ async def test_no_acknowledged_job_is_lost_when_the_producer_is_killed_at_any_ti
     lines = [line.split() for line in log.read_text().splitlines()]
     sizes = {batch: int(size) for _, batch, size in lines}
     assert len(lines) > 10
-    async with opened(place.url) as store:
+    async with opened(place.address) as store:
         jobs = await everything(store)
         assert {job_id for job_id, _, _ in lines} <= {job.id for job in jobs}
         stored = Counter(job.created_by for job in jobs)
@@ -91,10 +91,10 @@ async def test_a_worker_frozen_past_its_leases_cannot_write_under_any_of_them(
     place: Place,
 ) -> None:
     count = figure(short=100, full=1_000)
-    async with opened(place.url) as store:
+    async with opened(place.address) as store:
         jobs = new_jobs(count)
         await store.jobs.enqueue(jobs)
-        with Child("frozen_worker", place.url, count, LEASE_MS) as worker:
+        with Child("frozen_worker", place.address, count, LEASE_MS) as worker:
             assert await asyncio.to_thread(worker.answer) == count
             worker.signal(signal.SIGSTOP)
             await asyncio.sleep(3 * LEASE_MS / 1000)
@@ -126,11 +126,11 @@ async def picture(store: Store, ids: Sequence[str]) -> tuple[list[Job], list[Exe
 async def test_a_worker_process_stopped_for_three_leases_writes_nothing_under_them(
     place: Place, tmp_path: Path
 ) -> None:
-    bench, count = Bench(tmp_path, place.url), 20
+    bench, count = Bench(tmp_path, place.address), 20
     settings = {"lease": 1.0, "renew_interval": 0.3}
     calls = [held.new(bench.where, bench.gate).job for _ in range(count)]
     ids = [job.id for job in calls]
-    async with opened(place.url) as store:
+    async with opened(place.address) as store:
         await store.jobs.enqueue(calls)
         with bench.worker(concurrency=count, settings=settings) as worker:
             await eventually(lambda: len(bench.effects("began")) == count)
@@ -158,8 +158,8 @@ def refused(bench: Bench) -> set[str]:
 async def test_a_job_that_segfaults_ends_as_a_dead_letter_and_its_siblings_complete(
     place: Place, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path, place.url)
-    async with opened(place.url) as store:
+    bench = Bench(tmp_path, place.address)
+    async with opened(place.address) as store:
         siblings = [held.options(priority=1).new(bench.where, bench.gate) for _ in range(3)]
         bad = poison.new(bench.where, f"{bench.gate}-of-poison")
         waiting = [quick.new(bench.where) for _ in range(20)]
@@ -194,8 +194,8 @@ async def ended(store: Store, ids: Sequence[str]) -> bool:
 async def test_one_sigterm_lets_running_jobs_finish_and_repeats_nothing(
     place: Place, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path, place.url)
-    async with opened(place.url) as store:
+    bench = Bench(tmp_path, place.address)
+    async with opened(place.address) as store:
         running = [held.new(bench.where, bench.gate), held_in_thread.new(bench.where, bench.gate)]
         waiting = [quick.new(bench.where) for _ in range(500)]
         ids = [call.job.id for call in (*running, *waiting)]
@@ -221,9 +221,9 @@ async def test_one_sigterm_lets_running_jobs_finish_and_repeats_nothing(
 async def test_two_sigterms_free_every_lease_within_two_seconds_and_spend_no_attempt(
     place: Place, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path, place.url)
+    bench = Bench(tmp_path, place.address)
     kinds = (held, held_in_thread, held_in_process)
-    async with opened(place.url) as store:
+    async with opened(place.address) as store:
         calls = [kind.new(bench.where, bench.gate) for kind in kinds for _ in range(2)]
         ids = [call.job.id for call in calls]
         await store.jobs.enqueue([call.job for call in calls])

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from penstock.bench.call import Call
-from penstock.bench.probes import client, engine, raw, worker
+from penstock.bench.probes import claims, client, engine, raw, worker
 from penstock.logs import configure_logs
 
-PROBES = {"client": client, "engine": engine, "raw": raw, "worker": worker}
+PROBES = {"claims": claims, "client": client, "engine": engine, "raw": raw, "worker": worker}
 
 
 def run(call: Call) -> Any:

@@ -43,6 +43,7 @@ def figures(readings: Readings, scale: Scale) -> list[Figure]:
         *_flows(readings, scale),
         *_minding(readings, scale),
         *_presence(readings),
+        *_claims(readings, scale),
         *_memory(readings, scale),
         _import(readings),
     ]
@@ -192,6 +193,27 @@ def _presence(readings: Readings) -> Iterator[Figure]:
         measured=readings.median("idle supervisor %"),
         unit="% of a core",
     )
+
+
+def _claims(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    alone = readings.percentile("claim ms", 99)
+    beside = {
+        f"beside {scale.history:,} finished jobs": "claim beside history ms",
+        "while a transaction stays open": "claim beside transaction ms",
+    }
+    for name, reading in beside.items():
+        measured = readings.percentile(reading, 99)
+        yield Figure(
+            topic="claims on PostgreSQL",
+            name=f"p99 {name}",
+            measured=measured,
+            unit="ms",
+            reference=alone,
+            reference_name="without",
+            ratio=measured / alone,
+            target="ratio ≤ 2",
+            met=measured / alone <= 2,
+        )
 
 
 def _memory(readings: Readings, scale: Scale) -> Iterator[Figure]:

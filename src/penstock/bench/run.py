@@ -18,6 +18,7 @@ from penstock.bench.readings import Readings
 from penstock.bench.report import Outcome, as_markdown, show
 from penstock.bench.report import as_json as to_json
 from penstock.bench.scale import Scale
+from penstock.bench.stages.claims import claims
 from penstock.bench.stages.drain import drain, memory
 from penstock.bench.stages.engine import explain, flows, held_drain, schedules
 from penstock.bench.stages.enqueue import bulk_enqueue, single_enqueue
@@ -99,6 +100,7 @@ def _stages(bench: Bench, huey: Huey | None, before: Before | None) -> list[Stag
         flows(bench),
         schedules(bench),
         explain(bench),
+        claims(bench),
     ]
 
 

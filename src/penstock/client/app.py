@@ -56,10 +56,11 @@ class Penstock:
         self,
         url: str | None = None,
         *,
+        dispatch: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.settings = (settings or load_settings()).replace(url=url)
+        self.settings = (settings or load_settings()).replace(url=url, dispatch=dispatch)
         self.hooks = Hooks()
         self.admission = Admission(self)
         self._limits, self._breakers = DeclaredLimits(), DeclaredBreakers()
@@ -72,7 +73,10 @@ class Penstock:
     @cached_property
     def store(self) -> Store:
         """The store behind the URL; opened by `async with app`."""
-        return open_store(self.settings.url, self._clock)
+        chosen = self.settings
+        return open_store(
+            chosen.url, self._clock, dispatch=chosen.dispatch, window=chosen.dispatch_window
+        )
 
     @cached_property
     def sync(self) -> SyncPenstock:

@@ -9,8 +9,14 @@ from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.store.contract import Store
 
 
-def open_store(url: str, clock: Clock | None = None) -> Store:
-    """The store a URL names, not yet opened: `sqlite:///work.db`, `postgresql://…`, `redis://…`."""
+def open_store(
+    url: str, clock: Clock | None = None, *, dispatch: str | None = None, window: int = 0
+) -> Store:
+    """The store a URL names, not yet opened: `sqlite:///work.db`, `postgresql://…`, `redis://…`.
+
+    `dispatch` names a Redis to use beside PostgreSQL, which keeps the first `window` ready jobs of
+    every lane.
+    """
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise InvalidOption("url", url, "a store's URL such as sqlite:///work.db")
@@ -18,6 +24,10 @@ def open_store(url: str, clock: Clock | None = None) -> Store:
     if opener is None:
         expected = "one that starts with sqlite://, postgresql://, redis://, rediss:// or unix://"
         raise InvalidOption("url", scheme + "://…", expected)
+    if dispatch is not None:
+        if opener is not _postgres:
+            raise InvalidOption("dispatch", "given", "left out: it goes with postgresql:// only")
+        return _postgres_redis(url, dispatch, clock, window)
     return opener(url, clock)
 
 
@@ -45,6 +55,18 @@ def _redis(url: str, clock: Clock | None) -> Store:
             raise MissingExtra("redis", "redis") from error
         raise
     return RedisStore(url, clock)
+
+
+def _postgres_redis(url: str, dispatch: str, clock: Clock | None, window: int) -> Store:
+    try:
+        from penstock.store.postgres_redis.store import PostgresRedisStore
+        from penstock.store.postgres_redis.window import Pace
+    except ModuleNotFoundError as error:
+        if error.name in ("psycopg", "redis"):
+            extra = "postgres" if error.name == "psycopg" else "redis"
+            raise MissingExtra(extra, error.name) from error
+        raise
+    return PostgresRedisStore(url, dispatch, clock, Pace(jobs=window))
 
 
 _OPENERS: dict[str, Callable[[str, Clock | None], Store]] = {

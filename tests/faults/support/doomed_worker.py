@@ -1,6 +1,6 @@
 """A worker that dies at a failpoint.
 
-Arguments: the store's URL, the failpoint, its owner's name.
+Arguments: the store's address, the failpoint, its owner's name.
 """
 
 import asyncio
@@ -9,10 +9,11 @@ import sys
 from penstock import Worker
 from penstock.testing.failpoints import arm
 from tests.faults.support.jobs import app
+from tests.faults.support.work import settings_of
 
 
-async def main(url: str, point: str, owner: str) -> None:
-    app.settings = app.settings.replace(url=url)
+async def main(address: str, point: str, owner: str) -> None:
+    app.settings = app.settings.replace(**settings_of(address))
     arm(app.store, point)
     await Worker(app, concurrency=1, owner=owner, burst=True).run()
 

@@ -12,20 +12,27 @@ from penstock.store.contract import Execution, JobFilter, Store
 from penstock.testing.torture.postgres import differences
 from tests.support.redis_audit import audit
 
-PLACES = ("postgres", "valkey")
+SERVERS = ("postgres", "valkey")
+PLACES = (*SERVERS, "postgres+redis")
 
 
 class Place(NamedTuple):
-    """A store by its kind and its URL."""
+    """A store by its kind and its URL, and that of the Redis beside it."""
 
     kind: str
     url: str
+    dispatch: str | None = None
+
+    @property
+    def address(self) -> str:
+        """All of it in one word that child processes take, too."""
+        return f"{self.url} + {self.dispatch}" if self.dispatch else self.url
 
 
 async def check_structure(place: Place, store: Store) -> None:
     """Every promise holds, and no index tells something else than the jobs."""
     assert [check for check in (await store.inspect()).checks if not check[1]] == []
-    if place.kind == "postgres":
+    if place.kind.startswith("postgres"):
         assert list(differences(place.url)) == []
     else:
         namespace = parse_qs(urlsplit(place.url).query).get("namespace", ["penstock"])[-1]

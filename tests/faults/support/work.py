@@ -26,11 +26,17 @@ from penstock.store.open import open_store
 FAILURE = Failure.because(ErrorClass.UNKNOWN, "Broken", "it broke")
 
 
+def settings_of(address: str) -> dict[str, str]:
+    """The settings for an address: a URL, or those of a store and its dispatch with a + between."""
+    url, _, dispatch = address.partition(" + ")
+    return {"url": url, "dispatch": dispatch} if dispatch else {"url": url}
+
+
 @asynccontextmanager
 async def opened(place: Path | str, clock: Clock | None = None) -> AsyncIterator[Store]:
-    """The store behind a URL, or in a file, open for a while."""
-    url = str(place) if "://" in str(place) else f"sqlite:///{place}"
-    store = open_store(url, clock)
+    """The store at an address, or in a file, open for a while."""
+    named = settings_of(str(place) if "://" in str(place) else f"sqlite:///{place}")
+    store = open_store(named["url"], clock, dispatch=named.get("dispatch"))
     await store.open()
     try:
         yield store

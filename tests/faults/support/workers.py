@@ -17,6 +17,7 @@ import psutil
 from penstock.worker.process import WorkerSpec
 from tests.faults.support.children import ROOT
 from tests.faults.support.facts import query
+from tests.faults.support.work import settings_of
 
 STEP_SECONDS = 0.01
 TARGET = "tests.faults.support.jobs:app"
@@ -94,9 +95,10 @@ class Bench:
 
     @contextmanager
     def _run(self, module: str, **spec: Any) -> "Iterator[WorkerProcess]":
-        described = WorkerSpec(
-            **{"target": TARGET, "url": self.url, "log_json": True, "owner": "test:1"} | spec
-        )
+        store = settings_of(spec.pop("url", self.url))
+        settings = {**spec.pop("settings", {}), **store}
+        told = {"target": TARGET, "log_json": True, "owner": "test:1", "settings": settings}
+        described = WorkerSpec(**told | spec)
         with self.log_path.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, msgspec.json.encode(described).decode()],

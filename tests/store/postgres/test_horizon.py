@@ -107,3 +107,12 @@ def test_a_lease_without_an_owner_is_found(looking: PostgresTransaction) -> None
         "'in_progress', 0, 5, 3, 1, now(), now(), now(), '{}')"
     )
     assert _checks(looking)["leases"] == (False, "1 running jobs without an owner")
+
+
+def test_slow_claims_are_told_of(
+    looking: PostgresTransaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "SLOW_MS", -1)
+    passed, told = _checks(looking)["horizon"]
+    assert not passed
+    assert "to find out where jobs wait" in told

@@ -1,7 +1,9 @@
 """Leasing jobs in one round trip, while nothing is paused, limited or guarded."""
 
+import time
 from typing import Any, NamedTuple
 
+import structlog
 from msgspec.json import encode
 
 from penstock.model.job import Lease
@@ -10,6 +12,11 @@ from penstock.store.postgres.survey import Survey
 from penstock.store.relational.claim import STAGE_FIRST, Claims, stage
 from penstock.store.relational.expire import expire
 from penstock.store.relational.transaction import Transaction
+
+log = structlog.get_logger("penstock.store")
+
+WARN_US = 100_000
+WARN_SECONDS = 60.0
 
 
 class _About(NamedTuple):
@@ -29,6 +36,7 @@ class PostgresClaims(Claims):
         super().__init__()
         self._quietly_to: str | None = None
         self._survey = Survey(trusted=trusted)
+        self._warned_at = -WARN_SECONDS
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
@@ -71,8 +79,15 @@ class PostgresClaims(Claims):
             if known is None:
                 self._quietly_to = about.walked_to
                 self._survey.walked(claim, about.lanes, about.walk_us or 0, about.due)
+                self._warn(about.walk_us or 0)
             self._survey.claimed(claim, rows)
         return about, [leased(fields[6:]) for fields in rows]
+
+    def _warn(self, walk_us: int) -> None:
+        if walk_us > WARN_US and time.monotonic() - self._warned_at >= WARN_SECONDS:
+            self._warned_at = time.monotonic()
+            advice = "`penstock doctor` says what keeps dead rows from being removed"
+            log.warning("claims_slowed", walk_ms=walk_us // 1000, advice=advice)
 
 
 def leased(fields: tuple[Any, ...]) -> Lease:

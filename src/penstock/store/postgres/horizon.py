@@ -4,6 +4,8 @@ An open transaction might still want to see every row version since it began, so
 be cleaned up, and claims read past more and more of them.
 """
 
+import time
+
 from msgspec import Struct
 
 from penstock.model.spans import span
@@ -12,6 +14,7 @@ from penstock.store.relational.transaction import Transaction
 OLD_MS = 300_000
 MANY_DEAD = 50_000
 DEAD_PER_LIVE = 5
+SLOW_MS = 50.0
 
 
 class Horizon(Struct, frozen=True, kw_only=True):
@@ -24,6 +27,7 @@ class Horizon(Struct, frozen=True, kw_only=True):
     state: str = ""
     live_rows: int = 0
     dead_rows: int = 0
+    walk_ms: float = 0
 
     @property
     def is_old(self) -> bool:
@@ -35,13 +39,21 @@ class Horizon(Struct, frozen=True, kw_only=True):
         """Whether claims have to read past far more dead rows than there are living ones."""
         return self.dead_rows > max(MANY_DEAD, DEAD_PER_LIVE * self.live_rows)
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether a claim takes long to find out where jobs wait."""
+        return self.walk_ms > SLOW_MS
+
 
 def horizon(tx: Transaction) -> Horizon:
-    """Look at what is open now."""
+    """Look at what is open now, and walk once over the lanes as a claim does."""
     live, dead = tx.row("dead_rows") or (0, 0)
+    began = time.perf_counter()
+    tx.rows("walk")
+    walk_ms = (time.perf_counter() - began) * 1000
     oldest = tx.row("oldest_transaction")
     if oldest is None:
-        return Horizon(live_rows=live, dead_rows=dead)
+        return Horizon(live_rows=live, dead_rows=dead, walk_ms=walk_ms)
     pid, application, user, state, age_ms = oldest
     return Horizon(
         age_ms=age_ms,
@@ -51,6 +63,7 @@ def horizon(tx: Transaction) -> Horizon:
         state=state,
         live_rows=live,
         dead_rows=dead,
+        walk_ms=walk_ms,
     )
 
 
@@ -68,5 +81,10 @@ def warning(found: Horizon) -> str | None:
             f"jobs_live has {found.dead_rows:,} dead rows and {found.live_rows:,} living ones; "
             "look whether autovacuum runs, and for replication slots and prepared transactions "
             "that nobody uses"
+        )
+    if found.is_slow:
+        return (
+            f"a claim takes {found.walk_ms:.0f} ms to find out where jobs wait; "
+            "if that stays so, reindex jobs_live_queued, or look what keeps the server busy"
         )
     return None

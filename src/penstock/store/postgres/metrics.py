@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.store.contract import QueueDepth
-from penstock.store.relational.counters import FINE_MS
+from penstock.store.contract.rollups import FINE_MS
 from penstock.store.relational.metrics import RelationalMetrics, roll_up
 from penstock.store.relational.transaction import Transaction
 

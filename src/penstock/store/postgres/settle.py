@@ -22,9 +22,7 @@ class _Answer(Struct):
 _answer = Decoder(_Answer)
 
 
-def settle_all(
-    tx: PostgresTransaction, owner: str, settlements: Sequence[Settlement]
-) -> list[str]:
+def settle_all(tx: PostgresTransaction, owner: str, settlements: Sequence[Settlement]) -> list[str]:
     """Apply each settlement whose fence still holds; the ids of the others."""
     completed = [s for s in settlements if isinstance(s, Completed)]
     if len({s.id for s in completed}) < len(completed):
@@ -36,9 +34,7 @@ def settle_all(
     return stale
 
 
-def _complete(
-    tx: PostgresTransaction, owner: str, settlements: list[Completed]
-) -> list[str]:
+def _complete(tx: PostgresTransaction, owner: str, settlements: list[Completed]) -> list[str]:
     tx.changed = True
     counters = Counters()
     counters.ended(settlements, "completed")

@@ -2,6 +2,9 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import InvalidOption
@@ -11,6 +14,7 @@ from penstock.store.postgres.connect import address_of
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.inspect import inspect
 from penstock.store.postgres.jobs import PostgresJobs
+from penstock.store.postgres.lend import lend
 from penstock.store.postgres.metrics import PostgresMetrics
 from penstock.store.postgres.migrate import exists
 from penstock.store.postgres.transfer import PostgresTransfer
@@ -76,6 +80,6 @@ class PostgresStore:
         """PostgreSQL has better tools for that than a copy through a client."""
         raise InvalidOption("target", str(target), "made with pg_dump or your server's own backups")
 
-    def connection(self) -> object:
+    def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection whose transaction an enqueue can join."""
-        raise NotImplementedError
+        return lend(self._db.address)

@@ -12,9 +12,10 @@ from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.postgres.connect import Address
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.relational.transaction import Transaction
-from penstock.store.relational.transfer import RelationalTransfer, page
+from penstock.store.relational.transfer import FIRST, RelationalTransfer, page
 
 LAST = list(Part)[-1]
+_FIRST = {**FIRST, Part.JOBS: ("",)}
 _DOCUMENTS = {
     Part.JOBS: ("payload", "result", "error_details", "metadata"),
     Part.EXECUTIONS: ("result",),
@@ -43,7 +44,7 @@ class PostgresTransfer(RelationalTransfer):
 
         def read(tx: Transaction) -> Page:
             tx.run("read_in_order")
-            return page(tx, part, after, limit)
+            return page(tx, part, after, limit, _FIRST)
 
         return await self._db.read(read)
 

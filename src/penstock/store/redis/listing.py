@@ -6,11 +6,11 @@ from typing import Any
 from msgspec.json import decode
 
 from penstock.store.contract import COLUMNS, Part, Row
+from penstock.store.contract.rollups import STEPS_KEPT_MS
 from penstock.store.redis.courier import Courier
-from penstock.store.redis.metrics import KEPT_MS
 from penstock.store.redis.schedules import RedisSchedules
 
-METRIC_RESOLUTIONS = tuple(KEPT_MS)
+METRIC_RESOLUTIONS = tuple(STEPS_KEPT_MS)
 AT_ONCE = 500
 MANY = 10_000_000
 

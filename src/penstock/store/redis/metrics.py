@@ -5,19 +5,22 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.json import decode
 
-from penstock.model.histogram import percentile
 from penstock.store.contract import QueueDepth, Window
+from penstock.store.contract.rollups import (
+    FINE_MS,
+    FOLDS,
+    HOUR_MS,
+    STEPS_KEPT_MS,
+    Figure,
+    gauges_of,
+    queue_depths,
+    resolution_for,
+    step_at,
+    windows,
+)
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.keys import decode_lane, label
 
-FINE_MS, MINUTE_MS, HOUR_MS, DAY_MS = 10_000, 60_000, 3_600_000, 86_400_000
-KEPT_MS = {
-    FINE_MS: HOUR_MS,
-    MINUTE_MS: 2 * DAY_MS,
-    HOUR_MS: 60 * DAY_MS,
-    DAY_MS: 1_000 * DAY_MS,
-}
-FOLDS = ((FINE_MS, MINUTE_MS), (MINUTE_MS, HOUR_MS), (HOUR_MS, DAY_MS))
 STEPS_AT_ONCE = 100
 
 Sums = dict[str, float]
@@ -40,19 +43,7 @@ class RedisMetrics:
         for lane, waited in waits:
             queue = decode_lane(lane)[0]
             oldest[queue] = max(oldest.get(queue, 0), int(waited))
-        return [
-            QueueDepth(
-                queue=queue,
-                pending=found["pending"] + found["blocked"],
-                queued=found["queued"],
-                in_progress=found["in_progress"],
-                failed=found["failed"],
-                oldest_queued_ms=oldest.get(queue),
-                blocked=found["blocked"],
-                paused=found["paused"],
-            )
-            for queue, found in sorted(counts.items())
-        ]
+        return queue_depths(counts, oldest)
 
     async def dead_count(self) -> int:
         """Dead letters nobody has looked at yet."""
@@ -63,17 +54,11 @@ class RedisMetrics:
         """Figures over the last span; long ones read coarse steps, which must be up to date."""
         if span_ms > HOUR_MS:
             await self.roll_up()
-        resolution = next((r for r, kept in KEPT_MS.items() if span_ms <= kept), DAY_MS)
+        resolution = resolution_for(span_ms)
         now, _ = await self._courier.look()
-        sums: dict[tuple[str, str], Sums] = defaultdict(lambda: defaultdict(float))
-        for _, fields in await self._steps(resolution, (now - span_ms) // resolution * resolution):
-            for name, type_, queue, value in _counters(fields):
-                if not name.startswith("gauge:"):
-                    sums[type_, queue][name] += value
-                    sums["", ""][name] += value
-        if not sums:
-            sums["", ""] = defaultdict(float)
-        return [_window(*names, span_ms, found) for names, found in sorted(sums.items())]
+        steps = await self._steps(resolution, step_at(now - span_ms, resolution))
+        figures = (figure for _, fields in steps for figure in _figures(fields))
+        return windows((f for f in figures if not f[2].startswith("gauge:")), span_ms)
 
     async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, Sums]]:
         """Counters and gauges per step, oldest first."""
@@ -83,7 +68,7 @@ class RedisMetrics:
         steps: list[tuple[int, Sums]] = []
         for bucket, fields in await self._steps(resolution_ms, now - span_ms):
             sums: Sums = {}
-            for name, _, _, value in _counters(fields):
+            for _, _, name, value in _figures(fields):
                 if name == "gauge:oldest_ms":
                     sums[name] = max(sums.get(name, 0), value)
                 elif not name.startswith(("duration:", "wait:")):
@@ -100,29 +85,24 @@ class RedisMetrics:
         # From where the last pass stopped, however long ago: a leader may have been away.
         folded_to = min(int(rolled_up_at or 0), now)
         for fine, coarse in FOLDS:
-            await self._fold(fine, coarse, (folded_to - 2 * coarse) // coarse * coarse)
+            await self._fold(fine, coarse, step_at(folded_to - 2 * coarse, coarse))
         await self._courier.ask(("HSET", meta, "rolled_up_at", now))
-        return sum(
-            [await self._courier.call("drop_metrics", each, kept) for each, kept in KEPT_MS.items()]
-        )
+        dropped = 0
+        for resolution, kept in STEPS_KEPT_MS.items():
+            dropped += await self._courier.call("drop_metrics", resolution, kept)
+        return dropped
 
     async def _sample(self, depths: Sequence[QueueDepth]) -> None:
         told: list[object] = []
         for depth in depths:
-            gauges = {
-                "depth": depth.queued,
-                "pending": depth.pending,
-                "in_progress": depth.in_progress,
-                "oldest_ms": depth.oldest_queued_ms or 0,
-            }
-            for name, value in gauges.items():
-                told += (f"gauge:{name}\n{label('', depth.queue)}", value)
+            for name, value in gauges_of(depth).items():
+                told += (f"{name}\n{label('', depth.queue)}", value)
         await self._courier.call("sample_depths", *told)
 
     async def _fold(self, fine: int, coarse: int, since: int) -> None:
         key = f"{self._courier.prefix}metrics:{fine}"
         [buckets] = await self._courier.ask(("ZRANGEBYSCORE", key, since, "+inf"))
-        for step in sorted({int(bucket) // coarse * coarse for bucket in buckets}):
+        for step in sorted({step_at(int(bucket), coarse) for bucket in buckets}):
             await self._courier.call("fold_metrics", fine, coarse, step)
 
     async def _steps(self, resolution: int, since: int) -> list[tuple[int, Sequence[bytes]]]:
@@ -137,43 +117,9 @@ class RedisMetrics:
         return steps
 
 
-def _counters(fields: Sequence[bytes]) -> Iterator[tuple[str, str, str, float]]:
-    """Name, type, queue and value of each figure of a step."""
+def _figures(fields: Sequence[bytes]) -> Iterator[Figure]:
+    """What a step holds."""
     for field, value in zip(fields[::2], fields[1::2], strict=True):
         name, _, named = field.partition(b"\n")
         type_, queue = decode(named)
-        yield name.decode(), type_, queue, float(value)
-
-
-def _window(type_: str, queue: str, span_ms: int, sums: Sums) -> Window:
-    durations = _histogram(sums, "duration:")
-    waits = _histogram(sums, "wait:")
-    done = sums["completed"] + sums["failed"] + sums["dead"]
-    return Window(
-        type=type_,
-        queue=queue,
-        span_ms=span_ms,
-        completed=int(sums["completed"]),
-        failed=int(sums["failed"]),
-        cancelled=int(sums["cancelled"]),
-        dead=int(sums["dead"]),
-        snoozed=int(sums["snoozed"]),
-        crashed=int(sums["crashed"]),
-        lease_expiries=int(sums["lease_expiries"]),
-        success_rate=sums["completed"] / done if done else None,
-        per_minute=round(sums["completed"] / span_ms * MINUTE_MS, 2),
-        duration_p50_ms=percentile(durations, 0.50),
-        duration_p95_ms=percentile(durations, 0.95),
-        duration_p99_ms=percentile(durations, 0.99),
-        wait_p50_ms=percentile(waits, 0.50),
-        wait_p95_ms=percentile(waits, 0.95),
-        wait_p99_ms=percentile(waits, 0.99),
-    )
-
-
-def _histogram(sums: Sums, prefix: str) -> dict[int, float]:
-    return {
-        int(name.removeprefix(prefix)): value
-        for name, value in sums.items()
-        if name.startswith(prefix)
-    }
+        yield type_, queue, name.decode(), float(value)

@@ -1,18 +1,16 @@
 """Questions about jobs on Redis."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from penstock.model.job import Job
 from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
+from penstock.store.contract.watch import watch
 from penstock.store.redis import records
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.signals import Signals
 from penstock.store.redis.standing import standing
 
-WATCH_SECONDS = 1.0
-WATCH_PAUSE_SECONDS = 0.05
 IDS_AT_ONCE = 1_000
 FILTERS = ("status", "type", "queue", "tenant_id", "tag", "parent_job_id", "schedule_id")
 
@@ -87,24 +85,6 @@ class RedisReader:
         """All that decides whether a job runs now."""
         return await standing(self._courier, job_id)
 
-    async def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
+    def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
         """Each job now and whenever it changes, until all are terminal."""
-        listener = self._signals.subscribe()
-        seen: dict[str, Job] = {}
-        waiting = list(dict.fromkeys(ids))
-        # Changes of other jobs ring too: a long wait looks less and less often.
-        pause = 0.001
-        try:
-            while waiting:
-                found = await self.get(waiting)
-                for job in found:
-                    if seen.get(job.id) != job:
-                        seen[job.id] = job
-                        yield job
-                waiting = [job.id for job in found if not job.status.terminal]
-                if waiting:
-                    await asyncio.sleep(pause)
-                    await listener.wait(WATCH_SECONDS)
-                    pause = min(pause * 2, WATCH_PAUSE_SECONDS)
-        finally:
-            listener.close()
+        return watch(self.get, self._signals.subscribe, ids)

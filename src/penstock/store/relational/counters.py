@@ -7,9 +7,8 @@ from msgspec.json import encode
 
 from penstock.model.histogram import step_of
 from penstock.model.settlement import Settlement
+from penstock.store.contract.rollups import FINE_MS, step_at
 from penstock.store.relational.transaction import Transaction
-
-FINE_MS = 10_000
 
 
 class Counters:
@@ -49,5 +48,5 @@ class Counters:
         """Add the sums to the current step of ten seconds."""
         if not self._sums:
             return
-        bucket = tx.now // FINE_MS * FINE_MS
+        bucket = step_at(tx.now, FINE_MS)
         tx.run("add_metrics", {"step": FINE_MS, "bucket": bucket, "sums": self.document()})

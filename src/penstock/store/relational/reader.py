@@ -1,17 +1,14 @@
 """Questions about jobs in SQL."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from penstock.model.job import Job
 from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
+from penstock.store.contract.watch import watch
 from penstock.store.relational import lookup
 from penstock.store.relational.database import Database
 from penstock.store.relational.edges import dependencies
 from penstock.store.relational.standing import standing
-
-WATCH_SECONDS = 1.0
-WATCH_PAUSE_SECONDS = 0.05
 
 
 class RelationalReader:
@@ -54,24 +51,6 @@ class RelationalReader:
         """All that decides whether a job runs now."""
         return await self._db.read(lambda tx: standing(tx, job_id))
 
-    async def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
+    def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
         """Each job now and whenever it changes, until all are terminal."""
-        listener = self._db.subscribe()
-        seen: dict[str, Job] = {}
-        waiting = list(dict.fromkeys(ids))
-        # Commits of other jobs ring too: a long wait looks less and less often.
-        pause = 0.001
-        try:
-            while waiting:
-                found = await self.get(waiting)
-                for job in found:
-                    if seen.get(job.id) != job:
-                        seen[job.id] = job
-                        yield job
-                waiting = [job.id for job in found if not job.status.terminal]
-                if waiting:
-                    await asyncio.sleep(pause)
-                    await listener.wait(WATCH_SECONDS)
-                    pause = min(pause * 2, WATCH_PAUSE_SECONDS)
-        finally:
-            listener.close()
+        return watch(self.get, self._db.subscribe, ids)

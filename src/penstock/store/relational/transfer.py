@@ -99,9 +99,15 @@ def tally(tx: Transaction) -> Tally:
     )
 
 
-def page(tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
+def page(
+    tx: Transaction,
+    part: Part,
+    after: str | None,
+    limit: int,
+    first: Mapping[Part, tuple[str | int, ...]] = FIRST,
+) -> Page:
     """Some records of a part, in the order of its first columns."""
-    begin = FIRST[part] if after is None else tuple(decode(after))
+    begin = first[part] if after is None else tuple(decode(after))
     width, size = len(begin), 0
     rows: list[Row] = []
     while len(rows) < limit and size < PAGE_BYTES:

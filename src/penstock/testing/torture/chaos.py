@@ -109,6 +109,8 @@ class Chaos:
                     member.process.terminate()
                     await asyncio.sleep(TWICE_SECONDS)
                     member.process.send_signal(signal.SIGTERM)
+                case _:
+                    raise ValueError(f"{blow} is no blow against a worker.")
 
     def _freeze(self, slot: str, process: psutil.Process) -> None:
         process.suspend()

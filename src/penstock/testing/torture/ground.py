@@ -45,7 +45,7 @@ SERVER_LEASE_SECONDS = 3.0
 def ground(kind: StoreKind, url: str | None, folder: Path) -> Generator[Ground, None, None]:
     """The store a URL names, of which only workers are harmed, or a new one of the kind.
 
-    A server that is started here keeps its data in the folder.
+    A server that is started here keeps its data in the folder, where it may enter it.
     """
     if url is not None:
         sqlite = url.startswith("sqlite:")
@@ -61,10 +61,12 @@ def _sqlite(folder: Path, _: ExitStack) -> Ground:
 
 def _postgres(folder: Path, stack: ExitStack) -> Ground:
     from penstock.testing.servers import PostgresServer
+    from penstock.testing.servers.account import unprivileged
     from penstock.testing.torture import postgres
 
     folder.chmod(0o755)  # another user than root runs the server
-    server = stack.enter_context(PostgresServer(folder / "postgres"))
+    kept = folder / "postgres" if unprivileged().may_enter(folder) else None
+    server = stack.enter_context(PostgresServer(kept))
     url = server.create_database("torture")
     return Ground(
         settings={"url": url},

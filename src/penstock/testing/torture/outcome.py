@@ -4,7 +4,6 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from penstock.model.errors import without_password
 from penstock.testing.torture.audit import Findings
 
 
@@ -45,7 +44,7 @@ def show(outcome: Outcome, console: Console, *, as_json: bool) -> None:
     else:
         console.print(
             f"[red]The store broke a promise.[/red] Try again with --seed {outcome.seed}; "
-            f"the evidence is in {outcome.evidence} and {without_password(outcome.url)}."
+            f"the evidence is in {outcome.evidence} and {outcome.url}."
         )
 
 

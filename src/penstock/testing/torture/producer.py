@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from penstock.client.job_type import Prepared
+from penstock.logs import configure_logs
 from penstock.model.errors import StoreFull, StoreUnavailable
 from penstock.testing.torture.work import app, in_loop, in_process, in_thread
 
@@ -82,4 +83,5 @@ def _call(chance: random.Random, effects: str, mean: float) -> Prepared[int]:
 
 
 if __name__ == "__main__":
+    configure_logs(level="error")
     asyncio.run(produce(msgspec.json.decode(sys.argv[1], type=Order)))

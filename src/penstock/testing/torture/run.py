@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from penstock.client.app import Penstock
 from penstock.config import load_settings
+from penstock.model.errors import without_password
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
 from penstock.testing.torture.audit import Audit, read_lines
@@ -127,7 +128,7 @@ class Run:
         refused = sum("stale_settlement" in line for line in read_lines(self._log))
         return Outcome(
             seed=self._seed,
-            url=place.url,
+            url=without_password(place.url),
             evidence=str(self._folder),
             seconds=round(time.monotonic() - began, 1),
             kills=chaos.done[Blow.KILL],

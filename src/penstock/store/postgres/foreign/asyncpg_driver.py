@@ -1,9 +1,9 @@
 """Connections of asyncpg, also one that a pool has handed out."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg  # type: ignore[import-untyped]
 import psycopg
@@ -45,7 +45,7 @@ def asyncpg_driver(connection: Any, bridge: Bridge) -> "AsyncpgDriver":
     """The driver for something made by asyncpg, if it is a connection."""
     if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
         raise CannotJoin(f"asyncpg's {type(connection).__name__}", KINDS)
-    return AsyncpgDriver(connection, bridge)
+    return AsyncpgDriver(cast("AsyncpgConnection", connection), bridge)
 
 
 class AsyncpgDriver(Driver):
@@ -135,9 +135,7 @@ async def _as_psycopg(answer: Awaitable[T]) -> T:
     try:
         return await answer
     except asyncpg.PostgresError as error:
-        raise _same(error.sqlstate, str(error)) from error
-    except asyncpg.DataError as error:
-        raise psycopg.DataError(str(error)) from error
+        raise _same(str(getattr(error, "sqlstate", "")), str(error)) from error
     except asyncpg.InterfaceError as error:
         raise psycopg.InterfaceError(str(error)) from error
     except TimeoutError as error:

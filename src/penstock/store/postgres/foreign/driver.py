@@ -7,7 +7,6 @@ import psycopg
 
 from penstock.store.relational.transaction import Bindings
 
-
 KINDS = "pass a connection of psycopg or asyncpg, or a session or connection of SQLAlchemy"
 
 

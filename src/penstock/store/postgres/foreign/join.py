@@ -126,7 +126,7 @@ class ForeignConnections:
 
         It would give them a second life; a look from outside finds them.
         """
-        if self._db.read_now(lambda tx: tx.value("ended_already", (ids,))) is not None:
+        if self._db.read_now(lambda tx: tx.value("ended_since", (ids,))) is not None:
             reason = "a job ended since your transaction began; repeat the transaction"
             raise StoreUnavailable(self._db.name, reason)
 

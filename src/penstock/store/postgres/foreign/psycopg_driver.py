@@ -99,10 +99,10 @@ def _refuse_unfit(
 ) -> None:
     if connection.closed:
         raise CannotJoin(f"{kind} that is closed", "pass one that is open")
-    if connection.pgconn.pipeline_status is not pq.PipelineStatus.OFF:
+    if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
         raise CannotJoin(f"{kind} in pipeline mode", "enqueue before or after the pipeline")
     status = connection.info.transaction_status
-    if status is pq.TransactionStatus.INERROR:
+    if status == pq.TransactionStatus.INERROR:
         raise failed(kind)
-    if status is pq.TransactionStatus.IDLE and connection.autocommit:
+    if status == pq.TransactionStatus.IDLE and connection.autocommit:
         raise CannotJoin(f"{kind} in autocommit without a transaction", f"use `{begin}`")

@@ -1,7 +1,7 @@
 """Two enqueues on one connection take turns, or their savepoints would get mixed up."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
@@ -9,7 +9,7 @@ _turns: dict[int, tuple[threading.Lock, int]] = {}
 
 
 @contextmanager
-def turn(connection: object) -> Iterator[None]:
+def turn(connection: object) -> Generator[None, None, None]:
     """Have a connection for oneself; one that nobody uses is not remembered."""
     key = id(connection)
     with _lock:

@@ -25,3 +25,6 @@ SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ?, 0));
 -- name: tell
 -- Others hear of it when the caller commits, and of nothing when it does not.
 SELECT pg_notify(:channel, '');
+
+-- name: ended_since
+SELECT 1 FROM jobs_ended WHERE id = ANY(?::text[]) LIMIT 1;

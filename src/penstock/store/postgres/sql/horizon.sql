@@ -11,3 +11,6 @@ ORDER BY xact_start LIMIT 1;
 
 -- name: dead_rows
 SELECT n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE relid = 'jobs_live'::regclass;
+
+-- name: walk
+SELECT walked_to FROM lanes_after(NULL, '{}', NULL, NULL);

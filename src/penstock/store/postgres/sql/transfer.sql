@@ -45,7 +45,8 @@ TRUNCATE jobs, job_executions, job_logs, dead_letter_jobs, job_keys, job_depende
 DELETE FROM penstock_meta WHERE name = 'rolled_up_at' OR name LIKE 'move.%';
 
 -- name: page_jobs
-SELECT seq,
+-- By their ids, as jobs are listed here; seq has no index and only decides between equal ranks.
+SELECT id,
     id, type, queue, category, status, priority, rank, payload, result, error, error_details,
     attempts, max_retries, snoozes, rescues, returns, fence, retry_delay_ms, backoff_multiplier,
     timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner, ms(lease_until),
@@ -53,8 +54,8 @@ SELECT seq,
     tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on, key, key_scope,
     limit_key, order_key, to_json(tags)::text, metadata, trace_context, ms(created_at),
     ms(updated_at), ms(queued_at), ms(started_at), ms(completed_at), ms(failed_at)
-FROM jobs WHERE seq > ?::bigint
-ORDER BY seq LIMIT ?;
+FROM jobs WHERE id > ?::text
+ORDER BY id LIMIT ?;
 
 -- name: adopt_jobs
 INSERT INTO jobs (

@@ -1,0 +1,109 @@
+"""How figures are kept and summed up, the same on every store."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from penstock.model.histogram import percentile
+from penstock.store.contract.metrics import QueueDepth, Window
+
+FINE_MS, MINUTE_MS, HOUR_MS, DAY_MS = 10_000, 60_000, 3_600_000, 86_400_000
+
+STEPS_KEPT_MS: Mapping[int, int] = MappingProxyType(
+    {
+        FINE_MS: HOUR_MS,
+        MINUTE_MS: 2 * DAY_MS,
+        HOUR_MS: 60 * DAY_MS,
+        DAY_MS: 1_000 * DAY_MS,
+    }
+)
+"""For how long the steps of each resolution are kept."""
+
+FOLDS = ((FINE_MS, MINUTE_MS), (MINUTE_MS, HOUR_MS), (HOUR_MS, DAY_MS))
+"""Which steps are folded into which."""
+
+Figure = tuple[str, str, str, float]
+"""Type, queue, name and value."""
+
+
+def resolution_for(span_ms: int) -> int:
+    """The finest steps that reach back so far."""
+    return next((step for step, kept in STEPS_KEPT_MS.items() if span_ms <= kept), DAY_MS)
+
+
+def step_at(moment: int, resolution_ms: int) -> int:
+    """The step that a moment falls into, named by its beginning."""
+    return moment // resolution_ms * resolution_ms
+
+
+def windows(figures: Iterable[Figure], span_ms: int) -> list[Window]:
+    """One row in all, then one per type and queue."""
+    sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    in_all = sums["", ""]
+    for type_, queue, name, value in figures:
+        sums[type_, queue][name] += value
+        in_all[name] += value
+    return [_window(*named, span_ms, found) for named, found in sorted(sums.items())]
+
+
+def queue_depths(
+    counts: Mapping[str, Mapping[str, int]], oldest: Mapping[str, int]
+) -> list[QueueDepth]:
+    """Queues by name, from how many jobs are in which place and how long the oldest has waited."""
+    return [
+        QueueDepth(
+            queue=queue,
+            pending=found["pending"] + found["blocked"],
+            queued=found["queued"],
+            in_progress=found["in_progress"],
+            failed=found["failed"],
+            oldest_queued_ms=oldest.get(queue),
+            blocked=found["blocked"],
+            paused=found["paused"],
+        )
+        for queue, found in sorted(counts.items())
+    ]
+
+
+def gauges_of(depth: QueueDepth) -> dict[str, int]:
+    """What a roll-up samples of a queue."""
+    return {
+        "gauge:depth": depth.queued,
+        "gauge:pending": depth.pending,
+        "gauge:in_progress": depth.in_progress,
+        "gauge:oldest_ms": depth.oldest_queued_ms or 0,
+    }
+
+
+def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Window:
+    durations = _histogram(sums, "duration:")
+    waits = _histogram(sums, "wait:")
+    ended = sums["completed"] + sums["failed"] + sums["dead"]
+    return Window(
+        type=type_,
+        queue=queue,
+        span_ms=span_ms,
+        completed=int(sums["completed"]),
+        failed=int(sums["failed"]),
+        cancelled=int(sums["cancelled"]),
+        dead=int(sums["dead"]),
+        snoozed=int(sums["snoozed"]),
+        crashed=int(sums["crashed"]),
+        lease_expiries=int(sums["lease_expiries"]),
+        success_rate=sums["completed"] / ended if ended else None,
+        per_minute=round(sums["completed"] / span_ms * MINUTE_MS, 2),
+        duration_p50_ms=percentile(durations, 0.50),
+        duration_p95_ms=percentile(durations, 0.95),
+        duration_p99_ms=percentile(durations, 0.99),
+        wait_p50_ms=percentile(waits, 0.50),
+        wait_p95_ms=percentile(waits, 0.95),
+        wait_p99_ms=percentile(waits, 0.99),
+    )
+
+
+def _histogram(sums: Mapping[str, float], prefix: str) -> dict[int, float]:
+    return {
+        int(name.removeprefix(prefix)): value
+        for name, value in sums.items()
+        if name.startswith(prefix)
+    }

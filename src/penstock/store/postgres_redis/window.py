@@ -1,0 +1,195 @@
+"""The first ready jobs of every lane, kept in Redis: only ids, and any of them may be stale."""
+
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Struct, field
+from msgspec.json import encode
+
+from penstock.model.job import Enqueued, NewJob
+from penstock.model.rank import rank
+from penstock.store.contract import Claim
+from penstock.store.postgres_redis.wire import Away, Wire
+from penstock.store.relational.enqueue import is_special
+from penstock.store.relational.transaction import Transaction
+
+FRESH_MS = 1_000
+REFILL_MS = 2_000
+MAX_LANES = 256
+MAX_JOBS = 20_000
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How many jobs of a lane a window holds, and how often it may be filled."""
+
+    jobs: int
+    spacing_ms: int = 20
+
+
+class Taken(Struct, frozen=True):
+    """Ids out of the windows, in the order they should start."""
+
+    ids: list[str]
+    last_tenant: str
+    due: int | None
+
+
+class Told(Struct):
+    """What a process has to tell about jobs that became ready."""
+
+    most: int
+    ready: dict[str, list[str]] = field(default_factory=dict)
+    doubt: bool = False
+    due: int | None = None
+    expires: int | None = None
+
+
+class Window:
+    """Remembers what Redis should be told, and takes from it what can be claimed."""
+
+    def __init__(self, wire: Wire, pace: Pace) -> None:
+        self._wire = wire
+        self._pace = pace
+        self._lock = threading.Lock()
+        self._told: Told | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether claims should look here."""
+        return self._pace.jobs > 0 and not self._wire.away
+
+    def enqueued(self, jobs: Sequence[NewJob], answers: Sequence[Enqueued], now: int) -> None:
+        """Jobs were committed; those that are ready can be taken."""
+        if not self._pace.jobs:
+            return
+        with self._lock:
+            told = self._told = self._told or Told(self._pace.jobs)
+            for job, answer in zip(jobs, answers, strict=True):
+                if not answer.created:
+                    continue
+                if is_special(job):
+                    told.doubt = True
+                    continue
+                _tell(told, job, now)
+
+    def doubt(self) -> None:
+        """Something may have become ready, and nobody can name it."""
+        if self._pace.jobs:
+            with self._lock:
+                self._told = self._told or Told(self._pace.jobs)
+                self._told.doubt = True
+
+    def due(self, at: int) -> None:
+        """A job falls due then."""
+        if self._pace.jobs:
+            with self._lock:
+                told = self._told = self._told or Told(self._pace.jobs)
+                told.due = _sooner(told.due, at)
+
+    def tell(self, teller: str) -> None:
+        """Pass on what became ready, and wake everybody."""
+        owed = self._owed()
+        try:
+            self._wire.call("put", owed, teller)
+        except Away:
+            self.forget_told(owed)
+            raise
+
+    def forget_told(self, owed: bytes) -> None:
+        """What was told in vain is not repeated one by one: it is looked for."""
+        if owed:
+            self.doubt()
+
+    def take(self, claim: Claim, last_tenant: str, tx: Transaction) -> Taken | None:
+        """Ids to claim, filling the windows first if need be; none: PostgreSQL must choose."""
+        answer = self._ask(claim, last_tenant, tx.now, REFILL_MS)
+        if answer[0] == b"refill":
+            self._fill(tx, int(answer[1]))
+            answer = self._ask(claim, last_tenant, tx.now, 0)
+        if answer[0] != b"taken":
+            if answer[0] == b"own way" and answer[1]:
+                self.doubt()  # what PostgreSQL stages now is more than this claim takes
+            return None
+        _, tenant, due, *members = answer
+        ids = [member[1:].decode() for member in members]
+        return Taken(ids, tenant.decode(), int(due) if due else None)
+
+    def _ask(self, claim: Claim, last_tenant: str, now: int, refill_ms: int) -> list[bytes]:
+        asked = {
+            "types": list(claim.types),
+            "queues": None if claim.queues is None else list(claim.queues),
+            "max_priority": claim.max_priority,
+            "limit": claim.limit,
+            "last_tenant": last_tenant,
+            "now": now,
+            "fresh_ms": FRESH_MS,
+            "refill_ms": refill_ms,
+        }
+        owed = self._owed()
+        try:
+            answer: list[bytes] = self._wire.call("take", encode(asked), owed)
+        except Away:
+            self.forget_told(owed)
+            raise
+        return answer
+
+    def _fill(self, tx: Transaction, doubts: int) -> None:
+        lanes: dict[str, list[str]] = {}
+        horizons: dict[str, int] = {}
+        found = tx.rows("ready", {"lanes": MAX_LANES + 1, "jobs": self._pace.jobs})
+        each = max(1, min(self._pace.jobs, MAX_JOBS // max(1, len(found))))
+        for queue, tenant_id, type_, limit_key, priority, ranks, ids in found:
+            lane = spelled(queue, tenant_id, type_, limit_key)
+            entries = lanes.setdefault(lane, [])
+            mark = chr(47 + priority)
+            for rank_, id_ in zip(ranks[:each], ids[:each], strict=True):
+                entries += (str(rank_), mark + id_)
+            if len(ranks) >= each:
+                horizons[lane] = min(horizons.get(lane, ranks[each - 1]), ranks[each - 1])
+        gated, due, expires = tx.rows("ready_when")[0]
+        filled = {
+            "lanes": lanes,
+            "horizons": {lane: str(horizon) for lane, horizon in horizons.items()},
+            "doubts": doubts,
+            "gated": 1 if gated else None,
+            "crowded": 1 if len(found) > MAX_LANES else None,
+            "due": None if due is None else str(due),
+            "expires": None if expires is None else str(expires),
+            "most": self._pace.jobs,
+            "spacing_ms": self._pace.spacing_ms,
+        }
+        self._wire.call("fill", encode(filled))
+
+    def _owed(self) -> bytes:
+        with self._lock:
+            told, self._told = self._told, None
+        return b"" if told is None else encode(told)
+
+
+def _tell(told: Told, job: NewJob, now: int) -> None:
+    expires_at = job.expires_at
+    if expires_at is None and job.expires_in_ms is not None:
+        expires_at = now + job.expires_in_ms
+    if expires_at is not None:
+        told.expires = _sooner(told.expires, expires_at)
+    due = job.scheduled_at if job.scheduled_at is not None else now + job.delay_ms
+    if due > now:
+        told.due = _sooner(told.due, due)
+        return
+    lane = spelled(job.queue, job.tenant_id, job.type, job.limit_key or "")
+    entries = told.ready.setdefault(lane, [])
+    if len(entries) < 4 * told.most:
+        entries += (str(rank(due, job.priority)), chr(47 + job.priority) + job.id)
+    else:
+        told.doubt = True
+
+
+@lru_cache(maxsize=4096)
+def spelled(queue: str, tenant_id: str, type_: str, limit_key: str) -> str:
+    """The one spelling of a lane."""
+    return encode((queue, tenant_id, type_, limit_key)).decode()
+
+
+def _sooner(known: int | None, other: int) -> int:
+    return other if known is None else min(known, other)

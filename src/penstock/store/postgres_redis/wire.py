@@ -1,0 +1,129 @@
+"""The line to Redis, which may be away: then nobody waits for it, and it comes back by itself."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any
+
+import redis
+import structlog
+from redis.exceptions import NoScriptError
+
+from penstock.model.errors import ServerTooOld, StoreError, StoreUnavailable
+from penstock.store.redis.errors import translate
+from penstock.store.redis.refusals import OLDEST, product, read_info, version_of, version_text
+from penstock.store.redis.scripts import Script
+from penstock.store.redis.server import Server
+
+log = structlog.get_logger("penstock.store")
+
+PATIENCE_SECONDS = 0.5
+RETRY_SECONDS = (0.2, 5.0)
+WARN_SECONDS = 60.0
+_PACKAGE = "penstock.store.postgres_redis"
+
+
+class Away(Exception):
+    """Redis does not answer; PostgreSQL is to be asked instead."""
+
+
+class Wire:
+    """Calls scripts from any thread; after a failure nobody calls until `try_again` succeeded."""
+
+    def __init__(self, url: str) -> None:
+        self._server = Server(url, PATIENCE_SECONDS)
+        self.prefix = self._server.prefix + "dispatch:"
+        self.away = False
+        self.on_away: Callable[[], None] = lambda: None
+        self._retry_at = 0.0
+        self._pause = RETRY_SECONDS[0]
+        self._warned_at = -WARN_SECONDS
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Connect; one that cannot be reached is tried again later, a wrong one is refused."""
+        self._server.join()
+        try:
+            answer = self._server.reply_now(("INFO", "server"))
+            if isinstance(answer, Exception):
+                raise translate(self._server.url, answer) from answer
+        except StoreUnavailable as error:
+            self._failed(error)
+            return
+        info = read_info(answer)
+        if version_of(info) < OLDEST:
+            found = f"{product(info)} {version_text(info)}"
+            raise ServerTooOld(self._server.url, found, ".".join(map(str, OLDEST)))
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._server.close()
+
+    def call(self, name: str, *arguments: str | bytes) -> Any:
+        """The answer of a script, or `Away`."""
+        if self.away:
+            raise Away
+        called = _script(name)
+        try:
+            answer = self._server.reply_now(("EVALSHA", called.sha, 1, self.prefix, *arguments))
+            if isinstance(answer, NoScriptError):
+                answer = self._server.reply_now(("EVAL", called.source, 1, self.prefix, *arguments))
+            if isinstance(answer, Exception):
+                raise translate(self._server.url, answer) from answer
+        except StoreError as error:
+            self._failed(error)
+            raise Away from error
+        return answer
+
+    def subscribe(self) -> Any:
+        """A connection that hears every change; the caller disconnects it."""
+        try:
+            connection: Any = self._server.connection_now()  # most of its methods have no types
+            connection.send_command("SUBSCRIBE", self.prefix + "wake")
+            connection.read_response()
+        except (redis.RedisError, OSError, StoreError) as error:
+            raise Away from error
+        return connection
+
+    @property
+    def retry_in(self) -> float | None:
+        """Seconds until it should be tried again; none while it answers."""
+        return max(0.0, self._retry_at - time.monotonic()) if self.away else None
+
+    def try_again(self) -> bool:
+        """Whether it answers again."""
+        self._server.backoff.succeeded()  # or it would wait before it tries
+        try:
+            answer = self._server.reply_now(("SET", self.prefix + "back", "", "PX", "1000"))
+        except StoreError as error:
+            self._failed(error)
+            return False
+        if isinstance(answer, Exception):
+            self._failed(answer)
+            return False
+        self.away, self._pause = False, RETRY_SECONDS[0]
+        log.info("dispatch_back", url=self._server.address.host)
+        return True
+
+    def _failed(self, error: Exception) -> None:
+        with self._lock:
+            self.away = True
+            self._retry_at = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, RETRY_SECONDS[1])
+            warn = time.monotonic() - self._warned_at >= WARN_SECONDS
+            if warn:
+                self._warned_at = time.monotonic()
+        if warn:
+            log.warning("dispatch_lost", error=str(error)[:200], instead="PostgreSQL alone")
+        self.on_away()
+
+
+@cache
+def _script(name: str) -> Script:
+    folder = files(_PACKAGE).joinpath("lua")
+    parts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in ("window", name)]
+    source = "\n".join(parts)
+    return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())

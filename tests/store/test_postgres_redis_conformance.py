@@ -1,0 +1,51 @@
+"""PostgreSQL with Redis beside it keeps the contract, whether Redis answers or not."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from penstock.store.contract import Store
+from penstock.store.postgres_redis.store import PostgresRedisStore
+from penstock.store.postgres_redis.window import Pace
+from penstock.testing.clock import FakeClock
+from penstock.testing.conformance import *  # noqa: F403
+
+del TestReboot  # noqa: F821 - the server's clock times the leases, whatever host restarts
+
+Reopen = Callable[[], Awaitable[Store]]
+Make = Callable[[], Store]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=[Pace(jobs=2000, spacing_ms=0), Pace(jobs=3, spacing_ms=0)], ids=["wide", "narrow"])
+def make(
+    request: pytest.FixtureRequest, postgres_store_url: str, valkey_url: str, clock: FakeClock
+) -> Make:
+    return lambda: PostgresRedisStore(postgres_store_url, valkey_url, clock, request.param)
+
+
+@pytest.fixture
+async def store(make: Make) -> AsyncIterator[Store]:
+    store = make()
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def reopen(make: Make, store: Store) -> AsyncIterator[Reopen]:
+    opened: list[Store] = []
+
+    async def again() -> Store:
+        await store.close()
+        opened.append(make())
+        await opened[-1].open()
+        return opened[-1]
+
+    yield again
+    for other in opened:
+        await other.close()

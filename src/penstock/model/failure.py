@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import PurePath
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from penstock.model.redact import redact
 from penstock.model.retry import ErrorClass
@@ -59,6 +60,17 @@ class Failure(Struct, frozen=True):
         told = redact(message)[:MESSAGE_LIMIT]
         return cls(error_class, code, told, "", f"{error_class}|{code}|{gist(told)}")
 
+    @property
+    def details(self) -> str:
+        """What a job keeps of it beside the message, as its `error_details` document."""
+        kept = {
+            "class": self.error_class,
+            "code": self.code,
+            "stack": self.stack,
+            "fingerprint": self.fingerprint,
+        }
+        return encode(kept).decode()
+
 
 def gist(message: str) -> str:
     """A message without what differs from job to job: `gist("order A-7 is late")`."""
@@ -93,3 +105,9 @@ def _is_library(filename: str) -> bool:
     return filename.startswith((_STANDARD_LIBRARY, "<frozen")) or any(
         name in parts for name in _INSTALLED
     )
+
+
+EXPIRED = Failure.because(ErrorClass.TIMEOUT, "Expired", "The job expired before it could run.")
+LEASE_LOST = Failure.because(
+    ErrorClass.POISON, "LeaseLost", "The worker stopped renewing its lease while the job ran."
+)

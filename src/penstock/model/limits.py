@@ -1,10 +1,12 @@
 """Limits on how much runs at once, and on how much starts in a while."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from penstock.model.errors import InvalidOption
 
@@ -81,6 +83,51 @@ def names_of(
     return tuple((scope, name) for scope, name in named if name)
 
 
+def limits_on(
+    limits: Iterable[Limit], queue: str, tenant_id: str, type_: str, limit_key: str | None
+) -> list[Limit]:
+    """The limits that hold for a job; one for `*` is named after what it is about here."""
+    about = dict(names_of(queue, tenant_id, type_, limit_key))
+    found: dict[tuple[LimitScope, LimitKind], Limit] = {}
+    for limit in limits:
+        name = about.get(limit.scope)
+        if name is None or limit.kind is LimitKind.DEPTH:
+            continue
+        if limit.name == name:
+            found[limit.scope, limit.kind] = limit
+        elif limit.name == EVERY:
+            found.setdefault((limit.scope, limit.kind), replace(limit, name=name))
+    return list(found.values())
+
+
+class Leased(NamedTuple):
+    """What one owner has leased under a limit, and how much of it is marked as started."""
+
+    leases: int
+    started: int
+
+    def taken(self, slots: int) -> int:
+        """How many slots that takes up; what ran before there was a limit counts too."""
+        return max(self.started, min(self.leases, slots))
+
+
+NOTHING_LEASED = Leased(0, 0)
+
+
+def leased_under(rows: Iterable[tuple[Any, ...]]) -> dict[LimitName, dict[str, Leased]]:
+    """What each owner has leased, by all that a limit may be about.
+
+    Of each owner and lane: owner, queue, tenant, type, limit key, leases, started ones.
+    """
+    found: dict[LimitName, dict[str, Leased]] = {}
+    for owner, queue, tenant_id, type_, limit_key, leases, marked in rows:
+        for name in names_of(queue, tenant_id, type_, limit_key):
+            owners = found.setdefault(name, {})
+            has = owners.get(owner, NOTHING_LEASED)
+            owners[owner] = Leased(has.leases + leases, has.started + marked)
+    return found
+
+
 def parse_rate(text: object) -> tuple[int, int]:
     """How many per how many milliseconds: `parse_rate("10/s")` is (10, 1000)."""
     expected = "a number per time, such as '10/s', '100/min', '5/30s' or '1000/day'"
@@ -110,6 +157,12 @@ def frees_in(starts: Starts, limit: Limit, now: int) -> int | None:
         if taken < limit.capacity:
             return max(1, at + (limit.interval_ms or 0) - now)
     return None
+
+
+def rate_state(limit: Limit, starts: Starts, now: int) -> LimitState:
+    """How much of a rate is taken, and when it lets one more start."""
+    used = limit.capacity - room(starts, limit, now)
+    return LimitState(limit=limit, used=used, frees_in_ms=frees_in(starts, limit, now))
 
 
 def started(starts: Starts, limit: Limit, now: int, count: int) -> Starts:

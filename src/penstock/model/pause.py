@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from penstock.model.job import Job
+
 
 class PauseScope(StrEnum):
     """What is paused."""
@@ -22,3 +24,13 @@ class Pause(Struct, frozen=True, kw_only=True):
     reason: str | None
     paused_by: str | None
     created_at: int
+
+
+def pausable(job: Job) -> dict[PauseScope, str]:
+    """All that a pause on a job may be about."""
+    return {
+        PauseScope.JOB: job.id,
+        PauseScope.QUEUE: job.queue,
+        PauseScope.TYPE: job.type,
+        PauseScope.TENANT: job.tenant_id,
+    }

@@ -247,6 +247,7 @@ async def test_a_key_that_another_transaction_keeps_for_too_long_is_a_sentence(
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("guest", ["psycopg-async", "asyncpg", "Session"], indirect=True)
 async def test_a_job_that_ended_since_the_transaction_began_gets_no_second_life(
     store: Store, guest: Guest, level: str
 ) -> None:

@@ -34,6 +34,35 @@ class Execution(Struct, frozen=True, kw_only=True):
     memory_kb: int | None
     cpu_ms: int | None
 
+    @classmethod
+    def running(
+        cls, job_id: str, fence: int, started_at: int, owner: str | None, queued_at: int, now: int
+    ) -> "Execution":
+        """One that has not ended, of which only the lease is known."""
+        return cls(
+            job_id=job_id,
+            fence=fence,
+            status="running",
+            started_at=started_at,
+            ended_at=None,
+            duration_ms=now - started_at,
+            wait_ms=started_at - queued_at,
+            result=None,
+            error=None,
+            error_class=None,
+            error_code=None,
+            error_stack=None,
+            worker=owner,
+            node=node_of(owner),
+            memory_kb=None,
+            cpu_ms=None,
+        )
+
+
+def node_of(owner: str | None) -> str | None:
+    """The host in the name of a lease's owner."""
+    return None if owner is None else owner.partition(":")[0]
+
 
 class LogLine(Struct, frozen=True):
     """A line a handler wrote about its job."""

@@ -16,14 +16,7 @@ def spelled(failure: Failure) -> dict[str, str]:
         "code": failure.code,
         "error": failure.message,
         "fingerprint": failure.fingerprint,
-        "details": encode(
-            {
-                "class": failure.error_class,
-                "code": failure.code,
-                "stack": failure.stack,
-                "fingerprint": failure.fingerprint,
-            }
-        ).decode(),
+        "details": failure.details,
         "told": told(failure.error_class, failure.code, failure.message, failure.stack),
     }
 

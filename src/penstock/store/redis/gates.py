@@ -1,7 +1,7 @@
 """One look at everything that may hold jobs back, and how much of it is taken."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.json import decode
 from msgspec.structs import replace
@@ -15,24 +15,12 @@ from penstock.model.limits import (
     LimitScope,
     LimitState,
     Starts,
-    frees_in,
-    names_of,
-    room,
+    leased_under,
+    rate_state,
 )
 from penstock.model.pause import Pause, PauseScope
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.keys import decode_lane
-
-
-class Leased(NamedTuple):
-    """What one owner has leased under a limit, and how much of it is marked as started."""
-
-    leases: int
-    started: int
-
-    def taken(self, slots: int) -> int:
-        """How many slots that takes up; what ran before there was a limit counts too."""
-        return max(self.started, min(self.leases, slots))
 
 
 class Gates:
@@ -50,24 +38,10 @@ class Gates:
         self._probes = {probe.decode() for probe in probes}
         self._slots = {_names(field, 3): int(count) for field, count in _pairs(slots)}
         self._starts = {_names(field, 2): _starts(text) for field, text in _pairs(rates)}
-        self._leased = _leased_under(leases)
+        self._leased = leased_under(
+            (owner.decode(), *decode_lane(lane), *counts) for lane, owner, *counts in leases
+        )
         self._holders = {_names(name, 2): _texts(ids) for name, ids in holders}
-
-    def limits_on(
-        self, queue: str, tenant_id: str, type_: str, limit_key: str | None
-    ) -> list[Limit]:
-        """The limits that hold for a job; one for `*` is named after what it is about here."""
-        about = dict(names_of(queue, tenant_id, type_, limit_key))
-        found: dict[tuple[LimitScope, LimitKind], Limit] = {}
-        for limit in self.limits:
-            name = about.get(limit.scope)
-            if name is None or limit.kind is LimitKind.DEPTH:
-                continue
-            if limit.name == name:
-                found[limit.scope, limit.kind] = limit
-            elif limit.name == EVERY:
-                found.setdefault((limit.scope, limit.kind), replace(limit, name=name))
-        return list(found.values())
 
     def breakers_on(self, type_: str) -> list[BreakerState]:
         """Those that guard a type; a probe counts only while it runs."""
@@ -81,9 +55,7 @@ class Gates:
         """How much of a limit is taken, and by whom; `depth` is how many jobs are queued there."""
         if limit.kind is LimitKind.RATE:
             starts = self._starts.get((limit.scope, limit.name), [])
-            used = limit.capacity - room(starts, limit, self.now)
-            frees_in_ms = frees_in(starts, limit, self.now)
-            return LimitState(limit=limit, used=used, frees_in_ms=frees_in_ms)
+            return rate_state(limit, starts, self.now)
         if limit.kind is LimitKind.DEPTH:
             return LimitState(limit=limit, used=0 if limit.name == EVERY else depth)
         owners = self._leased.get((limit.scope, limit.name), {})
@@ -161,14 +133,3 @@ def _breaker(name: bytes, definition: bytes, state: bytes) -> BreakerState:
         opened_at=None if opened_at == "-" else int(opened_at),
         probe_id=None if probe_id == "-" else probe_id,
     )
-
-
-def _leased_under(rows: Sequence[Any]) -> dict[LimitName, dict[str, Leased]]:
-    """What each owner has leased, by all that a limit may be about."""
-    found: dict[LimitName, dict[str, Leased]] = {}
-    for lane, owner, leases, started in rows:
-        for name in names_of(*decode_lane(lane)):
-            owners = found.setdefault(name, {})
-            has = owners.get(owner.decode(), Leased(0, 0))
-            owners[owner.decode()] = Leased(has.leases + leases, has.started + started)
-    return found

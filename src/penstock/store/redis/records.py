@@ -10,6 +10,7 @@ from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, Outc
 from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.store.contract import Dependency, Execution, LogLine
+from penstock.store.contract.reader import node_of
 from penstock.store.redis.keys import Doc, Ran, decode_doc, decode_lane
 
 Picture = Sequence[Any]
@@ -93,25 +94,8 @@ def executions(job_id: str, fields: Sequence[bytes], now: int) -> list[Execution
         return ended
     owner = text(found.get(b"lease_owner"))
     queued_at = number(found.get(b"queued_at")) or started_at
-    running = Execution(
-        job_id=job_id,
-        fence=int(found.get(b"fence") or 0),
-        status="running",
-        started_at=started_at,
-        ended_at=None,
-        duration_ms=now - started_at,
-        wait_ms=started_at - queued_at,
-        result=None,
-        error=None,
-        error_class=None,
-        error_code=None,
-        error_stack=None,
-        worker=owner,
-        node=node_of(owner),
-        memory_kb=None,
-        cpu_ms=None,
-    )
-    return [*ended, running]
+    fence = int(found.get(b"fence") or 0)
+    return [*ended, Execution.running(job_id, fence, started_at, owner, queued_at, now)]
 
 
 def log_line(line: bytes) -> LogLine:
@@ -153,11 +137,6 @@ def number(value: bytes | None) -> int | None:
 def text(value: bytes | None) -> str | None:
     """Text, or none; one that is not UTF-8 must not end a whole query."""
     return value.decode("utf-8", "replace") if value else None
-
-
-def node_of(owner: str | None) -> str | None:
-    """The host in a lease owner's name."""
-    return None if owner is None else owner.partition(":")[0]
 
 
 def _doc(stored: bytes) -> Doc:

@@ -17,9 +17,8 @@ from importlib.resources import files
 from msgspec import Struct
 
 from penstock.model.dependency import Edge, Outcome
-from penstock.model.failure import Failure
+from penstock.model.failure import EXPIRED, LEASE_LOST
 from penstock.model.orphan import orphaned
-from penstock.model.retry import ErrorClass
 from penstock.model.states import Status, sources
 from penstock.store.redis.failures import spelled
 
@@ -29,12 +28,8 @@ _GUARD = re.compile(r"\{from (\w+)\}")
 _FAILURE = re.compile(r"\{failure (\w+)\}")
 _ANY_PARENT = Edge(parent_id="0" * 26)
 _FAILURES = {
-    "expired": Failure.because(
-        ErrorClass.TIMEOUT, "Expired", "The job expired before it could run."
-    ),
-    "lost": Failure.because(
-        ErrorClass.POISON, "LeaseLost", "The worker stopped renewing its lease while the job ran."
-    ),
+    "expired": EXPIRED,
+    "lost": LEASE_LOST,
     "after_cancelled": orphaned(_ANY_PARENT, Outcome.CANCELLED, Status.CANCELLED),
     "after_dead_letter": orphaned(_ANY_PARENT, Outcome.CANCELLED, Status.DEAD_LETTER),
 }

@@ -1,8 +1,7 @@
 """One look at all that decides whether a job runs."""
 
-from penstock.model.job import Job
-from penstock.model.limits import names_of
-from penstock.model.pause import Pause, PauseScope
+from penstock.model.limits import limits_on, names_of
+from penstock.model.pause import PauseScope, pausable
 from penstock.store.contract import Standing
 from penstock.store.redis import records, workers
 from penstock.store.redis.courier import Courier
@@ -20,26 +19,17 @@ async def standing(courier: Courier, job_id: str) -> Standing | None:
     job = records.job(picture)
     lane = (job.queue, job.tenant_id, job.type, job.limit_key)
     gates = await look_at_gates(courier, names_of(*lane))
+    about = pausable(job)
     own = [] if paused is None else [pause(PauseScope.JOB, job.id, paused)]
     return Standing(
         now=int(now),
         job=job,
         waits_for=[records.dependency(row) for row in parents],
-        pauses=[*own, *(held for held in gates.pauses if _concerns(held, job))],
-        limits=[gates.state(limit) for limit in gates.limits_on(*lane)],
+        pauses=[*own, *(held for held in gates.pauses if about[held.scope] == held.name)],
+        limits=[gates.state(limit) for limit in limits_on(gates.limits, *lane)],
         breakers=gates.breakers_on(job.type),
         workers=workers.known(*await courier.call("list_workers")),
         ahead=int(ahead),
         tenants=int(tenants),
         key_holder=records.text(key_holder),
     )
-
-
-def _concerns(held: Pause, job: Job) -> bool:
-    about = {
-        PauseScope.JOB: job.id,
-        PauseScope.QUEUE: job.queue,
-        PauseScope.TYPE: job.type,
-        PauseScope.TENANT: job.tenant_id,
-    }
-    return about[held.scope] == held.name

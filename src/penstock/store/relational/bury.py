@@ -2,22 +2,8 @@
 
 from typing import Any
 
-from msgspec.json import encode
-
 from penstock.model.failure import Failure
 from penstock.store.relational.transaction import Transaction
-
-
-def details(failure: Failure) -> str:
-    """The failure as the job's `error_details` document."""
-    return encode(
-        {
-            "class": failure.error_class,
-            "code": failure.code,
-            "stack": failure.stack,
-            "fingerprint": failure.fingerprint,
-        }
-    ).decode()
 
 
 def keep_dead_letter(tx: Transaction, job_id: str, failure: Failure) -> None:

@@ -1,7 +1,6 @@
 """What stands between queued jobs and a worker: pauses, limits, breakers; read once per claim."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 from msgspec.json import decode, encode
 
@@ -9,12 +8,15 @@ from penstock.model.breaker import BreakerPosition, BreakerState
 from penstock.model.job import Lease
 from penstock.model.limits import (
     EVERY,
+    NOTHING_LEASED,
+    Leased,
     Limit,
     LimitKind,
     LimitName,
     LimitScope,
     Starts,
     frees_in,
+    leased_under,
     names_of,
     room,
     started,
@@ -25,20 +27,6 @@ from penstock.store.relational.transaction import Transaction
 
 Lane = tuple[str, str, str, str]
 """Queue, tenant, type and limit key of the jobs in it."""
-
-
-class Leased(NamedTuple):
-    """What one owner has leased under a limit, and how much of it is marked as started."""
-
-    leases: int
-    started: int
-
-    def taken(self, slots: int) -> int:
-        """How many slots that takes up; what ran before there was a limit counts too."""
-        return max(self.started, min(self.leases, slots))
-
-
-_NOTHING = Leased(0, 0)
 
 
 class SlotGate:
@@ -288,7 +276,7 @@ class Gates:
             if other != owner
         )
         stored = self._slots.get((*_texts(name), owner))
-        return SlotGate(name, capacity, stored, leased.get(owner, _NOTHING), others)
+        return SlotGate(name, capacity, stored, leased.get(owner, NOTHING_LEASED), others)
 
     def _rate_gate(self, name: LimitName, capacity: int, interval_ms: int | None) -> Gate:
         limit = Limit(
@@ -312,17 +300,6 @@ class Gates:
             if lease.type in breaker.types:
                 self._tx.run("set_probe", (lease.id, self._tx.now, breaker.name))
                 return
-
-
-def leased_under(rows: Iterable[Any]) -> dict[LimitName, dict[str, Leased]]:
-    """What each owner has leased, by all that a limit may be about."""
-    found: dict[LimitName, dict[str, Leased]] = {}
-    for owner, queue, tenant, type_, key, leases, started_ in rows:
-        for name in names_of(queue, tenant, type_, key):
-            owners = found.setdefault(name, {})
-            has = owners.get(owner, _NOTHING)
-            owners[owner] = Leased(has.leases + leases, has.started + started_)
-    return found
 
 
 def read_slots(tx: Transaction) -> dict[tuple[str, str, str], int]:

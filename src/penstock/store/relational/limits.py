@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from penstock.model.limits import (
     EVERY,
+    Leased,
     Limit,
     LimitKind,
     LimitName,
     LimitScope,
     LimitState,
-    frees_in,
-    names_of,
-    room,
+    leased_under,
+    rate_state,
 )
-from penstock.store.relational.gates import Leased, leased_under, read_slots, read_starts
+from penstock.store.relational.gates import read_slots, read_starts
 from penstock.store.relational.transaction import Transaction
 
 SHOWN_HOLDERS = 10
@@ -52,23 +50,6 @@ def known_limits(tx: Transaction) -> list[Limit]:
     ]
 
 
-def limits_on(
-    tx: Transaction, queue: str, tenant_id: str, type_: str, limit_key: str | None
-) -> list[Limit]:
-    """The limits that hold for a job; one for `*` is named after what it is about here."""
-    about = dict(names_of(queue, tenant_id, type_, limit_key))
-    found: dict[tuple[LimitScope, LimitKind], Limit] = {}
-    for limit in known_limits(tx):
-        name = about.get(limit.scope)
-        if name is None or limit.kind is LimitKind.DEPTH:
-            continue
-        if limit.name == name:
-            found[limit.scope, limit.kind] = limit
-        elif limit.name == EVERY:
-            found.setdefault((limit.scope, limit.kind), replace(limit, name=name))
-    return list(found.values())
-
-
 def limit_states(tx: Transaction, limits: Sequence[Limit]) -> list[LimitState]:
     """How much of each limit is taken, and by whom."""
     leased: dict[LimitName, dict[str, Leased]] = {}
@@ -87,9 +68,7 @@ def _state(
 ) -> LimitState:
     name = (limit.scope, limit.name)
     if limit.kind is LimitKind.RATE:
-        starts = read_starts(tx, name)
-        used = limit.capacity - room(starts, limit, tx.now)
-        return LimitState(limit=limit, used=used, frees_in_ms=frees_in(starts, limit, tx.now))
+        return rate_state(limit, read_starts(tx, name), tx.now)
     if limit.kind is LimitKind.DEPTH:
         each = limit.name == EVERY
         used = 0 if each else tx.value("queue_depth", (limit.name, limit.capacity + 1))

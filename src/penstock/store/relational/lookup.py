@@ -9,9 +9,11 @@ from msgspec.json import decode
 from penstock.model.job import Job, KeyScope
 from penstock.model.states import Status
 from penstock.store.contract import Execution, JobFilter, LogLine
+from penstock.store.contract.reader import node_of
 from penstock.store.relational.transaction import Transaction, readable
 
 _COLUMNS = Job.__struct_fields__
+_EXECUTION_COLUMNS = [name for name in Execution.__struct_fields__ if name != "node"]
 _SCOPES = {scope.value: scope for scope in KeyScope}
 
 
@@ -46,42 +48,14 @@ def waiting(tx: Transaction, after: str | None, limit: int) -> list[Job]:
 
 def executions(tx: Transaction, job_id: str) -> list[Execution]:
     """A job's executions, oldest first, the running one included."""
-    ended = [_execution(*row) for row in tx.rows("executions", (job_id,))]
+    ended = [_execution(row) for row in tx.rows("executions", (job_id,))]
     running = tx.row("running_execution", (job_id,))
-    if running is None:
-        return ended
-    job, fence, started_at, owner, queued_at = running
-    return [
-        *ended,
-        Execution(
-            job_id=job,
-            fence=fence,
-            status="running",
-            started_at=started_at,
-            ended_at=None,
-            duration_ms=tx.now - started_at,
-            wait_ms=started_at - queued_at,
-            result=None,
-            error=None,
-            error_class=None,
-            error_code=None,
-            error_stack=None,
-            worker=owner,
-            node=node_of(owner),
-            memory_kb=None,
-            cpu_ms=None,
-        ),
-    ]
+    return ended if running is None else [*ended, Execution.running(*running, tx.now)]
 
 
 def logs(tx: Transaction, job_id: str, limit: int) -> list[LogLine]:
     """The lines its handler kept, oldest first."""
     return [LogLine(*row) for row in tx.rows("logs", (job_id, limit))]
-
-
-def node_of(owner: str | None) -> str | None:
-    """The host in a lease owner's name."""
-    return None if owner is None else owner.partition(":")[0]
 
 
 def _job(tx: Transaction, row: tuple[Any, ...]) -> Job:
@@ -104,38 +78,6 @@ def _tags(stored: str | None) -> tuple[str, ...]:
         return (stored,)
 
 
-def _execution(
-    job_id: str,
-    fence: int,
-    status: str,
-    started_at: int,
-    ended_at: int,
-    duration_ms: int | None,
-    wait_ms: int | None,
-    result: str | None,
-    error: str | None,
-    error_class: str | None,
-    error_code: str | None,
-    error_stack: str | None,
-    worker: str | None,
-    memory_kb: int | None,
-    cpu_ms: int | None,
-) -> Execution:
-    return Execution(
-        job_id=job_id,
-        fence=fence,
-        status=status,
-        started_at=started_at,
-        ended_at=ended_at,
-        duration_ms=duration_ms,
-        wait_ms=wait_ms,
-        result=result,
-        error=error,
-        error_class=error_class,
-        error_code=error_code,
-        error_stack=error_stack,
-        worker=worker,
-        node=node_of(worker),
-        memory_kb=memory_kb,
-        cpu_ms=cpu_ms,
-    )
+def _execution(row: tuple[Any, ...]) -> Execution:
+    fields = dict(zip(_EXECUTION_COLUMNS, row, strict=True))
+    return Execution(**fields, node=node_of(fields["worker"]))

@@ -22,7 +22,7 @@ from penstock.model.orphan import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.relational import order
-from penstock.store.relational.bury import details, keep_dead_letter, release_keys
+from penstock.store.relational.bury import keep_dead_letter, release_keys
 from penstock.store.relational.counters import Counters
 from penstock.store.relational.transaction import Transaction
 
@@ -190,7 +190,7 @@ def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]
         row: dict[str, Any] = {
             "id": child_id,
             "error": failure.message,
-            "details": details(failure),
+            "details": failure.details,
             "now": tx.now,
         }
         buried = outcome is Outcome.DEAD and tx.many("bury_dependent", (row,)) == 1

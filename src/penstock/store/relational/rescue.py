@@ -2,17 +2,12 @@
 
 from typing import Any, NamedTuple
 
-from penstock.model.failure import Failure
-from penstock.model.retry import ErrorClass
+from penstock.model.failure import LEASE_LOST
 from penstock.store.contract import Fate, Rescued
-from penstock.store.relational.bury import details, keep_dead_letter
+from penstock.store.relational.bury import keep_dead_letter
 from penstock.store.relational.counters import Counters
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
-
-_LOST = Failure.because(
-    ErrorClass.POISON, "LeaseLost", "The worker stopped renewing its lease while the job ran."
-)
 
 
 class _Lapsed(NamedTuple):
@@ -73,12 +68,12 @@ def _take_away(tx: Transaction, lapsed: _Lapsed, max_rescues: int) -> Fate:
         tx.run("hand_back", row)
         return Fate.UNTOUCHED
     _keep_lost(tx, lapsed)
-    row |= {"error": _LOST.message, "details": details(_LOST)}
+    row |= {"error": LEASE_LOST.message, "details": LEASE_LOST.details}
     if lapsed.rescues + 1 < max_rescues:
         tx.run("hand_back", row)
         return Fate.RESCUED
     tx.run("bury", row)
-    keep_dead_letter(tx, lapsed.id, _LOST)
+    keep_dead_letter(tx, lapsed.id, LEASE_LOST)
     return Fate.DEAD
 
 
@@ -96,9 +91,9 @@ def _keep_lost(tx: Transaction, lapsed: _Lapsed) -> None:
         None,
         None,
         lapsed.owner,
-        str(_LOST.error_class),
-        _LOST.code,
-        _LOST.message,
+        str(LEASE_LOST.error_class),
+        LEASE_LOST.code,
+        LEASE_LOST.message,
         None,
         None,
     )

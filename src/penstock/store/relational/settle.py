@@ -18,7 +18,7 @@ from penstock.model.settlement import (
 )
 from penstock.store.contract import Report
 from penstock.store.relational import breakers
-from penstock.store.relational.bury import details, keep_dead_letter
+from penstock.store.relational.bury import keep_dead_letter
 from penstock.store.relational.counters import Counters
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
@@ -103,7 +103,7 @@ def _fail(tx: Transaction, owner: str, settlement: Failed) -> str | None:
     row = _identity(tx, owner, settlement) | {
         "spent": settlement.spends_attempt,
         "error": settlement.failure.message,
-        "details": details(settlement.failure),
+        "details": settlement.failure.details,
         "retry_at": tx.now + settlement.retry_in_ms,
         "timeout_ms": settlement.timeout_ms,
         "started_at": settlement.started_at,
@@ -140,7 +140,7 @@ def _crash(tx: Transaction, owner: str, settlement: Crashed) -> str | None:
     row = _identity(tx, owner, settlement) | {
         "rescued": True,
         "error": settlement.failure.message,
-        "details": details(settlement.failure),
+        "details": settlement.failure.details,
     }
     if tx.many("hand_back", (row,)) == 0:
         return _stop_if_requested(tx, owner, settlement)
@@ -190,7 +190,7 @@ def _lay_down(
         "rescued": rescued,
         "taken": False,
         "error": failure.message,
-        "details": details(failure),
+        "details": failure.details,
         "started_at": settlement.started_at,
     }
     if tx.many("bury", (row,)) == 0:

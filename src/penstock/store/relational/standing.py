@@ -4,13 +4,14 @@ from msgspec.structs import replace
 
 from penstock.model.breaker import BreakerState
 from penstock.model.job import Job, KeyScope
-from penstock.model.pause import Pause, PauseScope
+from penstock.model.limits import limits_on
+from penstock.model.pause import Pause, pausable
 from penstock.model.states import Status, sources
 from penstock.store.contract import Standing
 from penstock.store.relational import lookup, workers
 from penstock.store.relational.breakers import is_probing, known_breakers
 from penstock.store.relational.edges import open_parents
-from penstock.store.relational.limits import limit_states, limits_on
+from penstock.store.relational.limits import known_limits, limit_states
 from penstock.store.relational.pauses import pause_of
 from penstock.store.relational.transaction import Transaction
 
@@ -30,7 +31,7 @@ def standing(tx: Transaction, job_id: str) -> Standing | None:
         job=job,
         waits_for=open_parents(tx, job.id, PARENTS_SHOWN) if job.waiting_on else [],
         pauses=_pauses_on(tx, job),
-        limits=limit_states(tx, limits_on(tx, *lane)),
+        limits=limit_states(tx, limits_on(known_limits(tx), *lane)),
         breakers=_breakers_on(tx, job),
         workers=workers.known(tx),
         ahead=_ahead(tx, job) if queued else 0,
@@ -40,13 +41,8 @@ def standing(tx: Transaction, job_id: str) -> Standing | None:
 
 
 def _pauses_on(tx: Transaction, job: Job) -> list[Pause]:
-    about = {
-        PauseScope.JOB: job.id,
-        PauseScope.QUEUE: job.queue,
-        PauseScope.TYPE: job.type,
-        PauseScope.TENANT: job.tenant_id,
-    }
-    return [found for where in about.items() if (found := pause_of(tx, *where)) is not None]
+    about = pausable(job).items()
+    return [found for named in about if (found := pause_of(tx, *named)) is not None]
 
 
 def _breakers_on(tx: Transaction, job: Job) -> list[BreakerState]:

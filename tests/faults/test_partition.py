@@ -123,7 +123,7 @@ async def test_a_line_that_swallows_everything_is_noticed_within_a_lease(
 ) -> None:
     monkeypatch.setattr(link, "TOO_LONG_SECONDS", 0.5)
     monkeypatch.setattr(database._Open, "LOOK_SECONDS", 0.1)
-    timeout = "&timeout=0.5" if place.kind == "valkey" else ""
+    timeout = "&timeout=0.5" if place.kind == "valkey" else "?connect_timeout=2"
     async with opened(proxy.url + timeout) as store:
         await store.jobs.enqueue(new_jobs(1))
         lease = (await store.jobs.claim(claim_of("owner:1", 1))).leases[0]

@@ -14,7 +14,7 @@ import pytest
 from penstock.store.contract import Store
 from penstock.testing.servers import PostgresServer, RedisServer
 from tests.faults.support.children import ROOT
-from tests.faults.support.jobs import held, quick
+from tests.faults.support.jobs import chatty, held, quick
 from tests.faults.support.places import executions, statuses
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import opened
@@ -52,7 +52,8 @@ async def test_workers_keep_their_jobs_and_say_once_a_minute_that_the_server_is_
     server: AnyServer, tmp_path: Path
 ) -> None:
     bench = Bench(tmp_path, server.url)
-    calls = [held.new(bench.where, bench.gate).job for _ in range(10)]
+    calls = [held.new(bench.where, bench.gate).job for _ in range(9)]
+    calls.append(chatty.new(bench.where, bench.gate).job)
     ids = [job.id for job in calls]
     async with opened(server.url) as store:
         await store.jobs.enqueue(calls)
@@ -79,7 +80,7 @@ async def test_workers_keep_their_jobs_and_say_once_a_minute_that_the_server_is_
         [*ids, later.id], 1
     )
     complaints = Counter((line["event"], line.get("service")) for line in warnings(bench))
-    assert complaints["store_unavailable", None] == 1
+    assert complaints["store_unavailable", None] == complaints["report_failed", None] == 1
     assert set(complaints.values()) == {1}, complaints
 
 

@@ -21,7 +21,9 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=[Pace(jobs=2000, spacing_ms=0), Pace(jobs=3, spacing_ms=0)], ids=["wide", "narrow"])
+@pytest.fixture(
+    params=[Pace(jobs=2000, spacing_ms=0), Pace(jobs=3, spacing_ms=0)], ids=["wide", "narrow"]
+)
 def make(
     request: pytest.FixtureRequest, postgres_store_url: str, valkey_url: str, clock: FakeClock
 ) -> Make:

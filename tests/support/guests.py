@@ -85,7 +85,9 @@ class AsyncAlchemy(Guest):
 
     async def execute(self, statement: str) -> Any:
         connection = self.connection
-        joined = await connection.connection() if isinstance(connection, AsyncSession) else connection
+        joined = (
+            await connection.connection() if isinstance(connection, AsyncSession) else connection
+        )
         result = await joined.exec_driver_sql(statement)
         return result.scalar() if result.returns_rows else None
 

@@ -46,6 +46,19 @@ async def held(ctx: Context, effects: str, gate: str) -> int:
     return ctx.fence
 
 
+@app.job(timeout=60)
+async def chatty(ctx: Context, effects: str, gate: str) -> int:
+    """Run until the gate is there, and tell how it goes all the time."""
+    leave(ctx, effects, "began")
+    for step in range(int(PATIENCE_SECONDS / STEP_SECONDS)):
+        if opened(gate):
+            break
+        ctx.progress(step % 100, "on my way")
+        await asyncio.sleep(STEP_SECONDS)
+    leave(ctx, effects, "done")
+    return ctx.fence
+
+
 def _hold(ctx: Context, effects: str, gate: str) -> int:
     leave(ctx, effects, "began")
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from penstock import Penstock
 from penstock.model.errors import StoreError, StoreUnavailable
 from penstock.model.job import NewJob
 from penstock.model.refused import ParentNotFound
@@ -307,3 +308,19 @@ async def _until_somebody_waits(guest: Guest) -> None:
     async with asyncio.timeout(10):
         while not await guest.execute(waiting):
             await guest.execute("SELECT pg_stat_clear_snapshot()")
+
+
+@pytest.mark.parametrize("guest", ["psycopg", "psycopg-async", "Session"], indirect=True)
+async def test_code_without_an_event_loop_joins_its_transactions_too(
+    store: Store, guest: Guest
+) -> None:
+    app = Penstock(store.url)
+
+    @app.job
+    async def mail() -> None: ...
+
+    handle = await asyncio.to_thread(app.sync.enqueue, mail.new(), connection=guest.connection)
+    assert await _ids(store) == []
+    await guest.commit()
+    assert await _ids(store) == [handle.id]
+    await asyncio.to_thread(app.sync.close)

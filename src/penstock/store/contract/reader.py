@@ -36,7 +36,14 @@ class Execution(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def running(
-        cls, job_id: str, fence: int, started_at: int, owner: str | None, queued_at: int, now: int
+        cls,
+        job_id: str,
+        fence: int,
+        started_at: int,
+        owner: str | None,
+        queued_at: int,
+        *,
+        now: int,
     ) -> "Execution":
         """One that has not ended, of which only the lease is known."""
         return cls(

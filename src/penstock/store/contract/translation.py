@@ -2,20 +2,28 @@
 
 from collections.abc import Callable
 from types import TracebackType
+from typing import Generic, TypeVar
 
 from penstock.model.errors import InvalidOption, PenstockError
 
-Translate = Callable[[str, Exception], PenstockError | None]
-"""The error to raise about the store of this name, or none to let the other pass."""
+E = TypeVar("E", bound=Exception)
 
 
-class Translated:
-    """A `with` block in which some kinds of errors become penstock's own."""
+class Translated(Generic[E]):
+    """A `with` block in which errors of some kinds become penstock's own.
+
+    `translate` gets the store's name and the error; where it answers none, the error passes.
+    """
 
     # A class and not a generator, because it surrounds every call of a store.
     __slots__ = ("_kinds", "_name", "_translate")
 
-    def __init__(self, name: str, kinds: tuple[type[Exception], ...], translate: Translate) -> None:
+    def __init__(
+        self,
+        name: str,
+        kinds: tuple[type[E], ...],
+        translate: Callable[[str, E], PenstockError | None],
+    ) -> None:
         self._name = name
         self._kinds = kinds
         self._translate = translate
@@ -35,6 +43,6 @@ class Translated:
                 raise told from error
 
 
-def no_unicode(error: UnicodeEncodeError) -> InvalidOption:
+def not_unicode(error: UnicodeEncodeError) -> InvalidOption:
     """What to say about a text that no store can hold."""
     return InvalidOption("text", error.object, "valid Unicode, without half a surrogate pair")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from types import TracebackType
 
 import psycopg
 
@@ -16,6 +15,7 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from penstock.store.contract.translation import Translated, not_unicode
 
 CORRECT_URL = "correct the user name and the password in the URL"
 NAME_PRIMARY = "it is a standby: name the primary in the URL"
@@ -24,6 +24,8 @@ OTHER_URL = "name that tenant in the URL, or none to work for all of them"
 MIGRATE = "run `penstock migrate` as the user who owns its tables"
 
 _Translation = Callable[[str, psycopg.Error], PenstockError]
+_Error = psycopg.Error | UnicodeEncodeError
+_KINDS: tuple[type[_Error], ...] = (psycopg.Error, UnicodeEncodeError)
 
 # Two transactions met, and the server ended one of them so that it may be tried again.
 _REPEATABLE = ("40001", "40P01")
@@ -38,9 +40,9 @@ _REFUSED_ACCOUNT = re.compile(
 _NO_DATABASE = re.compile(r"database \"([^\"]*)\" does not exist")
 
 
-def translated(name: str) -> "_Translated":
+def translated(name: str) -> Translated[_Error]:
     """Turn every error of psycopg in a `with` block into one of penstock's."""
-    return _Translated(name)
+    return Translated(name, _KINDS, translate)
 
 
 def is_repeatable(error: psycopg.Error) -> bool:
@@ -53,8 +55,10 @@ def is_contended(error: psycopg.Error) -> bool:
     return error.sqlstate in _CONTENDED
 
 
-def translate(name: str, error: psycopg.Error) -> PenstockError:
+def translate(name: str, error: _Error) -> PenstockError:
     """The penstock error that says what an error of psycopg means for the store."""
+    if isinstance(error, UnicodeEncodeError):
+        return not_unicode(error)
     code = error.sqlstate
     if code is None:
         return _without_code(name, error)
@@ -66,31 +70,6 @@ def translate(name: str, error: psycopg.Error) -> PenstockError:
         f"refused a statement ({code}: {_first_line(error)}); "
         "this is a bug in penstock, please report it",
     )
-
-
-class _Translated:
-    # A class and not a generator, because it surrounds every call of the store.
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, psycopg.Error):
-            raise translate(self._name, error) from error
-        if isinstance(error, UnicodeEncodeError):
-            raise InvalidOption("text", error.object, _UNICODE) from error
-
-
-_UNICODE = "valid Unicode, without half a surrogate pair"
 
 
 def _without_code(name: str, error: psycopg.Error) -> PenstockError:

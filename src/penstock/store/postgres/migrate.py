@@ -11,7 +11,7 @@ from penstock.store.postgres.connect import Address, Connection, answer, connect
 from penstock.store.postgres.errors import MIGRATE, translated
 from penstock.store.postgres.queries import queries
 from penstock.store.postgres.refusals import check_account, check_server
-from penstock.store.relational.queries import with_guards
+from penstock.store.relational.queries import load_migrations, with_guards
 
 log = structlog.get_logger("penstock.store")
 
@@ -21,13 +21,8 @@ _OURS = frozenset({"jobs", "job_executions", "job_schedules", "limits", "workers
 
 @cache
 def migrations() -> dict[int, str]:
-    """Version to SQL, from files named 0001_core.sql and so on."""
-    found = {
-        int(file.name[:4]): file.read_text("utf-8")
-        for file in files(_PACKAGE).joinpath("migrations").iterdir()
-        if file.name.endswith(".sql")
-    }
-    return dict(sorted(found.items()))
+    """Version to SQL."""
+    return load_migrations(_PACKAGE)
 
 
 def latest() -> int:

@@ -1,8 +1,9 @@
 """The first ready jobs of every lane, kept in Redis: only ids, and any of them may be stale."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.json import encode
@@ -52,6 +53,7 @@ class Window:
         self._wire = wire
         self._pace = pace
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._told: Told | None = None
 
     @property
@@ -89,17 +91,7 @@ class Window:
 
     def tell(self, teller: str) -> None:
         """Pass on what became ready, and wake everybody."""
-        owed = self._owed()
-        try:
-            self._wire.call("put", owed, teller)
-        except Away:
-            self.forget_told(owed)
-            raise
-
-    def forget_told(self, owed: bytes) -> None:
-        """What was told in vain is not repeated one by one: it is looked for."""
-        if owed:
-            self.doubt()
+        self._send("put", lambda owed: (owed, teller))
 
     def take(self, claim: Claim, last_tenant: str, tx: Transaction) -> Taken | None:
         """Ids to claim, filling the windows first if need be; none: PostgreSQL must choose."""
@@ -126,12 +118,7 @@ class Window:
             "fresh_ms": FRESH_MS,
             "refill_ms": refill_ms,
         }
-        owed = self._owed()
-        try:
-            answer: list[bytes] = self._wire.call("take", encode(asked), owed)
-        except Away:
-            self.forget_told(owed)
-            raise
+        answer: list[bytes] = self._send("take", lambda owed: (encode(asked), owed))
         return answer
 
     def _fill(self, tx: Transaction, doubts: int) -> None:
@@ -161,10 +148,17 @@ class Window:
         }
         self._wire.call("fill", encode(filled))
 
-    def _owed(self) -> bytes:
-        with self._lock:
-            told, self._told = self._told, None
-        return b"" if told is None else encode(told)
+    def _send(self, name: str, arguments: Callable[[bytes], tuple[str | bytes, ...]]) -> Any:
+        """Call a script with what there is to tell; a claim never overtakes it."""
+        with self._sending:
+            with self._lock:
+                told, self._told = self._told, None
+            try:
+                return self._wire.call(name, *arguments(b"" if told is None else encode(told)))
+            except Away:
+                if told is not None:
+                    self.doubt()  # not repeated one by one, but looked for
+                raise
 
 
 def _tell(told: Told, job: NewJob, now: int) -> None:

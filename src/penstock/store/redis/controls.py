@@ -10,7 +10,7 @@ from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, chec
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.redact import redacted
 from penstock.store.redis.courier import Courier
-from penstock.store.redis.gates import look_at_gates, pause, paused
+from penstock.store.redis.gates import look_at_gates, pause, paused, queue_depth
 from penstock.store.redis.release import decided
 
 
@@ -75,9 +75,7 @@ class RedisControls:
     async def _depth(self, limit: Limit) -> int:
         if limit.kind is not LimitKind.DEPTH:
             return 0
-        counted = (f"{self._courier.prefix}depths", f"queued {limit.name}")
-        [found] = await self._courier.ask(("HGET", *counted))
-        return min(limit.capacity + 1, int(found or 0))
+        return await queue_depth(self._courier, limit.name, limit.capacity + 1)
 
 
 def _field(scope: LimitScope, name: str, kind: LimitKind) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from types import TracebackType
 
 import redis
 from msgspec.json import encode
@@ -18,7 +17,6 @@ from redis.exceptions import (
 
 from penstock.model.errors import (
     AccessDenied,
-    InvalidOption,
     NotAPenstockStore,
     PenstockError,
     StoreError,
@@ -26,14 +24,16 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from penstock.store.contract.translation import Translated, not_unicode
 
 CORRECT_URL = "correct the user name and the password in the URL"
 GRANT = "give it all commands, keys and channels of its namespace with ACL SETUSER"
 NAMESPACE = "choose another one with ?namespace= in the URL"
-UNICODE = "valid Unicode, without half a surrogate pair"
 NAME_PRIMARY = "it is a replica: name the primary in the URL"
 
 _Translation = Callable[[str, str], StoreError]
+_Error = redis.RedisError | OSError | UnicodeEncodeError
+_KINDS: tuple[type[_Error], ...] = (redis.RedisError, OSError, UnicodeEncodeError)
 
 # A script's error carries the code of the command that failed somewhere in its text.
 _CODE = re.compile(
@@ -43,15 +43,15 @@ _CODE = re.compile(
 _PLACE = re.compile(r"^Error \S+ (?:connecting to|while (?:reading from|writing to)) \S+\.? ?")
 
 
-def translated(url: str) -> "_Translated":
+def translated(url: str) -> Translated[_Error]:
     """Turn every error of redis-py in a `with` block into one of penstock's."""
-    return _Translated(url)
+    return Translated(url, _KINDS, translate)
 
 
 def translate(url: str, error: Exception) -> PenstockError:
     """The penstock error that says what an error of redis-py means for the store at `url`."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidOption("text", error.object, UNICODE)
+        return not_unicode(error)
     for kind, translation in _BY_CLASS.items():
         if isinstance(error, kind):
             return translation(url, str(error))
@@ -71,32 +71,12 @@ def encoded(value: object) -> bytes:
     try:
         return encode(value)
     except UnicodeEncodeError as error:
-        raise InvalidOption("text", error.object, UNICODE) from error
+        raise not_unicode(error) from error
 
 
 def foreign_data(url: str) -> NotAPenstockStore:
     """The namespace is somebody else's."""
     return NotAPenstockStore(url, "other data in this namespace", NAMESPACE)
-
-
-class _Translated:
-    # A class and not a generator, because it surrounds every call of the store.
-    __slots__ = ("_url",)
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, redis.RedisError | OSError | UnicodeEncodeError):
-            raise translate(self._url, error) from error
 
 
 def _why(error: Exception) -> str:

@@ -73,6 +73,12 @@ async def look_at_gates(courier: Courier, about: Sequence[LimitName] = ()) -> Ga
     return Gates(await courier.call("look_at_gates", *names))
 
 
+async def queue_depth(courier: Courier, queue: str, up_to: int) -> int:
+    """How many jobs are queued there, counted no further than asked."""
+    [found] = await courier.ask(("HGET", f"{courier.prefix}depths", f"queued {queue}"))
+    return min(up_to, int(found or 0))
+
+
 def pause(scope: str, name: str, text: bytes) -> Pause:
     """A pause as it is stored."""
     created_at, reason, paused_by = decode(text, type=tuple[int, str | None, str | None])

@@ -11,6 +11,7 @@ from penstock.store.redis import operate, settle
 from penstock.store.redis.claim import Claims
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.enqueue import enqueue
+from penstock.store.redis.gates import queue_depth
 
 
 class RedisJobs:
@@ -34,9 +35,7 @@ class RedisJobs:
 
     async def depth(self, queue: str, up_to: int) -> int:
         """How many jobs are queued there, counted no further than asked."""
-        counted = (f"{self._courier.prefix}depths", f"queued {queue}")
-        [found] = await self._courier.ask(("HGET", *counted))
-        return min(up_to, int(found or 0))
+        return await queue_depth(self._courier, queue, up_to)
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""

@@ -95,7 +95,7 @@ def executions(job_id: str, fields: Sequence[bytes], now: int) -> list[Execution
     owner = text(found.get(b"lease_owner"))
     queued_at = number(found.get(b"queued_at")) or started_at
     fence = int(found.get(b"fence") or 0)
-    return [*ended, Execution.running(job_id, fence, started_at, owner, queued_at, now)]
+    return [*ended, Execution.running(job_id, fence, started_at, owner, queued_at, now=now)]
 
 
 def log_line(line: bytes) -> LogLine:

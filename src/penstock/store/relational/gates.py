@@ -1,6 +1,6 @@
 """What stands between queued jobs and a worker: pauses, limits, breakers; read once per claim."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.json import decode, encode
 

@@ -50,7 +50,7 @@ def executions(tx: Transaction, job_id: str) -> list[Execution]:
     """A job's executions, oldest first, the running one included."""
     ended = [_execution(row) for row in tx.rows("executions", (job_id,))]
     running = tx.row("running_execution", (job_id,))
-    return ended if running is None else [*ended, Execution.running(*running, tx.now)]
+    return ended if running is None else [*ended, Execution.running(*running, now=tx.now)]
 
 
 def logs(tx: Transaction, job_id: str, limit: int) -> list[LogLine]:

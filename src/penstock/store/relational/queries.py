@@ -1,4 +1,4 @@
-"""Named queries from a dialect's .sql files, with their state guards filled in.
+"""Queries and migrations from a dialect's .sql files, with their state guards filled in.
 
 `{from cancel}` in a query becomes the list of states the transition table lets that action
 start from, so the guards cannot drift from `model/states.py`.
@@ -21,6 +21,16 @@ def load_queries(package: str) -> dict[str, str]:
             parts = _NAME.split(file.read_text("utf-8"))[1:]
             found |= zip(parts[::2], map(with_guards, parts[1::2]), strict=True)
     return found
+
+
+def load_migrations(package: str) -> dict[int, str]:
+    """Version to SQL, from files named 0001_core.sql and so on in the folder `migrations`."""
+    found = {
+        int(file.name[:4]): file.read_text("utf-8")
+        for file in files(package).joinpath("migrations").iterdir()
+        if file.name.endswith(".sql")
+    }
+    return dict(sorted(found.items()))
 
 
 def with_guards(sql: str) -> str:

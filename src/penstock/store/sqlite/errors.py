@@ -1,13 +1,13 @@
 """What SQLite reports, said in penstock's own errors."""
 
 from collections.abc import Callable
-from types import TracebackType
 
 import apsw
 
 from penstock.model.errors import (
     InvalidOption,
     NotAPenstockStore,
+    PenstockError,
     StoreClosed,
     StoreCorrupt,
     StoreError,
@@ -16,19 +16,24 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from penstock.store.contract.translation import Translated, not_unicode
 
 NOT_SQLITE = "something that is not a SQLite database"
 
 _Translation = Callable[[str, apsw.Error], StoreError]
+_Error = apsw.Error | UnicodeEncodeError | OverflowError | TypeError
+_KINDS: tuple[type[_Error], ...] = (apsw.Error, UnicodeEncodeError, OverflowError, TypeError)
 
 
-def translated(path: str) -> "_Translated":
-    """Turn every apsw error of a `with` block into one of penstock's: `with translated(path):`."""
-    return _Translated(path)
+def translated(path: str) -> Translated[_Error]:
+    """Turn every error of apsw in a `with` block into one of penstock's."""
+    return Translated(path, _KINDS, translate)
 
 
-def translate(path: str, error: apsw.Error) -> StoreError:
-    """The penstock error that says what an apsw error means for the store at `path`."""
+def translate(path: str, error: _Error) -> PenstockError | None:
+    """The penstock error that says what an error of apsw means for the store at `path`."""
+    if not isinstance(error, apsw.Error):
+        return _unfit(error)
     code = getattr(error, "extendedresult", 0)
     if code in _BY_CODE:
         return _BY_CODE[code](path, error)
@@ -40,34 +45,10 @@ def translate(path: str, error: apsw.Error) -> StoreError:
     )
 
 
-class _Translated:
-    # A class and not a generator, because it surrounds every operation of the writer.
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, apsw.Error):
-            raise translate(self._path, error) from error
-        if isinstance(error, UnicodeEncodeError | OverflowError | TypeError):
-            unfit = _unfit(error)
-            if unfit is not None:
-                raise unfit from error
-
-
 def _unfit(error: UnicodeEncodeError | OverflowError | TypeError) -> InvalidOption | None:
     """What to say about a value that SQLite cannot hold; none if the error is about another."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidOption("text", error.object, "valid Unicode, without half a surrogate pair")
+        return not_unicode(error)
     if isinstance(error, OverflowError):
         return InvalidOption("number", "too large", "a whole number of at most 64 bits")
     words = str(error)

@@ -1,13 +1,13 @@
 """Versioned migrations: forward only, all or nothing, under the file's own write lock."""
 
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import apsw
 
 from penstock.model.clock import Clock
 from penstock.model.errors import NotAPenstockStore, SchemaTooNew
+from penstock.store.relational.queries import load_migrations
 
 LOOK_MS = 30_000
 
@@ -18,13 +18,8 @@ CREATE TABLE IF NOT EXISTS penstock_meta (name TEXT PRIMARY KEY, value ANY NOT N
 
 @cache
 def migrations() -> dict[int, str]:
-    """Version to SQL, from files named 0001_core.sql and so on."""
-    found = {
-        int(file.name[:4]): file.read_text("utf-8")
-        for file in files("penstock.store.sqlite").joinpath("migrations").iterdir()
-        if file.name.endswith(".sql")
-    }
-    return dict(sorted(found.items()))
+    """Version to SQL."""
+    return load_migrations("penstock.store.sqlite")
 
 
 def latest() -> int:

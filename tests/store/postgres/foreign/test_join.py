@@ -51,10 +51,10 @@ class TestRefusals:
         self, store: Store, databases: Databases
     ) -> None:
         other = databases.take_store()
-        for kind, opened in GUESTS.items():
+        for opened in GUESTS.values():
             async with opened(other) as guest:
                 await refused(store, guest.connection, "which is not the store's database")
-                await guest.execute("SELECT 1"), kind
+                assert await guest.execute("SELECT 1") == 1
         databases.give_back(other)
 
     async def test_a_transaction_that_has_failed_is_refused(
@@ -62,7 +62,7 @@ class TestRefusals:
     ) -> None:
         with pytest.raises(Exception, match="division by zero"):
             await guest.execute("SELECT 1 / 0")
-        await refused(store, guest.connection, "whose transaction has failed|transaction is abort")
+        await refused(store, guest.connection, "whose transaction has failed; roll it back first")
         await guest.rollback()
         [answer] = await store.jobs.enqueue([MAIL], connection=guest.connection)
         assert answer.created
@@ -211,7 +211,11 @@ class TestWhatTheCallerHasSet:
     [
         ("SELECT ? WHERE a = ?", "SELECT $1 WHERE a = $2", ["", ""]),
         ("at(:now), :a::text, :now", "at($1), $2::text, $1", ["now", "a"]),
-        ("?::json, ?::jsonb, ?::text[]", "$1::text::json, $2::text::jsonb, $3::text[]", ["", "", ""]),
+        (
+            "?::json, ?::jsonb, ?::text[]",
+            "$1::text::json, $2::text::jsonb, $3::text[]",
+            ["", "", ""],
+        ),
     ],
 )
 def test_placeholders_are_numbered(written: str, numbered: str, names: list[str]) -> None:

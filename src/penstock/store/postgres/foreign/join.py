@@ -10,11 +10,11 @@ from typing import NamedTuple
 import psycopg
 
 from penstock.model.clock import ServerClock
-from penstock.model.errors import ForeignConnection, StoreUnavailable
+from penstock.model.errors import AccessDenied, ForeignConnection, StoreUnavailable
 from penstock.model.job import Enqueued
 from penstock.store.postgres.connect import LOCK_MS, quoted
 from penstock.store.postgres.database import PostgresDatabase
-from penstock.store.postgres.errors import translated
+from penstock.store.postgres.errors import GRANT, translated
 from penstock.store.postgres.foreign.bridge import Bridge
 from penstock.store.postgres.foreign.driver import KINDS, CannotJoin, Driver, Savepoint
 from penstock.store.postgres.foreign.psycopg_driver import AsyncPsycopgDriver, PsycopgDriver
@@ -30,6 +30,8 @@ _LOOKS_BACK = ("repeatable read", "serializable")
 class _Caller(NamedTuple):
     database: str
     server: str
+    user: str
+    may_use: bool | None
     now: int
     isolation: str
     read_only: bool
@@ -76,9 +78,10 @@ class ForeignConnections:
             raise ForeignConnection(self._db.name, refusal.what, refusal.advice) from None
 
     def _enqueue(self, driver: Driver, enqueue: Enqueue) -> list[Enqueued]:
-        [row] = driver.rows("caller")
+        [row] = driver.rows("caller", {"schema": self._db.address.schema})
         caller = _Caller(*row)
         self._refuse_elsewhere(driver, caller)
+        self._refuse_powerless(driver, caller)
         tx = ForeignTransaction(driver, *self._times(caller))
         self._settle_in(driver, caller)
         answers = enqueue(tx)
@@ -95,8 +98,14 @@ class ForeignConnections:
         if place != self._place:
             where = f"{driver.kind} to {caller.database!r}, which is not the store's database"
             raise CannotJoin(where, "pass one to the store's database")
+
+    def _refuse_powerless(self, driver: Driver, caller: _Caller) -> None:
         if caller.read_only:
             raise CannotJoin(f"{driver.kind} that may only read", "begin one that may write")
+        # A tenant's store takes on a role that may.
+        if not caller.may_use and self._db.address.tenant is None:
+            reason = f"user {caller.user!r} may not use schema {self._db.address.schema!r}"
+            raise AccessDenied(self._db.name, reason, GRANT)
 
     def _times(self, caller: _Caller) -> tuple[int, int]:
         clock = self._db.clock

@@ -7,11 +7,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from penstock.store.postgres.foreign.bridge import Bridge
-from penstock.store.postgres.foreign.driver import CannotJoin
+from penstock.store.postgres.foreign.driver import CannotJoin, failed
 
 _ASYNC = "sqlalchemy.ext.asyncio"
 # Begins the transaction of the driver where SQLAlchemy has only noted that there is to be one.
 _BEGIN = "SELECT 1"
+_FAILED = "25P02"
 _DRIVERS = "use the driver psycopg or asyncpg"
 _PASS = "pass a Session, an AsyncSession, a Connection or an AsyncConnection"
 
@@ -28,6 +29,8 @@ def below(connection: object, bridge: Bridge) -> object:
             return _below_async(connection, what, bridge)
         return _below(connection, what)
     except SQLAlchemyError as error:
+        if getattr(getattr(error, "orig", None), "sqlstate", None) == _FAILED:
+            raise failed(what) from None
         said = str(error).splitlines()[0].rstrip(".")
         raise CannotJoin(f"{what} ({said})", "pass one that is open and works") from error
 

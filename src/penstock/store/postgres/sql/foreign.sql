@@ -6,6 +6,8 @@ SELECT current_database(), extract(epoch FROM pg_postmaster_start_time())::text;
 
 -- name: caller
 SELECT current_database(), extract(epoch FROM pg_postmaster_start_time())::text,
+    current_user::text,
+    (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = :schema),
     floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
     current_setting('transaction_isolation'), current_setting('transaction_read_only') = 'on',
     current_setting('search_path'), current_setting('lock_timeout'),

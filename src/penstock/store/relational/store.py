@@ -1,0 +1,75 @@
+"""What the stores that speak SQL are made of."""
+
+import asyncio
+from typing import Generic, Protocol, TypeVar
+
+from penstock.model.moves import refuse_moved
+from penstock.store.contract import Subscription
+from penstock.store.relational.controls import RelationalControls
+from penstock.store.relational.database import Database
+from penstock.store.relational.dead import RelationalDeadLetters
+from penstock.store.relational.leases import RelationalLeases
+from penstock.store.relational.metrics import RelationalMetrics
+from penstock.store.relational.reader import RelationalReader
+from penstock.store.relational.schedules import RelationalSchedules
+from penstock.store.relational.transfer import RelationalTransfer
+from penstock.store.relational.upkeep import RelationalUpkeep
+from penstock.store.relational.workers import RelationalWorkers
+
+
+class OwnDatabase(Database, Protocol):
+    """A database that the store opens and closes."""
+
+    def open(self) -> tuple[int, int]:
+        """Connect, check, migrate; the schema versions before and after."""
+        ...
+
+    def close(self) -> None:
+        """Commit what was submitted and let go."""
+        ...
+
+
+D = TypeVar("D", bound=OwnDatabase)
+
+
+class RelationalStore(Generic[D]):
+    """A `Store` in SQL, but for its jobs, its checks and its copies, which the dialect knows.
+
+    `beside` is the same database, for what may take a while and must not hold up a worker.
+    """
+
+    def __init__(self, url: str, database: D, beside: Database) -> None:
+        self.url = url
+        self.clock = database.clock
+        self._db = database
+        self.leases = RelationalLeases(database)
+        self.reader = RelationalReader(database)
+        self.dead = RelationalDeadLetters(beside)
+        self.controls = RelationalControls(beside)
+        self.schedules = RelationalSchedules(beside)
+        self.workers = RelationalWorkers(beside)
+        self.metrics = RelationalMetrics(beside)
+        self.upkeep = RelationalUpkeep(beside)
+        self.transfer = RelationalTransfer(beside)
+
+    async def open(self, *, moving: bool = False) -> None:
+        """Connect, check the promises, migrate."""
+        await self.migrate()
+        try:
+            if not moving:
+                refuse_moved(self.url, await self.transfer.marks())
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what is written and let go."""
+        await asyncio.to_thread(self._db.close)
+
+    def subscribe(self) -> Subscription:
+        """Listen for changes made by this or any other process."""
+        return self._db.subscribe()
+
+    async def migrate(self) -> tuple[int, int]:
+        """Bring the schema up to date; the versions before and after."""
+        return await asyncio.to_thread(self._db.open)

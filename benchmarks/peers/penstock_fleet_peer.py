@@ -19,14 +19,12 @@ PREFETCH = 100
 
 class FleetPeer(PenstockPeer):
     def __init__(self, url: str) -> None:
-        super().__init__(url.split()[0])
-        store, dispatch, window = (
-            (url.split() + [None, "0"])[:3] if " " in url else (url, None, "0")
-        )
+        store, *beside = url.split()
+        super().__init__(store)
         self._settings = Settings(
             url=store,
-            dispatch=dispatch,
-            dispatch_window=int(window or 0),
+            dispatch=beside[0] if beside else None,
+            dispatch_window=int(beside[1]) if beside else 0,
             queue_limit=0,
             prefetch=PREFETCH,
         )

@@ -96,3 +96,10 @@ def test_a_waiting_queue_without_a_worker_is_wrong(
 def test_many_dead_letters_are_wrong_and_a_few_a_warning() -> None:
     levels = [checks.dead_letters(count).level for count in (0, 1, 50)]
     assert levels == ["ok", "warning", "wrong"]
+
+
+def test_a_worker_that_the_store_fails_is_degraded() -> None:
+    found = list(checks.worker_checks([worker(state="degraded", poll_age_ms=60_000)], {}))
+    assert wrong(found) == ["store"]
+    assert "is degraded" in found[-1].detail
+    assert wrong(checks.worker_checks([worker(state="running")], {})) == []

@@ -51,6 +51,7 @@ def test_torture_passes_its_options_and_its_verdict_on(
         "seed": 7,
         "store": "sqlite",
         "url": "sqlite:///t.db",
+        "dispatch": None,
         "as_json": False,
     }
 

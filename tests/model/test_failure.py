@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Callable
 from types import CodeType
@@ -131,3 +132,13 @@ def test_a_group_has_a_short_id_of_its_type_and_its_fingerprint() -> None:
     assert re.fullmatch(r"[0-9a-f]{8}", known)
     assert known == group_id("send", "unknown|ValueError|tasks.py:send")
     assert known != group_id("ship", "unknown|ValueError|tasks.py:send")
+
+
+def test_a_job_keeps_the_rest_of_a_failure_as_one_document() -> None:
+    failure = Failure.because(ErrorClass.POISON, "LeaseLost", "It is gone.")
+    assert json.loads(failure.details) == {
+        "class": "poison",
+        "code": "LeaseLost",
+        "stack": "",
+        "fingerprint": failure.fingerprint,
+    }

@@ -4,13 +4,17 @@ from hypothesis import strategies as st
 
 from penstock.model.errors import InvalidOption
 from penstock.model.limits import (
+    Leased,
     Limit,
     LimitKind,
     LimitScope,
     Starts,
     check_limits,
     frees_in,
+    leased_under,
+    limits_on,
     parse_rate,
+    rate_state,
     room,
     started,
 )
@@ -91,3 +95,47 @@ def test_a_limit_that_would_stop_everything_is_refused(capacity: object) -> None
     )
     with pytest.raises(InvalidOption, match="pause it to stop it"):
         check_limits([limit])
+
+
+def a_limit(scope: LimitScope, name: str, kind: LimitKind, capacity: int) -> Limit:
+    return Limit(scope=scope, name=name, kind=kind, capacity=capacity)
+
+
+def test_a_limit_with_the_very_name_goes_before_one_for_each() -> None:
+    each = a_limit(LimitScope.TENANT, "*", LimitKind.CONCURRENCY, 1)
+    own = a_limit(LimitScope.TENANT, "acme", LimitKind.CONCURRENCY, 2)
+    for order in ([each, own], [own, each]):
+        assert limits_on(order, "main", "acme", "work", None) == [own]
+
+
+def test_a_limit_for_each_is_named_after_what_it_is_about() -> None:
+    each = a_limit(LimitScope.TENANT, "*", LimitKind.CONCURRENCY, 1)
+    [found] = limits_on([each], "main", "acme", "work", None)
+    assert (found.name, found.capacity) == ("acme", 1)
+    assert limits_on([each], "main", "", "work", None) == []
+
+
+def test_limits_of_two_kinds_hold_at_once_but_a_depth_holds_nobody_back() -> None:
+    limits = [a_limit(LimitScope.QUEUE, "main", kind, 3) for kind in LimitKind]
+    kinds = {limit.kind for limit in limits_on(limits, "main", "", "work", None)}
+    assert kinds == {LimitKind.CONCURRENCY, LimitKind.RATE}
+
+
+def test_leases_are_summed_up_by_all_that_a_limit_may_be_about() -> None:
+    rows = [("a:1", "main", "acme", "work", "", 3, 1), ("a:1", "main", "", "play", "k", 2, 2)]
+    found = leased_under(rows)
+    assert found[LimitScope.QUEUE, "main"] == {"a:1": Leased(5, 3)}
+    assert found[LimitScope.TENANT, "acme"] == {"a:1": Leased(3, 1)}
+    assert found[LimitScope.KEY, "k"] == {"a:1": Leased(2, 2)}
+    assert (LimitScope.KEY, "") not in found
+
+
+def test_leases_take_up_what_has_started_or_the_slots_that_they_fill() -> None:
+    assert Leased(leases=5, started=1).taken(slots=3) == 3
+    assert Leased(leases=2, started=1).taken(slots=3) == 2
+    assert Leased(leases=5, started=4).taken(slots=3) == 4
+
+
+def test_a_rate_tells_how_much_of_it_is_taken_and_when_it_lets_one_more_start() -> None:
+    state = rate_state(a_rate(2, 1_000), [(100, 2)], 300)
+    assert (state.used, state.frees_in_ms) == (2, 800)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -97,16 +97,17 @@ Opened = AbstractAsyncContextManager[Guest]
 
 @asynccontextmanager
 async def _psycopg(url: str) -> AsyncIterator[Guest]:
-    connection = psycopg.connect(url)
-    yield Psycopg(connection)
-    connection.close()
+    with closing(psycopg.connect(url)) as connection:
+        yield Psycopg(connection)
 
 
 @asynccontextmanager
 async def _async_psycopg(url: str) -> AsyncIterator[Guest]:
     connection = await psycopg.AsyncConnection.connect(url)
-    yield AsyncPsycopg(connection)
-    await connection.close()
+    try:
+        yield AsyncPsycopg(connection)
+    finally:
+        await connection.close()
 
 
 @asynccontextmanager
@@ -114,9 +115,11 @@ async def _asyncpg(url: str) -> AsyncIterator[Guest]:
     connection = await asyncpg.connect(url)
     guest = Asyncpg(connection)
     await guest.begin()
-    yield guest
-    await guest.end()
-    await connection.close()
+    try:
+        yield guest
+    finally:
+        await guest.end()
+        await connection.close()
 
 
 @asynccontextmanager
@@ -125,18 +128,22 @@ async def _asyncpg_pool(url: str) -> AsyncIterator[Guest]:
         connection = await pool.acquire()
         guest = Asyncpg(connection)
         await guest.begin()
-        yield guest
-        await guest.end()
-        await pool.release(connection)
+        try:
+            yield guest
+        finally:
+            await guest.end()
+            await pool.release(connection)
 
 
 def _alchemy(kind: Callable[[Any], Any]) -> Callable[[str], Opened]:
     @asynccontextmanager
     async def opened(url: str) -> AsyncIterator[Guest]:
         engine = create_engine(_with_driver(url, "psycopg"), pool_size=1, max_overflow=0)
-        with kind(engine) as connection:
-            yield Alchemy(connection)
-        engine.dispose()
+        try:
+            with kind(engine) as connection:
+                yield Alchemy(connection)
+        finally:
+            engine.dispose()
 
     return opened
 
@@ -145,9 +152,11 @@ def _async_alchemy(kind: Callable[[Any], Any], driver: str) -> Callable[[str], O
     @asynccontextmanager
     async def opened(url: str) -> AsyncIterator[Guest]:
         engine = create_async_engine(_with_driver(url, driver), pool_size=1, max_overflow=0)
-        async with kind(engine) as connection:
-            yield AsyncAlchemy(connection)
-        await engine.dispose()
+        try:
+            async with kind(engine) as connection:
+                yield AsyncAlchemy(connection)
+        finally:
+            await engine.dispose()
 
     return opened
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import redis
 
-from penstock.store.redis.connect import parse
+from penstock.store.redis.connect import address_of
 
 
 class RawKeys:
     """Plain commands on keys that are named without their prefix."""
 
     def __init__(self, url: str) -> None:
-        self.prefix = parse(url).prefix
+        self.prefix = address_of(url).prefix
         self.client = redis.Redis.from_url(url.partition("?")[0])
 
     def ask(self, command: str, key: str, *arguments: Any) -> Any:

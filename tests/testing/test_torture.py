@@ -52,14 +52,15 @@ def test_blows_against_a_server_come_on_top_of_the_plan_for_the_workers() -> Non
 
 
 def test_a_store_that_a_url_names_has_no_server_to_harm(tmp_path: Path) -> None:
-    with ground(StoreKind.SQLITE, "postgresql://db.example/work", tmp_path) as place:
+    with ground(StoreKind.SQLITE, "postgresql://db.example/work", None, tmp_path) as place:
         assert (place.url, dict(place.harm)) == ("postgresql://db.example/work", {})
         assert place.autopsy() == []
 
 
 def test_every_kind_of_store_has_its_own_ways_to_be_harmed(tmp_path: Path) -> None:
-    with ground(StoreKind.POSTGRES_REDIS, None, tmp_path) as place:
-        assert place.settings.keys() == {"url", "dispatch"}
+    with ground(StoreKind.POSTGRES_REDIS, None, None, tmp_path) as place:
+        assert place.settings["url"].startswith("postgresql://")
+        assert place.settings["dispatch"].startswith("redis://")
         assert place.harm.keys() == PER_KILL.keys()
         for harm in place.harm.values():
             harm()
@@ -83,7 +84,11 @@ def test_a_run_without_harm_repeats_nothing_and_says_so_in_a_table(tmp_path: Pat
 
 
 @pytest.mark.faults
-def test_a_run_says_its_figures_as_json() -> None:
+def test_a_run_says_its_figures_as_json_and_uses_nothing_of_the_environments_stores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_URL", "postgresql://nobody.example/work")
+    monkeypatch.setenv("PENSTOCK_DISPATCH", "redis://nobody.example")
     said = io.StringIO()
     console = Console(file=said, width=40)
     assert run_torture(jobs=5, kills=0, seconds=0.2, as_json=True, console=console) == 0

@@ -182,3 +182,31 @@ async def test_a_type_with_a_short_lease_of_its_own_is_renewed_in_time(
     async with working(app):
         await job.result(timeout=30)
     assert signals.values("renewed")[0][0].lease_ms == 300
+
+
+def test_a_renewal_that_failed_is_tried_again_long_before_the_next_is_due(app: Penstock) -> None:
+    signals = Signals()
+
+    def renew(*args: Any, **options: Any) -> Renewal:
+        signals.send("renewed", time.monotonic())
+        if len(signals.values("renewed")) == 1:
+            raise StoreUnavailable("work.db", "the server is away")
+        return Renewal([], [])
+
+    store = SimpleNamespace(
+        leases=SimpleNamespace(renew=renew), workers=SimpleNamespace(beat=lambda beat: None)
+    )
+    heartbeat = Heartbeat(
+        cast(Store, store),
+        "owner:1",
+        held=lambda: ToRenew([Held("job", 1, 1_000)], None, ()),
+        beat=lambda: cast(Beat, None),
+        heard=lambda renewal, held: None,
+        renew_seconds=1.6,
+        beat_seconds=60,
+    )
+    heartbeat.start()
+    signals.wait_in_thread("renewed", times=2)
+    heartbeat.stop()
+    first, second = signals.values("renewed")[:2]
+    assert second - first < 0.8

@@ -38,7 +38,7 @@ def move(
 ) -> None:
     """Move everything into another store; interrupted, run it again and it goes on."""
     from penstock.client import move as moving
-    from penstock.model.errors import without_password
+    from penstock.model.urls import without_password
 
     old, new = without_password(source), without_password(target)
     if abandon:

@@ -47,6 +47,13 @@ def root(
             help="The store, such as sqlite:///work.db (or PENSTOCK_URL).", show_default=False
         ),
     ] = None,
+    dispatch: Annotated[
+        str | None,
+        typer.Option(
+            help="A Redis beside PostgreSQL, such as redis://localhost (or PENSTOCK_DISPATCH).",
+            show_default=False,
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -57,7 +64,7 @@ def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Durable background jobs for Python. The options here may stand anywhere on the line."""
-    ctx.obj = Session(url=url, config=config, debug=debug)
+    ctx.obj = Session(url=url, dispatch=dispatch, config=config, debug=debug)
 
 
 app.command("worker", rich_help_panel=RUN)(worker)

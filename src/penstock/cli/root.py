@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from penstock.cli import exits
 
-WITH_VALUE = ("--url", "--config")
+WITH_VALUE = ("--url", "--dispatch", "--config")
 FLAGS = ("--debug",)
 
 

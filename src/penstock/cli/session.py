@@ -23,6 +23,7 @@ class Session:
     """The global options; what they leave open, the environment and `penstock.toml` say."""
 
     url: str | None = None
+    dispatch: str | None = None
     config: Path | None = None
     debug: bool = False
 
@@ -31,7 +32,7 @@ class Session:
         """Flags over environment over TOML over defaults."""
         from penstock.config import load_settings
 
-        return load_settings(self.config, url=self.url)
+        return load_settings(self.config, url=self.url, dispatch=self.dispatch)
 
 
 def session(ctx: typer.Context) -> Session:
@@ -115,9 +116,9 @@ def database_file(url: str) -> Path:
 
 def place_of(url: str) -> str:
     """What to call a store when talking to people: its file, or its URL without the password."""
-    from penstock.model.redact import redact
+    from penstock.model.urls import without_password
 
-    return str(database_file(url)) if url.startswith("sqlite:") else redact(url)
+    return str(database_file(url)) if url.startswith("sqlite:") else without_password(url)
 
 
 async def refuse_missing(store: "Store") -> None:
@@ -131,7 +132,7 @@ async def refuse_missing(store: "Store") -> None:
 
 
 def load(ctx: typer.Context, target: str) -> "Penstock":
-    """The application behind `module:app`, with --url and --config applied."""
+    """The application behind `module:app`, with --url, --dispatch and --config applied."""
     from penstock.model.errors import PenstockError
     from penstock.worker.process import load_app
 
@@ -139,8 +140,12 @@ def load(ctx: typer.Context, target: str) -> "Penstock":
     if chosen.config is not None:
         # The application's own load_settings(), here and in worker processes, finds it there.
         os.environ["PENSTOCK_CONFIG"] = str(chosen.config.absolute())
+    if chosen.dispatch is not None:
+        os.environ["PENSTOCK_DISPATCH"] = chosen.dispatch
     try:
-        return load_app(target, chosen.url)
+        app = load_app(target, chosen.url)
+        app.settings = app.settings.replace(dispatch=chosen.dispatch)
+        return app
     except PenstockError:
         raise
     except Exception as error:

@@ -36,6 +36,7 @@ def torture(
     from penstock.logs import configure_logs
     from penstock.testing.torture import run_torture
 
+    chosen = session(ctx)
     configure_logs(level="error")  # that a server is away is no news here
     limit = None if seconds is None else parse_span(seconds, "for") / 1000
     raise typer.Exit(
@@ -43,8 +44,9 @@ def torture(
             jobs=jobs,
             kills=kills,
             seconds=limit,
-            store=_kind(store, session(ctx).url),
-            url=session(ctx).url,
+            store=_kind(store, chosen.url),
+            url=chosen.url,
+            dispatch=chosen.dispatch if chosen.url else None,
             seed=seed,
             as_json=as_json,
         )

@@ -74,9 +74,8 @@ class Penstock:
     def store(self) -> Store:
         """The store behind the URL; opened by `async with app`."""
         chosen = self.settings
-        return open_store(
-            chosen.url, self._clock, dispatch=chosen.dispatch, window=chosen.dispatch_window
-        )
+        beside = chosen.dispatch or None  # an empty one takes back what the environment says
+        return open_store(chosen.url, self._clock, dispatch=beside, window=chosen.dispatch_window)
 
     @cached_property
     def sync(self) -> SyncPenstock:
@@ -317,7 +316,7 @@ class Penstock:
         await declare(self)
 
     def connection(self) -> Any:
-        """A connection whose transaction `enqueue(..., connection=…)` joins (apsw on SQLite)."""
+        """A connection whose transaction `enqueue(..., connection=…)` joins (apsw or psycopg)."""
         return self.store.connection()
 
     async def get(self, job_id: str) -> Job:

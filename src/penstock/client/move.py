@@ -15,7 +15,6 @@ from penstock.client.move_checks import (
     refuse_same,
 )
 from penstock.model.clock import Clock
-from penstock.model.errors import without_password
 from penstock.model.ids import new_id
 from penstock.model.moves import (
     DONE,
@@ -30,6 +29,7 @@ from penstock.model.moves import (
     NothingToMove,
     SourceChanged,
 )
+from penstock.model.urls import without_password
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
 from penstock.store.open import open_store
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from penstock.model.errors import without_password
 from penstock.model.ids import new_id
 from penstock.model.moves import (
     MOVE,
@@ -15,6 +14,7 @@ from penstock.model.moves import (
     TargetInUse,
     WorkersAlive,
 )
+from penstock.model.urls import without_password
 from penstock.store.contract import Part, Store, Tally
 
 DECLARED = frozenset({Part.PAUSES, Part.LIMITS, Part.RATES, Part.BREAKERS, Part.METRICS})

@@ -185,6 +185,8 @@ class StoreError(PenstockError):
     """The store could not do what was asked."""
 
     def __init__(self, store: str, problem: str) -> None:
+        from penstock.model.urls import without_password
+
         self.store = without_password(store)
         super().__init__(f"Store {self.store} {problem}.")
 
@@ -405,16 +407,6 @@ def _revive(
     error.args = args
     error.__dict__.update(fields)
     return error
-
-
-def without_password(url: str) -> str:
-    """A URL as anybody may read it."""
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    user, at, host = authority.rpartition("@")
-    name, colon, _ = user.partition(":")
-    hidden = f"{name}:***" if colon else user
-    return f"{scheme}{separator}{hidden}{at}{host}{slash}{path}"
 
 
 def _shortened(value: object, limit: int = 80) -> str:

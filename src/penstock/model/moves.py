@@ -7,7 +7,8 @@ part; afterwards the first says `MOVED_TO`, and the second nothing.
 
 from collections.abc import Mapping, Sequence
 
-from penstock.model.errors import PenstockError, StoreError, without_password
+from penstock.model.errors import PenstockError, StoreError
+from penstock.model.urls import without_password
 
 MOVE = "move"
 MOVING_TO = "moving_to"

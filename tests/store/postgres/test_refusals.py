@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 from random import Random
 
 import psycopg
@@ -12,6 +13,7 @@ from psycopg import errors
 from penstock.model.errors import (
     AccessDenied,
     InvalidOption,
+    NoBackup,
     PenstockError,
     ServerTooOld,
     StoreCorrupt,
@@ -20,6 +22,7 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from penstock.model.urls import without_password
 from penstock.store.postgres import refusals
 from penstock.store.postgres.connect import (
     Address,
@@ -27,11 +30,11 @@ from penstock.store.postgres.connect import (
     address_of,
     connect,
     is_direct,
-    without_password,
 )
 from penstock.store.postgres.errors import is_repeatable, translate, translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.queries import queries
+from penstock.store.postgres.store import PostgresStore
 from tests.store.postgres.conftest import PASSWORD, Logins
 
 SECRET = "s3cr3t"
@@ -127,14 +130,21 @@ def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str, sai
         ("postgresql://ann:s/3?cr3t@db/work", "postgresql://ann:***"),
         ("postgresql://ann:12?cr3t@db/work", "postgresql://ann:***"),
         ("postgresql://ann:s3cr3t", "postgresql://ann:***"),
-        ("postgresql://db:6543/work?tenant=a@b", "postgresql://db:6543/work?tenant=a%40b"),
+        ("postgresql://db:6543/work?tenant=a@b", "postgresql://db:6543/work?tenant=a@b"),
         ("postgresql://one:1,[::1]:2/work", "postgresql://one:1,[::1]:2/work"),
-        ("postgresql:///work?host=/run", "postgresql:///work?host=%2Frun"),
+        ("postgresql:///work?host=/run", "postgresql:///work?host=/run"),
     ],
 )
 def test_no_error_shows_a_password(url: str, shown: str) -> None:
     assert without_password(url) == shown
     assert str(StoreError(without_password(url), "is gone")) == f"Store {shown} is gone."
+
+
+async def test_the_server_makes_the_copies(tmp_path: Path) -> None:
+    store = PostgresStore(f"postgresql://ann:{SECRET}@host/work?schema=mail")
+    with pytest.raises(NoBackup, match="pg_dump -n mail") as refused:
+        await store.backup(tmp_path / "copy")
+    assert NAME in _said(refused.value)
 
 
 def test_a_wrong_password_is_told(logins: Logins) -> None:

@@ -7,7 +7,7 @@ import redis
 
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.store.redis.connect import parse
+from penstock.store.redis.connect import address_of
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import claim_all, completed
 from penstock.testing.conformance.furnish import TYPES, copy, furnish
@@ -34,7 +34,7 @@ async def stores(valkey_url: str, clock: FakeClock) -> AsyncIterator[tuple[Store
 async def test_every_index_agrees_with_the_jobs_that_were_moved_in(
     stores: tuple[Store, Store], valkey_url: str, clock: FakeClock
 ) -> None:
-    address = parse(valkey_url)
+    address = address_of(valkey_url)
     await copy(*stores)
     with redis.Redis(host=address.host, port=address.port, db=address.db) as client:
         audit(client, address.prefix)
@@ -48,7 +48,7 @@ async def test_every_index_agrees_with_the_jobs_that_were_moved_in(
 async def test_nothing_is_left_of_a_store_that_was_cleared(
     stores: tuple[Store, Store], valkey_url: str
 ) -> None:
-    address = parse(valkey_url)
+    address = address_of(valkey_url)
     await copy(*stores)
     await stores[1].transfer.clear()
     with redis.Redis(host=address.host, port=address.port, db=address.db) as client:

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.model.errors import InvalidOption, StoreUnavailable
 from penstock.store.open import open_store
-from penstock.store.redis.connect import parse
+from penstock.store.redis.connect import address_of
 from penstock.store.redis.server import Server
 from penstock.testing.servers import RedisServer
 from tests.support.namespaces import in_new_namespace
@@ -20,7 +20,7 @@ CERTIFICATE = Path(__file__).with_name("localhost.pem")
 
 
 def test_a_url_names_host_port_database_account_and_namespace() -> None:
-    address = parse("redis://ann:p%40ss@db.example:7000/3?namespace=mail&timeout=2.5")
+    address = address_of("redis://ann:p%40ss@db.example:7000/3?namespace=mail&timeout=2.5")
     assert (address.host, address.port, address.db) == ("db.example", 7000, 3)
     assert (address.username, address.password) == ("ann", "p@ss")
     assert (address.namespace, address.prefix) == ("mail", "{mail}:")
@@ -28,23 +28,23 @@ def test_a_url_names_host_port_database_account_and_namespace() -> None:
 
 
 def test_a_short_url_has_the_usual_values() -> None:
-    address = parse("redis://localhost")
+    address = address_of("redis://localhost")
     assert (address.host, address.port, address.db) == ("localhost", 6379, 0)
     assert (address.username, address.password, address.prefix) == (None, None, "{penstock}:")
 
 
 @pytest.mark.parametrize("scheme", ["unix", "redis+unix"])
 def test_a_url_may_name_a_socket(scheme: str) -> None:
-    address = parse(f"{scheme}://:secret@/run/my%20valkey.sock?db=2&namespace=a")
+    address = address_of(f"{scheme}://:secret@/run/my%20valkey.sock?db=2&namespace=a")
     assert (address.path, address.db) == ("/run/my valkey.sock", 2)
     assert (address.password, address.namespace) == ("secret", "a")
 
 
 def test_certificates_are_for_rediss_alone() -> None:
-    assert parse("rediss://h?ssl_cert_reqs=none").tls == {"ssl_cert_reqs": "none"}
-    assert parse("rediss://h").tls == {}
+    assert address_of("rediss://h?ssl_cert_reqs=none").tls == {"ssl_cert_reqs": "none"}
+    assert address_of("rediss://h").tls == {}
     with pytest.raises(InvalidOption, match="rediss://"):
-        parse("redis://h?ssl_cert_reqs=none")
+        address_of("redis://h?ssl_cert_reqs=none")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_certificates_are_for_rediss_alone() -> None:
 def test_a_url_that_cannot_be_meant_is_refused_without_showing_a_password(url: str) -> None:
     told = url.replace("://", "://:canary@", 1)
     with pytest.raises(InvalidOption) as refused:
-        parse(told)
+        address_of(told)
     assert "canary" not in str(refused.value)
 
 

@@ -1,5 +1,7 @@
 """The scripts of the Redis store, as files and as the servers take them."""
 
+import re
+from collections import Counter
 from importlib.resources import files
 
 import pytest
@@ -11,6 +13,10 @@ from penstock.store.redis.scripts import script
 
 LUA = files("penstock.store.redis").joinpath("lua")
 NAMES = sorted(file.name.removesuffix(".lua") for file in LUA.iterdir())
+ALL = "\n".join(LUA.joinpath(f"{name}.lua").read_text("utf-8") for name in NAMES)
+NEEDED = re.compile(r"^-- (?:needs: ([\w ]+)$|later: (\w+) gives)", re.MULTILINE)
+FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
+WORD = re.compile(r"\w+")
 
 
 @pytest.mark.parametrize("server", ["valkey", "redis6"])
@@ -29,6 +35,19 @@ def test_every_file_begins_by_saying_what_it_is_for(name: str) -> None:
     first = LUA.joinpath(f"{name}.lua").read_text("utf-8").partition("\n")[0]
     assert first.startswith("-- ")
     assert first.endswith((".", ":", ",")) or len(first) > 40
+
+
+def test_every_file_is_called_or_needed_by_another() -> None:
+    package = files("penstock.store.redis")
+    python = [file.read_text("utf-8") for file in package.iterdir() if file.name.endswith(".py")]
+    called = {name for name in NAMES if any(f'"{name}"' in text for text in python)}
+    needed = {part for named in NEEDED.findall(ALL) for part in " ".join(named).split()}
+    assert sorted({*NAMES} - called - needed) == []
+
+
+def test_every_function_is_used() -> None:
+    words = Counter(WORD.findall(ALL))
+    assert [name for name in FUNCTION.findall(ALL) if words[name] == 1] == []
 
 
 def test_guards_are_made_from_the_table_of_states() -> None:

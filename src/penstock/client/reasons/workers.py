@@ -8,9 +8,9 @@ from penstock.model.explain import Reason, ReasonKind
 from penstock.model.spans import span
 from penstock.model.states import Status
 from penstock.store.contract import Standing, WorkerInfo
+from penstock.store.contract.workers import COUNTED_TO
 
 STUCK_AFTER_MS = 10_000
-COUNTED_TO = 1_000
 
 Workers = list[WorkerInfo]
 

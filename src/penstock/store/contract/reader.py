@@ -13,6 +13,8 @@ from penstock.model.pause import Pause
 from penstock.model.states import Status
 from penstock.store.contract.workers import WorkerInfo
 
+PARENTS_SHOWN = 100
+
 
 class Execution(Struct, frozen=True, kw_only=True):
     """One execution of a job; `status` is how it ended (running while it has not)."""

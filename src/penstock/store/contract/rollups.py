@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 
 from penstock.model.histogram import percentile
@@ -19,8 +20,8 @@ STEPS_KEPT_MS: Mapping[int, int] = MappingProxyType(
 )
 """For how long the steps of each resolution are kept."""
 
-FOLDS = ((FINE_MS, MINUTE_MS), (MINUTE_MS, HOUR_MS), (HOUR_MS, DAY_MS))
-"""Which steps are folded into which."""
+FOLDS = tuple(pairwise(STEPS_KEPT_MS))
+"""Which steps are folded into which: each resolution into the next."""
 
 Figure = tuple[str, str, str, float]
 """Type, queue, name and value."""

@@ -6,6 +6,8 @@ from typing import Generic, TypeVar
 
 from penstock.model.errors import InvalidOption, PenstockError
 
+CORRECT_URL = "correct the user name and the password in the URL"
+
 E = TypeVar("E", bound=Exception)
 
 

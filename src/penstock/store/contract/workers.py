@@ -5,6 +5,8 @@ from typing import Protocol
 from msgspec import Struct
 
 SILENT_AFTER_MS = 30_000
+FORGET_AFTER_MS = 3_600_000
+COUNTED_TO = 1_000
 
 
 class Beat(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 
 from penstock.model.errors import InvalidOption
+from penstock.model.urls import without_password
 from penstock.store.postgres.errors import translated
 from penstock.store.postgres.queries import queries
 
@@ -31,8 +32,6 @@ _DEFAULTS: dict[str, str | int] = {
 }
 # Room for `_worker` and `_tenant` behind it: names have 63 bytes on the server.
 _SCHEMA = re.compile(r"(?!pg_)[A-Za-z_][A-Za-z0-9_-]{0,54}")
-_PLACE = re.compile(r"(\[[^\]]*\]|[^:/,]*)(:\d*)?(,(\[[^\]]*\]|[^:/,]*)(:\d*)?)*(/|$)")
-_PLAIN = re.compile(r"[:/]")
 _READABLE = (
     "one that PostgreSQL can read; in a user name or a password write special characters "
     "as %40 for @, %2F for / and so on"
@@ -136,25 +135,6 @@ def answer(connection: Connection, query: str, **bindings: Any) -> Any:
 def is_direct(connection: Connection) -> bool:
     """Whether no pooler is in between, which shares sessions and so forgets what we prepare."""
     return bool(answer(connection, "backend_pid") == connection.info.backend_pid)
-
-
-def without_password(url: str) -> str:
-    """The URL as an error may show it, whether or not it is written correctly."""
-    base, mark, query = url.partition("?")
-    scheme, separator, rest = base.partition("://")
-    account, at, place = rest.rpartition("@")
-    if not at and ("@" in query.partition("=")[0] or not _PLACE.match(rest)):
-        # A password whose special characters end what was meant as the account.
-        return f"{scheme}{separator}{_PLAIN.split(rest, maxsplit=1)[0]}:***"
-    user, colon, _ = account.partition(":")
-    hidden = f"{user}:***" if colon else user
-    harmless = [
-        (name, value)
-        for name, value in parse_qsl(query, keep_blank_values=True)
-        if "password" not in name
-    ]
-    listed = f"{mark}{urlencode(harmless)}" if harmless else ""
-    return f"{scheme}{separator}{hidden}{at}{place}{listed}"
 
 
 def _refuse_unknown(shown: str, options: list[tuple[str, str]]) -> None:

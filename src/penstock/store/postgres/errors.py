@@ -15,9 +15,8 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.store.contract.translation import Translated, not_unicode
+from penstock.store.contract.translation import CORRECT_URL, Translated, not_unicode
 
-CORRECT_URL = "correct the user name and the password in the URL"
 NAME_PRIMARY = "it is a standby: name the primary in the URL"
 GRANT = "grant it one of the roles that `penstock migrate` made, or connect as the tables' owner"
 OTHER_URL = "name that tenant in the URL, or none to work for all of them"

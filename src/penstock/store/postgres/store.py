@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from penstock.model.clock import Clock, ServerClock
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import NoBackup
 from penstock.store.contract import Durability
 from penstock.store.postgres.connect import address_of
 from penstock.store.postgres.database import PostgresDatabase
@@ -39,8 +39,9 @@ class PostgresStore(RelationalStore[PostgresDatabase]):
         return await self._db.read(inspect)
 
     async def backup(self, target: Path) -> int:
-        """PostgreSQL has better tools for that than a copy through a client."""
-        raise InvalidOption("target", str(target), "made with pg_dump or your server's own backups")
+        """Refused: the server makes the copies."""
+        schema = self._db.address.schema
+        raise NoBackup(self._db.name, f"run pg_dump -n {schema}, or use your server's own backups")
 
     def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection whose transaction an enqueue can join."""

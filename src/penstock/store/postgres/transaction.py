@@ -19,28 +19,16 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || %s, 0
 class PostgresTransaction(Transaction):
     """What every operation of this store gets; a list of values travels as an array."""
 
-    __slots__ = ("_monotonic", "_now", "_queries", "connection", "followed")
+    __slots__ = ("_queries", "connection", "followed")
 
     followed: bool
     """Whether the end of a job may have made others ready."""
 
     def __init__(self, connection: Connection, now: int, monotonic: int) -> None:
+        super().__init__(now, monotonic)
         self.connection = connection
-        self.changed = False
         self.followed = False
-        self._now = now
-        self._monotonic = monotonic
         self._queries = queries()
-
-    @property
-    def now(self) -> int:
-        """The server's time when the transaction began."""
-        return self._now
-
-    @property
-    def monotonic(self) -> int:
-        """The same: all processes share the server's clock."""
-        return self._monotonic
 
     def run(self, name: str, bindings: Bindings = ()) -> int:
         """Run a named query; the number of rows it changed."""

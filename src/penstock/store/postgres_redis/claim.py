@@ -6,11 +6,13 @@ from msgspec.structs import replace
 from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.claim import PostgresClaims, leased
-from penstock.store.postgres_redis.window import Taken, Window
+from penstock.store.postgres_redis.window import Answer, Taken, Window, taken
 from penstock.store.postgres_redis.wire import Away
 from penstock.store.relational.transaction import Transaction
 
 ROUNDS = 3
+Seen = list[Answer]
+"""What was looked up before the transaction: at most one answer, and used at most once."""
 
 
 class DispatchedClaims(PostgresClaims):
@@ -19,39 +21,62 @@ class DispatchedClaims(PostgresClaims):
     def __init__(self, window: Window, *, trusted: bool) -> None:
         super().__init__(trusted=trusted)
         self._window = window
+        self._hungry = False
 
-    def claim(self, tx: Transaction, claim: Claim) -> Claimed:
+    @property
+    def looks_first(self) -> bool:
+        """Whether the next claim should look into the windows before it takes a transaction."""
+        return self._hungry and self._window.usable
+
+    def look(self, claim: Claim, now: int) -> Claimed | Seen:
+        """The answer to a claim for which there is nothing, or else what was seen for it."""
+        try:
+            seen = self._window.look(claim, self._last_tenant, now)
+        except Away:
+            return []
+        found = taken(seen)
+        if found is None or found.ids:
+            return [seen]
+        return Claimed([], None if found.due is None else max(0, found.due - now))
+
+    def claim(self, tx: Transaction, claim: Claim, seen: Seen | None = None) -> Claimed:
         """Lease up to the limit, from the windows as long as they have any."""
+        claimed = self._claim(tx, claim, seen or [])
+        self._hungry = not claimed.leases
+        return claimed
+
+    def _claim(self, tx: Transaction, claim: Claim, seen: Seen) -> Claimed:
         leases: list[Lease] = []
         for _ in range(ROUNDS):
             asked = _rest(claim, leases)
-            taken = self._taken(tx, asked)
-            if taken is None:
+            found = self._taken(tx, asked, seen)
+            if found is None:
                 break
-            granted = self._named(tx, asked, taken)
+            granted = self._named(tx, asked, found)
             if granted is None:
                 break
             leases += granted
-            if len(leases) == claim.limit or len(granted) == len(taken.ids) < asked.limit:
-                return Claimed(leases, None if taken.due is None else max(0, taken.due - tx.now))
+            if len(leases) == claim.limit or len(granted) == len(found.ids) < asked.limit:
+                return Claimed(leases, None if found.due is None else max(0, found.due - tx.now))
         own = super().claim(tx, _rest(claim, leases))
         return replace(own, leases=leases + own.leases)
 
-    def _taken(self, tx: Transaction, claim: Claim) -> Taken | None:
+    def _taken(self, tx: Transaction, claim: Claim, seen: Seen) -> Taken | None:
         if not self._window.usable:
             return None
         try:
-            return self._window.take(claim, self._last_tenant, tx)
+            looked = seen.pop() if seen else self._window.look(claim, self._last_tenant, tx.now)
+            return self._window.take(claim, self._last_tenant, tx, looked)
         except Away:
             return None
 
-    def _named(self, tx: Transaction, claim: Claim, taken: Taken) -> list[Lease] | None:
+    def _named(self, tx: Transaction, claim: Claim, found: Taken) -> list[Lease] | None:
         """Leases on those of the ids that are still queued; none where there are gates."""
-        if not taken.ids:
+        if not found.ids:
             return []
         row = {
             "owner": claim.owner,
-            "ids": taken.ids,
+            "ids": found.ids,
             "start": claim.start,
             "lease_ms": claim.lease_ms,
             "type_lease_ms": encode(dict(claim.type_lease_ms)).decode(),
@@ -62,7 +87,7 @@ class DispatchedClaims(PostgresClaims):
         if rows and rows[0][0] == "gates":
             self._window.doubt()
             return None
-        self._last_tenant = taken.last_tenant
+        self._last_tenant = found.last_tenant
         return [leased(fields[2:]) for fields in rows]
 
 

@@ -1,17 +1,20 @@
 """The life of jobs, where what became ready is told to Redis after the commit."""
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from penstock.model.clock import ServerClock
 from penstock.model.dependency import Edge
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.settlement import Completed, Failed, Settlement, Snoozed
+from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.enqueue import enqueue_all
 from penstock.store.postgres.jobs import PostgresJobs
 from penstock.store.postgres.settle import settle_all
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres_redis.claim import DispatchedClaims
+from penstock.store.postgres_redis.claim import DispatchedClaims, Seen
 from penstock.store.postgres_redis.notices import Dispatch
 
 
@@ -21,9 +24,8 @@ class DispatchedJobs(PostgresJobs):
     def __init__(self, database: PostgresDatabase, dispatch: Dispatch) -> None:
         super().__init__(database)
         self._dispatch = dispatch
-        if database.address.tenant is None:  # one who sees a single tenant cannot fill windows
-            trusted = isinstance(database.clock, ServerClock)
-            self._quick = DispatchedClaims(dispatch.window, trusted=trusted)
+        trusted = isinstance(database.clock, ServerClock)
+        self._dispatched = DispatchedClaims(dispatch.window, trusted=trusted)
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, connection: object | None = None
@@ -31,10 +33,35 @@ class DispatchedJobs(PostgresJobs):
         """Insert jobs; in the caller's transaction, a filling finds them after its commit."""
         if connection is not None or not jobs:
             return await super().enqueue(jobs, connection=connection)
-        answers, now = await self._database.write(lambda tx: (enqueue_all(tx, jobs), tx.now))
+
+        def insert(tx: PostgresTransaction) -> tuple[list[Enqueued], int]:
+            told, answers = tx.changed, enqueue_all(tx, jobs)
+            tx.changed = told  # it is told below, with the ids
+            return answers, tx.now
+
+        try:
+            answers, now = await self._database.write(insert)
+        except asyncio.CancelledError:
+            self._dispatch.doubt()  # nobody hears what became of it
+            raise
         self._dispatch.window.enqueued(jobs, answers, now)
+        self._database.signal.ring()
         self._dispatch.tell()
         return answers
+
+    async def claim(self, claim: Claim) -> Claimed:
+        """Lease the most urgent jobs; a worker without work looks for some in Redis first."""
+        claims = self._dispatched
+        if self._database.address.tenant is not None:  # it cannot fill the windows of others
+            return await super().claim(claim)
+        seen: Seen = []
+        if claims.looks_first:
+            now = self._database.clock.now()
+            looked = await self._dispatch.aside(partial(claims.look, claim, now))
+            if isinstance(looked, Claimed):
+                return looked
+            seen = looked
+        return await self._database.write(lambda tx: claims.claim(tx, claim, seen))
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""

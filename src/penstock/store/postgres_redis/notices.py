@@ -1,11 +1,13 @@
 """Hearing of changes by Redis in place of NOTIFY, which stands in while Redis is away."""
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import redis
@@ -15,6 +17,7 @@ from penstock.store.postgres.notices import Notices
 from penstock.store.postgres_redis.window import Window
 from penstock.store.postgres_redis.wire import Away, Wire
 
+T = TypeVar("T")
 PAUSE_SECONDS = 0.005
 QUIET_SECONDS = 15.0
 DEAF_SECONDS = 2.0
@@ -27,6 +30,7 @@ class Dispatch:
         self.wire = wire
         self.window = window
         self._notices: DispatchNotices | None = None
+        self._asking: ThreadPoolExecutor | None = None
 
     def make_notices(self, address: Address, ring: Callable[[], None]) -> Notices:
         """Notices that go by Redis."""
@@ -37,6 +41,18 @@ class Dispatch:
         """Have everybody hear what became ready."""
         if self._notices is not None:
             self._notices.tell()
+
+    async def aside(self, question: Callable[[], T]) -> T:
+        """Ask something of Redis without holding up the event loop."""
+        if self._asking is None:
+            self._asking = ThreadPoolExecutor(1, thread_name_prefix="penstock-window")
+        return await asyncio.get_running_loop().run_in_executor(self._asking, question)
+
+    def close(self) -> None:
+        """Let the thread go."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.shutdown()
 
     def doubt(self) -> None:
         """Have the windows filled before anything else is taken from them."""

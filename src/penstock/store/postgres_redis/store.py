@@ -45,6 +45,7 @@ class PostgresRedisStore(PostgresStore):
     async def close(self) -> None:
         """Finish what is written and told, and let go."""
         await super().close()
+        await asyncio.to_thread(self._dispatch.close)
         await self._wire.close()
 
     async def inspect(self) -> Durability:

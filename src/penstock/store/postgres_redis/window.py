@@ -36,6 +36,19 @@ class Taken(Struct, frozen=True):
     due: int | None
 
 
+Answer = list[bytes]
+"""What `lua/take.lua` says."""
+
+
+def taken(answer: Answer) -> Taken | None:
+    """The ids in an answer, if it has any to give."""
+    if answer[0] != b"taken":
+        return None
+    _, tenant, due, *members = answer
+    ids = [member[1:].decode() for member in members]
+    return Taken(ids, tenant.decode(), int(due) if due else None)
+
+
 class Told(Struct):
     """What a process has to tell about jobs that became ready."""
 
@@ -93,21 +106,21 @@ class Window:
         """Pass on what became ready, and wake everybody."""
         self._send("put", lambda owed: (owed, teller))
 
-    def take(self, claim: Claim, last_tenant: str, tx: Transaction) -> Taken | None:
+    def look(self, claim: Claim, last_tenant: str, now: int) -> Answer:
+        """What there is for a claim; without asking PostgreSQL, which may have to do something."""
+        return self._ask(claim, last_tenant, now, REFILL_MS)
+
+    def take(self, claim: Claim, last_tenant: str, tx: Transaction, seen: Answer) -> Taken | None:
         """Ids to claim, filling the windows first if need be; none: PostgreSQL must choose."""
-        answer = self._ask(claim, last_tenant, tx.now, REFILL_MS)
+        answer = seen
         if answer[0] == b"refill":
             self._fill(tx, int(answer[1]))
             answer = self._ask(claim, last_tenant, tx.now, 0)
-        if answer[0] != b"taken":
-            if answer[0] == b"own way" and answer[1]:
-                self.doubt()  # what PostgreSQL stages now is more than this claim takes
-            return None
-        _, tenant, due, *members = answer
-        ids = [member[1:].decode() for member in members]
-        return Taken(ids, tenant.decode(), int(due) if due else None)
+        if answer[0] == b"own way" and answer[1]:
+            self.doubt()  # what PostgreSQL stages now is more than this claim takes
+        return taken(answer)
 
-    def _ask(self, claim: Claim, last_tenant: str, now: int, refill_ms: int) -> list[bytes]:
+    def _ask(self, claim: Claim, last_tenant: str, now: int, refill_ms: int) -> Answer:
         asked = {
             "types": list(claim.types),
             "queues": None if claim.queues is None else list(claim.queues),
@@ -118,7 +131,7 @@ class Window:
             "fresh_ms": FRESH_MS,
             "refill_ms": refill_ms,
         }
-        answer: list[bytes] = self._send("take", lambda owed: (encode(asked), owed))
+        answer: Answer = self._send("take", lambda owed: (encode(asked), owed))
         return answer
 
     def _fill(self, tx: Transaction, doubts: int) -> None:

@@ -50,7 +50,7 @@ class Address(Struct, frozen=True, kw_only=True):
         return replace(self, host=host, port=port, path=None)
 
 
-def parse(url: str, timeout: float = ANSWER_SECONDS) -> Address:
+def address_of(url: str, timeout: float = ANSWER_SECONDS) -> Address:
     """Read a URL: `redis://user:secret@host:6379/0?namespace=mail`, `unix:///run/valkey.sock`."""
     try:
         parts = urlsplit(url)

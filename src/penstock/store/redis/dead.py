@@ -12,6 +12,7 @@ from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import Ran, decode_doc, decode_lane
+from penstock.store.redis.paging import page
 from penstock.store.redis.records import number, text
 
 _history: Decoder[list[tuple[int, Ran]]] = Decoder(list[tuple[int, Ran]])
@@ -38,15 +39,8 @@ class RedisDeadLetters:
         named = {"type": type, "resolution": resolution, "fingerprint": fingerprint}
         named["canary_of"] = canary_of
         wanted = encoded({name: value for name, value in named.items() if value is not None})
-        found: list[DeadLetter] = []
-        below = b""
-        while len(found) < limit:
-            asked = (wanted, before or "", below, limit - len(found))
-            below, letters = await self._courier.call("dead_letters", *asked)
-            found += [_dead_letter(letter) for letter in letters]
-            if not below:
-                break
-        return found
+        asked = ("dead_letters", wanted, before or "")
+        return [_dead_letter(row) for row in await page(self._courier, *asked, limit=limit)]
 
     async def groups(
         self,

@@ -24,9 +24,8 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.store.contract.translation import Translated, not_unicode
+from penstock.store.contract.translation import CORRECT_URL, Translated, not_unicode
 
-CORRECT_URL = "correct the user name and the password in the URL"
 GRANT = "give it all commands, keys and channels of its namespace with ACL SETUSER"
 NAMESPACE = "choose another one with ?namespace= in the URL"
 NAME_PRIMARY = "it is a replica: name the primary in the URL"

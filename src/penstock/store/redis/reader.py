@@ -8,6 +8,7 @@ from penstock.store.contract.watch import watch
 from penstock.store.redis import records
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
+from penstock.store.redis.paging import page
 from penstock.store.redis.signals import Signals
 from penstock.store.redis.standing import standing
 
@@ -35,15 +36,8 @@ class RedisReader:
         wanted = encoded(
             {name: value for name in FILTERS if (value := getattr(where, name)) is not None}
         )
-        found: list[Job] = []
-        below = b""
-        while len(found) < where.limit:
-            asked = (wanted, where.before or "", below, where.limit - len(found))
-            below, pictures = await self._courier.call("find_jobs", *asked)
-            found += [records.job(picture) for picture in pictures]
-            if not below:
-                break
-        return found
+        asked = ("find_jobs", wanted, where.before or "")
+        return [records.job(p) for p in await page(self._courier, *asked, limit=where.limit)]
 
     async def running(self, limit: int = 50) -> list[Job]:
         """Jobs under a lease, the longest running first."""
@@ -71,15 +65,8 @@ class RedisReader:
 
     async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
         """A page of all jobs that have not ended and do not run."""
-        found: list[Job] = []
-        above = b""
-        while len(found) < limit:
-            asked = (after or "", above, limit - len(found))
-            above, pictures = await self._courier.call("waiting_jobs", *asked)
-            found += [records.job(picture) for picture in pictures]
-            if not above:
-                break
-        return found
+        asked = ("waiting_jobs", after or "")
+        return [records.job(p) for p in await page(self._courier, *asked, limit=limit)]
 
     async def standing(self, job_id: str) -> Standing | None:
         """All that decides whether a job runs now."""

@@ -16,8 +16,8 @@ from penstock.store.redis.backoff import Backoff
 from penstock.store.redis.connect import (
     ANSWER_SECONDS,
     Address,
+    address_of,
     asynchronous,
-    parse,
     synchronous,
 )
 from penstock.store.redis.errors import translate, translated
@@ -35,7 +35,7 @@ class Server:
     """
 
     def __init__(self, url: str, timeout: float = ANSWER_SECONDS) -> None:
-        self.address = parse(url, timeout)
+        self.address = address_of(url, timeout)
         self.clustered = False
         self.backoff = Backoff()
         self._node = self.address

@@ -3,11 +3,10 @@
 from penstock.model.limits import limits_on, names_of
 from penstock.model.pause import PauseScope, pausable
 from penstock.store.contract import Standing
+from penstock.store.contract.reader import PARENTS_SHOWN
 from penstock.store.redis import records, workers
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.gates import look_at_gates, pause
-
-PARENTS_SHOWN = 100
 
 
 async def standing(courier: Courier, job_id: str) -> Standing | None:

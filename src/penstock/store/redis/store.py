@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from penstock.model.clock import Clock
-from penstock.model.errors import NoTransactions
+from penstock.model.errors import NoBackup, NoTransactions
 from penstock.model.moves import refuse_moved
 from penstock.store.contract import Durability
-from penstock.store.redis.backup import refuse_backup
 from penstock.store.redis.controls import RedisControls
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
@@ -23,6 +22,11 @@ from penstock.store.redis.transfer import RedisTransfer
 from penstock.store.redis.upkeep import RedisUpkeep
 from penstock.store.redis.workers import RedisWorkers
 
+_COPIES = (
+    "run BGSAVE there and keep the file it writes (LASTSAVE tells when it is done), or copy this "
+    "installation alone with `penstock move` while no worker runs"
+)
+
 
 class RedisStore:
     """One installation of penstock in one namespace of a Redis or Valkey server."""
@@ -37,10 +41,10 @@ class RedisStore:
         self.leases = RedisLeases(self._courier)
         self.reader = RedisReader(self._courier, self._signals)
         self.dead = RedisDeadLetters(self._courier)
+        self.controls = RedisControls(self._courier)
         self.schedules = RedisSchedules(self._courier)
         self.workers = RedisWorkers(self._courier)
         self.metrics = RedisMetrics(self._courier)
-        self.controls = RedisControls(self._courier)
         self.upkeep = RedisUpkeep(self._courier)
         self.transfer = RedisTransfer(self._courier)
 
@@ -86,7 +90,7 @@ class RedisStore:
 
     async def backup(self, target: Path) -> int:
         """Refused: the server makes the copies."""
-        raise refuse_backup(self.url)
+        raise NoBackup(self.url, _COPIES)
 
     def connection(self) -> object:
         """Refused: Redis has no transaction that an enqueue could join."""

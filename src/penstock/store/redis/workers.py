@@ -7,12 +7,10 @@ from msgspec.json import Decoder
 from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
+from penstock.store.contract.workers import COUNTED_TO, FORGET_AFTER_MS
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import decode_lane
-
-FORGET_AFTER_MS = 3_600_000
-COUNTED_TO = 1_000
 
 _beats: Decoder[Beat] = Decoder(Beat)
 

@@ -8,14 +8,13 @@ from penstock.model.limits import limits_on
 from penstock.model.pause import Pause, pausable
 from penstock.model.states import Status, sources
 from penstock.store.contract import Standing
+from penstock.store.contract.reader import PARENTS_SHOWN
 from penstock.store.relational import lookup, workers
 from penstock.store.relational.breakers import is_probing, known_breakers
 from penstock.store.relational.edges import open_parents
 from penstock.store.relational.limits import known_limits, limit_states
 from penstock.store.relational.pauses import pause_of
 from penstock.store.relational.transaction import Transaction
-
-PARENTS_SHOWN = 100
 
 
 def standing(tx: Transaction, job_id: str) -> Standing | None:

@@ -19,20 +19,25 @@ class Savepoint(Protocol):
 class Transaction(ABC):
     """What every operation gets; `now` is wall time, `monotonic` times leases."""
 
-    __slots__ = ("changed",)
+    __slots__ = ("_monotonic", "_now", "changed")
 
     changed: bool
     """Whether others should hear of it."""
 
-    @property
-    @abstractmethod
-    def now(self) -> int:
-        """The store's time in milliseconds, the same throughout the transaction."""
+    def __init__(self, now: int, monotonic: int) -> None:
+        self.changed = False
+        self._now = now
+        self._monotonic = monotonic
 
     @property
-    @abstractmethod
+    def now(self) -> int:
+        """The store's time in milliseconds, the same throughout the transaction."""
+        return self._now
+
+    @property
     def monotonic(self) -> int:
-        """The clock that leases and leaderships are measured by."""
+        """The clock that leases and leaderships are measured by, which nobody can put back."""
+        return self._monotonic
 
     @abstractmethod
     def run(self, name: str, bindings: Bindings = ()) -> int:

@@ -4,12 +4,10 @@ from msgspec.json import decode, encode
 from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
+from penstock.store.contract.workers import COUNTED_TO, FORGET_AFTER_MS
 from penstock.store.relational.claim import lanes
 from penstock.store.relational.database import Database
 from penstock.store.relational.transaction import Transaction
-
-FORGET_AFTER_MS = 3_600_000
-COUNTED_TO = 1_000
 
 
 def write_beat(tx: Transaction, beat: Beat) -> None:

@@ -13,24 +13,12 @@ from penstock.store.sqlite.queries import queries
 class SqliteTransaction(Transaction):
     """What every operation of this store gets; a list of values travels as JSON."""
 
-    __slots__ = ("_monotonic", "_now", "_queries", "connection")
+    __slots__ = ("_queries", "connection")
 
     def __init__(self, connection: apsw.Connection, now: int, monotonic: int) -> None:
+        super().__init__(now, monotonic)
         self.connection = connection
-        self.changed = False
-        self._now = now
-        self._monotonic = monotonic
         self._queries = queries()
-
-    @property
-    def now(self) -> int:
-        """Wall time when the transaction began."""
-        return self._now
-
-    @property
-    def monotonic(self) -> int:
-        """The host's monotonic clock, which nobody can put back."""
-        return self._monotonic
 
     def run(self, name: str, bindings: Bindings = ()) -> int:
         """Run a named query; the number of rows it changed."""

@@ -13,6 +13,7 @@ def run_torture(
     seconds: float | None = None,
     store: str = "sqlite",
     url: str | None = None,
+    dispatch: str | None = None,
     seed: int | None = None,
     as_json: bool = False,
     console: "Console | None" = None,
@@ -27,4 +28,6 @@ def run_torture(
     from penstock.testing.torture.run import torture
 
     kind = StoreKind(store)
-    return torture(jobs, kills, seconds, kind, url, seed, as_json=as_json, console=console)
+    return torture(
+        jobs, kills, seconds, kind, url, dispatch, seed, as_json=as_json, console=console
+    )

@@ -42,21 +42,30 @@ SERVER_LEASE_SECONDS = 3.0
 
 
 @contextmanager
-def ground(kind: StoreKind, url: str | None, folder: Path) -> Generator[Ground, None, None]:
+def ground(
+    kind: StoreKind, url: str | None, dispatch: str | None, folder: Path
+) -> Generator[Ground, None, None]:
     """The store a URL names, of which only workers are harmed, or a new one of the kind.
 
     A server that is started here keeps its data in the folder, where it may enter it.
     """
     if url is not None:
         sqlite = url.startswith("sqlite:")
-        yield Ground(settings={"url": url}, lease_seconds=1.0 if sqlite else SERVER_LEASE_SECONDS)
+        yield Ground(
+            settings=_settings(url, dispatch), lease_seconds=1.0 if sqlite else SERVER_LEASE_SECONDS
+        )
         return
     with ExitStack() as stack:
         yield _MAKERS[kind](folder, stack)
 
 
+def _settings(url: str, dispatch: str | None = None) -> dict[str, str]:
+    """Complete: a Redis that the environment names is nobody's business here."""
+    return {"url": url, "dispatch": dispatch or ""}
+
+
 def _sqlite(folder: Path, _: ExitStack) -> Ground:
-    return Ground(settings={"url": f"sqlite:///{folder / 'torture.db'}"})
+    return Ground(settings=_settings(f"sqlite:///{folder / 'torture.db'}"))
 
 
 def _postgres(folder: Path, stack: ExitStack) -> Ground:
@@ -69,7 +78,7 @@ def _postgres(folder: Path, stack: ExitStack) -> Ground:
     server = stack.enter_context(PostgresServer(kept))
     url = server.create_database("torture")
     return Ground(
-        settings={"url": url},
+        settings=_settings(url),
         lease_seconds=SERVER_LEASE_SECONDS,
         harm={
             Blow.CUT: lambda: postgres.cut(url),
@@ -90,7 +99,7 @@ def _redis(folder: Path, stack: ExitStack) -> Ground:
         server.start()
 
     return Ground(
-        settings={"url": server.url},
+        settings=_settings(server.url),
         lease_seconds=SERVER_LEASE_SECONDS,
         harm={
             Blow.CUT: lambda: _drop_clients(server.ask),
@@ -107,7 +116,7 @@ def _drop_clients(ask: Callable[..., bytes]) -> None:
 def _postgres_redis(folder: Path, stack: ExitStack) -> Ground:
     truth, hints = _postgres(folder, stack), _redis(folder, stack)
     return Ground(
-        settings={"url": truth.url, "dispatch": hints.url},
+        settings=_settings(truth.url, hints.url),
         lease_seconds=SERVER_LEASE_SECONDS,
         harm={
             **truth.harm,

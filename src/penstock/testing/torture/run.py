@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from penstock.client.app import Penstock
 from penstock.config import load_settings
-from penstock.model.errors import without_password
+from penstock.model.urls import without_password
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
 from penstock.testing.torture.audit import Audit, read_lines
@@ -37,7 +37,7 @@ STUCK_SECONDS = 90.0
 STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.2
 BUSY_LOOK = 100
-LEASES_PER_FREEZE = 3
+SHORTEST_FREEZE_SECONDS = 3.0
 CENTURY = 100 * 365 * 86_400.0
 
 # Workers die so often here that three deaths do not make a job poison. And a self-test never
@@ -61,6 +61,7 @@ def torture(
     seconds: float | None,
     store: StoreKind,
     url: str | None,
+    dispatch: str | None,
     seed: int | None,
     *,
     as_json: bool,
@@ -73,7 +74,7 @@ def torture(
     if not as_json:
         screen.print(f"Seed {chosen}: the same seed makes the same plan.", highlight=False)
     hidden = as_json or not screen.is_terminal
-    with ground(store, url, folder) as place:
+    with ground(store, url, dispatch, folder) as place:
         run = Run(
             place=place,
             folder=folder,
@@ -159,7 +160,7 @@ class Run:
         return Chaos(
             crew,
             make_plan(self._kills, self._seconds, self._seed, harm),
-            freeze_seconds=LEASES_PER_FREEZE * self._place.lease_seconds,
+            freeze_seconds=max(SHORTEST_FREEZE_SECONDS, 2 * self._place.lease_seconds),
             harm=harm,
             working=working,
             busy=busy,

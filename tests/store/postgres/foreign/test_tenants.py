@@ -52,8 +52,8 @@ async def test_a_joined_transaction_writes_for_the_tenant_alone_and_is_itself_ag
     async with GUESTS[kind](_plain(address)) as guest:
         before = await guest.execute(settings)
         await acme.jobs.enqueue([OURS], connection=guest.connection)
+        gift = NewJob(id="gift", type="mail", tenant_id="globex")
         with pytest.raises(AccessDenied, match="not its tenant's"):
-            gift = NewJob(id="gift", type="mail", tenant_id="globex")
             await acme.jobs.enqueue([gift], connection=guest.connection)
         assert await guest.execute(settings) == before
         assert await guest.execute(f"SELECT count(*) FROM {address.schema}.jobs") == 2

@@ -1,0 +1,54 @@
+"""The named queries of the dialects: what is asked for is there, and what is there is asked for."""
+
+import re
+from collections import Counter
+from importlib.resources import files
+from itertools import product
+
+import pytest
+
+from penstock.store.contract import Part
+from penstock.store.relational.queries import load_queries
+
+SPEAKERS = {"sqlite": ["sqlite"], "postgres": ["postgres", "postgres_redis"]}
+DIALECTS = list(SPEAKERS)
+PARTS = [part.replace(" ", "_") for part in Part]
+# Names that are put together where they are asked for.
+MADE = {f"{verb}_{part}" for verb, part in product(("page", "adopt"), PARTS)} | {
+    f"delete_{table}" for table in ("jobs", "executions", "logs", "dead_letters", "edges")
+}
+NAMED = re.compile(r"^-- name: (\w+)", re.MULTILINE)
+ASKED = re.compile(r'\b(?:run|rows?|value|many|fenced)\(\s*"(\w+)"')
+
+
+def sources(*packages: str) -> str:
+    """All Python of some packages of the store."""
+    found = []
+    for package in packages:
+        for file in files(f"penstock.store.{package}").iterdir():
+            if file.name.endswith(".py"):
+                found.append(file.read_text("utf-8"))
+            elif file.joinpath("__init__.py").is_file():
+                found.append(sources(f"{package}.{file.name}"))
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_query_is_asked_for(dialect: str) -> None:
+    asked = sources("relational", *SPEAKERS[dialect])
+    names = load_queries(f"penstock.store.{dialect}")
+    assert [name for name in names if name not in MADE and f'"{name}"' not in asked] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_has_what_they_share(dialect: str) -> None:
+    asked = {*ASKED.findall(sources("relational")), *MADE}
+    assert sorted(asked - load_queries(f"penstock.store.{dialect}").keys()) == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_name_is_given_twice(dialect: str) -> None:
+    folder = files(f"penstock.store.{dialect}").joinpath("sql")
+    texts = [file.read_text("utf-8") for file in folder.iterdir()]
+    names = Counter(name for text in texts for name in NAMED.findall(text))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -1,0 +1,43 @@
+"""PostgreSQL keeps the contract alone while the Redis beside it answers nothing any more."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.store.contract import Store
+from penstock.store.postgres_redis.store import PostgresRedisStore
+from penstock.store.postgres_redis.window import Pace
+from penstock.testing.clock import FakeClock
+from penstock.testing.conformance import (  # noqa: F401 - collected here
+    TestClaim,
+    TestDue,
+    TestEdges,
+    TestEnqueue,
+    TestFence,
+    TestFilters,
+    TestOrder,
+    TestPauses,
+    TestPrefetch,
+    TestRequeue,
+    TestRescue,
+    TestSettlingInBatches,
+    TestStage,
+    TestTenants,
+)
+from penstock.testing.proxy import Proxy
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(postgres_store_url: str, valkey_url: str, clock: FakeClock) -> AsyncIterator[Store]:
+    with Proxy(valkey_url) as proxy:
+        pace = Pace(jobs=2000, spacing_ms=0)
+        store = PostgresRedisStore(postgres_store_url, proxy.url_for(valkey_url), clock, pace)
+        await store.open()
+        proxy.blackhole()
+        yield store
+        await store.close()

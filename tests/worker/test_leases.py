@@ -1,11 +1,16 @@
 import asyncio
-from typing import Any
+import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from penstock import Context, Penstock, Status
 from penstock.model.errors import StoreUnavailable
+from penstock.store.contract import Beat, Held, Renewal, Store
 from penstock.testing import FakeClock, Signals
+from penstock.worker.heartbeat import Heartbeat
+from penstock.worker.holdings import ToRenew
 from tests.worker.running import becomes, working
 
 
@@ -184,7 +189,7 @@ async def test_a_type_with_a_short_lease_of_its_own_is_renewed_in_time(
     assert signals.values("renewed")[0][0].lease_ms == 300
 
 
-def test_a_renewal_that_failed_is_tried_again_long_before_the_next_is_due(app: Penstock) -> None:
+def test_a_renewal_that_failed_is_tried_again_long_before_the_next_is_due() -> None:
     signals = Signals()
 
     def renew(*args: Any, **options: Any) -> Renewal:

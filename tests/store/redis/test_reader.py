@@ -49,6 +49,7 @@ async def test_pages_go_through_thousands_without_gaps(store: Store) -> None:
         seen: list[str] = []
         where = JobFilter(type=type_, limit=1_700)
         while page := await store.reader.find(where):
+            assert len(page) <= where.limit
             seen += [job.id for job in page]
             where = JobFilter(type=type_, limit=1_700, before=seen[-1])
         assert len(seen) == len(set(seen)) == (MANY if type_ is None else MANY // 2)

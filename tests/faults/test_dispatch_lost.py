@@ -25,7 +25,7 @@ async def test_a_redis_that_comes_back_empty_is_filled_again_and_nothing_is_lost
 ) -> None:
     luck = Random(19)
     with RedisServer(options={"appendonly": "no", "save": ""}) as server:
-        store = PostgresRedisStore(postgres_store_url, server.url, pace=Pace(jobs=500))
+        store = PostgresRedisStore(postgres_store_url, server.url, pace=Pace(jobs=500, busy=True))
         await store.open()
         async with flowing(store) as traffic:
             for _ in range(figure(short=3, full=50)):

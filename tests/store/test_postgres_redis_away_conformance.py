@@ -35,7 +35,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 async def store(postgres_store_url: str, valkey_url: str, clock: FakeClock) -> AsyncIterator[Store]:
     with Proxy(valkey_url) as proxy:
-        pace = Pace(jobs=2000, spacing_ms=0)
+        pace = Pace(jobs=2000, spacing_ms=0, busy=True)
         store = PostgresRedisStore(postgres_store_url, proxy.url_for(valkey_url), clock, pace)
         await store.open()
         proxy.blackhole()

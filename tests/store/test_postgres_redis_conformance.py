@@ -22,7 +22,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(
-    params=[Pace(jobs=2000, spacing_ms=0), Pace(jobs=3, spacing_ms=0)], ids=["wide", "narrow"]
+    params=[Pace(jobs=2000, spacing_ms=0, busy=True), Pace(jobs=3, spacing_ms=0, busy=True)],
+    ids=["wide", "narrow"],
 )
 def make(
     request: pytest.FixtureRequest, postgres_store_url: str, valkey_url: str, clock: FakeClock

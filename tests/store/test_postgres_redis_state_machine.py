@@ -34,7 +34,7 @@ def test_a_store_on_postgres_and_redis_keeps_every_promise_whatever_is_done_to_i
         while used:
             databases.give_back(used.pop())
         used.append(databases.take_store())
-        pace = Pace(jobs=5, spacing_ms=0)
+        pace = Pace(jobs=5, spacing_ms=0, busy=True)
         return PostgresRedisStore(used[-1], in_new_namespace(valkey_server_url), clock, pace)
 
     run_state_machine_as_test(

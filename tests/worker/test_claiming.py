@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from penstock import Penstock, Status, Worker
-from penstock.model.errors import UnknownType
-from penstock.store.contract import Claim
+from penstock.model.errors import StoreUnavailable, UnknownType
+from penstock.store.contract import Claim, Claimed
 from penstock.testing import Signals, enqueued
 from tests.worker.running import working
 
@@ -149,3 +149,30 @@ def _recorded_claims(app: Penstock, monkeypatch: pytest.MonkeyPatch) -> list[Cla
 
     monkeypatch.setattr(app.store.jobs, "claim", recorded)
     return claims
+
+
+async def test_jobs_of_a_claim_whose_answer_was_lost_go_back_at_once_and_count_nothing(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = app.store.jobs.claim
+    answers: list[int] = []
+
+    async def lossy(asked: Claim) -> Claimed:
+        claimed = await claim(asked)
+        answers.append(len(claimed.leases))
+        if len(answers) == 1:
+            raise StoreUnavailable("the store", "the answer was lost")
+        return claimed
+
+    @app.job
+    async def task() -> None: ...
+
+    handles = await app.enqueue_many([task.new() for _ in range(3)])
+    monkeypatch.setattr(app.store.jobs, "claim", lossy)
+    await Worker(app, concurrency=5, burst=True, upkeep=False).run()
+
+    assert answers[0] == 3
+    for handle in handles:
+        job = await app.get(handle.id)
+        assert (job.status, job.rescues, job.attempts) == (Status.COMPLETED, 0, 1)
+        assert len(await app.executions(handle.id)) == 1

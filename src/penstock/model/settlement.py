@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from penstock.model.failure import Failure
+from penstock.model.job import Job, Lease
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -77,4 +78,17 @@ def buried(settlement: Settlement, failure: Failure) -> Buried:
         wait_ms=settlement.wait_ms,
         duration_ms=settlement.duration_ms,
         failure=failure,
+    )
+
+
+def unstarted(held: Job | Lease) -> HandedBack:
+    """The end of a lease under which nothing ran."""
+    queued_at = held.queued_at or held.created_at
+    return HandedBack(
+        id=held.id,
+        fence=held.fence,
+        type=held.type,
+        queue=held.queue,
+        started_at=held.started_at or queued_at,
+        started=False,
     )

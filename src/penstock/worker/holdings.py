@@ -52,6 +52,11 @@ class Holdings:
         self._given_up.discard(running.lease.id)
         return earlier
 
+    @property
+    def given_up(self) -> Collection[str]:
+        """Jobs whose leases are left to lapse, although something of them may still run."""
+        return self._given_up
+
     def end(self, running: Running, *, give_up: bool = False) -> bool:
         """Let go of an execution; false when it was let go of before."""
         if self.running.get(running.lease.id) is not running:

@@ -17,7 +17,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import Settlement, buried
+from penstock.model.settlement import Settlement, buried, unstarted
 from penstock.store.contract import Claim, Claimed, Report, Store
 from penstock.worker.slots import RunningSlots
 
@@ -38,6 +38,7 @@ class Pump:
         claim: Callable[[int, int, float], Claim],
         launch: Callable[[Lease], None],
         running: Callable[[], Iterable[Lease]],
+        given_up: Callable[[], Collection[str]],
         *,
         concurrency: int,
         max_prefetch: int,
@@ -69,6 +70,9 @@ class Pump:
         self._wake = asyncio.Event()
         self._warned_at = 0.0
         self.slots = RunningSlots(running)
+        self._running_leases = running
+        self._given_up = given_up
+        self._answer_lost = False
         self._owner = claim(0, 0, 0).owner
 
     @property
@@ -160,6 +164,8 @@ class Pump:
 
     async def _cycle(self) -> None:
         self._wake.clear()
+        if self._answer_lost:
+            await self._give_back_unheard()
         settled, self._settled = self._settled, []
         last_words, self._last_words = self._last_words, []
         started, self._started = self._started, []
@@ -249,9 +255,19 @@ class Pump:
         try:
             claimed = await self._store.jobs.claim(self._claim(want, free, self._ahead()))
         except Exception:
-            self._hungry = True
+            self._hungry = self._answer_lost = True
             raise
         self._take(claimed, want)
+
+    async def _give_back_unheard(self) -> None:
+        """Hand back what a claim may have granted before its answer was lost: nobody runs it."""
+        known = {lease.id for lease in (*self._running_leases(), *self.prefetched)}
+        known |= {settlement.id for settlement in self._settled} | set(self._given_up())
+        with suppress(PenstockError):
+            held = await asyncio.to_thread(self._store.leases.held, self._owner)
+            unheard = await self._store.reader.get([i for i in held if i not in known])
+            self._settled += [unstarted(job) for job in unheard if job.lease_owner == self._owner]
+            self._answer_lost = False
 
     def _take(self, claimed: Claimed, want: int) -> None:
         self._hungry = self._hungry or len(claimed.leases) == want

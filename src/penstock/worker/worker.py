@@ -24,6 +24,7 @@ from penstock.model.settlement import (
     HandedBack,
     Settlement,
     Snoozed,
+    unstarted,
 )
 from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
@@ -136,6 +137,7 @@ class Worker:
             self._claim,
             self._launch,
             lambda: [running.lease for running in self._holdings.running.values()],
+            lambda: self._holdings.given_up,
             concurrency=self._concurrency,
             max_prefetch=settings.prefetch,
             poll_seconds=settings.poll_interval,
@@ -367,23 +369,23 @@ class Worker:
 
     def _hand_back_waiting(self) -> None:
         waiting = self._pump.hand_over()
-        self._pump.give_back([_handed_back(lease, started=False) for lease in waiting])
+        self._pump.give_back([unstarted(lease) for lease in waiting])
 
     def _hand_back_stuck(self) -> None:
         """Threads that did not end keep running; their leases go back, their words are stale."""
         stuck = [running.lease for running in self._holdings.running.values()]
         self._holdings.running.clear()
-        self._pump.give_back([_handed_back(lease, started=True) for lease in stuck])
+        self._pump.give_back([_interrupted(lease) for lease in stuck])
 
 
-def _handed_back(lease: Lease, *, started: bool) -> HandedBack:
+def _interrupted(lease: Lease) -> HandedBack:
     return HandedBack(
         id=lease.id,
         fence=lease.fence,
         type=lease.type,
         queue=lease.queue,
         started_at=lease.started_at or lease.queued_at,
-        started=started,
+        started=True,
     )
 
 

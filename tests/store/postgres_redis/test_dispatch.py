@@ -22,7 +22,7 @@ from penstock.testing.servers import RedisServer
 from tests.support.namespaces import in_new_namespace
 
 NOBODY = "redis://127.0.0.1:1"
-PACE = Pace(jobs=100, spacing_ms=0)
+PACE = Pace(jobs=100, spacing_ms=0, busy=True)
 
 
 @asynccontextmanager
@@ -105,7 +105,9 @@ async def test_a_job_that_redis_never_heard_of_is_found(
 async def test_an_urgent_job_overtakes_a_full_window(
     postgres_store_url: str, valkey_url: str
 ) -> None:
-    async with opened(postgres_store_url, valkey_url, Pace(jobs=5, spacing_ms=0)) as store:
+    async with opened(
+        postgres_store_url, valkey_url, Pace(jobs=5, spacing_ms=0, busy=True)
+    ) as store:
         assert await claimed(store) == []
         await enqueued(store, 50)
         await claimed(store, 1)

@@ -80,7 +80,7 @@ class Fleet:
     def _drain(self, way: Way, workers: int) -> None:
         jobs = self._bench.scale.jobs
         with self._empty(way) as url:
-            self._ask("enqueue", url, jobs)
+            self._note(way, workers, "bulk/s", self._ask("enqueue", url, jobs))
             with self._working(url, workers) as group:
                 began = group.release()
                 ended = group.wait_for(jobs)

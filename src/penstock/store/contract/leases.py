@@ -39,6 +39,10 @@ class Leases(Protocol):
         """
         ...
 
+    def held(self, owner: str) -> list[str]:
+        """The ids of all jobs the owner has leased, whether it knows of them or not."""
+        ...
+
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""
         ...

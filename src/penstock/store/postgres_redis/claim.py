@@ -47,7 +47,7 @@ class DispatchedClaims(PostgresClaims):
 
     def _claim(self, tx: Transaction, claim: Claim, seen: Seen) -> Claimed:
         leases: list[Lease] = []
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if seen or self._window.for_busy else 0):
             asked = _rest(claim, leases)
             found = self._taken(tx, asked, seen)
             if found is None:
@@ -56,6 +56,9 @@ class DispatchedClaims(PostgresClaims):
             if granted is None:
                 break
             leases += granted
+            if found.ids and not granted:
+                self._window.distrust()
+                break
             if len(leases) == claim.limit or len(granted) == len(found.ids) < asked.limit:
                 return Claimed(leases, None if found.due is None else max(0, found.due - tx.now))
         own = super().claim(tx, _rest(claim, leases))

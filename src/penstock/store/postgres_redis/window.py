@@ -22,10 +22,15 @@ MAX_JOBS = 20_000
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How many jobs of a lane a window holds, and how often it may be filled."""
+    """How many jobs of a lane a window holds, how often it may be filled, and who looks into it.
+
+    A busy worker finds its next jobs in PostgreSQL in the transaction that settles the last ones;
+    with `busy` it looks here first.
+    """
 
     jobs: int
     spacing_ms: int = 20
+    busy: bool = False
 
 
 class Taken(Struct, frozen=True):
@@ -55,6 +60,7 @@ class Told(Struct):
     most: int
     ready: dict[str, list[str]] = field(default_factory=dict)
     doubt: bool = False
+    distrust: bool = False
     due: int | None = None
     expires: int | None = None
 
@@ -73,6 +79,11 @@ class Window:
     def usable(self) -> bool:
         """Whether claims should look here."""
         return self._pace.jobs > 0 and not self._wire.away
+
+    @property
+    def for_busy(self) -> bool:
+        """Whether a worker that has work should look here, too."""
+        return self._pace.busy
 
     def enqueued(self, jobs: Sequence[NewJob], answers: Sequence[Enqueued], now: int) -> None:
         """Jobs were committed; those that are ready can be taken."""
@@ -94,6 +105,12 @@ class Window:
             with self._lock:
                 self._told = self._told or Told(self._pace.jobs)
                 self._told.doubt = True
+
+    def distrust(self) -> None:
+        """Too much of it is stale: fill it from nothing."""
+        with self._lock:
+            self._told = self._told or Told(self._pace.jobs)
+            self._told.distrust = True
 
     def due(self, at: int) -> None:
         """A job falls due then."""

@@ -28,6 +28,11 @@ class RedisLeases:
         )
         return Renewal(_texts(lost), _texts(cancelled))
 
+    def held(self, owner: str) -> list[str]:
+        """The ids of all jobs the owner has leased."""
+        key = f"{self._courier.prefix}leases:{owner}"
+        return _texts(self._courier.ask_now("ZRANGE", key, 0, -1))
+
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""
         key = f"{self._courier.prefix}stops:{owner}"

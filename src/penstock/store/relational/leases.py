@@ -46,6 +46,10 @@ class RelationalLeases:
         """Extend what the owner still holds, and what it was granted without knowing it yet."""
         return self._db.write_now(lambda tx: renew(tx, owner, held, unheard_ms, given_up))
 
+    def held(self, owner: str) -> list[str]:
+        """The ids of all jobs the owner has leased."""
+        return self._db.read_now(lambda tx: [row[0] for row in tx.rows("held", (owner,))])
+
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""
         return self._db.read_now(lambda tx: cancel_requests(tx, owner))

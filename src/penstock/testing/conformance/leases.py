@@ -215,6 +215,14 @@ class TestRenewal:
         renewal = store.leases.renew(OWNER, [held(lease) for lease in leases])
         assert (renewal.lost, renewal.cancelled) == ([leases[1].id], [])
 
+    async def test_all_that_an_owner_has_leased_is_known(self, store: Store) -> None:
+        done, kept = await running(store), await running(store)
+        await enqueue(store)
+        await claim_all(store, owner=OTHER)
+        await store.jobs.settle(OWNER, [completed(done)])
+        assert store.leases.held(OWNER) == [kept.id]
+        assert store.leases.held("host-c:3:idle") == []
+
     async def test_a_renewal_keeps_the_fence(self, store: Store) -> None:
         lease = await running(store)
         store.leases.renew(OWNER, [held(lease)])

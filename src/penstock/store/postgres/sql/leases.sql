@@ -9,3 +9,6 @@ WHERE lease_owner = ? AND status = 'in_progress' AND id <> ALL(?::text[]);
 -- name: cancel_requests
 SELECT id FROM jobs_live
 WHERE lease_owner = ? AND status = 'in_progress' AND cancel_requested_at IS NOT NULL;
+
+-- name: held
+SELECT id FROM jobs_live WHERE lease_owner = ? AND status = 'in_progress';

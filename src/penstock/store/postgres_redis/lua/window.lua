@@ -61,6 +61,12 @@ end
 
 -- Takes in what a process told: ready jobs by lane, times, and whether it could not name them all.
 local function put(told)
+    if told.distrust then
+        for _, lane in ipairs(redis.call('SMEMBERS', LANES)) do
+            redis.call('DEL', lane_key(lane))
+        end
+        redis.call('DEL', STATE, LANES, HORIZONS)
+    end
     if told.doubt then redis.call('HINCRBY', STATE, 'doubts', 1) end
     -- Where nothing was filled yet, the first filling finds them.
     if redis.call('HEXISTS', STATE, 'filled_at') == 0 then return end

@@ -9,3 +9,6 @@ WHERE lease_owner = ? AND status = 'in_progress' AND id NOT IN (SELECT value FRO
 -- name: cancel_requests
 SELECT id FROM jobs
 WHERE lease_owner = ? AND status = 'in_progress' AND cancel_requested_at IS NOT NULL;
+
+-- name: held
+SELECT id FROM jobs WHERE lease_owner = ? AND status = 'in_progress';

@@ -14,7 +14,7 @@ from typing import Any
 from penstock import Penstock, Settings
 from penstock.logs import configure_logs
 from penstock.model.clock import SystemClock
-from penstock.store.sqlite import schedules
+from penstock.store.relational import schedules
 from penstock.upkeep.leader import Leader
 from penstock.upkeep.schedules import FireSchedules
 from tests.faults.support.children import hear, say

@@ -178,6 +178,37 @@ async def test_a_worker_elsewhere_is_woken_by_redis(
         listener.close()
 
 
+async def test_a_worker_without_work_does_not_ask_postgres(
+    postgres_store_url: str, valkey_url: str
+) -> None:
+    with Proxy(postgres_store_url) as proxy:
+        url = proxy.url_for(postgres_store_url)
+        async with opened(url, valkey_url, Pace(jobs=100)) as store:
+            assert await claimed(store) == []
+            assert await claimed(store) == []  # this one has filled the window
+            proxy.blackhole()
+            async with asyncio.timeout(10):
+                assert await claimed(store) == []
+            proxy.heal()
+            ids = await enqueued(store, 3)
+            assert await claimed(store) == ids
+
+
+async def test_windows_full_of_stale_ids_are_emptied(
+    postgres_store_url: str, valkey_url: str
+) -> None:
+    plain = open_store(postgres_store_url)
+    await plain.open()
+    async with opened(postgres_store_url, valkey_url) as store:
+        assert await claimed(store) == []
+        stale = await enqueued(store, 60)
+        assert await claimed(plain, 60) == stale
+        assert await claimed(store, 5) == []
+        fresh = await enqueued(store, 5)
+        assert await claimed(store, 5) == fresh
+    await plain.close()
+
+
 async def test_a_retry_is_claimed_when_it_falls_due_and_not_before(
     postgres_store_url: str, valkey_url: str
 ) -> None:

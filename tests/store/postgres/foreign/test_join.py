@@ -163,7 +163,9 @@ class TestRefusals:
             await refused(store, session, "SQLAlchemy's Session on sqlite")
         engine.dispose()
 
-    @pytest.mark.parametrize("thing", [object(), "postgresql://", 7], ids=str)
+    @pytest.mark.parametrize(
+        "thing", [object(), "postgresql://", 7], ids=["object", "text", "number"]
+    )
     async def test_anything_else_is_refused(self, store: Store, thing: object) -> None:
         await refused(store, thing, f"{type(thing).__name__}; pass a connection of psycopg")
 

@@ -8,7 +8,7 @@ from penstock.store.contract import Store
 from penstock.store.postgres_redis.store import PostgresRedisStore
 from penstock.store.postgres_redis.window import Pace
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance import (  # noqa: F401 - collected here
+from penstock.testing.conformance import (
     TestClaim,
     TestDue,
     TestEdges,
@@ -25,6 +25,23 @@ from penstock.testing.conformance import (  # noqa: F401 - collected here
     TestTenants,
 )
 from penstock.testing.proxy import Proxy
+
+__all__ = [
+    "TestClaim",
+    "TestDue",
+    "TestEdges",
+    "TestEnqueue",
+    "TestFence",
+    "TestFilters",
+    "TestOrder",
+    "TestPauses",
+    "TestPrefetch",
+    "TestRequeue",
+    "TestRescue",
+    "TestSettlingInBatches",
+    "TestStage",
+    "TestTenants",
+]
 
 
 @pytest.fixture

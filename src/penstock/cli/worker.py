@@ -69,6 +69,7 @@ def worker(
     spec = WorkerSpec(
         target=target,
         url=session(ctx).url,
+        settings={"dispatch": session(ctx).dispatch},
         name=name,
         queues=listed(queues, "queues"),
         types=wanted,

@@ -35,6 +35,7 @@ from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
 from penstock.model.explain import Explanation
+from penstock.model.ids import text_id
 from penstock.model.job import Job
 from penstock.model.pause import Pause
 from penstock.model.retry import Classifier, ErrorClass
@@ -321,9 +322,7 @@ class Penstock:
 
     async def get(self, job_id: str) -> Job:
         """The job, or JobNotFound."""
-        if not isinstance(job_id, str):
-            raise InvalidOption("job_id", job_id, "the id of a job, a text")
-        found = await self.store.reader.get([job_id])
+        found = await self.store.reader.get([text_id(job_id)])
         if not found:
             raise JobNotFound(job_id)
         return found[0]
@@ -342,7 +341,7 @@ class Penstock:
 
     async def explain(self, job_id: str) -> Explanation:
         """Every reason why a job does, or does not, run now, the weightiest first."""
-        found = await self.store.reader.standing(job_id)
+        found = await self.store.reader.standing(text_id(job_id))
         if found is None:
             raise JobNotFound(job_id)
         return explain(found)
@@ -360,11 +359,11 @@ class Penstock:
 
     async def executions(self, job_id: str) -> list[Execution]:
         """Every execution of a job, oldest first."""
-        return await self.store.reader.executions(job_id)
+        return await self.store.reader.executions(text_id(job_id))
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
         """The lines its handler logged."""
-        return await self.store.reader.logs(job_id, limit)
+        return await self.store.reader.logs(text_id(job_id), limit)
 
     async def handle(self, job_id: str) -> JobHandle[Any]:
         """A handle on a job enqueued elsewhere."""
@@ -373,7 +372,7 @@ class Penstock:
 
     async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
-        return Status((await self.store.jobs.cancel([job_id], reason))[job_id])
+        return Status((await self.store.jobs.cancel([text_id(job_id)], reason))[job_id])
 
     async def add_dependency(self, child: "Parent", *parents: "Parent | After | Input") -> None:
         """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
@@ -381,7 +380,7 @@ class Penstock:
 
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
-        await self.store.jobs.requeue([job_id])
+        await self.store.jobs.requeue([text_id(job_id)])
         return await self.get(job_id)
 
     def _register(self, registered: JobType[..., ..., Any]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -26,7 +26,7 @@ PACE = Pace(jobs=100, spacing_ms=0, busy=True)
 
 
 @asynccontextmanager
-async def opened(url: str, dispatch: str, pace: Pace = PACE) -> AsyncIterator[PostgresRedisStore]:
+async def opened(url: str, dispatch: str, pace: Pace = PACE) -> AsyncGenerator[PostgresRedisStore]:
     store = PostgresRedisStore(url, dispatch, pace=pace)
     await store.open()
     try:
@@ -183,7 +183,7 @@ async def test_a_worker_without_work_does_not_ask_postgres(
 ) -> None:
     with Proxy(postgres_store_url) as proxy:
         url = proxy.url_for(postgres_store_url)
-        async with opened(url, valkey_url, Pace(jobs=100)) as store:
+        async with opened(url, valkey_url, Pace(jobs=100, fresh_ms=60_000)) as store:
             assert await claimed(store) == []
             assert await claimed(store) == []  # this one has filled the window
             proxy.blackhole()

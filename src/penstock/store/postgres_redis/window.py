@@ -15,21 +15,22 @@ from penstock.store.postgres_redis.wire import Away, Wire
 from penstock.store.relational.enqueue import is_special
 from penstock.store.relational.transaction import Transaction
 
-FRESH_MS = 1_000
 REFILL_MS = 2_000
 MAX_LANES = 256
 MAX_JOBS = 20_000
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How many jobs of a lane a window holds, how often it may be filled, and who looks into it.
+    """How many jobs of a lane a window holds, when it is filled, and who looks into it.
 
+    After `fresh_ms` it is filled again in any case: a job may have become ready that nobody told.
     A busy worker finds its next jobs in PostgreSQL in the transaction that settles the last ones;
     with `busy` it looks here first.
     """
 
     jobs: int
     spacing_ms: int = 20
+    fresh_ms: int = 1_000
     busy: bool = False
 
 
@@ -145,7 +146,7 @@ class Window:
             "limit": claim.limit,
             "last_tenant": last_tenant,
             "now": now,
-            "fresh_ms": FRESH_MS,
+            "fresh_ms": self._pace.fresh_ms,
             "refill_ms": refill_ms,
         }
         answer: Answer = self._send("take", lambda owed: (encode(asked), owed))

@@ -1,4 +1,4 @@
-"""PostgreSQL with Redis beside it keeps the contract, whether Redis answers or not."""
+"""PostgreSQL with Redis beside it keeps the contract."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -6,7 +6,6 @@ import pytest
 
 from penstock.store.contract import Store
 from penstock.store.postgres_redis.store import PostgresRedisStore
-from penstock.store.postgres_redis.window import Pace
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance import *  # noqa: F403
 
@@ -21,14 +20,9 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(
-    params=[Pace(jobs=2000, spacing_ms=0, busy=True), Pace(jobs=3, spacing_ms=0, busy=True)],
-    ids=["wide", "narrow"],
-)
-def make(
-    request: pytest.FixtureRequest, postgres_store_url: str, valkey_url: str, clock: FakeClock
-) -> Make:
-    return lambda: PostgresRedisStore(postgres_store_url, valkey_url, clock, request.param)
+@pytest.fixture
+def make(postgres_store_url: str, valkey_url: str, clock: FakeClock) -> Make:
+    return lambda: PostgresRedisStore(postgres_store_url, valkey_url, clock)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""PostgreSQL keeps the contract alone while the Redis beside it answers nothing any more."""
+"""What concerns claims holds with a window on ready jobs, wide or narrow, and without its Redis."""
 
 from collections.abc import AsyncIterator
 
@@ -49,12 +49,19 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture
-async def store(postgres_store_url: str, valkey_url: str, clock: FakeClock) -> AsyncIterator[Store]:
+WIDE = Pace(jobs=2000, spacing_ms=0, busy=True)
+NARROW = Pace(jobs=3, spacing_ms=0, busy=True)
+
+
+@pytest.fixture(params=["wide", "narrow", "away"])
+async def store(
+    request: pytest.FixtureRequest, postgres_store_url: str, valkey_url: str, clock: FakeClock
+) -> AsyncIterator[Store]:
     with Proxy(valkey_url) as proxy:
-        pace = Pace(jobs=2000, spacing_ms=0, busy=True)
+        pace = NARROW if request.param == "narrow" else WIDE
         store = PostgresRedisStore(postgres_store_url, proxy.url_for(valkey_url), clock, pace)
         await store.open()
-        proxy.blackhole()
+        if request.param == "away":
+            proxy.blackhole()
         yield store
         await store.close()

@@ -8,10 +8,24 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+import structlog
 
 from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases
 from tests.support.namespaces import forget_namespaces, in_new_namespace
+
+
+@pytest.fixture(autouse=True)
+def _same_logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test configures ends with it: a logger that keeps its stream would outlive it."""
+    before, configure = structlog.get_config(), structlog.configure
+    monkeypatch.setattr(
+        structlog,
+        "configure",
+        lambda **how: configure(**how | {"cache_logger_on_first_use": False}),
+    )
+    yield
+    configure(**before)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import Settlement, buried, unstarted
+from penstock.model.settlement import HandedBack, Settlement, buried, unstarted
 from penstock.store.contract import Claim, Claimed, Report, Store
 from penstock.worker.slots import RunningSlots
 
@@ -222,7 +222,9 @@ class Pump:
             await self._settle_apart(settled, error)
             raise
         self.settled_total += len(settled)
-        for job_id in stale:
+        # Under a lease that was only given back, nothing ran that could be stale.
+        given_back = {s.id for s in settled if isinstance(s, HandedBack) and not s.started}
+        for job_id in set(stale) - given_back:
             self.stale_total += 1
             log.warning("stale_settlement", job_id=job_id, worker_id=self._owner)
 

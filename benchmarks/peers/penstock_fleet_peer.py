@@ -7,10 +7,11 @@ many ready jobs of a lane that one holds.
 import asyncio
 
 from harness import TALLY, main
-from penstock_peer import PenstockPeer, noop, run
+from penstock_peer import PenstockPeer, noop
 
 from penstock import Penstock
 from penstock.config import Settings
+from penstock.worker import loop
 from penstock.worker.worker import Worker
 
 CONCURRENCY = 20
@@ -32,7 +33,7 @@ class FleetPeer(PenstockPeer):
         self._job = self._app.job(noop)
 
     def work(self, setting: int) -> None:
-        run(self._work_together(setting))
+        loop.run(self._work_together(setting))
 
     async def _work_together(self, count: int) -> None:
         apps = [self._make() for _ in range(count)]

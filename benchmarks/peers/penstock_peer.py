@@ -9,12 +9,8 @@ from harness import DATA, TALLY, Peer, batches, main
 
 from penstock import Penstock
 from penstock.config import Settings
+from penstock.worker import loop
 from penstock.worker.worker import Worker
-
-try:
-    from uvloop import run
-except ImportError:
-    from asyncio import run
 
 logging.disable(logging.CRITICAL)
 
@@ -47,7 +43,7 @@ class PenstockPeer(Peer):
         await self._job.enqueue(DATA, sent_ns)
 
     def work(self, setting: int) -> None:
-        run(self._work(setting))
+        loop.run(self._work(setting))
 
     async def _work(self, setting: int) -> None:
         async with self._app:

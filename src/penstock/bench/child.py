@@ -11,6 +11,7 @@ import msgspec
 from penstock.bench.call import Call
 from penstock.bench.probes import claims, client, engine, raw, worker
 from penstock.logs import configure_logs
+from penstock.worker import loop
 
 PROBES = {"claims": claims, "client": client, "engine": engine, "raw": raw, "worker": worker}
 
@@ -25,11 +26,7 @@ def run(call: Call) -> Any:
         return probe(**call.arguments)
     if group == "client":
         return asyncio.run(probe(**call.arguments))
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(probe(**call.arguments))
-    return uvloop.run(probe(**call.arguments))
+    return loop.run(probe(**call.arguments))
 
 
 def main() -> None:

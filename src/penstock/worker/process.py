@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 from penstock.client.app import Penstock
 from penstock.logs import configure_logs
 from penstock.model.errors import InvalidOption, PenstockError, StoreFull, StoreUnavailable
+from penstock.worker import loop
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import Worker
 
@@ -74,13 +74,13 @@ async def serve(spec: WorkerSpec) -> int:
         burst=spec.burst,
     )
     worker.when_blocked(_end_blocked_process)
-    loop = asyncio.get_running_loop()
     # A process manager may signal the whole group: then a supervised worker hears twice, from it
     # and from its supervisor, and must still drain. Only the supervisor says "at once".
     stop = worker.stop if spec.parent_pid is None else worker.drain
+    running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(AT_ONCE, worker.end)
+        running.add_signal_handler(number, stop)
+    running.add_signal_handler(AT_ONCE, worker.end)
     orphaned = asyncio.create_task(_stop_when_orphaned(worker, spec.parent_pid))
     await worker.run()
     orphaned.cancel()
@@ -101,18 +101,9 @@ async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
 
 
 def run(spec: WorkerSpec) -> int:
-    """Run a worker with the fastest event loop there is."""
+    """Run a worker until it ends."""
     configure_logs(json=spec.log_json, level=spec.log_level)
-    return _runner()(serve(spec))
-
-
-def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """Found apart: under an ImportError, every traceback of a job would begin with it."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run
-    return uvloop.run
+    return loop.run(serve(spec))
 
 
 def main() -> None:

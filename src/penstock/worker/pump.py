@@ -319,7 +319,11 @@ class Pump:
             return 0
         if not self._hungry and time.monotonic() < self._next_poll:
             return 0
-        return max(0, self._concurrency - self.running + self._prefetch() - len(self.waiting))
+        taken = self.running + len(self.waiting)
+        held = self._concurrency + self._prefetch()
+        # One half runs while the store settles the other; no free slot waits for that.
+        at_once = max(held // 2, self._concurrency - taken)
+        return max(0, min(held - taken, at_once))
 
     def _prefetch(self) -> int:
         """What this worker gets through in a twentieth of a second: long jobs prefetch nothing."""

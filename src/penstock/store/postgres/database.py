@@ -68,6 +68,10 @@ class PostgresDatabase:
         """Run an operation in the next transaction."""
         return await self.parts.writer.run(operation)
 
+    async def write_apart(self, operation: Operation[T]) -> T:
+        """The same on a connection of its own, so that the server works on both at once."""
+        return await self.parts.second_writer().run(operation)
+
     def write_now(self, operation: Operation[T]) -> T:
         """Run an operation at once, on a connection that no cycle of a worker holds up."""
         parts = self.parts
@@ -132,6 +136,7 @@ class _Open:
         self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
         self.side = self._link()
         self.writer = Writer(address.name, self._link(), self.changed)
+        self._second_writer: Writer | None = None
         self._watchdog = threading.Thread(target=self._watch, name="penstock-watch", daemon=True)
         self._watchdog.start()
 
@@ -151,6 +156,13 @@ class _Open:
         self._signal.ring()
         self.listen().tell()
 
+    def second_writer(self) -> Writer:
+        """A writer beside the first, made when it is first needed."""
+        with self._lock:
+            if self._second_writer is None:
+                self._second_writer = Writer(self._address.name, self._link(), self.changed)
+            return self._second_writer
+
     def listen(self) -> Notices:
         """Hear, from now on, what other processes change."""
         with self._lock:
@@ -161,6 +173,8 @@ class _Open:
     def close(self) -> None:
         """Finish and let go."""
         self.writer.close()
+        if self._second_writer is not None:
+            self._second_writer.close()
         self.pool.shutdown(wait=True)
         self._closing.set()
         self._watchdog.join()

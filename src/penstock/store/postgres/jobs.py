@@ -13,6 +13,8 @@ from penstock.store.postgres.foreign.join import ForeignConnections
 from penstock.store.postgres.settle import settle_all
 from penstock.store.relational.jobs import RelationalJobs
 
+APART = 50
+
 
 class PostgresJobs(RelationalJobs):
     """`JobStore` on PostgreSQL."""
@@ -21,7 +23,9 @@ class PostgresJobs(RelationalJobs):
         super().__init__(database)
         self._database = database
         self._foreign = ForeignConnections(database)
-        self._quick = PostgresClaims(trusted=isinstance(database.clock, ServerClock))
+        trusted = isinstance(database.clock, ServerClock)
+        self._small = PostgresClaims(trusted=trusted)
+        self._large = PostgresClaims(trusted=trusted)
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, connection: object | None = None
@@ -34,8 +38,10 @@ class PostgresJobs(RelationalJobs):
         return await self._database.write(lambda tx: enqueue_all(tx, jobs))
 
     async def claim(self, claim: Claim) -> Claimed:
-        """Lease the most urgent jobs."""
-        return await self._database.write(lambda tx: self._quick.claim(tx, claim))
+        """Lease the most urgent jobs: a few in the commit that settles others, many beside it."""
+        if claim.limit < APART:
+            return await self._database.write(lambda tx: self._small.claim(tx, claim))
+        return await self._database.write_apart(lambda tx: self._large.claim(tx, claim))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""

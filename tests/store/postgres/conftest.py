@@ -1,6 +1,6 @@
-"""Schemas and accounts of their own on the test server."""
+"""Schemas and accounts of their own on the test server, stores, and guests who use both."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -8,9 +8,12 @@ from uuid import uuid4
 import pytest
 from psycopg import sql
 
+from penstock.store.contract import Store
+from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.migrate import migrate
 from tests.support.databases import Databases
+from tests.support.guests import GUESTS, Guest
 
 PASSWORD = "correct-horse"
 
@@ -131,3 +134,17 @@ def tx(shared: Address, shared_admin: Connection) -> Iterator[Connection]:
     shared_admin.execute(shared.begin())
     yield shared_admin
     shared_admin.execute("ROLLBACK")
+
+
+@pytest.fixture
+async def store(postgres_store_url: str) -> AsyncIterator[Store]:
+    store = open_store(postgres_store_url)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture(params=GUESTS)
+async def guest(request: pytest.FixtureRequest, store: Store) -> AsyncIterator[Guest]:
+    async with GUESTS[request.param](store.url) as guest:
+        yield guest

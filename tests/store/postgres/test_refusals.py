@@ -1,5 +1,6 @@
 """Whatever is wrong with a URL, a server or an account, one sentence says what to do about it."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -22,7 +23,9 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from penstock.model.job import KeyScope
 from penstock.model.urls import without_password
+from penstock.store.contract import Store
 from penstock.store.postgres import refusals
 from penstock.store.postgres.connect import (
     Address,
@@ -35,6 +38,7 @@ from penstock.store.postgres.errors import is_repeatable, translate, translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.queries import queries
 from penstock.store.postgres.store import PostgresStore
+from penstock.testing.conformance.build import enqueue
 from tests.store.postgres.conftest import PASSWORD, Logins
 
 SECRET = "s3cr3t"
@@ -312,6 +316,20 @@ def test_a_value_that_a_column_cannot_hold_is_told(
     with pytest.raises(InvalidOption, match=said) as told, translated(NAME), tx.transaction():
         tx.execute(query.encode(), (value,))
     _said(told.value)
+
+
+async def test_text_that_is_no_unicode_fails_its_own_call_alone(store: Store) -> None:
+    first, *refused, last = await asyncio.gather(
+        enqueue(store),
+        enqueue(store, payload='"\ud800"'),
+        enqueue(store, created_by="\ud800"),
+        enqueue(store, key="\ud800", key_scope=KeyScope.UNTIL_DONE),
+        store.reader.get(["\ud800"]),
+        enqueue(store, payload='"\\u0000"'),
+        return_exceptions=True,
+    )
+    assert [type(error) for error in refused] == [InvalidOption] * 4
+    assert len(await store.reader.get([str(first), str(last)])) == 2
 
 
 def test_a_row_that_ends_while_another_waits_for_it_is_to_be_tried_again(

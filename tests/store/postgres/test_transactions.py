@@ -1,7 +1,6 @@
 """An enqueue can join the caller's own transaction, whatever library its connection is of."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -32,20 +31,6 @@ SELECT concat_ws(' | ', current_setting('search_path'), current_setting('role'),
     current_setting('client_encoding'), current_setting('penstock.tenant', true),
     current_setting('synchronous_commit'), current_setting('idle_in_transaction_session_timeout'))
 """
-
-
-@pytest.fixture
-async def store(postgres_store_url: str) -> AsyncIterator[Store]:
-    store = open_store(postgres_store_url)
-    await store.open()
-    yield store
-    await store.close()
-
-
-@pytest.fixture(params=GUESTS)
-async def guest(request: pytest.FixtureRequest, store: Store) -> AsyncIterator[Guest]:
-    async with GUESTS[request.param](store.url) as guest:
-        yield guest
 
 
 async def _ids(store: Store) -> list[str]:

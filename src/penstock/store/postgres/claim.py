@@ -9,6 +9,8 @@ from msgspec.json import encode
 from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.survey import Survey
+from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.trip import Alone, Trip
 from penstock.store.relational.claim import STAGE_FIRST, Claims, stage
 from penstock.store.relational.expire import expire
 from penstock.store.relational.transaction import Transaction
@@ -37,6 +39,7 @@ class PostgresClaims(Claims):
         self._quietly_to: str | None = None
         self._survey = Survey(trusted=trusted)
         self._warned_at = -WARN_SECONDS
+        self._gated = False
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
@@ -45,15 +48,28 @@ class PostgresClaims(Claims):
             expire(tx, STAGE_FIRST)
             stage(tx, STAGE_FIRST)
             about, leases = self._quietly(tx, claim, tidy=False)
-        if about.needs == "gates":
+        self._gated = about.needs == "gates"
+        if self._gated:
             self._survey.forget()
             tx.lock("gates")
             return super().claim(tx, claim)
+        return self._claimed(leases)
+
+    def alone(self, connection: Alone, claim: Claim) -> Claimed | None:
+        """Lease up to the limit in one statement, if nothing fell due and no gate is in the way."""
+        if self._gated:
+            return None
+        about, leases = self._quietly(connection, claim, tidy=True)
+        return self._claimed(leases) if about.needs is None else None
+
+    def _claimed(self, leases: list[Lease]) -> Claimed:
         if leases:
             self._last_tenant = leases[-1].tenant_id
         return Claimed(leases, self._survey.ask_again_in_ms)
 
-    def _quietly(self, tx: Transaction, claim: Claim, *, tidy: bool) -> tuple[_About, list[Lease]]:
+    def _quietly(
+        self, tx: Transaction | Alone, claim: Claim, *, tidy: bool
+    ) -> tuple[_About, list[Lease]]:
         known = self._survey.known(claim)
         row = {
             "owner": claim.owner,
@@ -88,6 +104,24 @@ class PostgresClaims(Claims):
             self._warned_at = time.monotonic()
             advice = "`penstock doctor` says what keeps dead rows from being removed"
             log.warning("claims_slowed", walk_ms=walk_us // 1000, advice=advice)
+
+
+class ClaimTrip(Trip[Claimed]):
+    """A claim."""
+
+    __slots__ = ("_claim", "_claims")
+
+    def __init__(self, claims: PostgresClaims, claim: Claim) -> None:
+        self._claims = claims
+        self._claim = claim
+
+    def alone(self, connection: Alone) -> Claimed | None:
+        """Lease jobs that nothing holds back."""
+        return self._claims.alone(connection, self._claim)
+
+    def __call__(self, tx: PostgresTransaction) -> Claimed:
+        """Lease any jobs."""
+        return self._claims.claim(tx, self._claim)
 
 
 def leased(fields: tuple[Any, ...]) -> Lease:

@@ -1,6 +1,8 @@
 """From a URL to connections: where the server is, who we are there, and how long we wait."""
 
 import re
+import select
+from collections.abc import Iterable
 from typing import Any, cast
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -37,11 +39,6 @@ _READABLE = (
     "as %40 for @, %2F for / and so on"
 )
 _NOW = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-# Raised where the server's default would lose what was acknowledged, and never lowered.
-_DURABLE = (
-    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
-    "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
-)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -65,11 +62,24 @@ class Address(Struct, frozen=True, kw_only=True):
         """The role that sees one tenant."""
         return f"{self.schema}_tenant"
 
-    def begin(self, *, read_only: bool = False, lock_ms: int = LOCK_MS) -> bytes:
-        """What begins a transaction; the last answer is the server's time in milliseconds."""
+    def begin(
+        self, *, read_only: bool = False, lock_ms: int = LOCK_MS, in_session: bool = False
+    ) -> bytes:
+        """What begins a transaction; the last answer is the server's time in milliseconds.
+
+        Within a `session` of our own, it need not set again what that has set.
+        """
         level = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if read_only else ""
-        steps = (f"BEGIN{level}", *self.settings(lock_ms), f"SELECT {_NOW}, {_DURABLE}")
+        steps = [f"BEGIN{level}", *self.settings(lock_ms), f"SELECT {_NOW}, {_durable('true')}"]
+        if in_session:
+            waits = [] if lock_ms == LOCK_MS else [f"SET LOCAL lock_timeout = {lock_ms}"]
+            steps = [f"BEGIN{level}", *waits, f"SELECT {_NOW}"]
         return "; ".join(steps).encode()
+
+    def session(self) -> bytes:
+        """What a connection sets once that nobody else ever gets."""
+        steps = [step.replace("SET LOCAL", "SET") for step in self.settings()]
+        return "; ".join((*steps, f"SELECT {_durable('false')}")).encode()
 
     def settings(self, lock_ms: int = LOCK_MS) -> list[str]:
         """What every transaction sets for itself alone: behind a pooler the next is another's."""
@@ -137,6 +147,15 @@ def is_direct(connection: Connection) -> bool:
     return bool(answer(connection, "backend_pid") == connection.info.backend_pid)
 
 
+def readable(files: Iterable[int], seconds: float | None) -> set[int]:
+    """Which of them have something to say, as soon as one has."""
+    # Not `select`, which can look at no file beyond the first 1,024.
+    waiting = select.poll()
+    for file in files:
+        waiting.register(file, select.POLLIN)
+    return {file for file, _ in waiting.poll(None if seconds is None else seconds * 1000)}
+
+
 def _refuse_unknown(shown: str, options: list[tuple[str, str]]) -> None:
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
     for name, _ in options:
@@ -157,6 +176,14 @@ def _libpq_options(shown: str, base: str, options: list[tuple[str, str]]) -> dic
     if not all(port.isdigit() for port in str(read.get("port") or "0").split(",") if port):
         raise InvalidOption("url", shown, _READABLE)
     return {name: value for name, value in read.items() if value is not None}
+
+
+def _durable(local: str) -> str:
+    """Raised where the server's default would lose what was acknowledged, and never lowered."""
+    return (
+        "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+        f"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, {local})"
+    )
 
 
 def quoted(identifier: str) -> str:

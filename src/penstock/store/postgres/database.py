@@ -135,7 +135,7 @@ class _Open:
         self._closing = threading.Event()
         self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
         self.side = self._link()
-        self.writer = Writer(address.name, self._link(), self.changed)
+        self.writer = self._writer()
         self._second_writer: Writer | None = None
         self._watchdog = threading.Thread(target=self._watch, name="penstock-watch", daemon=True)
         self._watchdog.start()
@@ -156,11 +156,19 @@ class _Open:
         self._signal.ring()
         self.listen().tell()
 
+    def announce(self, link: Link) -> None:
+        """Tell everybody, by way of a connection that has just committed."""
+        notices = self.listen()
+        statement = notices.turn()
+        if statement is None or not link.send(statement):
+            notices.tell()
+        self._signal.ring()
+
     def second_writer(self) -> Writer:
         """A writer beside the first, made when it is first needed."""
         with self._lock:
             if self._second_writer is None:
-                self._second_writer = Writer(self._address.name, self._link(), self.changed)
+                self._second_writer = self._writer()
             return self._second_writer
 
     def listen(self) -> Notices:
@@ -189,6 +197,9 @@ class _Open:
             link = self._link(read_only=name == "reading")
             setattr(self._local, name, link)
         return link
+
+    def _writer(self) -> Writer:
+        return Writer(self._address.name, self._link(), self.changed, self.announce)
 
     def _link(self, *, read_only: bool = False) -> Link:
         link = Link(self._address, self._clock, read_only=read_only)

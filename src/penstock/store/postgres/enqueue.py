@@ -3,58 +3,102 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec.json import encode
+from msgspec.structs import astuple, replace
 
 from penstock.model.job import Enqueued, NewJob
-from penstock.store.relational.enqueue import enqueue, enqueue_each, is_special, row_of
+from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.trip import Alone, Trip
+from penstock.store.relational.enqueue import enqueue, enqueue_each, is_special
 from penstock.store.relational.transaction import Transaction
 
-MANY = 8
-"""From so many jobs on; below, single inserts are as quick."""
+WORTHWHILE = 8
+"""So many jobs of a kind, on average, are quicker together than one by one."""
 
 SEPARATOR = "\x1f"
 """Between texts that travel as one; it is in no id, and JSON has another spelling for it."""
 
+Together = tuple[str, str, str]
+"""Jobs that differ in nothing but id and payload: what they share, their ids, their payloads."""
+
 
 def enqueue_all(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs; a known id or a taken key answers with the job that has it."""
-    if len(jobs) < MANY or any(map(_is_special, jobs)):
+    groups = _alike(jobs)
+    if groups is None:
         return enqueue(tx, jobs)
     tx.changed = True
-    with tx.savepoint() as savepoint:
-        if _insert(tx, jobs):
-            return [Enqueued(job.id, True) for job in jobs]
-        savepoint.undo()
+    if len(groups) == 1:
+        fresh = _insert(tx, groups[0])
+    else:
+        with tx.savepoint() as savepoint:
+            fresh = all(_insert(tx, group) for group in groups)
+            if not fresh:
+                savepoint.undo()
+    if fresh or len(jobs) == 1:
+        return [Enqueued(job.id, fresh) for job in jobs]
     return enqueue_each(tx, jobs)
 
 
-def _is_special(job: NewJob) -> bool:
-    return is_special(job) or SEPARATOR in job.payload or SEPARATOR in job.id
+class EnqueueTrip(Trip[tuple[list[Enqueued], int]]):
+    """An enqueue; its answers, and when it was."""
+
+    __slots__ = ("_jobs", "changes")
+
+    def __init__(self, jobs: Sequence[NewJob], *, told: bool = True) -> None:
+        self._jobs = jobs
+        self.changes = told
+
+    def alone(self, connection: Alone) -> tuple[list[Enqueued], int] | None:
+        """Insert jobs that are all alike."""
+        groups = _alike(self._jobs)
+        if groups is None or len(groups) > 1:
+            return None
+        [(now, fresh)] = connection.rows("enqueue_alike", (*groups[0], connection.now))
+        connection.heard(now)
+        if not fresh and len(self._jobs) > 1:
+            return None
+        return [Enqueued(job.id, fresh) for job in self._jobs], now
+
+    def __call__(self, tx: PostgresTransaction) -> tuple[list[Enqueued], int]:
+        """Insert any jobs."""
+        told, answers = tx.changed, enqueue_all(tx, self._jobs)
+        tx.changed = told or self.changes
+        return answers, tx.now
 
 
-def _insert(tx: Transaction, jobs: Sequence[NewJob]) -> bool:
-    """Insert jobs that are not there yet; whether none of them was."""
-    inserted = sum(tx.run("insert_alike", row) for row in _alike(tx, jobs))
-    if inserted < len(jobs):
-        return False
-    return tx.value("ended_already", (SEPARATOR.join([job.id for job in jobs]),)) is None
+def _insert(tx: Transaction, group: Together) -> bool:
+    """Insert jobs that are not there yet; none of them, if one was."""
+    [(_, fresh)] = tx.rows("enqueue_alike", (*group, tx.now))
+    return bool(fresh)
 
 
-def _alike(tx: Transaction, jobs: Sequence[NewJob]) -> list[tuple[Any, ...]]:
-    """One row of bindings for all jobs that differ in nothing but id and payload."""
+def _alike(jobs: Sequence[NewJob]) -> list[Together] | None:
+    """The jobs by kind; none where each must be looked at, or is one of its kind."""
     groups: dict[tuple[Any, ...], list[NewJob]] = {}
-    last, members = None, list[NewJob]()
+    last: tuple[Any, ...] | None = None
+    members: list[NewJob] = []
     for job in jobs:
-        _, type_, _, *rest = astuple(job)
-        kind = (type_, *rest)
+        fields = astuple(job)
+        kind = (fields[1], fields[3:])
         if kind != last:
             last, members = kind, groups.setdefault(kind, [])
         members.append(job)
-    return [_bindings(tx, members) for members in groups.values()]
+    if len(groups) > 1 and len(jobs) < WORTHWHILE * len(groups):
+        return None
+    together = [_together(members) for members in groups.values()]
+    found = [group for group in together if group is not None]
+    return found if len(found) == len(together) else None
 
 
-def _bindings(tx: Transaction, jobs: Sequence[NewJob]) -> tuple[Any, ...]:
-    shared = row_of(tx, jobs[0])[1:-1]
+def _together(jobs: Sequence[NewJob]) -> Together | None:
+    if is_special(jobs[0]):
+        return None
+    like = encode(replace(jobs[0], id="", payload="")).decode()
     ids = SEPARATOR.join([job.id for job in jobs])
     payloads = SEPARATOR.join([job.payload for job in jobs])
-    return (*shared, ids, payloads)
+    between = len(jobs) - 1
+    if ids.count(SEPARATOR) != between or payloads.count(SEPARATOR) != between:
+        return None
+    # A document with a NUL would be refused as a whole; the columns say what is wrong with it.
+    return None if "\\u0000" in like or not ids else (like, ids, payloads)

@@ -125,7 +125,10 @@ def _no_right(name: str, error: psycopg.Error) -> PenstockError:
 
 
 def _no_table(name: str, error: psycopg.Error) -> PenstockError:
-    return StoreError(name, f"lacks what this penstock needs ({_first_line(error)}); {MIGRATE}")
+    # To somebody who may not use the schema the server says that the tables are not there.
+    return StoreError(
+        name, f"lacks what this penstock needs ({_first_line(error)}); {MIGRATE}, or {GRANT}"
+    )
 
 
 def _contended(name: str, _: psycopg.Error) -> PenstockError:

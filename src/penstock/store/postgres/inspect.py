@@ -44,7 +44,11 @@ def _server_checks(tx: Transaction) -> Iterator[Check]:
 def _schema_checks(tx: Transaction) -> Iterator[Check]:
     user, schema, owns, sees_all = tx.rows("identity")[0]
     found, granted = (int(tx.value("meta", (name,)) or 0) for name in ("schema", "access"))
-    yield "schema", found == latest(), f"{schema} has version {found}, penstock knows {latest()}"
+    yield (
+        "schema",
+        found == latest(),
+        f"{schema} is at version {found}, this penstock knows {latest()}",
+    )
     kind = "a superuser" if sees_all else "the owner of the tables" if owns else "without DDL"
     yield "role", True, f"connected as {user}, {kind}"
     bare = [name for (name,) in tx.rows("unprotected")]
@@ -67,6 +71,6 @@ def _row_checks(tx: Transaction) -> Iterator[Check]:
 def _horizon_checks(tx: Transaction) -> Iterator[Check]:
     found = horizon(tx)
     told = warning(found)
-    age = f"the oldest transaction is {span(found.age_ms)} old" if found.pid else "none is open"
-    fine = f"{age}; {found.dead_rows:,} dead rows among {found.live_rows:,}"
+    age = f"the oldest is {span(found.age_ms)} old" if found.pid else "none is open"
+    fine = f"transactions: {age}; {found.dead_rows:,} dead rows, {found.live_rows:,} live"
     yield "horizon", told is None, told or fine

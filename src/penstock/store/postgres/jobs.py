@@ -6,9 +6,9 @@ from penstock.model.clock import ServerClock
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.settlement import Settlement
 from penstock.store.contract import Claim, Claimed
-from penstock.store.postgres.claim import PostgresClaims
+from penstock.store.postgres.claim import ClaimTrip, PostgresClaims
 from penstock.store.postgres.database import PostgresDatabase
-from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.enqueue import EnqueueTrip, enqueue_all
 from penstock.store.postgres.foreign.join import ForeignConnections
 from penstock.store.postgres.settle import settle_all
 from penstock.store.relational.jobs import RelationalJobs
@@ -35,13 +35,14 @@ class PostgresJobs(RelationalJobs):
             return []
         if connection is not None:
             return await self._foreign.enqueue(connection, lambda tx: enqueue_all(tx, jobs))
-        return await self._database.write(lambda tx: enqueue_all(tx, jobs))
+        answers, _ = await self._database.write(EnqueueTrip(jobs))
+        return answers
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs: a few in the commit that settles others, many beside it."""
         if claim.limit < APART:
-            return await self._database.write(lambda tx: self._small.claim(tx, claim))
-        return await self._database.write_apart(lambda tx: self._large.claim(tx, claim))
+            return await self._database.write(ClaimTrip(self._small, claim))
+        return await self._database.write_apart(ClaimTrip(self._large, claim))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""

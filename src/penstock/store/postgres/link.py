@@ -12,15 +12,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import psycopg
 
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import StoreError, StoreUnavailable
-from penstock.store.postgres.connect import Address, Connection, connect
-from penstock.store.postgres.errors import is_contended, is_repeatable, translate
+from penstock.store.postgres.connect import Address, Connection, connect, readable
+from penstock.store.postgres.errors import is_contended, is_repeatable, translate, translated
 from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.trip import Alone, Trip
 
 T = TypeVar("T")
 MAX_REPEATS = 20
@@ -39,9 +41,10 @@ class Link:
     def __init__(self, address: Address, clock: Clock, *, read_only: bool = False) -> None:
         self._address = address
         self._clock = clock
-        self._begin = address.begin(read_only=read_only)
-        self._begin_briefly = address.begin(lock_ms=GIVE_WAY_MS)
+        self._read_only = read_only
+        self._in_session = False
         self._connection: Connection | None = None
+        self._asked = False
         self._lock = threading.RLock()
         self.busy_since: float | None = None
 
@@ -50,7 +53,8 @@ class Link:
     ) -> tuple[T, bool]:
         """Run an operation in a transaction; its answer, and whether it changed something.
 
-        One that gives way waits for nobody long, and is not repeated: `GaveWay`.
+        A trip that can do without one does. One that gives way waits for nobody long, and is not
+        repeated: `GaveWay`.
         """
         with self._lock:
             repeats = 0
@@ -58,6 +62,8 @@ class Link:
             while True:
                 try:
                     return self._once(operation, gives_way)
+                except UnicodeEncodeError as error:
+                    raise translate(self._address.name, error) from error
                 except psycopg.Error as error:
                     lost = self._connection is None
                     if lost and not fresh:
@@ -69,6 +75,24 @@ class Link:
                     else:
                         repeats += 1
                         time.sleep(random.uniform(0, REPEAT_SECONDS * repeats))
+
+    def send(self, statement: bytes) -> bool:
+        """Send a statement of no consequence, and wait for no answer; false if it cannot go."""
+        with self._lock:
+            connection = self._connection
+            if connection is None or not self._in_session:
+                return False
+            self.busy_since = time.monotonic()
+            try:
+                _collect(connection)
+                connection.pgconn.send_query(statement)
+                connection.pgconn.flush()
+            except psycopg.Error:
+                return False
+            finally:
+                self.busy_since = None
+            self._asked = True
+            return True
 
     def close(self) -> None:
         """Let the connection go."""
@@ -95,7 +119,16 @@ class Link:
         self.busy_since = time.monotonic()
         committing = False
         try:
-            tx = self._opened(connection, self._begin_briefly if gives_way else self._begin)
+            if self._asked:
+                self._asked = False
+                _collect(connection)
+            if isinstance(operation, Trip) and self._in_session and _is_silent(connection):
+                committing = True
+                done: T | None = operation.alone(Alone(connection, self._clock))
+                if done is not None:
+                    return done, operation.changes
+                committing = False
+            tx = self._opened(connection, gives_way)
             answer = operation(tx)
             committing = True
             connection.execute("COMMIT")
@@ -109,11 +142,21 @@ class Link:
         return answer, tx.changed
 
     def _connect(self) -> Connection:
-        self._connection = connect(self._address)
-        return self._connection
+        connection = connect(self._address)
+        # A role is given back after every transaction, whoever may come next.
+        self._in_session = self._address.tenant is None and connection.prepare_threshold is not None
+        if self._in_session:
+            with translated(self._address.name):
+                connection.execute(self._address.session())
+        self._asked = False
+        begin = partial(self._address.begin, in_session=self._in_session)
+        self._begin = begin(read_only=self._read_only)
+        self._begin_briefly = begin(lock_ms=GIVE_WAY_MS)
+        self._connection = connection
+        return connection
 
-    def _opened(self, connection: Connection, begin: bytes) -> PostgresTransaction:
-        cursor = connection.execute(begin)
+    def _opened(self, connection: Connection, gives_way: bool) -> PostgresTransaction:
+        cursor = connection.execute(self._begin_briefly if gives_way else self._begin)
         while cursor.nextset():
             pass
         now = int(cast("tuple[Any, ...]", cursor.fetchone())[0])
@@ -134,3 +177,18 @@ class Link:
         return StoreUnavailable(
             self._address.name, "the connection was lost during a commit; it may or may not be done"
         )
+
+
+def _is_silent(connection: Connection) -> bool:
+    """Whether nothing has come unasked: where it has, the connection may be about to end."""
+    return not readable([connection.fileno()], 0)
+
+
+def _collect(connection: Connection) -> None:
+    """Take the answer to what was sent, whatever it is."""
+    while True:
+        while connection.pgconn.is_busy():
+            readable([connection.fileno()], None)
+            connection.pgconn.consume_input()
+        if connection.pgconn.get_result() is None:
+            return

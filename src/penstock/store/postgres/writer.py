@@ -10,14 +10,22 @@ from collections.abc import Callable
 from penstock.model.errors import StoreUnavailable
 from penstock.store.postgres.link import Link
 from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.trip import Trip
 from penstock.store.relational.group_commit import Entry, GroupCommit
 
 
 class Writer(GroupCommit[PostgresTransaction]):
     """Group commit on one link."""
 
-    def __init__(self, name: str, link: Link, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        link: Link,
+        on_change: Callable[[], None],
+        announce: Callable[[Link], None],
+    ) -> None:
         self._link = link
+        self._announce = announce
         super().__init__(name, on_change)
 
     def commit(self, batch: list[Entry[PostgresTransaction]]) -> bool:
@@ -48,5 +56,9 @@ class Writer(GroupCommit[PostgresTransaction]):
             entry.result, changed = self._link.perform(entry.operation)
         except BaseException as error:
             entry.error = error
+            return False
+        if changed and isinstance(entry.operation, Trip):
+            # Somebody idle may wait for it: told at once, and not by way of another thread.
+            self._announce(self._link)
             return False
         return changed

@@ -10,7 +10,7 @@ from penstock.model.job import Enqueued, NewJob
 from penstock.model.settlement import Completed, Failed, Settlement, Snoozed
 from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.database import PostgresDatabase
-from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.enqueue import EnqueueTrip
 from penstock.store.postgres.jobs import PostgresJobs
 from penstock.store.postgres.settle import settle_all
 from penstock.store.postgres.transaction import PostgresTransaction
@@ -34,13 +34,9 @@ class DispatchedJobs(PostgresJobs):
         if connection is not None or not jobs:
             return await super().enqueue(jobs, connection=connection)
 
-        def insert(tx: PostgresTransaction) -> tuple[list[Enqueued], int]:
-            told, answers = tx.changed, enqueue_all(tx, jobs)
-            tx.changed = told  # it is told below, with the ids
-            return answers, tx.now
-
         try:
-            answers, now = await self._database.write(insert)
+            # Others are told below, with the ids.
+            answers, now = await self._database.write(EnqueueTrip(jobs, told=False))
         except asyncio.CancelledError:
             self._dispatch.doubt()  # nobody hears what became of it
             raise

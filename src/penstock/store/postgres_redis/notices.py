@@ -84,6 +84,10 @@ class DispatchNotices(Notices):
         """Have the others hear that something changed; safe from any thread."""
         self._told.set()
 
+    def turn(self) -> bytes | None:
+        """Nothing: it goes by Redis."""
+        return None
+
     def stop(self) -> None:
         """Pass on what is left to tell, and stop listening."""
         self._ended = True

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -18,26 +17,11 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from penstock.model.errors import ForeignConnection, StoreClosed
 from penstock.model.job import NewJob
 from penstock.store.contract import JobFilter, Store
-from penstock.store.open import open_store
 from penstock.store.postgres.foreign.asyncpg_driver import number_placeholders
 from tests.support.databases import Databases
 from tests.support.guests import GUESTS, Guest
 
 MAIL = NewJob(id="0", type="mail", key="welcome", payload='{"to": "\u0141ucja"}')
-
-
-@pytest.fixture
-async def store(postgres_store_url: str) -> AsyncIterator[Store]:
-    store = open_store(postgres_store_url)
-    await store.open()
-    yield store
-    await store.close()
-
-
-@pytest.fixture(params=GUESTS)
-async def guest(request: pytest.FixtureRequest, store: Store) -> AsyncIterator[Guest]:
-    async with GUESTS[request.param](store.url) as guest:
-        yield guest
 
 
 async def refused(store: Store, connection: object, sentence: str) -> None:

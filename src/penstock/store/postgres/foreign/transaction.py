@@ -10,23 +10,11 @@ from penstock.store.relational.transaction import Bindings, Transaction
 class ForeignTransaction(Transaction):
     """Named queries on somebody else's connection."""
 
-    __slots__ = ("_driver", "_monotonic", "_now")
+    __slots__ = ("_driver",)
 
     def __init__(self, driver: Driver, now: int, monotonic: int) -> None:
-        self.changed = False
+        super().__init__(now, monotonic)
         self._driver = driver
-        self._now = now
-        self._monotonic = monotonic
-
-    @property
-    def now(self) -> int:
-        """The server's time when the transaction was joined."""
-        return self._now
-
-    @property
-    def monotonic(self) -> int:
-        """The same: all processes share the server's clock."""
-        return self._monotonic
 
     def run(self, name: str, bindings: Bindings = ()) -> int:
         """Run a named query; the number of rows it changed."""

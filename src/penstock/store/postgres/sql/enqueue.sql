@@ -15,6 +15,10 @@ WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = given.id)
 ON CONFLICT (id) DO NOTHING
 RETURNING refuse_ended(id);
 
+-- name: enqueue_alike
+-- What the jobs have in common, their ids and their payloads; without a time, the server's.
+SELECT now, fresh FROM enqueue_alike(?::json, ?, ?, ?::bigint);
+
 -- name: known_id
 SELECT id FROM jobs WHERE id = ?;
 

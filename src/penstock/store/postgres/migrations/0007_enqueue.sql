@@ -1,0 +1,86 @@
+-- Enqueueing jobs that differ in nothing but id and payload, in one round trip and with the server's
+-- own time. A function that takes or answers something else gets a new name: processes of the last
+-- version go on calling this one.
+
+CREATE FUNCTION {schema}.clock_ms() RETURNS bigint
+LANGUAGE sql VOLATILE
+RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+COMMENT ON FUNCTION {schema}.clock_ms IS 'The time by the server''s clock, as UTC milliseconds.';
+
+CREATE FUNCTION {schema}.row_like(p_like json, p_now bigint)
+RETURNS TABLE (
+    type text, queue text, tenant_id text, status text, rank bigint, priority smallint,
+    max_retries integer, timeout_ms bigint, scheduled_at timestamptz, created_at timestamptz,
+    queued_at timestamptz, expires_at timestamptz, retry_delay_ms bigint,
+    backoff_multiplier double precision, category text, workspace_id text, created_by text,
+    parent_job_id text, schedule_id text, limit_key text, tags text[], metadata json,
+    trace_context text)
+LANGUAGE sql STABLE AS $$
+    SELECT type, queue, tenant_id, CASE WHEN due <= p_now THEN 'queued' ELSE 'pending' END,
+        due + (priority - 1) * 3600000::bigint, priority, max_retries, timeout_ms,
+        {schema}.at(due), {schema}.at(p_now), CASE WHEN due <= p_now THEN {schema}.at(p_now) END,
+        {schema}.at(coalesce(expires_at, p_now + expires_in_ms)), retry_delay_ms,
+        backoff_multiplier, category, workspace_id, created_by, parent_job_id, schedule_id,
+        coalesce(limit_key, ''), CASE WHEN tags <> '{}' THEN tags END, metadata::json, trace_context
+    FROM json_to_record(p_like) AS job (
+        type text, queue text, tenant_id text, priority smallint, max_retries integer,
+        timeout_ms bigint, delay_ms bigint, scheduled_at bigint, expires_at bigint,
+        expires_in_ms bigint, retry_delay_ms bigint, backoff_multiplier double precision,
+        category text, workspace_id text, created_by text, parent_job_id text, schedule_id text,
+        limit_key text, tags text[], metadata text, trace_context text)
+    CROSS JOIN LATERAL (SELECT coalesce(job.scheduled_at, p_now + job.delay_ms) AS due) AS falls
+    -- Worked out once, and not once per job.
+    OFFSET 0
+$$;
+COMMENT ON FUNCTION {schema}.row_like IS 'What jobs that are enqueued together have in common.';
+
+CREATE FUNCTION {schema}.enqueue_alike(
+    p_like json, p_ids text, p_payloads text, p_now bigint, OUT now bigint, OUT fresh boolean)
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment CONSTANT bigint := coalesce(p_now, {schema}.clock_ms());
+    ids CONSTANT text[] := string_to_array(p_ids, E'\x1f');
+BEGIN
+    now := moment;
+    IF cardinality(ids) = 1 THEN
+        INSERT INTO {schema}.jobs_live (
+            type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms, scheduled_at,
+            created_at, queued_at, expires_at, retry_delay_ms, backoff_multiplier, category,
+            workspace_id, created_by, parent_job_id, schedule_id, limit_key, tags, metadata,
+            trace_context, updated_at, id, payload)
+        SELECT job.*, job.created_at, p_ids, p_payloads::json
+        FROM {schema}.row_like(p_like, moment) AS job
+        WHERE NOT EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_ids)
+        ON CONFLICT (id) DO NOTHING;
+        fresh := FOUND;
+        IF fresh THEN
+            PERFORM {schema}.refuse_ended(p_ids);
+        END IF;
+        RETURN;
+    END IF;
+    -- Without a look for conflicts: jobs that are known are rare, and looking costs a sixth.
+    BEGIN
+        INSERT INTO {schema}.jobs_live (
+            type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms, scheduled_at,
+            created_at, queued_at, expires_at, retry_delay_ms, backoff_multiplier, category,
+            workspace_id, created_by, parent_job_id, schedule_id, limit_key, tags, metadata,
+            trace_context, updated_at, id, payload)
+        SELECT job.*, job.created_at, given.id, given.payload::json
+        FROM {schema}.row_like(p_like, moment) AS job
+        CROSS JOIN unnest(ids, string_to_array(p_payloads, E'\x1f')) AS given (id, payload);
+        -- Asked after the insert: a job that ended before it must not live a second time.
+        IF EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = ANY(ids)) THEN
+            RAISE unique_violation;
+        END IF;
+        fresh := true;
+    EXCEPTION WHEN unique_violation THEN
+        fresh := false;
+    END;
+END
+$$;
+COMMENT ON FUNCTION {schema}.enqueue_alike
+    IS 'Enqueues jobs that are alike; not fresh, and none of them, if one was there before.';

@@ -72,6 +72,11 @@ def _due(job: Job) -> int:
     return int(job.get("scheduled_at") or job["created_at"])
 
 
+def _ended(job: Job) -> int:
+    at = job.get("completed_at") or decode(job[f"x{job['fence']}"])[0]
+    return int(at)
+
+
 def _waits(job: Job) -> bool:
     return int(job.get("waiting_on") or 0) > 0
 
@@ -90,7 +95,7 @@ def _check_places(found: Audit) -> None:
     expiring = {i: int(job["expires_at"]) for i, job in waiting if job.get("expires_at")}
     assert found.scores("expiring") == expiring
     for status in ENDED:
-        ended = {i: int(job["completed_at"]) for i, job in found.with_status(status)}
+        ended = {i: _ended(job) for i, job in found.with_status(status)}
         assert found.scores(f"ended:{status}") == ended
 
 

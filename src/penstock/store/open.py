@@ -51,8 +51,8 @@ def _redis(url: str, clock: Clock | None) -> Store:
     try:
         from penstock.store.redis.store import RedisStore
     except ModuleNotFoundError as error:
-        if error.name == "redis":
-            raise MissingExtra("redis", "redis") from error
+        if error.name in ("redis", "hiredis"):
+            raise MissingExtra("redis", error.name) from error
         raise
     return RedisStore(url, clock)
 
@@ -62,7 +62,7 @@ def _postgres_redis(url: str, dispatch: str, clock: Clock | None, window: int) -
         from penstock.store.postgres_redis.store import PostgresRedisStore
         from penstock.store.postgres_redis.window import Pace
     except ModuleNotFoundError as error:
-        if error.name in ("psycopg", "redis"):
+        if error.name in ("psycopg", "redis", "hiredis"):
             extra = "postgres" if error.name == "psycopg" else "redis"
             raise MissingExtra(extra, error.name) from error
         raise

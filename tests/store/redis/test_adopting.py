@@ -15,11 +15,6 @@ from tests.support.redis_audit import audit
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def stores(valkey_url: str, clock: FakeClock) -> AsyncIterator[tuple[Store, Store]]:
     """One in memory with some of everything in it, and an empty one on Redis."""
     full, empty = open_store("sqlite:///:memory:", clock), open_store(valkey_url, clock)

@@ -1,7 +1,5 @@
 """Claims on Redis where there are more lanes than one of them looks at."""
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
 from penstock.store.contract import Report
@@ -21,26 +19,10 @@ from penstock.testing.conformance.build import (
 from tests.support.redis_raw import RawKeys
 
 MAX_LANES = 512
-
-
-@pytest.fixture
-def raw(valkey_url: str) -> Iterator[RawKeys]:
-    raw = RawKeys(valkey_url)
-    yield raw
-    raw.close()
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    store = RedisStore(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
+TOLD = (
+    "fence", "priority", "payload", "attempts", "max_retries", "timeout_ms", "expires_at",
+    "tenant_id", "limit_key", "created_at", "queued_at", "started_at",
+)  # fmt: skip
 
 
 async def test_every_tenant_has_its_turn_where_one_claim_cannot_look_at_all(
@@ -115,3 +97,24 @@ async def test_a_later_lease_knows_what_became_of_the_earlier_ones(
     again = await claim_one(store)
     assert (again.fence, again.attempts, again.checkpoint) == (2, 1, "[1]")
     assert (await job_of(store, again.id)).progress_message is None
+
+
+async def test_of_leases_told_together_each_is_as_its_job(
+    store: RedisStore, clock: FakeClock
+) -> None:
+    await store.jobs.enqueue([a_job() for _ in range(3)])
+    again = (await claim_all(store, limit=1))[0]
+    await store.jobs.settle(OWNER, [failed(again, retry_in_ms=0)])
+    clock.advance(seconds=1)
+    await store.jobs.enqueue(
+        [
+            *(a_job(payload=f"[{number}]") for number in range(3)),
+            *(a_job(expires_in_ms=60_000), a_job(max_retries=9), a_job(priority=4)),
+            *(a_job(limit_key="one"), a_job(tenant_id="other")),
+        ]
+    )
+    leases = await claim_all(store, start=5)
+    assert [lease.started_at is None for lease in leases] == [False] * 5 + [True] * 6
+    for lease in leases:
+        job = await job_of(store, lease.id)
+        assert [getattr(lease, name) for name in TOLD] == [getattr(job, name) for name in TOLD]

@@ -1,7 +1,7 @@
 """How calls reach the server: together, once, and whatever happened to it meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -22,13 +22,6 @@ from penstock.testing.conformance.build import (
     job_of,
 )
 from tests.support.redis_raw import RawKeys
-
-
-@pytest.fixture
-def raw(valkey_url: str) -> Iterator[RawKeys]:
-    raw = RawKeys(valkey_url)
-    yield raw
-    raw.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -34,26 +33,6 @@ from tests.support.redis_raw import RawKeys
 
 ROOT = Path(__file__).parents[3]
 ODD_NAMES = ["a/b", 'x"y\\z', "é 😀", "line\nbreak", "\x7f\x01", "[1]", "%s%d", "*a", "{}"]
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def raw(valkey_url: str) -> Iterator[RawKeys]:
-    raw = RawKeys(valkey_url)
-    yield raw
-    raw.close()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    store = RedisStore(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def run_keys(store: RedisStore, rounds: int) -> None:

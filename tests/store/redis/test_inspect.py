@@ -70,6 +70,15 @@ async def test_a_policy_changed_later_is_told() -> None:
         await store.close()
 
 
+async def test_writes_that_are_refused_are_told() -> None:
+    with RedisServer() as server:
+        store = open_store(server.url)
+        await store.open()
+        server.ask("CONFIG", "SET", "min-replicas-to-write", "1")
+        assert failed(await store.inspect()) == {"writes"}
+        await store.close()
+
+
 async def test_a_user_with_its_own_keys_and_channel_alone_is_enough() -> None:
     with RedisServer() as server:
         rights = ("~{shop}:*", "&{shop}:*", "+@all", "-@admin")

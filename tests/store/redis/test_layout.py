@@ -1,6 +1,6 @@
 """The indexes of a Redis store tell the same as its jobs, whatever was done to it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -42,23 +42,11 @@ class AuditedStore(RedisStore):
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[AuditedStore]:
     store = AuditedStore(valkey_url, clock)
     await store.open()
     yield store
     await store.close()
-
-
-@pytest.fixture
-def raw(valkey_url: str) -> Iterator[RawKeys]:
-    raw = RawKeys(valkey_url)
-    yield raw
-    raw.close()
 
 
 def _audit(store: RedisStore) -> None:

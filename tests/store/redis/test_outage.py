@@ -157,7 +157,7 @@ async def test_a_cancelled_call_leaves_no_answer_for_the_next(valkey_url: str) -
         await store.close()
 
 
-async def test_a_cancelled_round_trip_takes_its_connection_along(valkey_url: str) -> None:
+async def test_a_round_trip_that_was_given_up_does_not_disturb_the_next(valkey_url: str) -> None:
     with Proxy(valkey_url) as proxy:
         server = Server(proxy.url)
         await server.open()

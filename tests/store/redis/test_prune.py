@@ -1,13 +1,8 @@
 """What has ended leaves nothing behind: the memory of the server is bounded."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from penstock.model.job import KeyScope
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Report, Retention, Store
-from penstock.store.open import open_store
 from penstock.store.redis.server import Server
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
@@ -27,19 +22,6 @@ from penstock.testing.conformance.build import (
 
 AT_ONCE = Retention(keep_ms=dict.fromkeys([s for s in Status if s.terminal], 0))
 LASTING = {"meta", "seq", "dead:seq"}
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[Store]:
-    store = open_store(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def names(url: str) -> set[str]:

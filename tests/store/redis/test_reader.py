@@ -1,14 +1,10 @@
 """Questions that look at more jobs than one script may."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
-from penstock.store.open import open_store
 from penstock.store.redis.server import Server
-from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OWNER,
     a_job,
@@ -20,14 +16,6 @@ from penstock.testing.conformance.build import (
 )
 
 MANY = 6_000
-
-
-@pytest.fixture
-async def store(valkey_url: str) -> AsyncIterator[Store]:
-    store = open_store(valkey_url, FakeClock())
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def test_one_among_thousands_is_found_by_each_filter(store: Store) -> None:

@@ -1,6 +1,6 @@
 """The end of a job on Redis: inputs, conditions, refusals without a trace, and the sweep."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.store import RedisStore
-from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     NOBODY,
     OWNER,
@@ -59,26 +58,6 @@ def payloads(draw: st.DrawFn) -> str:
         members.append(f"{blanks[0]}{spelled}{blanks[1]}:{blanks[2]}{encode(value).decode()}")
         members[-1] += blanks[3]
     return f"{draw(BLANKS)}{{{','.join(members) or draw(BLANKS)}}}{draw(BLANKS)}"
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def raw(valkey_url: str) -> Iterator[RawKeys]:
-    raw = RawKeys(valkey_url)
-    yield raw
-    raw.close()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    store = RedisStore(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 def pictures(raw: RawKeys) -> dict[str, bytes]:

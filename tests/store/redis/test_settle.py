@@ -1,9 +1,8 @@
 """Settlements on Redis: a batch in which one is stale is sent again without it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
-import pytest
+from msgspec.structs import replace
 
 from penstock.model.states import Status
 from penstock.store.redis.store import RedisStore
@@ -22,26 +21,6 @@ from penstock.testing.conformance.build import (
     status_of,
 )
 from tests.support.redis_raw import RawKeys
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def raw(valkey_url: str) -> Iterator[RawKeys]:
-    raw = RawKeys(valkey_url)
-    yield raw
-    raw.close()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    store = RedisStore(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def test_figures_count_what_was_written_and_nothing_twice(store: RedisStore) -> None:
@@ -92,3 +71,20 @@ async def test_the_result_null_costs_no_room_and_is_told_all_the_same(
 
 async def test_a_job_without_a_result_has_none(store: RedisStore) -> None:
     assert (await job_of(store, await enqueue(store))).result is None
+
+
+async def test_a_completion_writes_little_and_the_job_tells_all_the_same(
+    store: RedisStore, clock: FakeClock, raw: RawKeys
+) -> None:
+    job_id = await enqueue(store)
+    [first] = await claim_all(store)
+    await store.jobs.settle(OWNER, [failed(first, retry_in_ms=0)])
+    clock.advance(seconds=1)
+    [lease] = await claim_all(store, start=0)
+    began = clock.now()
+    clock.advance(seconds=1)
+    await store.jobs.settle(OWNER, [replace(completed(lease), started_at=began)])
+    assert raw.ask("HGET", f"job:{job_id}", "completed_at") is None
+    job = await job_of(store, job_id)
+    assert (job.attempts, job.lease_owner, job.error) == (2, None, None)
+    assert (job.started_at, job.completed_at, job.updated_at) == (began, clock.now(), clock.now())

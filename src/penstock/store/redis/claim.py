@@ -1,9 +1,11 @@
 """Leasing jobs; whose turn it was is remembered here, so that the server keeps no such state."""
 
+from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from penstock.model.job import Lease
 from penstock.model.limits import LimitScope
@@ -52,10 +54,9 @@ class Claims:
             walked_to=self._walked_to,
         )
         answer = await self._courier.call("claim", encode(asked))
-        now, ask_again, last_tenant, walked_to, slots, *granted = answer
+        now, ask_again, last_tenant, walked_to, slots, *runs = answer
         self._last_tenant, self._walked_to = last_tenant.decode(), walked_to.decode()
-        started_at = int(now)
-        leases = [_lease(started_at, *fields) for fields in granted]
+        leases = [lease for run in runs for lease in _leases(int(now), *run)]
         return Claimed(leases, int(ask_again) if ask_again else None, _slots_of(slots))
 
 
@@ -68,36 +69,36 @@ def _slots_of(rows: list[tuple[bytes, bytes, int]]) -> Slots:
     return {(LimitScope(scope.decode()), name.decode()): slots for scope, name, slots in rows}
 
 
+_NOTHING = (None,) * 5
+
+
 def _number(text: bytes | None) -> int:
     return int(text) if text else 0
 
 
-def _lease(
+def _leases(
     now: int,
-    member: bytes,
-    fence: int,
-    started: int,
-    expires_at: bytes | None,
     lane: bytes,
     doc: bytes,
-    payload: bytes,
     created_at: bytes,
     queued_at: bytes,
-    attempts: bytes | None = None,
-    snoozes: bytes | None = None,
-    rescues: bytes | None = None,
-    timeout_ms: bytes | None = None,
-    checkpoint: bytes | None = None,
-) -> Lease:
+    expires_at: bytes | None,
+    fence: int,
+    started: int,
+    earlier: list[bytes | None],
+    *granted: bytes,
+) -> Iterator[Lease]:
+    """The leases of one run, see `claim.lua`."""
     queue, tenant_id, type_, limit_key = decode_lane(lane)
     fixed = decode_doc(doc)
-    return Lease(
-        member[1:].decode(),
+    attempts, snoozes, rescues, timeout_ms, checkpoint = earlier or _NOTHING
+    common = Lease(
+        "",
         fence,
         type_,
         queue,
-        member[0] - 47,
-        payload.decode("utf-8", "replace"),
+        0,
+        "",
         _number(attempts),
         _number(snoozes),
         _number(rescues),
@@ -118,3 +119,10 @@ def _lease(
         now if started else None,
         limit_key or None,
     )
+    for member, payload in zip(granted[::2], granted[1::2], strict=True):
+        yield replace(
+            common,
+            id=member[1:].decode(),
+            priority=member[0] - 47,
+            payload=payload.decode("utf-8", "replace"),
+        )

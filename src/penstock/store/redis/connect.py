@@ -83,20 +83,14 @@ def address_of(url: str, timeout: float = ANSWER_SECONDS) -> Address:
     )
 
 
-def asynchronous(address: Address) -> "redis.asyncio.ConnectionPool":
-    """Connections for the running event loop, made when they are first needed."""
+def asynchronous(address: Address) -> "redis.asyncio.Connection":
+    """A connection for the running event loop, not yet made."""
     kind: type[redis.asyncio.Connection] = redis.asyncio.Connection
     if address.path is not None:
         kind = redis.asyncio.UnixDomainSocketConnection  # type: ignore[assignment]
     elif address.tls is not None:
         kind = redis.asyncio.SSLConnection
-    return redis.asyncio.BlockingConnectionPool(
-        connection_class=kind,
-        retry=AsyncRetry(NoBackoff(), 0),
-        max_connections=MOST_CONNECTIONS,
-        timeout=address.timeout,
-        **_settings(address),
-    )
+    return kind(retry=AsyncRetry(NoBackoff(), 0), **_settings(address))
 
 
 def synchronous(address: Address) -> "redis.ConnectionPool":

@@ -10,6 +10,7 @@ from redis.exceptions import (
     AuthenticationWrongNumberOfArgsError,
     ClusterDownError,
     InvalidResponse,
+    MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
     TryAgainError,
@@ -39,7 +40,10 @@ _CODE = re.compile(
     r"\b(OOM|READONLY|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN"
     r"|LOADING|BUSY|WRONGTYPE|CROSSSLOT|DENIED|MOVED|ASK|DB index is out of range)\b"
 )
-_PLACE = re.compile(r"^Error \S+ (?:connecting to|while (?:reading from|writing to)) \S+\.? ?")
+_PLACE = re.compile(
+    r"^Error (?:\S+ )?(?:connecting to|while (?:reading from|writing to)) \S+ ?[.:]? ?"
+)
+_ERRNO = re.compile(r"^\(\d+, ['\"](.*)['\"]\)$|^\[Errno -?\d+\] (.*)$")
 
 
 def translated(url: str) -> Translated[_Error]:
@@ -79,7 +83,7 @@ def foreign_data(url: str) -> NotAPenstockStore:
 
 
 def _why(error: Exception) -> str:
-    words = _first_line(_PLACE.sub("", str(error))).strip(" .")
+    words = _ERRNO.sub(r"\1\2", _first_line(_PLACE.sub("", str(error))).strip(" ."))
     if "max number of clients" in words:
         return "it has no connection left for us, raise its maxclients"
     if words.startswith("Connect call failed"):
@@ -111,6 +115,7 @@ def _elsewhere(url: str, _: str) -> StoreError:
     return StoreUnavailable(url, "its part of the cluster is being moved to another node")
 
 
+_lonely = _unavailable("it is a replica that lost its primary")
 _wrong_password = _denied("wrong user name or password", CORRECT_URL)
 
 _BY_CLASS: dict[type[Exception], _Translation] = {
@@ -124,6 +129,7 @@ _BY_CLASS: dict[type[Exception], _Translation] = {
     AskError: _elsewhere,
     TryAgainError: _elsewhere,
     InvalidResponse: _unavailable("what answers there does not speak the protocol of Redis"),
+    MasterDownError: _lonely,  # before the next one, of which redis-py makes it a kind
     ClusterDownError: _unavailable("its cluster is down"),
 }
 
@@ -137,7 +143,7 @@ _BY_CODE: dict[str, _Translation] = {
     "WRONGPASS": _wrong_password,
     "DENIED": _denied("it is in protected mode", "set a password and name it in the URL"),
     "CLUSTERDOWN": _unavailable("its cluster is down"),
-    "MASTERDOWN": _unavailable("it is a replica that lost its primary"),
+    "MASTERDOWN": _lonely,
     "TRYAGAIN": _elsewhere,
     "MOVED": _elsewhere,
     "ASK": _elsewhere,

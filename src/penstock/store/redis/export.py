@@ -178,7 +178,21 @@ def _job(job_id: str, found: Fields, lease_left_ms: int | None) -> Row:
     row |= {name: getattr(doc, name) for name in _FROM_DOC}
     latest = max(made, *(row[name] or 0 for name in ("queued_at", "started_at", "completed_at")))
     row["updated_at"] = number(found.get(b"updated_at")) or latest
+    if status == Status.COMPLETED:
+        row["lease_owner"] = None
+        if row["completed_at"] is None:
+            _fill_in(row, found)
     return tuple(row[name] for name in COLUMNS[Part.JOBS])
+
+
+def _fill_in(row: dict[str, Any], found: Fields) -> None:
+    """What the last execution of a completed job tells of it."""
+    last = found.get(b"x%d" % row["fence"])
+    if last is not None:
+        ran = _ran.decode(last)
+        row["attempts"] += 1
+        row["started_at"] = ran.started_at
+        row["completed_at"] = row["updated_at"] = ran.ended_at
 
 
 def _execution(job_id: str, fence: int, found: Fields) -> Row:

@@ -38,7 +38,7 @@ async def inspect(server: Server) -> Durability:
     info = await server.info()
     fsync = await _setting(server, "appendfsync")
     saves = await _setting(server, "save")
-    checks = [*_server_checks(info), *_disk_checks(info, fsync)]
+    checks = [*_server_checks(info), *_disk_checks(info, fsync), await _write_check(server)]
     found = await version(server)
     checks.append(("layout", found == LAYOUT, f"version {found}, this penstock knows {LAYOUT}"))
     return Durability(_promise(info, fsync, saves), checks)
@@ -76,6 +76,15 @@ def _disk_checks(info: Info, fsync: str) -> Iterator[tuple[str, bool, str]]:
             yield name, info[field] == "ok", f"{field} is {info[field]}"
     saved = info.get("rdb_last_bgsave_status", "ok")
     yield "last snapshot", saved == "ok", f"rdb_last_bgsave_status is {saved}"
+
+
+async def _write_check(server: Server) -> tuple[str, bool, str]:
+    """Whether it takes writes now, asked by one that changes nothing."""
+    try:
+        await server.ask("DEL", server.prefix + "nothing")
+    except StoreError as error:
+        return "writes", False, str(error)
+    return "writes", True, "are taken"
 
 
 _REWRITE = "aof_last_bgrewrite_status"

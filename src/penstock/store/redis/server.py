@@ -4,11 +4,10 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
-import redis.asyncio
 from redis.exceptions import MovedError, ReadOnlyError
 
 from penstock.model.errors import ForkedStore, StoreClosed
@@ -21,15 +20,14 @@ from penstock.store.redis.connect import (
     synchronous,
 )
 from penstock.store.redis.errors import translate, translated
+from penstock.store.redis.line import Command, Line
 from penstock.store.redis.refusals import Info, check_server, clustered, read_info
-
-Command = Sequence[Any]
 
 MAX_MOVES = 5
 
 
 class Server:
-    """One round trip at a time, from the event loop or from any thread.
+    """Round trips from the event loop, all on one line, or from any thread.
 
     A call during an outage waits for its turn to try, a few seconds at most, and then fails.
     """
@@ -42,10 +40,10 @@ class Server:
         self._known: list[Address] = [self.address]
         self._lock = threading.Lock()
         self._pid: int | None = None
-        # Pools of redis-py: most of their methods have no types.
-        self._async: Any = None
-        self._sync: Any = None
-        self._retired: list[Any] = []
+        self._line: Line | None = None
+        self._connecting: asyncio.Task[Line] | None = None
+        self._retired: list[Line] = []
+        self._sync: Any = None  # a pool of redis-py: most of its methods have no types
 
     @property
     def url(self) -> str:
@@ -86,13 +84,15 @@ class Server:
     async def close(self) -> None:
         """Let all connections go."""
         self._pid = None
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
         with self._lock:
-            threads, mine = self._sync, [*self._retired, self._async]
-            self._async = self._sync = None
+            threads, line, retired = self._sync, self._line, self._retired
+            self._line = self._sync = None
             self._retired = []
-        for pool in mine:
-            if pool is not None:
-                await pool.disconnect()
+        for each in retired if line is None else [*retired, line]:
+            await each.close()
         if threads is not None:
             threads.disconnect()
 
@@ -122,7 +122,7 @@ class Server:
                 self._failed()
                 raise
             finally:
-                await self._leave_retired()
+                self._leave_retired()
         self.backoff.succeeded()
         return answers
 
@@ -144,13 +144,10 @@ class Server:
         self.backoff.succeeded()
         return answer
 
-    async def connection(self) -> "redis.asyncio.Connection":
-        """A connection for the caller alone, to listen on; the caller disconnects it."""
+    async def line(self, told: Callable[[Any], None] | None = None) -> Line:
+        """A line for the caller alone, to listen on; the caller closes it."""
         self._check()
-        connection = self._asynchronous().make_connection()
-        await connection.connect()
-        made: redis.asyncio.Connection = connection
-        return made
+        return await _line_to(self._node, told)
 
     def connection_now(self) -> "redis.Connection":
         """The same for a thread that has no event loop."""
@@ -167,24 +164,32 @@ class Server:
             raise ForkedStore(self.url)
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        pool = self._asynchronous()
-        connection = await pool.get_connection()
-        try:
-            request: list[Any] = []
-            answers = [_packed(connection, command, request) for command in commands]
-            await connection.send_packed_command(request)
-            for place, answer in enumerate(answers):
-                if answer is None:
-                    answers[place] = await _answer(connection)
-        except BaseException:
-            # What is still to come must not be taken for the answer to the next call.
-            await connection.disconnect(nowait=True)
-            raise
-        finally:
-            await pool.release(connection)
-            if pool is not self._async:
-                await pool.disconnect(inuse_connections=False)
-        return answers
+        line = self._line
+        if line is None or not line.open:
+            line = await self._connected()
+        return await line.send(commands)
+
+    async def _connected(self) -> Line:
+        """The line, made once for all who wait for it; one of them may give up."""
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(self._has_connected)
+        return await asyncio.shield(self._connecting)
+
+    def _has_connected(self, connecting: "asyncio.Task[Line]") -> None:
+        self._connecting = None
+        if not connecting.cancelled():
+            connecting.exception()
+
+    async def _connect(self) -> Line:
+        node = self._node
+        line = await _line_to(node)
+        with self._lock:
+            if self._node is node:
+                self._line = line
+            else:
+                self._retired.append(line)
+        return line
 
     def _exchange_now(self, command: Command) -> Any:
         pool = self._synchronous()
@@ -199,12 +204,6 @@ class Server:
             raise
         finally:
             pool.release(connection)
-
-    def _asynchronous(self) -> Any:
-        with self._lock:
-            if self._async is None:
-                self._async = asynchronous(self._node)
-            return self._async
 
     def _synchronous(self) -> Any:
         with self._lock:
@@ -234,14 +233,14 @@ class Server:
         """Use another node, or the same one with new connections."""
         with self._lock:
             self._node = node
-            if self._async is not None:
-                self._retired.append(self._async)
-            self._async = self._sync = None
+            if self._line is not None:
+                self._retired.append(self._line)
+            self._line = self._sync = None
 
-    async def _leave_retired(self) -> None:
-        """Close the idle connections of pools left behind; those in use end with their calls."""
+    def _leave_retired(self) -> None:
+        """Let go of lines left behind; calls on them are still answered."""
         while self._retired:
-            await self._retired.pop().disconnect(inuse_connections=False)
+            self._retired.pop().leave()
 
     async def _learn_nodes(self) -> None:
         seen = {(node.host, node.port): node for node in self._known}
@@ -252,17 +251,7 @@ class Server:
         self._known = list(seen.values())
 
 
-def _packed(connection: Any, command: Command, request: list[Any]) -> Any:
-    """Add a command to a request; the error of one that cannot be sent, which is its own alone."""
-    try:
-        request += connection.pack_command(*command)
-    except UnicodeEncodeError as error:
-        return error
-    return None
-
-
-async def _answer(connection: Any) -> Any:
-    try:
-        return await connection.read_response()
-    except redis.ResponseError as error:
-        return error
+async def _line_to(node: Address, told: Callable[[Any], None] | None = None) -> Line:
+    connection: Any = asynchronous(node)  # its methods have no types
+    await connection.connect()
+    return Line(connection, node.timeout, told)

@@ -1,15 +1,15 @@
 """Wake-ups: one subscription per process, passed on to everyone in it who listens."""
 
 import asyncio
-import contextlib
+from typing import Any
 
 import redis
-import redis.asyncio
 import structlog
 
 from penstock.model.errors import StoreClosed, StoreError
 from penstock.store.redis.backoff import Backoff
 from penstock.store.redis.errors import translate
+from penstock.store.redis.line import Line
 from penstock.store.redis.server import Server
 
 log = structlog.get_logger("penstock.store")
@@ -29,21 +29,21 @@ class Signals:
         self._server = server
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
-        self._connection: redis.asyncio.Connection | None = None
+        self._line: Line | None = None
         self._backoff = Backoff()
         self._warned_at = -WARN_SECONDS
 
     @property
     def connected(self) -> bool:
         """Whether changes are heard now."""
-        return self._connection is not None
+        return self._line is not None and self._line.open
 
     async def open(self) -> None:
         """Subscribe, so that nothing is missed from here on."""
         if self._task is not None:
             return
         try:
-            self._connection = await self._subscribed()
+            self._line = await self._subscribed()
         except (redis.RedisError, OSError) as error:
             raise translate(self._server.url, error) from error
         self._task = asyncio.create_task(self._listen(), name="penstock-signals")
@@ -77,50 +77,56 @@ class Signals:
     async def _listen(self) -> None:
         while True:
             try:
-                if self._connection is None:
-                    self._connection = await self._subscribed()
+                if self._line is None:
+                    self._line = await self._subscribed()
                     self._backoff.succeeded()
                     self.ring()
-                await self._hear(self._connection)
+                await self._hear(self._line)
             except (redis.RedisError, OSError, StoreError) as error:
                 await self._disconnect()
                 self._backoff.failed()
                 self._warn(error)
                 await asyncio.sleep(self._backoff.seconds())
 
-    async def _hear(self, connection: "redis.asyncio.Connection") -> None:
-        """Pass on one change, and make sure now and then that the line is not dead."""
-        answer = await connection.read_response(timeout=QUIET_SECONDS)
-        if answer is None:
-            await connection.send_command("PING", check_health=False)
-            answer = await connection.read_response(timeout=self._server.address.timeout)
-        if answer is None:
-            raise redis.TimeoutError("the line is dead")
-        if answer[0] == b"message":
-            self.ring()
+    async def _hear(self, line: Line) -> None:
+        """Stay until the line is lost, and make sure now and then that it is not dead."""
+        while True:
+            quiet = asyncio.get_running_loop().time() - line.heard_at
+            if quiet >= QUIET_SECONDS:
+                await line.send([("PING",)])
+            try:
+                async with asyncio.timeout(max(0.0, QUIET_SECONDS - quiet)):
+                    await line.lost()
+            except TimeoutError:
+                continue
+            raise redis.ConnectionError("Connection closed by server.")
 
-    async def _subscribed(self) -> "redis.asyncio.Connection":
-        connection = await self._server.connection()
+    async def _subscribed(self) -> Line:
+        line = await self._server.line(self._told)
         try:
-            channel = self._server.prefix + "wake"
-            await connection.send_command("SUBSCRIBE", channel, check_health=False)
-            await connection.read_response(timeout=self._server.address.timeout)
+            [answer] = await line.send([("SUBSCRIBE", self._server.prefix + "wake")])
+            if isinstance(answer, Exception):
+                raise answer
         except BaseException:
-            await connection.disconnect(nowait=True)
+            await line.close()
             raise
-        return connection
+        return line
+
+    def _told(self, message: Any) -> None:
+        self.ring()
 
     async def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(redis.RedisError, OSError):
-                await connection.disconnect(nowait=True)
+        line, self._line = self._line, None
+        if line is not None:
+            await line.close()
 
     def _warn(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._warned_at >= WARN_SECONDS:
             self._warned_at = now
-            log.warning("wake_ups_lost", error=f"{type(error).__name__}: {error}"[:200])
+            known = isinstance(error, StoreError)
+            told = error if known else translate(self._server.url, error)
+            log.warning("wake_ups_lost", error=str(told))
 
 
 class Listener:

@@ -7,9 +7,10 @@
 --          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
 --          answer said, or '')
 -- answers  {now, milliseconds until to ask again or '', last tenant, walked to, slots as {scope,
---          name, slots} each, leases…}; a lease is {member, fence, 1 if started, expires_at, lane,
---          doc, payload, created_at, queued_at}, and where it is not the job's first also
---          attempts, snoozes, rescues, timeout_ms, checkpoint
+--          name, slots} each, runs…}; a run is what leases in a row have in common, and then two
+--          values each: {lane, doc, created_at, queued_at, expires_at, fence, 1 if started,
+--          {attempts, snoozes, rescues, timeout_ms, checkpoint} or {} of a job's first lease,
+--          member, payload, …}
 
 despite_full_memory()
 local STAGE_FIRST, MAX_LANES, MAX_VISITS, PAGE = 200, 512, 4096, 256
@@ -95,22 +96,37 @@ end
 
 local lanes, walked_to = walk()
 local picked, last_tenant
-if #lanes == 1 and claim.limit > 0 and not gates and not claim.max_priority then
+local in_line = #lanes == 1 and claim.limit > 0 and not gates and not claim.max_priority
+if in_line then
     picked, last_tenant = first_of(lanes[1], claim)
 else
     picked, last_tenant = choose(lanes, claim, admit)
 end
 
--- What only a job that was claimed before can have: how often it came back, and the end of a lease.
-local function earlier(key, found)
+-- What only a job that was claimed before can have: how it came back, and what earlier leases left.
+local function earlier(key)
     local had = call('HMGET', key, 'returns', 'progress_percent', 'progress_message', 'attempts',
         'snoozes', 'rescues', 'timeout_ms', 'checkpoint')
     if had[2] or had[3] then call('HDEL', key, 'progress_percent', 'progress_message') end
-    for place = 4, 8 do found[place + 6] = had[place] end
-    return tonumber(had[1]) or 0
+    return tonumber(had[1]) or 0, {unpack(had, 4, 8)}
 end
 
--- Leases one job, unless it may not be: what a hand changed meanwhile is passed over.
+local answer = {NOW, '', last_tenant, walked_to, {}}
+local run, length = nil, 0
+
+-- Adds a lease to the answer: to the last run, if it has the same in common.
+local function grant(pick, found, fence, started, had)
+    if not run or had or run[1] ~= pick.lane or run[2] ~= found[6] or run[3] ~= found[8]
+        or run[4] ~= found[9] or run[5] ~= found[4] or run[6] ~= fence or run[7] ~= started then
+        run = {pick.lane, found[6], found[8], found[9], found[4], fence, started, had or {}}
+        answer[#answer + 1], length = run, 8
+    end
+    run[length + 1], run[length + 2] = pick.member, found[7]
+    length = length + 2
+end
+
+-- Leases one job, unless it may not be: what a hand changed meanwhile is passed over. Its id, and
+-- 1 if it started.
 local function lease(pick)
     local id = id_of(pick.member)
     local key = job_key(id)
@@ -122,13 +138,17 @@ local function lease(pick)
     end
     local expires_at = tonumber(found[4])
     if expires_at and expires_at <= now then return nil end
-    local fence = (tonumber(found[2]) or 0) + 1
-    local starts = pick.starts
-    if fence > 1 then starts = earlier(key, found) >= TRIES_UNMARKED or starts end
+    local fence, starts, had = (tonumber(found[2]) or 0) + 1, pick.starts, nil
+    if fence > 1 then
+        local returns
+        returns, had = earlier(key)
+        starts = returns >= TRIES_UNMARKED or starts
+        if not starts then call('HDEL', key, 'started_at') end
+    end
     -- Of a first lease that starts, updated_at stays missing: started_at stands for it.
     if not starts then
         call('HSET', key, 'status', 'in_progress', 'fence', fence, 'lease_owner', claim.owner,
-            'updated_at', NOW, 'started_at', '')
+            'updated_at', NOW)
     elseif found[3] then
         call('HSET', key, 'status', 'in_progress', 'fence', fence, 'lease_owner', claim.owner,
             'updated_at', NOW, 'started_at', NOW)
@@ -138,39 +158,43 @@ local function lease(pick)
     end
     if expires_at then call('ZREM', PREFIX .. 'expiring', id) end
     if found[5] == 'while_pending' then release_key(call('HGET', key, 'key'), id, found[5]) end
-    found[1], found[2], found[3], found[5] = pick.member, fence, starts and 1 or 0, pick.lane
-    return found, id
+    local started = starts and 1 or 0
+    grant(pick, found, fence, started, had)
+    return id, started
 end
 
-local taken, given_to, count = {}, {}, 0
+local taken, given_to, count, granted = {}, {}, 0, {}
 
 -- What is leased of one lane, to be written all at once.
 local function taken_of(lane)
     local group = taken[lane]
     if not group then
-        local length = (claim.type_lease_ms or {})[parts_of(lane)[3]] or claim.lease_ms
-        group = {members = {}, count = 0, started = 0, lease_until = int(monotonic + length)}
+        local lasts = (claim.type_lease_ms or {})[parts_of(lane)[3]] or claim.lease_ms
+        group = {members = {}, count = 0, started = 0, lease_until = int(monotonic + lasts)}
         taken[lane] = group
     end
     return group
 end
 
-local answer = {NOW, '', last_tenant, walked_to, {}}
 for _, pick in ipairs(picked) do
-    local found, id = lease(pick)
-    if found then
+    local id, started = lease(pick)
+    if id then
         local group = taken_of(pick.lane)
         group.count = group.count + 1
         group.members[group.count] = pick.member
-        group.started = group.started + found[3]
+        group.started = group.started + started
         given_to[2 * count + 1] = group.lease_until
         given_to[2 * count + 2] = id
         count = count + 1
-        answer[5 + count] = found
+        if gates then granted[count] = {id = id, lane = pick.lane} end
     end
 end
 for lane, group in pairs(taken) do
-    many('ZREM', lane_key(lane), group.members)
+    if in_line and count == #picked then
+        call('ZREMRANGEBYRANK', lane_key(lane), 0, count - 1)
+    else
+        many('ZREM', lane_key(lane), group.members)
+    end
     count_place(lane, 'queued', -group.count)
     count_place(lane, 'in_progress', group.count)
     count_lease(lane, claim.owner, group.count, group.started)
@@ -185,10 +209,6 @@ local wait = nil
 local due = redis.call('ZRANGE', PREFIX .. 'due', 0, 0, 'WITHSCORES')
 if due[2] then wait = math.max(0, tonumber(due[2]) - now) end
 if gates then
-    local granted = {}
-    for place = 6, #answer do
-        granted[#granted + 1] = {id = id_of(answer[place][1]), lane = answer[place][5]}
-    end
     answer[5] = gates.write(granted)
     local retry = gates.retry_in()
     if retry then wait = math.min(retry, wait or retry) end

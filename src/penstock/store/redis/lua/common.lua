@@ -30,11 +30,14 @@
 --                        updated_at     missing: the latest of the other times
 --                        expires_at, timeout_ms (missing: the doc's)
 --                        fence, attempts, snoozes, rescues, returns, waiting_on   missing: 0
---                        lease_owner    lease_until is its score in leases:OWNER
+--                        lease_owner    lease_until is its score in leases:OWNER; says nothing
+--                                       in a completed job
 --                        cancel_requested_at, cancel_reason, error, error_details, checkpoint
 --                        progress_percent, progress_message
 --                        result     missing in a completed job: null
 --                        xFENCE     one execution each, a JSON array, see keys.py (Ran)
+--                      A completed job without completed_at has its times from its last execution,
+--                      which attempts does not count yet.
 --   jobs               zset: id by seq, the order in which they were made; `seq` counts it
 --   of_parent:ID       zset: id by seq, of the jobs with this parent_job_id
 --   of_schedule:ID     zset: id by seq, of the jobs of this schedule

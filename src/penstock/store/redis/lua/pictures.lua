@@ -9,6 +9,16 @@ local PICTURED = {
     'failed_at',
 }
 
+-- Fills in what the last execution of a completed job tells.
+local function fill_in(id, found)
+    local last = redis.call('HGET', job_key(id), 'x' .. (found[12] or ''))
+    if not last then return end
+    local ran = cjson.decode(last)
+    local started_at, completed_at = int(ran[4]), int(ran[1])
+    found[9] = int((tonumber(found[9]) or 0) + 1)
+    found[23], found[25], found[26] = completed_at, started_at, completed_at
+end
+
 -- {id, lease_until by the wall clock, the fields above}, or nil for an unknown id.
 local function picture(id)
     local found = redis.call('HMGET', job_key(id), unpack(PICTURED))
@@ -17,6 +27,9 @@ local function picture(id)
     if found[1] == 'in_progress' and found[16] then
         local lease = redis.call('ZSCORE', PREFIX .. 'leases:' .. found[16], id)
         lease_until = lease and int(tonumber(lease) + now - monotonic)
+    elseif found[1] == 'completed' then
+        found[16] = false
+        if not found[26] then fill_in(id, found) end
     end
     return {id, lease_until, unpack(found)}
 end

@@ -14,9 +14,8 @@
 
 despite_full_memory()
 local owner, told = ARGV[4], cjson.decode(ARGV[5])
-local owner_json = cjson.encode(owner)
 local MAY_COMPLETE = {from complete}
-local stale, held, results = {}, {}, {}
+local stale, held = {}, {}
 
 -- The same settlement sent twice, because its answer was lost, is not a stale one.
 local function settled_before(id, fence)
@@ -29,10 +28,9 @@ end
 for first = 6, #ARGV, 4 do
     local id = ARGV[first]
     local found = call('HMGET', job_key(id), 'status', 'fence', 'lease_owner', 'lane',
-        'started_at', 'attempts', 'cancel_requested_at', 'key', 'key_scope', 'error', 'updated_at')
+        'started_at', 'key')
     if MAY_COMPLETE[found[1]] and found[2] == ARGV[first + 1] and found[3] == owner then
         held[first] = found
-        results[id] = ARGV[first + 3]
     else
         stale[#stale + 1] = {id, ARGV[first + 1], settled_before(id, ARGV[first + 1])}
     end
@@ -53,45 +51,43 @@ if #stale > 0 then return {'stale', stale} end
 local undecided, end_jobs
 if redis.call('EXISTS', PREFIX .. 'edges:open', PREFIX .. 'lines') > 0 then
     undecided, end_jobs = later_release()
+    local results = {}
+    for first = 6, #ARGV, 4 do results[ARGV[first]] = ARGV[first + 3] end
     local question = undecided(results)
     if question then return question end
 end
 
 local ended, completed, count, ended_in = {}, {}, 0, {}
 
--- One row for all of them, so that each costs one command and no table.
-local row = {'', 'status', 'completed', 'lease_owner', '', 'attempts', 0, 'completed_at', NOW}
-local last = 0
+local ran_here = '[' .. NOW .. ',' .. cjson.encode(owner) .. ','
+local stops = PREFIX .. 'stops:' .. owner
+local any_stops = call('EXISTS', stops) == 1
 
-local function add(name, value)
-    row[last + 1], row[last + 2] = name, value
-    last = last + 2
+-- What an earlier lease or somebody else left in the job, and its end takes away.
+local function clear(id, key, found)
+    if found[2] ~= '1' then call('HDEL', key, 'error', 'error_details') end
+    if any_stops and call('SREM', stops, id) == 1 then
+        call('HDEL', key, 'cancel_requested_at', 'cancel_reason')
+    end
+    if found[6] then release_key(found[6], id, call('HGET', key, 'key_scope')) end
 end
 
 local function complete(first, found)
     local id, lane, rest, result = ARGV[first], found[4], ARGV[first + 2], ARGV[first + 3]
-    local key = job_key(id)
-    row[1], row[7], row[10] = key, (tonumber(found[6]) or 0) + 1, 'x' .. found[2]
-    row[11] = ran(owner_json, rest)
-    last = 11
-    local started_at = string.match(rest, '^"completed",(%d+)')
-    if started_at ~= found[5] then add('started_at', started_at) end
-    if found[11] then add('updated_at', NOW) end
-    if result ~= 'null' then add('result', result) end
-    call('HSET', unpack(row, 1, last))
-    if found[10] then call('HDEL', key, 'error', 'error_details') end
-    if found[7] then
-        call('HDEL', key, 'cancel_requested_at', 'cancel_reason')
-        call('SREM', PREFIX .. 'stops:' .. owner, id)
+    local key, execution = job_key(id), 'x' .. found[2]
+    if result == 'null' then
+        call('HSET', key, 'status', 'completed', execution, ran_here .. rest)
+    else
+        call('HSET', key, 'status', 'completed', execution, ran_here .. rest, 'result', result)
     end
-    if found[8] then release_key(found[8], id, found[9]) end
+    clear(id, key, found)
     local group = ended_in[lane]
     if not group then
         group = {count = 0, started = 0}
         ended_in[lane] = group
     end
     group.count = group.count + 1
-    if found[5] ~= '' then group.started = group.started + 1 end
+    if (found[5] or '') ~= '' then group.started = group.started + 1 end
     completed[2 * count + 1] = NOW
     completed[2 * count + 2] = id
     count = count + 1

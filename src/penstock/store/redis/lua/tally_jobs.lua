@@ -10,11 +10,13 @@ local found = redis.call('ZRANGEBYSCORE', PREFIX .. 'jobs', '(' .. ARGV[4], '+in
 local executions, logs, edges, fences, attempts, statuses = 0, 0, 0, 0, 0, {}
 for place = 1, #found, 2 do
     local id = found[place]
-    local about = redis.call('HMGET', job_key(id), 'status', 'fence', 'attempts')
+    local about = redis.call('HMGET', job_key(id), 'status', 'fence', 'attempts',
+        'completed_at')
     local status = about[1] or 'unknown'
     statuses[status] = (statuses[status] or 0) + 1
     fences = fences + (tonumber(about[2]) or 0)
     attempts = attempts + (tonumber(about[3]) or 0)
+    if status == 'completed' and not about[4] then attempts = attempts + 1 end
     for _, field in ipairs(redis.call('HKEYS', job_key(id))) do
         if string.find(field, '^x%d+$') then executions = executions + 1 end
     end

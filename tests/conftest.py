@@ -36,8 +36,8 @@ def databases() -> Iterator[Databases]:
         with closing(Databases(elsewhere)) as databases:
             yield databases
     else:
-        with PostgresServer() as server:
-            yield Databases(server.url)
+        with PostgresServer() as server, closing(Databases(server.url)) as databases:
+            yield databases
 
 
 @pytest.fixture

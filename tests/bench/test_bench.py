@@ -13,7 +13,7 @@ from penstock.bench import run_bench
 def measured(directory: Path) -> dict[str, Any]:
     console = Console(file=StringIO(), width=200)
     code = run_bench(
-        jobs=200, quick=True, peers=False, as_json=True, directory=directory, console=console
+        jobs=40, quick=True, peers=False, as_json=True, directory=directory, console=console
     )
     assert code == 0
     assert isinstance(console.file, StringIO)
@@ -29,7 +29,7 @@ def test_a_short_run_has_every_figure_and_leaves_nothing_behind(tmp_path: Path) 
     assert topics == {
         "bulk enqueue",
         "single enqueue",
-        "drain of 200 by one process",
+        "drain of 40 by one process",
         "pickup by another process",
         "idle",
         "flows",

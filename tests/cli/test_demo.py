@@ -14,7 +14,7 @@ from .conftest import ENVIRONMENT, Cli
 def test_without_a_terminal_it_tells_the_story_in_lines_and_adds_up(
     penstock: Cli, tmp_path: Path
 ) -> None:
-    answer = penstock("demo", "--seconds", "6", timeout=110)
+    answer = penstock("demo", "--seconds", "5", timeout=110)
     assert answer.code == 0, answer.out + answer.err
     for part in (
         "The bank is away",

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import checks
+from penstock.model.urls import without_password
 from penstock.store.contract import QueueDepth, WorkerInfo
 
 from .conftest import Cli
@@ -69,6 +70,31 @@ def test_a_missing_store_is_one_sentence(cli: Cli) -> None:
     assert answer.says("There is no store")
 
 
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_the_password_of_a_store_is_not_shown(
+    cli: Cli, postgres_store_url: str, how: tuple[str, ...]
+) -> None:
+    shown = cli("doctor", *how, "--url", postgres_store_url).out
+    assert without_password(postgres_store_url) in shown
+    assert postgres_store_url not in shown
+
+
+def test_the_redis_beside_postgres_is_looked_at_too(
+    cli: Cli, postgres_store_url: str, valkey_url: str
+) -> None:
+    on_both = ("doctor", "--url", postgres_store_url, "--dispatch")
+    answer = cli(*on_both, valkey_url)
+    assert (answer.code, "dispatch      answers" in answer.out) == (0, True)
+    answer = cli(*on_both, "redis://127.0.0.1:1")
+    assert (answer.code, "away: work is found by PostgreSQL alone" in answer.out) == (1, True)
+
+
+def test_a_redis_beside_a_file_is_refused(shopped: Cli) -> None:
+    answer = shopped("doctor", "--dispatch", "redis://127.0.0.1:1")
+    assert answer.code == 2
+    assert answer.says("it goes with postgresql:// only")
+
+
 def test_a_silent_worker_and_one_that_does_not_poll_are_wrong() -> None:
     assert wrong(checks.worker_checks([worker()], {})) == []
     silent = worker(heartbeat_age_ms=60_000)
@@ -79,6 +105,13 @@ def test_a_silent_worker_and_one_that_does_not_poll_are_wrong() -> None:
 def test_a_waiting_type_without_a_worker_is_wrong() -> None:
     assert wrong(checks.type_checks([worker()], {"greet": 1}, None)) == []
     assert wrong(checks.type_checks([worker()], {"other": 1}, None)) == ["types"]
+
+
+def test_more_waiting_jobs_than_are_counted_are_told_as_at_least_so_many() -> None:
+    (nobody,) = checks.worker_checks([], {"greet": 1_000, "mail": 12})
+    assert "and at least 1,012 jobs could run" in nobody.detail
+    (unserved,) = checks.type_checks([worker()], {"other": 1_000}, None)
+    assert "waiting: 1,000 or more" in unserved.detail
 
 
 @pytest.mark.parametrize(

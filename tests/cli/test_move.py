@@ -21,7 +21,7 @@ def test_a_store_is_moved_and_the_old_one_names_the_new(
     jobs = shopped("jobs", "ls", "--json").json
     answer = shopped("move", *urls, "--force")
     assert answer.code == 0
-    assert re.search(r"Moved 6 jobs and \d+ other records to .*new.db, verified", answer.out)
+    assert re.search(r"Moved 6 jobs and \d+ other records, verified\.\n  to .*new.db\n", answer.out)
     assert shopped("jobs", "ls", "--json", "--url", urls[1]).json == jobs
     refused = shopped("jobs", "ls")
     assert refused.code == 2

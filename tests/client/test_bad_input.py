@@ -200,13 +200,16 @@ async def test_what_a_store_cannot_hold_or_look_for_is_refused_in_a_sentence(
     @app.job
     async def keep() -> None: ...
 
+    async def created_by_it() -> None:
+        await keep.options(created_by=value).enqueue()
+
     later = await keep.options(delay=60).enqueue()
     for refused in (
         app.cancel(value),
         app.executions(value),
         app.schedules.get(value),
         app.dead.show(value),
-        keep.options(created_by=value).enqueue(),
+        created_by_it(),
     ):
         with pytest.raises(InvalidOption, match="but it must be"):
             await refused

@@ -25,7 +25,7 @@ FENCED = (
     *("renew", "report_progress", "start"),
 )
 EXAMPLES = settings(
-    max_examples=60,
+    max_examples=20,
     stateful_step_count=40,
     phases=[Phase.generate],
     derandomize=True,

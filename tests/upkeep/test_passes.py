@@ -17,20 +17,6 @@ from penstock.upkeep.stage import Stage
 from penstock.upkeep.unclaimed import Unclaimed
 
 
-@pytest.fixture
-async def leader(app: Penstock) -> Leader:
-    chosen = Leader(app, "leader", term=100_000_000)
-    await chosen.run_once()
-    return chosen
-
-
-@pytest.fixture
-async def follower(app: Penstock, leader: Leader) -> Leader:
-    other = Leader(app, "follower")
-    await other.run_once()
-    return other
-
-
 async def _leased(app: Penstock, lease: float = 60) -> str:
     """The id of a job whose worker died right after it started."""
 

@@ -14,20 +14,6 @@ from penstock.upkeep.schedules import FireSchedules, fire_due
 MINUTE_MS = 60_000
 
 
-@pytest.fixture
-async def leader(app: Penstock) -> Leader:
-    chosen = Leader(app, "leader", term=100_000_000)
-    await chosen.run_once()
-    return chosen
-
-
-@pytest.fixture
-async def follower(app: Penstock, leader: Leader) -> Leader:
-    other = Leader(app, "follower")
-    await other.run_once()
-    return other
-
-
 @pytest.fixture(autouse=True)
 def task(app: Penstock) -> Any:
     @app.job

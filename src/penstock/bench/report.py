@@ -15,7 +15,7 @@ FIGURE_COLUMNS = ("", "measured", "against", "ratio", "target", "met")
 INTRODUCTION = """# Benchmark results
 
 Made by `{command}`; run it to replace this page. Every figure comes from one run on one machine.
-What is compared takes turns, {repetitions} times each, in fresh processes; a rate is the median
+What is compared takes turns, {repetitions} each, in fresh processes; a rate is the median
 of its repetitions, and a ratio the median of the repetitions' own ratios. Single enqueues and bare
 transactions alternate call by call in one process. A ratio better than the bare statements allow
 gets no verdict.
@@ -65,7 +65,8 @@ def as_json(outcome: Outcome) -> str:
 
 def as_markdown(outcome: Outcome) -> str:
     """The page for `benchmarks/RESULTS.md`."""
-    lines = [INTRODUCTION.format(command=outcome.command, repetitions=outcome.scale.repetitions)]
+    often = how_often(outcome.scale.repetitions)
+    lines = [INTRODUCTION.format(command=outcome.command, repetitions=often)]
     lines += ["## Figures", "", line(FIGURE_COLUMNS), line(["---"] * len(FIGURE_COLUMNS))]
     for figure in outcome.figures:
         met = {True: "yes", False: "**no**", None: figure.doubt or ""}
@@ -118,3 +119,8 @@ def number(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def how_often(count: int) -> str:
+    """Once, twice, 3 times."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -12,6 +12,8 @@ POLL_MS = 10_000
 OLD_MS = 3_600_000
 OVERDUE_MS = 60_000
 MANY_DEAD = 50
+COUNTED = 1_000
+"""Of each type, waiting jobs are counted up to here."""
 
 
 class Check(NamedTuple):
@@ -46,9 +48,9 @@ def worker_checks(known: list[WorkerInfo], waiting: dict[str, int]) -> Iterator[
     live = [worker for worker in known if worker.alive]
     jobs = sum(waiting.values())
     if not live and jobs:
-        yield Check(
-            "workers", "wrong", f"none is alive, and {counted(jobs, 'job')} could run; start one"
-        )
+        least = "at least " if max(waiting.values()) >= COUNTED else ""
+        detail = f"none is alive, and {least}{counted(jobs, 'job')} could run; start one"
+        yield Check("workers", "wrong", detail)
     elif not live:
         yield Check("workers", "warning", "none is alive; nothing waits")
     else:
@@ -75,14 +77,18 @@ def type_checks(
     served = {name for worker in live for name in worker.types}
     nobody = {name: count for name, count in waiting.items() if live and name not in served}
     for name, count in sorted(nobody.items()):
-        yield Check("types", "wrong", f"no worker runs type {name!r}; waiting: {count:,}")
+        yield Check("types", "wrong", f"no worker runs type {name!r}; waiting: {_so_many(count)}")
     if types is not None:
         for name in sorted(waiting.keys() - types):
-            detail = f"lacks type {name!r}; waiting: {waiting[name]:,}"
+            detail = f"lacks type {name!r}; waiting: {_so_many(waiting[name])}"
             yield Check("application", "wrong", detail)
         yield Check("application", "ok", f"registers {len(types)} job types")
     if not nobody and live:
         yield Check("types", "ok", "every type that waits has a worker")
+
+
+def _so_many(waiting: int) -> str:
+    return f"{waiting:,} or more" if waiting >= COUNTED else f"{waiting:,}"
 
 
 def queue_checks(live: list[WorkerInfo], depths: list[QueueDepth]) -> Iterator[Check]:

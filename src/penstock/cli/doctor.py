@@ -26,15 +26,17 @@ def doctor(
 ) -> None:
     """Check the store's promises, the workers and what waits; exit 1 when something is wrong."""
     from penstock.cli.checks import examine
+    from penstock.model.urls import without_password
 
     app = None if target is None else load(ctx, target)
-    url = session(ctx).settings.url if app is None else app.settings.url
+    settings = session(ctx).settings if app is None else app.settings
+    url = without_password(settings.url)
     types = None if app is None else frozenset(app.types)
 
     async def look(store: "Store") -> "tuple[str, list[Check]]":
         return await examine(store, types)
 
-    promise, checks = run(asked(url, look))
+    promise, checks = run(asked(settings.url, look, dispatch=settings.dispatch or None))
     wrong = [c for c in checks if c.level == "wrong" or (strict and c.level == "warning")]
     if as_json:
         write_json(

@@ -155,6 +155,8 @@ def next_step(job: "Job") -> str:
         return f"What it logged: penstock jobs logs {job.id}"
     if job.status is not Status.IN_PROGRESS:
         return f"Why it waits: penstock jobs explain {job.id}"
+    if job.cancel_requested_at is not None:
+        return f"It was asked to stop; why it still runs: penstock jobs explain {job.id}"
     return f"Stop it: penstock jobs cancel {job.id}"
 
 

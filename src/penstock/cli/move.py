@@ -85,5 +85,6 @@ def _sentence(old: str, new: str, moved: "Moved", *, keep: bool) -> str:
     jobs = moved.tally.parts[Part.JOBS]
     rest = sum(moved.tally.parts.values()) - jobs
     after = "stays in use" if keep else "is no longer opened"
-    told = f"Moved {counted(jobs, 'job')} and {counted(rest, 'other record')} to {new}, verified"
-    return f"{told}; {old} {after}."
+    # A line each: a terminal breaks a long one in the middle of a URL.
+    told = f"Moved {counted(jobs, 'job')} and {counted(rest, 'other record')}, verified."
+    return f"{told}\n  to    {new}\n  from  {old}, which {after}"

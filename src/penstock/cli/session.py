@@ -81,12 +81,16 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def asked(
-    url: str, question: "Callable[[Store], Awaitable[T]]", *, create: bool = False
+    url: str,
+    question: "Callable[[Store], Awaitable[T]]",
+    *,
+    create: bool = False,
+    dispatch: str | None = None,
 ) -> T:
     """Open a store, ask it one thing, close it; a missing one is refused unless `create`."""
     from penstock.store.open import open_store
 
-    store = open_store(url)
+    store = open_store(url, dispatch=dispatch)
     try:
         if not create:
             await refuse_missing(store)

@@ -185,8 +185,8 @@ class Pump:
         await asyncio.sleep(0)  # they are with the store's writer before the handlers run on
         self._fill()
         answers = await writing
-        if not self._due():
-            self._fill()
+        if not (self._settled or self._started) or not self._due():
+            self._fill()  # with nothing to write, the next commit can wait for the handlers
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
         if not failures:
             self._failures = 0

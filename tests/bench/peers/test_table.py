@@ -94,6 +94,7 @@ def test_the_page_shows_each_system_with_its_version_and_setting(readings: Readi
     assert "| saq 9.9 | concurrency 20 | 20.0 | 20.0 | 40.0 | 3.00 | 3.00 |" in page
     assert "| raw limit | batches of 100 | 150 | 250 |  |  |  |" in page
     assert "`make compare`" in page
+    assert "take turns, twice each, on" in page
     assert "- a note" in page
     assert "**no**" in page
 

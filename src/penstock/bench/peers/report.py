@@ -8,12 +8,20 @@ from rich.table import Table
 
 from penstock.bench.figures import Figure
 from penstock.bench.peers.table import STORES, Row
-from penstock.bench.report import FIGURE_COLUMNS, cells, facts_table, line, number, spread_table
+from penstock.bench.report import (
+    FIGURE_COLUMNS,
+    cells,
+    facts_table,
+    how_often,
+    line,
+    number,
+    spread_table,
+)
 
 COLUMNS = ("system", "at", "bulk enqueue", "drain", "drain by two", "pickup p50", "pickup p95")
 
 INTRODUCTION = """Made by `{command}`; run it to replace this part. Every figure comes from one run
-in which all systems take turns, {rounds} rounds of them, on the same servers: PostgreSQL with its
+in which all systems take turns, {rounds} each, on the same servers: PostgreSQL with its
 default settings (`fsync` and `synchronous_commit` on) and Valkey with an append-only file synced
 every second. A rate is the median of its rounds, in jobs per second; a ratio is the median of the
 rounds' own ratios; pickups are in milliseconds.
@@ -73,7 +81,7 @@ def comparison_as_json(outcome: ComparisonOutcome) -> str:
 
 def comparison_as_markdown(outcome: ComparisonOutcome) -> str:
     """The part of `benchmarks/RESULTS.md` below its heading."""
-    lines = [INTRODUCTION.format(command=outcome.command, rounds=outcome.rounds)]
+    lines = [INTRODUCTION.format(command=outcome.command, rounds=how_often(outcome.rounds))]
     for store, rows in _by_store(outcome):
         lines += [f"## On {store}", "", line(COLUMNS), line(["---"] * len(COLUMNS))]
         lines += [*(line(_cells(row)) for row in rows), ""]

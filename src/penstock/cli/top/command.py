@@ -25,7 +25,8 @@ def top(
     from penstock.cli.top.view import printed
 
     url = session(ctx).settings.url
-    name = place_of(url).rpartition("/")[2]
+    place = place_of(url)
+    name = place.rpartition("/")[2] if url.startswith("sqlite:") else place
     if not once and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
         raise typer.Exit(run(asked(url, lambda store: Top(store, name, interval).run())))
     snapshot = run(asked(url, lambda store: look(store, name)))

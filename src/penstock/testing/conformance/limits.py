@@ -302,7 +302,7 @@ class TestFleet:
 
     @given(seed=st.integers(0, 2**32), capacities=st.tuples(*[st.integers(1, 4)] * 3))
     @settings(
-        max_examples=40,
+        max_examples=15,
         deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],

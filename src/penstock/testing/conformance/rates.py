@@ -117,7 +117,7 @@ class TestRates:
 
     @given(seed=st.integers(0, 2**32), number=st.integers(1, 5), interval_ms=st.integers(1, 10_000))
     @settings(
-        max_examples=40,
+        max_examples=15,
         deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],

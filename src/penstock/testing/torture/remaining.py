@@ -25,8 +25,12 @@ class Remaining:
 
     @property
     def stuck_for(self) -> float:
-        """For how many seconds nothing has ended."""
+        """For how many seconds nothing has ended, without an excuse."""
         return time.monotonic() - self._moved_at
+
+    def excuse(self) -> None:
+        """Count anew from here: while workers are struck nothing may end for a long time."""
+        self._moved_at = time.monotonic()
 
     async def look(self, acknowledged: list[str]) -> None:
         """Ask again about those that had not ended."""

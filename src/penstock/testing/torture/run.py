@@ -195,7 +195,9 @@ class Run:
                     await remaining.look(read_lines(self._acknowledged))
                     progress.update(bar, completed=remaining.ended)
                     progress.update(hits, completed=chaos.done[Blow.KILL])
-                    if striking.done() and remaining.stuck_for > STUCK_SECONDS:
+                    if not striking.done():
+                        remaining.excuse()
+                    elif remaining.stuck_for > STUCK_SECONDS:
                         break
             await striking
         finally:

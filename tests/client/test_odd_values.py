@@ -1,0 +1,184 @@
+"""What no store can hold, or look for, is refused by all of them in the same sentence."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from penstock import Penstock
+from penstock.model.errors import InvalidArguments, InvalidOption, PenstockError, UnknownType
+from penstock.testing.clock import FakeClock
+
+Call = Callable[[Any, Any], Awaitable[Any]]
+
+STORES = {"sqlite": None, "postgres": "postgres_store_url", "redis": "valkey_url"}
+
+ODD_LIMITS = {"negative": -1, "huge": 2**64, "bool": True, "text": "5", "none": None, "part": 1.5}
+ODD_TEXTS = {"number": 5, "list": [], "bytes": b"a", "surrogate": "\udc80", "nul": "a\0b"}
+
+LIMITED: dict[str, Call] = {
+    "find": lambda app, limit: app.find(limit=limit),
+    "logs": lambda app, limit: app.logs("a", limit),
+    "schedules.list": lambda app, limit: app.schedules.list(limit),
+    "dead.groups": lambda app, limit: app.dead.groups(limit=limit),
+    "dead.letters": lambda app, limit: app.dead.letters("a", limit),
+}
+
+NAMED: dict[str, Call] = {
+    "get": lambda app, name: app.get(name),
+    "explain": lambda app, name: app.explain(name),
+    "executions": lambda app, name: app.executions(name),
+    "logs": lambda app, name: app.logs(name),
+    "requeue": lambda app, name: app.requeue(name),
+    "cancel": lambda app, name: app.cancel(name),
+    "cancel reason": lambda app, name: app.cancel("a", name),
+    "find type": lambda app, name: app.find(type=name),
+    "find status": lambda app, name: app.find(status=name),
+    "find tag": lambda app, name: app.find(tag=name),
+    "find before": lambda app, name: app.find(before=name),
+    "schedules.get": lambda app, name: app.schedules.get(name),
+    "schedules.pause": lambda app, name: app.schedules.pause(name),
+    "schedules.resume": lambda app, name: app.schedules.resume(name),
+    "schedules.remove": lambda app, name: app.schedules.remove(name),
+    "schedules.run": lambda app, name: app.schedules.run(name),
+    "schedules tenant": lambda app, name: app.schedules.remove("nightly", name),
+    "schedule": lambda app, name: app.schedule(name, app.find_type("keep"), every=5),
+    "dead.show": lambda app, name: app.dead.show(name),
+    "dead.group": lambda app, name: app.dead.group(name),
+    "dead.groups": lambda app, name: app.dead.groups(name),
+    "dead.letters": lambda app, name: app.dead.letters(name),
+    "dead.replay": lambda app, name: app.dead.replay(name),
+    "dead.canaries": lambda app, name: app.dead.canaries(name),
+    "dead.release": lambda app, name: app.dead.release(name),
+    "dead.edit": lambda app, name: app.dead.edit(name, {"a": 1}),
+    "dead.resolve several": lambda app, name: app.dead.resolve([name]),
+    "dead.resolve notes": lambda app, name: app.dead.resolve(["a"], notes=name),
+    "dead.resolve by": lambda app, name: app.dead.resolve(["a"], by=name),
+    "dead.resolve resolution": lambda app, name: app.dead.resolve(["a"], name),
+    "pause queue": lambda app, name: app.pause(queue=name),
+    "pause tenant": lambda app, name: app.pause(tenant=name),
+    "pause job": lambda app, name: app.pause(job=name),
+    "pause reason": lambda app, name: app.pause(queue="mail", reason=name),
+    "pause by": lambda app, name: app.pause(queue="mail", by=name),
+    "resume": lambda app, name: app.resume(type=name),
+    "set_limit key": lambda app, name: app.controls.set_limit(key=name, concurrency=1),
+    "set_limit tenant": lambda app, name: app.controls.set_limit(tenant=name, rate="1/s"),
+    "set_limit rate": lambda app, name: app.controls.set_limit(key="a", rate=name),
+    "drop_limit": lambda app, name: app.controls.drop_limit(key=name),
+    "drop_limit kind": lambda app, name: app.controls.drop_limit(key="a", kind=name),
+    "reset_breaker": lambda app, name: app.controls.reset_breaker(name),
+}
+
+TEXT_OPTIONS = (
+    "queue",
+    "key",
+    "tenant",
+    "workspace",
+    "created_by",
+    "category",
+    "limit_key",
+    "order_key",
+)
+
+OTHERS: dict[str, Callable[[Any], Awaitable[Any]]] = {
+    "reset_breaker": lambda app: app.controls.reset_breaker(None),
+    "payload": lambda app: app.enqueue_payload("keep", []),
+    "type": lambda app: app.enqueue_payload([]),
+    "timeout": lambda app: _result(app, "5"),
+    "endless": lambda app: _result(app, float("nan")),
+    "filter": lambda app: app.find(colour="red"),
+    "status": lambda app: app.find(status="odd"),
+}
+
+
+@pytest.fixture(params=STORES)
+async def app(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Penstock]:
+    """An application with one job and one schedule on each kind of store."""
+    fixture = STORES[request.param]
+    url = "sqlite:///:memory:" if fixture is None else request.getfixturevalue(fixture)
+    application = Penstock(url, clock=clock)
+
+    @application.job
+    async def keep() -> None: ...
+
+    async with application:
+        await keep.enqueue()
+        await application.schedule("nightly", keep, every=5)
+        yield application
+
+
+async def test_an_odd_number_of_rows_is_refused(app: Penstock) -> None:
+    for how, call in LIMITED.items():
+        for kind, limit in ODD_LIMITS.items():
+            told = await _refusal(call(app, limit), f"{how} with {kind}")
+            assert told.startswith("Option 'limit' is "), (how, kind, told)
+    for how in ("find", "logs", "schedules.list", "dead.groups"):
+        for limit in (0, 1_000_000_000):
+            await LIMITED[how](app, limit)
+    assert await app.find(limit=0) == []
+
+
+async def test_an_odd_name_is_refused_and_changes_nothing(app: Penstock) -> None:
+    before = await _everything(app)
+    for how, call in NAMED.items():
+        for kind, name in ODD_TEXTS.items():
+            told = await _refusal(call(app, name), f"{how} with {kind}")
+            assert "must be" in told, (how, kind, told)
+    assert await _everything(app) == before
+
+
+async def test_an_odd_text_in_an_option_is_refused_for_jobs_and_schedules(app: Penstock) -> None:
+    before = await _everything(app)
+    type_ = app.find_type("keep")
+    for option in TEXT_OPTIONS:
+        for kind in ("nul", "surrogate"):
+            odd: Any = {option: ODD_TEXTS[kind]}
+            for call in (
+                _enqueued(app, odd),
+                app.enqueue_payload("keep", **odd),
+                _scheduled(app, odd),
+            ):
+                told = await _refusal(call, f"{option} with {kind}")
+                assert told.startswith(f"Option {option!r} is "), told
+    for word in ODD_TEXTS.values():
+        with pytest.raises(InvalidOption, match="'tags'"):
+            type_.options(tags=("fine", word)).new()  # type: ignore[arg-type]
+    assert await _everything(app) == before
+
+
+@pytest.mark.parametrize("how", OTHERS)
+async def test_other_odd_values_are_one_sentence_too(app: Penstock, how: str) -> None:
+    before = await _everything(app)
+    with pytest.raises((InvalidOption, InvalidArguments, UnknownType), match=r"\.$"):
+        await OTHERS[how](app)
+    assert await _everything(app) == before
+
+
+async def _refusal(call: Awaitable[Any], what: str) -> str:
+    try:
+        await call
+    except PenstockError as error:
+        return str(error)
+    pytest.fail(f"{what} was taken")
+
+
+async def _everything(app: Penstock) -> list[Any]:
+    return [
+        await app.find(),
+        [view.schedule for view in await app.schedules.list()],
+        await app.controls.pauses(),
+        await app.controls.limits(),
+    ]
+
+
+async def _enqueued(app: Penstock, options: Any) -> None:
+    await app.find_type("keep").options(**options).enqueue()
+
+
+async def _scheduled(app: Penstock, options: Any) -> None:
+    await app.schedule("odd", app.find_type("keep").options(**options).new(), every=5)
+
+
+async def _result(app: Penstock, timeout: Any) -> None:
+    (job,) = await app.find()
+    await (await app.handle(job.id)).result(timeout)

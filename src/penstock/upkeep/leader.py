@@ -42,11 +42,13 @@ class Leader(Service):
         """Take or renew the term."""
         asked = self._clock.monotonic()
         led = self.leads
-        self._until = None
-        granted = await self._upkeep.lead(ROLE, self._owner, self._term_ms)
+        try:
+            granted = await self._upkeep.lead(ROLE, self._owner, self._term_ms)
+        except Exception:
+            self._until = None
+            raise
         self._note_reach()
-        if granted:
-            self._until = asked + self._term_ms
+        self._until = asked + self._term_ms if granted else None
         if self.leads and not led:
             log.info("leads", worker_id=self._owner)
 

@@ -1,7 +1,11 @@
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
+
+from penstock.store.contract import Claim
+from penstock.store.open import open_store
 
 from .conftest import Cli
 
@@ -61,6 +65,28 @@ def test_a_waiting_job_is_cancelled_and_requeued(shopped: Cli) -> None:
     assert shopped("jobs", "show", job_id, "--json").json["error"] == "cancelled by an operator"
     assert shopped("jobs", "requeue", job_id, "--json").json == {"requeued": [job_id]}
     assert shopped("jobs", "show", job_id, "--json").json["status"] == "pending"
+
+
+def test_a_running_job_that_was_cancelled_is_shown_as_asked_to_stop(
+    shopped: Cli, tmp_path: Path
+) -> None:
+    shopped("enqueue", "greet", "--payload", '{"name": "bob"}')
+    job_id = first(shopped, "greet")
+    asyncio.run(_claim(f"sqlite:///{tmp_path / 'work.db'}"))
+    assert "Stop it: penstock jobs cancel" in shopped("jobs", "show", job_id).out
+    shopped("jobs", "cancel", job_id)
+    shown = shopped("jobs", "show", job_id).out
+    assert "It was asked to stop" in shown
+    assert "jobs cancel" not in shown
+
+
+async def _claim(url: str) -> None:
+    store = open_store(url)
+    await store.open()
+    await store.jobs.claim(
+        Claim(owner="host:1", types=("greet",), limit=1, start=1, lease_ms=60_000)
+    )
+    await store.close()
 
 
 def test_cancelling_what_has_ended_says_so_and_ends_with_code_1(shopped: Cli) -> None:

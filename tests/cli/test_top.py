@@ -175,6 +175,12 @@ def test_without_a_terminal_it_prints_one_frame(shopped: Cli) -> None:
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_a_store_on_a_server_is_called_by_its_url(cli: Cli, valkey_url: str) -> None:
+    assert cli("migrate", "--url", valkey_url).code == 0
+    out = cli("top", "--once", "--url", valkey_url).out
+    assert valkey_url.partition("?")[0][:20] in out
+
+
 def test_for_scripts_there_is_one_snapshot(shopped: Cli) -> None:
     found = shopped("top", "--json").json
     assert found["total"]["completed"] == 3

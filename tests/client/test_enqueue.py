@@ -78,7 +78,7 @@ async def test_a_job_is_found_by_what_it_is(app: Penstock) -> None:
 
 
 async def test_a_filter_nobody_knows_is_refused(app: Penstock) -> None:
-    with pytest.raises(InvalidOption, match="'status'.*one of: pending, queued"):
+    with pytest.raises(InvalidOption, match=r"'status'.*one of: pending, queued"):
         await app.find(status="asleep")
     with pytest.raises(InvalidOption, match="filter"):
         await app.find(colour="red")

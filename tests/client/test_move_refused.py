@@ -15,7 +15,7 @@ from penstock.model.moves import (
 from penstock.store.contract import Bookmark, Part, Row, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import enqueue
+from penstock.testing.conformance.build import enqueue, enqueue_after
 from tests.client.moving import Opened, Shaky, through
 from tests.client.scenarios import beat
 
@@ -49,9 +49,15 @@ async def test_a_store_that_holds_jobs_is_no_target_even_by_force(
 ) -> None:
     await enqueue(empty)
     for replace in (False, True):
-        with pytest.raises(TargetInUse, match=r"1 jobs?"):
+        with pytest.raises(TargetInUse, match=r"holds 1 job;"):
             await Mover(full, empty, force=True, replace=replace).run()
     assert await full.transfer.marks() == {}
+
+
+async def test_what_a_target_holds_is_counted_in_words(full: Store, empty: Store) -> None:
+    await enqueue_after(empty, await enqueue(empty))
+    with pytest.raises(TargetInUse, match=r"holds 2 jobs and 1 dependency;"):
+        await Mover(full, empty).run()
 
 
 async def test_what_an_application_declares_in_the_target_may_be_replaced(

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Penstock
+from penstock import Context, Penstock, Status
 from penstock.model.errors import InvalidArguments, InvalidOption, PenstockError, UnknownType
+from penstock.testing import drain
 from penstock.testing.clock import FakeClock
 
 Call = Callable[[Any, Any], Awaitable[Any]]
@@ -31,7 +32,6 @@ NAMED: dict[str, Call] = {
     "logs": lambda app, name: app.logs(name),
     "requeue": lambda app, name: app.requeue(name),
     "cancel": lambda app, name: app.cancel(name),
-    "cancel reason": lambda app, name: app.cancel("a", name),
     "find type": lambda app, name: app.find(type=name),
     "find status": lambda app, name: app.find(status=name),
     "find tag": lambda app, name: app.find(tag=name),
@@ -52,14 +52,10 @@ NAMED: dict[str, Call] = {
     "dead.release": lambda app, name: app.dead.release(name),
     "dead.edit": lambda app, name: app.dead.edit(name, {"a": 1}),
     "dead.resolve several": lambda app, name: app.dead.resolve([name]),
-    "dead.resolve notes": lambda app, name: app.dead.resolve(["a"], notes=name),
-    "dead.resolve by": lambda app, name: app.dead.resolve(["a"], by=name),
     "dead.resolve resolution": lambda app, name: app.dead.resolve(["a"], name),
     "pause queue": lambda app, name: app.pause(queue=name),
     "pause tenant": lambda app, name: app.pause(tenant=name),
     "pause job": lambda app, name: app.pause(job=name),
-    "pause reason": lambda app, name: app.pause(queue="mail", reason=name),
-    "pause by": lambda app, name: app.pause(queue="mail", by=name),
     "resume": lambda app, name: app.resume(type=name),
     "set_limit key": lambda app, name: app.controls.set_limit(key=name, concurrency=1),
     "set_limit tenant": lambda app, name: app.controls.set_limit(tenant=name, rate="1/s"),
@@ -67,6 +63,13 @@ NAMED: dict[str, Call] = {
     "drop_limit": lambda app, name: app.controls.drop_limit(key=name),
     "drop_limit kind": lambda app, name: app.controls.drop_limit(key="a", kind=name),
     "reset_breaker": lambda app, name: app.controls.reset_breaker(name),
+}
+
+REMARKS: dict[str, Call] = {
+    "dead.resolve notes": lambda app, words: app.dead.resolve(["a"], notes=words),
+    "dead.resolve by": lambda app, words: app.dead.resolve(["a"], by=words),
+    "pause reason": lambda app, words: app.pause(queue="mail", reason=words),
+    "pause by": lambda app, words: app.pause(queue="mail", by=words),
 }
 
 TEXT_OPTIONS = (
@@ -127,6 +130,15 @@ async def test_an_odd_name_is_refused_and_changes_nothing(app: Penstock) -> None
     assert await _everything(app) == before
 
 
+async def test_a_remark_must_be_a_text_and_is_kept_as_far_as_stores_can(app: Penstock) -> None:
+    for how, call in REMARKS.items():
+        for kind in ("number", "list", "bytes"):
+            assert "must be a text" in await _refusal(call(app, ODD_TEXTS[kind]), how)
+    pause = await app.pause(queue="mail", reason="a\0b\udc80", by="ann\0")
+    assert (pause.reason, pause.paused_by) == ("a\ufffdb?", "ann\ufffd")
+    assert await app.controls.pauses() == [pause]
+
+
 async def test_an_odd_text_in_an_option_is_refused_for_jobs_and_schedules(app: Penstock) -> None:
     before = await _everything(app)
     type_ = app.find_type("keep")
@@ -152,6 +164,20 @@ async def test_other_odd_values_are_one_sentence_too(app: Penstock, how: str) ->
     with pytest.raises((InvalidOption, InvalidArguments, UnknownType), match=r"\.$"):
         await OTHERS[how](app)
     assert await _everything(app) == before
+
+
+async def test_what_a_handler_says_with_a_nul_in_it_holds_up_no_other_job(app: Penstock) -> None:
+    @app.job(max_retries=0)
+    async def rude(ctx: Context) -> None:
+        ctx.log("a\0b")
+        ctx.progress(50, "a\0b")
+        raise ValueError("a\0b")
+
+    job = await rude.enqueue()
+    await drain(app)
+    assert (await job.get()).error == "a\ufffdb"
+    assert [line.message for line in await app.logs(job.id)] == ["a\ufffdb"]
+    assert {each.status for each in await app.find(type="keep")} == {Status.COMPLETED}
 
 
 async def _refusal(call: Awaitable[Any], what: str) -> str:

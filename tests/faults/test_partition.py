@@ -158,7 +158,7 @@ async def test_two_hundred_milliseconds_of_latency_expire_no_lease(
     """A renewal on PostgreSQL takes three round trips, and a new connection six."""
     settings = SETTINGS | {"lease": 4.0, "renew_interval": 1.0}
     bench = Bench(tmp_path, proxy.url)
-    calls = [held.new(bench.where, bench.gate).job for _ in range(5)]
+    calls = [held.options(timeout=120).new(bench.where, bench.gate).job for _ in range(5)]
     calls += [quick.new(bench.where).job for _ in range(50)]
     ids = [job.id for job in calls]
     async with opened(place.url) as store:

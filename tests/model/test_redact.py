@@ -112,6 +112,11 @@ def test_json_stays_valid(value: object) -> None:
     assert value in (True, None, ["x"], {"a": 1}) or clean["password"] == "[REDACTED_PASSWORD]"
 
 
+def test_what_no_store_can_hold_is_replaced() -> None:
+    assert redact("a\0b") == "a\ufffdb"
+    assert redact("half a \ud83d pair") == "half a ? pair"
+
+
 def test_a_long_text_is_cut_and_says_how_much_is_gone() -> None:
     text = "word " * 20_000
     clean = redact(text)

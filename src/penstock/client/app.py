@@ -7,8 +7,6 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-import msgspec
-
 from penstock.client.admission import A, Admission, How
 from penstock.client.after import After, Input, add_edges
 from penstock.client.batch import Batch
@@ -27,6 +25,7 @@ from penstock.client.handle import JobHandle
 from penstock.client.hooks import H, Hooks, M
 from penstock.client.job_type import JobType, Partial, Prepared, RunIn
 from penstock.client.limits import DeclaredLimits, LimitFields, limits_of
+from penstock.client.lookups import check_rows, check_text, job_filter
 from penstock.client.options import AwaitingFields, JobOptions, OptionFields
 from penstock.client.schedules import Schedules, ScheduleView, put_schedule
 from penstock.client.sync import SyncPenstock
@@ -35,12 +34,11 @@ from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
 from penstock.model.explain import Explanation
-from penstock.model.ids import text_id
 from penstock.model.job import Job
 from penstock.model.pause import Pause
 from penstock.model.retry import Classifier, ErrorClass
 from penstock.model.states import Status
-from penstock.store.contract import Execution, JobFilter, LogLine, Store
+from penstock.store.contract import Execution, LogLine, Store
 from penstock.store.open import open_store
 
 if TYPE_CHECKING:
@@ -194,7 +192,7 @@ class Penstock:
         """The type registered under a name or an alias."""
         try:
             return self._types[name]
-        except KeyError:
+        except (KeyError, TypeError):  # what cannot be hashed names nothing either
             raise UnknownType(name, sorted({t.name for t in self._types.values()})) from None
 
     @property
@@ -322,26 +320,18 @@ class Penstock:
 
     async def get(self, job_id: str) -> Job:
         """The job, or JobNotFound."""
-        found = await self.store.reader.get([text_id(job_id)])
+        found = await self.store.reader.get([check_text("job_id", job_id)])
         if not found:
             raise JobNotFound(job_id)
         return found[0]
 
     async def find(self, **where: Any) -> list[Job]:
         """A page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
-        unknown = sorted(where.keys() - set(JobFilter.__struct_fields__))
-        if unknown:
-            known = ", ".join(JobFilter.__struct_fields__)
-            raise InvalidOption("filter", unknown[0], f"one of: {known}")
-        try:
-            wanted = msgspec.convert(where, JobFilter)
-        except msgspec.ValidationError as error:
-            raise InvalidOption("filter", where, f"made of valid values ({error})") from error
-        return await self.store.reader.find(wanted)
+        return await self.store.reader.find(job_filter(where))
 
     async def explain(self, job_id: str) -> Explanation:
         """Every reason why a job does, or does not, run now, the weightiest first."""
-        found = await self.store.reader.standing(text_id(job_id))
+        found = await self.store.reader.standing(check_text("job_id", job_id))
         if found is None:
             raise JobNotFound(job_id)
         return explain(found)
@@ -359,11 +349,11 @@ class Penstock:
 
     async def executions(self, job_id: str) -> list[Execution]:
         """Every execution of a job, oldest first."""
-        return await self.store.reader.executions(text_id(job_id))
+        return await self.store.reader.executions(check_text("job_id", job_id))
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
         """The lines its handler logged."""
-        return await self.store.reader.logs(text_id(job_id), limit)
+        return await self.store.reader.logs(check_text("job_id", job_id), check_rows(limit))
 
     async def handle(self, job_id: str) -> JobHandle[Any]:
         """A handle on a job enqueued elsewhere."""
@@ -372,7 +362,8 @@ class Penstock:
 
     async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
-        return Status((await self.store.jobs.cancel([text_id(job_id)], reason))[job_id])
+        asked = [check_text("job_id", job_id)]
+        return Status((await self.store.jobs.cancel(asked, reason))[job_id])
 
     async def add_dependency(self, child: "Parent", *parents: "Parent | After | Input") -> None:
         """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
@@ -380,7 +371,7 @@ class Penstock:
 
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
-        await self.store.jobs.requeue([text_id(job_id)])
+        await self.store.jobs.requeue([check_text("job_id", job_id)])
         return await self.get(job_id)
 
     def _register(self, registered: JobType[..., ..., Any]) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from penstock.client.limits import LimitFields, Subject, limits_of, named_as, subject_of
+from penstock.client.lookups import check_text, check_words
 from penstock.model.breaker import BreakerState
 from penstock.model.errors import InvalidOption
 from penstock.model.limits import EVERY, LimitKind, LimitState
@@ -37,8 +38,7 @@ class Controls:
         """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on."""
         scope, name = _subject_of(what)
         for option, words in (("reason", reason), ("by", by)):
-            if words is not None and not isinstance(words, str):
-                raise InvalidOption(option, words, "a text")
+            check_words(option, words)
         return await self._store.controls.pause(scope, name, reason=reason, by=by)
 
     async def resume(self, **what: Unpack[PauseFields]) -> bool:
@@ -56,7 +56,7 @@ class Controls:
     async def drop_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
         """Take limits away, all kinds or one: `drop_limit(key="openai", kind="rate")`."""
         scope, name = subject_of(about)
-        if kind is not None and kind not in set(LimitKind):
+        if kind is not None and kind not in list(LimitKind):
             raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
         kinds = list(LimitKind) if kind is None else [LimitKind(kind)]
         dropped = [await self._store.controls.drop_limit(scope, name, each) for each in kinds]
@@ -72,7 +72,7 @@ class Controls:
 
     async def reset_breaker(self, name: str) -> bool:
         """Close a breaker by hand; whether there is one of this name."""
-        return await self._store.controls.reset_breaker(name)
+        return await self._store.controls.reset_breaker(check_text("name", name))
 
 
 def _subject_of(fields: Any) -> tuple[PauseScope, str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from penstock.client.amend import amended
 from penstock.client.handle import JobHandle
+from penstock.client.lookups import check_patience, check_rows, check_text, check_words
 from penstock.client.requeue import PAGE, Progress, Requeued, requeue_all
 from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.limits import parse_rate
@@ -64,7 +65,9 @@ class Triage:
         self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
     ) -> list[DeadGroup]:
         """What died of the same error in the same place; the largest open group first."""
-        found = await self._store.dead.groups(type=type_name, limit=limit)
+        if type_name is not None:
+            check_text("type_name", type_name)
+        found = await self._store.dead.groups(type=type_name, limit=check_rows(limit))
         return [group for group in found if settled or group.unresolved]
 
     async def group(self, group: str) -> DeadGroup:
@@ -73,9 +76,10 @@ class Triage:
 
     async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
         """Dead letters of a group, newest first, the settled ones too."""
+        rows = check_rows(limit)
         found = await self.group(group)
         return await self._store.dead.find(
-            type=found.type, fingerprint=found.fingerprint, limit=limit
+            type=found.type, fingerprint=found.fingerprint, limit=rows
         )
 
     async def show(self, job_id: str) -> DeadView:
@@ -108,7 +112,7 @@ class Triage:
     async def wait(self, replay: Replay, timeout: float | None = None) -> Canaries:
         """Wait until canaries have ended, or for so many seconds; how they have fared by then."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(check_patience(timeout)):
                 ids = [handle.id for handle in replay.handles]
                 async for _ in self._store.reader.watch(ids):
                     pass
@@ -174,13 +178,15 @@ class Triage:
         by: str | None = None,
     ) -> list[str]:
         """Record where a person stands with jobs, or with the open ones of a group."""
-        if resolution not in set(Resolution):
+        if resolution not in list(Resolution):
             raise InvalidOption("resolution", resolution, f"one of: {', '.join(Resolution)}")
         named: object = which
         if not isinstance(named, Sequence):
             raise InvalidOption("which", named, "the id of a job or a group, or a list of job ids")
         state = Resolution(resolution)
-        ids = [which] if isinstance(which, str) else list(which)
+        ids = [check_text("which", each) for each in ([which] if isinstance(which, str) else which)]
+        for option, words in (("notes", notes), ("by", by)):
+            check_words(option, words)
         if isinstance(which, str) and await self._store.dead.get(which) is None:
             ids = await open_ids(self._store, await self.group(which))
         done: list[str] = []
@@ -196,7 +202,7 @@ class Triage:
 
 async def view(store: "Store", job_id: str) -> DeadView:
     """One dead letter, its group, and the traceback of its last execution."""
-    letter = await store.dead.get(job_id)
+    letter = await store.dead.get(check_text("job_id", job_id))
     if letter is None:
         raise JobNotFound(job_id)
     runs = await store.reader.executions(job_id)
@@ -217,8 +223,9 @@ async def _edited(store: "Store", letter: DeadLetter) -> str | None:
 
 async def find_group(store: "Store", group: str, type_name: str | None = None) -> DeadGroup:
     """The group of a short id, or of an unmistakable beginning of one."""
+    beginning = check_text("group", group).lower()
     known = await store.dead.groups(type=type_name, limit=ALL_GROUPS)
-    found = [each for each in known if each.id.startswith(group.lower())] if group else []
+    found = [each for each in known if beginning and each.id.startswith(beginning)]
     if len(found) != 1:
         raise GroupNotFound(group, [each.id for each in found])
     return found[0]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from penstock.client.flow import Ends, Plan, leaves
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import Partial
+from penstock.client.lookups import check_patience
 from penstock.model.dependency import EdgeKind, OnFailure
 from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout
 from penstock.model.job import Job
@@ -94,7 +95,7 @@ class FlowHandle(Generic[R]):
         ended: dict[str, Job] = {}
         ids = [handle.id for handle in self.ends]
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(check_patience(timeout)):
                 async for job in self._app.store.reader.watch(ids):
                     ended[job.id] = job
                     if job.status.terminal and job.status is not Status.COMPLETED:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
+from penstock.client.lookups import check_patience
 from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout
 from penstock.model.job import Job
 from penstock.model.states import Status
@@ -61,7 +62,7 @@ class JobHandle(Generic[R]):
         """Wait for the value; raises JobFailed, JobCancelled or ResultTimeout."""
         seen: Job | None = None
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(check_patience(timeout)):
                 async for job in self._app.store.reader.watch([self.id]):
                     seen = job
         except TimeoutError:

@@ -196,6 +196,9 @@ class JobType(Generic[P, Q, R]):
 
     def check_bounds(self, payload: str) -> None:
         """Refuse a payload written by hand that nests too deep or is too large."""
+        given: object = payload
+        if not isinstance(given, str):
+            raise InvalidArguments(self.name, "payload", "JSON text", type(given).__name__)
         levels, limit = depth(payload), self.app.settings.payload_depth
         if levels > limit:
             raise InvalidArguments(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from penstock.client.lookups import check_text
 from penstock.client.options import MAX_KEY, check_name
 from penstock.model.errors import InvalidOption
 from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope, check_limits, parse_rate
@@ -65,7 +66,7 @@ def named_as(option: str, value: Any) -> str:
             check_name(option, name)
     elif not isinstance(name, str) or not 0 < len(name) <= MAX_KEY:
         raise InvalidOption(option, value, f"a text of 1 to {MAX_KEY} characters")
-    return str(name)
+    return check_text(option, name)
 
 
 def _limit(scope: LimitScope, name: str, kind: LimitKind, value: Any, by_operator: bool) -> Limit:

@@ -82,4 +82,8 @@ def differences(expected: Tally, found: Tally) -> list[str]:
 
 
 def _counted(parts: Mapping[Part, int]) -> list[str]:
-    return [f"{parts[part]:,} {part}" for part in Part if parts[part]]
+    return [f"1 {_one(p)}" if parts[p] == 1 else f"{parts[p]:,} {p}" for p in Part if parts[p]]
+
+
+def _one(part: Part) -> str:
+    return "dependency" if part is Part.DEPENDENCIES else part.removesuffix("s")

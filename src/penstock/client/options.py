@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import msgspec
 
 from penstock.client.after import After, Wait, edges_of
+from penstock.client.lookups import check_text
 from penstock.model.clock import milliseconds
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption
@@ -109,14 +110,12 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         check_seconds("timeout", self.timeout)
         for name in ("queue", "category"):
             check_name(name, getattr(self, name))
-        for name in ("delay", "retry_delay", "expires_in", "key_window"):
+        _not_negative("delay", self.delay, required=True)
+        for name in ("retry_delay", "expires_in", "key_window"):
             _not_negative(name, getattr(self, name))
         _check_key(self)
-        for name in ("limit_key", "order_key"):
-            _check_text(name, getattr(self, name))
-        _check_text("tenant", self.tenant or None)
-        if self.backoff is not None and not 1 <= self.backoff <= 10:
-            raise InvalidOption("backoff", self.backoff, "a multiplier from 1 to 10")
+        _check_texts(self)
+        _check_backoff(self.backoff)
         if self.at is not None and getattr(self.at, "tzinfo", None) is None:
             raise InvalidOption("at", self.at, "a time with its zone, such as datetime.now(UTC)")
         if self.metadata is not None:
@@ -124,6 +123,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         tags: object = self.tags
         if not isinstance(tags, tuple | list) or len(tags) > MAX_TAGS or not _are_words(tags):
             raise InvalidOption("tags", self.tags, f"at most {MAX_TAGS} words")
+        for tag in self.tags:
+            check_text("tags", tag)
 
     def new_job(self, job_id: str, type_: str, payload: str) -> NewJob:
         """The job these options describe."""
@@ -161,18 +162,42 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check_key(options: JobOptions) -> None:
-    key = options.key
-    if key is not None and not 0 < len(str(key)) <= MAX_KEY:
+    key: object = options.key
+    # A number is taken too: it is what many rows are known by.
+    if key is not None and not (isinstance(key, str | int) and 0 < len(str(key)) <= MAX_KEY):
         raise InvalidOption("key", key, f"a text of 1 to {MAX_KEY} characters")
-    if options.key_scope not in set(KeyScope):
+    if isinstance(key, str):
+        check_text("key", key)
+    if options.key_scope not in list(KeyScope):
         raise InvalidOption("key_scope", options.key_scope, f"one of: {', '.join(KeyScope)}")
     if options.key_scope == KeyScope.WINDOW and options.key_window is None:
         raise InvalidOption("key_window", None, "a number of seconds when key_scope is 'window'")
 
 
+def _check_texts(options: JobOptions) -> None:
+    for name in ("limit_key", "order_key"):
+        _check_text(name, getattr(options, name))
+    for name in ("tenant", "workspace", "created_by"):
+        value: object = getattr(options, name)
+        if name == "tenant" and value is None:
+            raise InvalidOption(name, value, "a text, empty for none")
+        if value != "":
+            _check_text(name, value)
+
+
 def _check_text(name: str, value: Any) -> None:
-    if value is not None and (not isinstance(value, str) or not 0 < len(value) <= MAX_KEY):
+    if value is None:
+        return
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_KEY:
         raise InvalidOption(name, value, f"a text of 1 to {MAX_KEY} characters")
+    check_text(name, value)
+
+
+def _check_backoff(value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= 10:
+        raise InvalidOption("backoff", value, "a multiplier from 1 to 10")
 
 
 def _are_words(tags: Sequence[object]) -> bool:
@@ -205,8 +230,8 @@ def check_wait(value: Any) -> Any:
     return value
 
 
-def _not_negative(name: str, value: Any) -> None:
-    if value is None:
+def _not_negative(name: str, value: Any, *, required: bool = False) -> None:
+    if value is None and not required:
         return
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e10:
         raise InvalidOption(name, value, "a number of seconds, 0 or more")

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.client.codec import encode
 from penstock.client.job_type import JobType, Partial
+from penstock.client.lookups import check_rows, check_text
 from penstock.client.options import check_name
 from penstock.client.times import Times, times_of
 from penstock.model.errors import InvalidArguments
@@ -89,7 +90,7 @@ class Schedules:
 
     async def list(self, limit: int = 1000) -> list[ScheduleView]:
         """All schedules, by name."""
-        return [ScheduleView(found) for found in await self._schedules.known(limit)]
+        return [ScheduleView(found) for found in await self._schedules.known(check_rows(limit))]
 
     async def pause(self, name: str, tenant: str = "") -> ScheduleView:
         """Fire nothing until resumed, through restarts and deploys."""
@@ -109,7 +110,7 @@ class Schedules:
 
     async def remove(self, name: str, tenant: str = "") -> None:
         """Delete a schedule; jobs it enqueued stay."""
-        if not await self._schedules.remove(name, tenant):
+        if not await self._schedules.remove(*_asked_for(name, tenant)):
             await self._known(name, tenant)
 
     async def run(self, name: str, tenant: str = "") -> str:
@@ -137,7 +138,7 @@ class Schedules:
         return ScheduleView(await self._schedules.put(made))
 
     async def _known(self, name: str, tenant: str) -> Schedule:
-        found = await self._schedules.get(name, tenant)
+        found = await self._schedules.get(*_asked_for(name, tenant))
         if found is None:
             known = await self._schedules.known(NAMED)
             raise ScheduleNotFound(name, [each.name for each in known])
@@ -206,6 +207,10 @@ def new_schedule(name: str, job: NewJob, previous: Schedule | None) -> Schedule:
         last_run_at=None if previous is None else previous.last_run_at,
         created_by=job.created_by,
     )
+
+
+def _asked_for(name: object, tenant: object) -> tuple[str, str]:
+    return check_text("name", name), check_text("tenant", tenant)
 
 
 def may_stay(schedule: Schedule, by: By) -> bool:

@@ -111,13 +111,6 @@ def derived_id(ms: int, *seed: str) -> str:
     return _encode(_checked(ms), 5) + _encode(int.from_bytes(digest[:10], "big"), 8)
 
 
-def text_id(given: object) -> str:
-    """The id of a job that somebody asks for, which must at least be a text."""
-    if not isinstance(given, str):
-        raise InvalidOption("job_id", given, "the id of a job, a text")
-    return given
-
-
 def id_time_ms(ulid: str) -> int:
     """Return the milliseconds since the epoch at which `ulid` was made."""
     if not is_id(ulid):

@@ -37,7 +37,11 @@ def redacted(text: str | None, limit: int) -> str | None:
 
 
 def _storable(text: str) -> str:
-    """Half a surrogate pair has no UTF-8, and one such text would fail a whole batch of writes."""
+    """Half a surrogate pair has no UTF-8, and PostgreSQL holds no NUL.
+
+    One such text would fail a whole batch of writes.
+    """
+    text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

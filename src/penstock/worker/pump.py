@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import structlog
 
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, StoreError
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.retry import ErrorClass
@@ -215,7 +215,7 @@ class Pump:
             return
         try:
             stale = await self._store.jobs.settle(self._owner, settled)
-        except PenstockError:
+        except StoreError:
             self._settled = settled + self._settled
             raise
         except Exception as error:

@@ -1,0 +1,66 @@
+"""What somebody asks a store for, checked here so that every store says the same about it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.model.errors import InvalidOption
+from penstock.model.states import Status
+from penstock.store.contract import JobFilter
+
+MOST_ROWS = 1_000_000_000
+
+
+def check_text(option: str, value: object) -> str:
+    """Refuse what is no text, or one that not every store can hold; the text itself."""
+    if isinstance(value, str) and "\0" not in value and _is_unicode(value):
+        return value
+    raise InvalidOption(option, value, "a text of valid Unicode without NUL characters")
+
+
+def check_words(option: str, words: object) -> None:
+    """Refuse a remark that is no text; what no store can hold in it is replaced later."""
+    if words is not None and not isinstance(words, str):
+        raise InvalidOption(option, words, "a text")
+
+
+def check_rows(limit: object) -> int:
+    """Refuse what is no number of rows to ask for; the number itself."""
+    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= MOST_ROWS:
+        return limit
+    raise InvalidOption("limit", limit, f"a whole number from 0 to {MOST_ROWS:,}")
+
+
+def check_patience(timeout: object) -> float | None:
+    """Refuse what says not how long to wait for an end; the number of seconds itself."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, int | float) and not isinstance(timeout, bool) and abs(timeout) < 1e10:
+        return timeout
+    raise InvalidOption("timeout", timeout, "a number of seconds, or None to wait for the end")
+
+
+def job_filter(where: Mapping[str, Any]) -> JobFilter:
+    """The filter that keyword arguments describe: `status="failed", type="resize"`."""
+    known = JobFilter.__struct_fields__
+    for name, value in where.items():
+        if name not in known:
+            raise InvalidOption("filter", name, f"one of: {', '.join(known)}")
+        if name == "limit":
+            check_rows(value)
+        elif value is not None:
+            check_text(name, value)
+    wanted = dict(where)
+    status = wanted.pop("status", None)
+    if status is None:
+        return JobFilter(**wanted)
+    if status not in list(Status):
+        raise InvalidOption("status", status, f"one of: {', '.join(Status)}")
+    return JobFilter(status=Status(status), **wanted)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.store.contract import Held
+from penstock.store.contract import Held, Report
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.server import Server
 from penstock.store.redis.store import RedisStore
@@ -72,6 +72,22 @@ async def test_one_who_gives_up_does_not_disturb_the_others(store: RedisStore) -
     job_id = await waited_for
     assert (await job_of(store, job_id)).id == job_id
     assert given_up.cancelled()
+
+
+async def test_last_words_come_before_the_settlement_though_the_server_knows_no_script_yet(
+    store: RedisStore, raw: RawKeys
+) -> None:
+    job_id = await enqueue(store)
+    lease = await claim_one(store)
+    await store.jobs.settle(OWNER, [])
+    raw.client.script_flush()
+    await store.jobs.settle("nobody", [completed(lease)])  # the server knows this script again
+    words = Report(id=job_id, fence=lease.fence, logs=[(1, "info", "done")])
+    stale, _ = await asyncio.gather(
+        store.jobs.report(OWNER, [words]), store.jobs.settle(OWNER, [completed(lease)])
+    )
+    assert stale == []
+    assert [line.message for line in await store.reader.logs(job_id)] == ["done"]
 
 
 async def test_scripts_that_the_server_forgot_are_sent_again(

@@ -66,7 +66,9 @@ async def report(courier: Courier, owner: str, reports: Sequence[Report]) -> lis
         }
         for report in reports
     ]
-    return [job_id.decode() for job_id in await courier.call("report", owner, encode(rows))]
+    # Before the settlement of the same jobs, after which these words would be stale.
+    stale = await courier.call_whole("report", owner, encode(rows))
+    return [job_id.decode() for job_id in stale]
 
 
 def _arguments(owner: str, settlements: Sequence[Settlement]) -> list[Any]:

@@ -47,9 +47,9 @@ class DispatchedJobs(PostgresJobs):
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs; a worker without work looks for some in Redis first."""
-        claims = self._dispatched
-        if self._database.address.tenant is not None:  # it cannot fill the windows of others
-            return await super().claim(claim)
+        claims, window = self._dispatched, self._dispatch.window
+        if not window.usable or self._database.address.tenant is not None:
+            return await super().claim(claim)  # one tenant cannot fill the windows of others
         seen: Seen = []
         if claims.looks_first:
             now = self._database.clock.now()

@@ -9,6 +9,7 @@ import apsw
 from penstock.store.sqlite.forks import refuse_inherited
 
 BUSY_SECONDS = 30.0
+LONGEST_STEP = 0.0003
 WAL_PAGES = 2_000
 WAL_BYTES = 32 * 1024 * 1024
 
@@ -55,7 +56,7 @@ def _patience() -> Callable[[int], bool]:
         nonlocal started
         if tries == 0:
             started = time.monotonic()
-        time.sleep(min(0.0001 * (tries + 1), 0.001))
+        time.sleep(min(0.0001 * (tries + 1), LONGEST_STEP))
         return time.monotonic() - started < BUSY_SECONDS
 
     return wait

@@ -5,6 +5,7 @@ nothing else with it, and none is acknowledged before the commit that holds it i
 """
 
 import os
+import time
 from collections.abc import Callable
 
 import apsw
@@ -16,8 +17,16 @@ from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
 
 
+LONG_SECONDS = 0.002
+GAP = 0.1
+
+
 class Writer(GroupCommit[SqliteTransaction]):
-    """Group commit on one file."""
+    """Group commit on one file.
+
+    SQLite keeps no line in front of its lock: a worker that always has something to write would
+    keep other processes out. So after a long transaction it leaves them a gap, a tenth as long.
+    """
 
     def __init__(
         self,
@@ -30,6 +39,7 @@ class Writer(GroupCommit[SqliteTransaction]):
         self._connection = connection
         self._clock = clock
         self._identity = _identity(path)
+        self._free_until = 0.0
         super().__init__(path, on_change)
 
     def commit(self, batch: list[Entry[SqliteTransaction]]) -> bool:
@@ -37,7 +47,9 @@ class Writer(GroupCommit[SqliteTransaction]):
         try:
             with translated(self._path):
                 self._check_file()
+                self._leave_gap()
                 self._connection.execute("BEGIN IMMEDIATE")
+                began = time.monotonic()
                 transaction = SqliteTransaction(
                     self._connection, self._clock.now(), self._clock.monotonic()
                 )
@@ -47,6 +59,8 @@ class Writer(GroupCommit[SqliteTransaction]):
                     for entry in batch:
                         self._attempt(entry, transaction)
                 self._connection.execute("COMMIT")
+                held = time.monotonic() - began
+                self._free_until = began + held * (1 + GAP) if held > LONG_SECONDS else 0.0
                 return transaction.changed
         except BaseException as error:
             if self._connection.in_transaction:
@@ -58,6 +72,11 @@ class Writer(GroupCommit[SqliteTransaction]):
     def let_go(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def _leave_gap(self) -> None:
+        missing = self._free_until - time.monotonic()
+        if missing > 0:
+            time.sleep(missing)
 
     def _check_file(self) -> None:
         """A file that was deleted or moved would take commits that nobody can ever read."""

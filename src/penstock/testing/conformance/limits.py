@@ -305,7 +305,10 @@ class TestFleet:
         max_examples=15,
         deadline=None,
         database=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.differing_executors,
+        ],
     )
     async def test_no_fleet_ever_runs_more_than_its_limits_allow(
         self, store: Store, seed: int, capacities: tuple[int, int, int]

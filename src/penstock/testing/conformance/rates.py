@@ -120,7 +120,10 @@ class TestRates:
         max_examples=15,
         deadline=None,
         database=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.differing_executors,
+        ],
     )
     async def test_no_window_of_the_interval_ever_holds_too_many_starts(
         self, store: Store, clock: FakeClock, seed: int, number: int, interval_ms: int

@@ -16,7 +16,6 @@ from penstock.store.relational.group_commit import Entry, GroupCommit
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
 
-
 LONG_SECONDS = 0.002
 GAP = 0.1
 

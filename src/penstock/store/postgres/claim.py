@@ -11,7 +11,7 @@ from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.survey import Survey
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.trip import Alone, Trip
-from penstock.store.relational.claim import STAGE_FIRST, Claims, stage
+from penstock.store.relational.claim import STAGE_FIRST, Claims, Turns, stage
 from penstock.store.relational.expire import expire
 from penstock.store.relational.transaction import Transaction
 
@@ -34,8 +34,8 @@ class _About(NamedTuple):
 class PostgresClaims(Claims):
     """Grants leases; claims that meet a gate are weighed one at a time, as in every dialect."""
 
-    def __init__(self, *, trusted: bool) -> None:
-        super().__init__()
+    def __init__(self, turns: Turns | None = None, *, trusted: bool) -> None:
+        super().__init__(turns)
         self._quietly_to: str | None = None
         self._survey = Survey(trusted=trusted)
         self._warned_at = -WARN_SECONDS
@@ -64,7 +64,7 @@ class PostgresClaims(Claims):
 
     def _claimed(self, leases: list[Lease]) -> Claimed:
         if leases:
-            self._last_tenant = leases[-1].tenant_id
+            self._turns.last_tenant = leases[-1].tenant_id
         return Claimed(leases, self._survey.ask_again_in_ms)
 
     def _quietly(
@@ -80,7 +80,7 @@ class PostgresClaims(Claims):
             "start": claim.start,
             "lease_ms": claim.lease_ms,
             "type_lease_ms": encode(dict(claim.type_lease_ms)).decode(),
-            "last_tenant": self._last_tenant,
+            "last_tenant": self._turns.last_tenant,
             "walked_to": self._quietly_to,
             "known": known,
             "tidy": tidy,

@@ -11,6 +11,7 @@ from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.enqueue import EnqueueTrip, enqueue_all
 from penstock.store.postgres.foreign.join import ForeignConnections
 from penstock.store.postgres.settle import settle_all
+from penstock.store.relational.claim import Turns
 from penstock.store.relational.jobs import RelationalJobs
 
 APART = 50
@@ -24,8 +25,9 @@ class PostgresJobs(RelationalJobs):
         self._database = database
         self._foreign = ForeignConnections(database)
         trusted = isinstance(database.clock, ServerClock)
-        self._small = PostgresClaims(trusted=trusted)
-        self._large = PostgresClaims(trusted=trusted)
+        turns = Turns()
+        self._small = PostgresClaims(turns, trusted=trusted)
+        self._large = PostgresClaims(turns, trusted=trusted)
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, connection: object | None = None

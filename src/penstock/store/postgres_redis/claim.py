@@ -31,7 +31,7 @@ class DispatchedClaims(PostgresClaims):
     def look(self, claim: Claim, now: int) -> Claimed | Seen:
         """The answer to a claim for which there is nothing, or else what was seen for it."""
         try:
-            seen = self._window.look(claim, self._last_tenant, now)
+            seen = self._window.look(claim, self._turns.last_tenant, now)
         except Away:
             return []
         found = taken(seen)
@@ -68,8 +68,10 @@ class DispatchedClaims(PostgresClaims):
         if not self._window.usable:
             return None
         try:
-            looked = seen.pop() if seen else self._window.look(claim, self._last_tenant, tx.now)
-            return self._window.take(claim, self._last_tenant, tx, looked)
+            looked = (
+                seen.pop() if seen else self._window.look(claim, self._turns.last_tenant, tx.now)
+            )
+            return self._window.take(claim, self._turns.last_tenant, tx, looked)
         except Away:
             return None
 
@@ -90,7 +92,7 @@ class DispatchedClaims(PostgresClaims):
         if rows and rows[0][0] == "gates":
             self._window.doubt()
             return None
-        self._last_tenant = found.last_tenant
+        self._turns.last_tenant = found.last_tenant
         return [leased(fields[2:]) for fields in rows]
 
 

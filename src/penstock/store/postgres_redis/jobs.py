@@ -47,8 +47,8 @@ class DispatchedJobs(PostgresJobs):
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs; a worker without work looks for some in Redis first."""
-        claims, window = self._dispatched, self._dispatch.window
-        if not window.usable or self._database.address.tenant is not None:
+        claims = self._dispatched
+        if self._dispatch.window.off or self._database.address.tenant is not None:
             return await super().claim(claim)  # one tenant cannot fill the windows of others
         seen: Seen = []
         if claims.looks_first:

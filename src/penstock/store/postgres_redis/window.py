@@ -77,6 +77,11 @@ class Window:
         self._told: Told | None = None
 
     @property
+    def off(self) -> bool:
+        """Whether Redis is only there to wake workers up."""
+        return self._pace.jobs == 0
+
+    @property
     def usable(self) -> bool:
         """Whether claims should look here."""
         return self._pace.jobs > 0 and not self._wire.away

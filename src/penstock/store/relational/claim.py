@@ -38,12 +38,21 @@ _ranked: Decoder[list[tuple[int, Seq]]] = Decoder(list[tuple[int, Seq]])
 _leases: Decoder[list[Granted]] = Decoder(list[Granted])
 
 
-class Claims:
-    """Grants leases; remembers whose turn it was, so that tenants alternate across claims."""
+class Turns:
+    """Whose turn it was, so that tenants alternate across claims."""
+
+    __slots__ = ("last_tenant", "walked_to")
 
     def __init__(self) -> None:
-        self._last_tenant = ""
-        self._walked_to: Lane | None = None
+        self.last_tenant = ""
+        self.walked_to: Lane | None = None
+
+
+class Claims:
+    """Grants leases, tenants in turn."""
+
+    def __init__(self, turns: Turns | None = None) -> None:
+        self._turns = turns or Turns()
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
@@ -63,13 +72,13 @@ class Claims:
     def _lanes(self, tx: Transaction, claim: Claim, gates: Gates) -> list[Lane]:
         """The lanes to choose from; where there are too many, each claim walks on from the last."""
         found: list[Lane] = []
-        for visited, lane in enumerate(lanes_after(tx, self._walked_to), 1):
+        for visited, lane in enumerate(lanes_after(tx, self._turns.walked_to), 1):
             if _wanted(lane, claim) and gates.open(lane):
                 found.append(lane)
             if len(found) == MAX_LANES or visited == MAX_VISITS:
-                self._walked_to = lane
+                self._turns.walked_to = lane
                 return found
-        self._walked_to = None
+        self._turns.walked_to = None
         return found
 
     def _choose(self, tx: Transaction, lanes: list[Lane], claim: Claim, gates: Gates) -> list[Pick]:
@@ -80,7 +89,7 @@ class Claims:
         for lane in lanes:
             by_tenant.setdefault(lane[1], []).append(lane)
         chunk = max(MIN_CHUNK, claim.limit // max(1, len(lanes)))
-        order = sorted(by_tenant, key=lambda tenant: (tenant <= self._last_tenant, tenant))
+        order = sorted(by_tenant, key=lambda tenant: (tenant <= self._turns.last_tenant, tenant))
         turns = [_Tenant(tx, tenant, by_tenant[tenant], claim, chunk) for tenant in order]
         picked: list[Pick] = []
         while turns and len(picked) < claim.limit:
@@ -90,7 +99,7 @@ class Claims:
                     turns.remove(tenant)
                     continue
                 picked.append(pick)
-                self._last_tenant = tenant.name
+                self._turns.last_tenant = tenant.name
                 if len(picked) == claim.limit:
                     break
         return picked

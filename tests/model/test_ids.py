@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import InvalidOption
-from penstock.model.ids import IdSource, id_time_ms, is_id, new_id, new_ids
+from penstock.model.ids import IdSource, id_prefix, id_time_ms, is_id, new_id, new_ids
 
 LAST_MS = 2**48 - 1
 TIMES = st.integers(0, LAST_MS)
@@ -19,6 +19,18 @@ def test_an_id_tells_the_millisecond_it_was_made(ms: int) -> None:
     ulid = IdSource().new_id(ms)
     assert is_id(ulid)
     assert id_time_ms(ulid) == ms
+
+
+@given(TIMES)
+def test_a_time_bounds_the_ids_made_at_it(ms: int) -> None:
+    ulid = IdSource().new_id(ms)
+    assert ulid.startswith(id_prefix(ms))
+    assert ms == LAST_MS or ulid < id_prefix(ms + 1)
+
+
+def test_a_time_that_no_id_can_tell_is_the_nearest_that_one_can() -> None:
+    assert id_prefix(-1) == id_prefix(0)
+    assert id_prefix(LAST_MS + 1) == id_prefix(LAST_MS)
 
 
 @given(st.lists(TIMES, min_size=2, max_size=50))

@@ -111,6 +111,11 @@ def derived_id(ms: int, *seed: str) -> str:
     return _encode(_checked(ms), 5) + _encode(int.from_bytes(digest[:10], "big"), 8)
 
 
+def id_prefix(ms: int) -> str:
+    """Return what the ids made at that time begin with, which lies within what ids can tell."""
+    return _encode(min(max(ms, 0), _MAX_MS), 5)
+
+
 def id_time_ms(ulid: str) -> int:
     """Return the milliseconds since the epoch at which `ulid` was made."""
     if not is_id(ulid):

@@ -106,3 +106,33 @@ class CanariesUnproven(PenstockError):
             f"Group {group} is not released: {' and '.join(told)}; "
             "wait, replay others, or release all the same with force (--force)."
         )
+
+
+class AlertNotFound(PenstockError):
+    """An alert that no rule has raised yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no alert {name!r}; see `penstock alerts ls --all`.")
+
+
+class AlertNotFiring(PenstockError):
+    """An acknowledgement of an alert that does not fire."""
+
+    def __init__(self, name: str, state: str) -> None:
+        self.name = name
+        self.state = state
+        super().__init__(f"Alert {name!r} is {state}; only one that fires can be acknowledged.")
+
+
+class ServerRefused(PenstockError):
+    """A request that a server refused for a reason that only a request can have."""
+
+    def __init__(self, server: str, status: int, detail: str, field: str | None = None) -> None:
+        from penstock.model.urls import without_password
+
+        self.server = without_password(server)
+        self.status = status
+        self.detail = detail
+        self.field = field
+        super().__init__(f"{self.server} answered {status}: {detail}")

@@ -7,7 +7,10 @@ from penstock.model.job import Job, Lease
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """The facts of one execution; which subclass it is says how the job goes on."""
+    """The facts of one execution; which subclass it is says how the job goes on.
+
+    `attempts` are those spent before it.
+    """
 
     id: str
     fence: int
@@ -18,6 +21,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     duration_ms: int = 0
     cpu_ms: int | None = None
     memory_kb: int | None = None
+    attempts: int = 0
 
 
 class Completed(Settlement, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ def buried(settlement: Settlement, failure: Failure) -> Buried:
         started_at=settlement.started_at,
         wait_ms=settlement.wait_ms,
         duration_ms=settlement.duration_ms,
+        attempts=settlement.attempts,
         failure=failure,
     )
 
@@ -90,5 +95,6 @@ def unstarted(held: Job | Lease) -> HandedBack:
         type=held.type,
         queue=held.queue,
         started_at=held.started_at or queued_at,
+        attempts=held.attempts,
         started=False,
     )

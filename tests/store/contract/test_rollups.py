@@ -9,6 +9,7 @@ from penstock.store.contract.rollups import (
     FINE_MS,
     HOUR_MS,
     MINUTE_MS,
+    attempts_name,
     gauges_of,
     queue_depths,
     resolution_for,
@@ -70,3 +71,8 @@ def test_pending_jobs_of_a_queue_include_those_that_wait_for_others() -> None:
         "gauge:in_progress": 0,
         "gauge:oldest_ms": 1_500,
     }
+
+
+def test_attempts_are_told_apart_up_to_ten() -> None:
+    names = ["attempts:0", "attempts:1", "attempts:10", "attempts:more", "attempts:more"]
+    assert [attempts_name(attempts) for attempts in (0, 1, 10, 11, 500)] == names

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.json import decode
 
+from penstock.model.states import Status
 from penstock.store.postgres.claim import PostgresClaims
 from penstock.store.postgres.connect import Connection, address_of, connect
 from penstock.store.postgres.queries import queries
@@ -121,3 +122,42 @@ def test_a_page_of_running_jobs_never_opens_the_history(tx: PostgresTransaction)
     row = dict.fromkeys(names) | {"status": "in_progress", "limit": 50}
     nodes = _plan(tx.connection, "find_jobs", row)
     assert "jobs_ended" not in {node.get("Relation Name") for node in nodes}
+
+
+def _asked(**where: Any) -> dict[str, Any]:
+    """What a search binds, with the places of a look."""
+    names = ("statuses", "type", "queue", "category", "tenant_id", "parent_job_id", "schedule_id")
+    more = ("tag", "since", "until", "needle", "other", "text")
+    given = {"verify": False, "below": "job-9", "above": "job-5", "looks": 20_000, "limit": 51}
+    flags = dict.fromkeys((status.value for status in Status), True)
+    return dict.fromkeys((*names, *more)) | given | flags | where
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "indexes"),
+    [
+        ("search_newest", {}, {"jobs_live_pkey", "jobs_ended_pkey"}),
+        ("search_newest", {"text": "%x%"}, {"jobs_live_pkey", "jobs_ended_pkey"}),
+        ("end_of_newest", {}, {"jobs_live_pkey", "jobs_ended_pkey"}),
+        (
+            "search_children",
+            {"parent_job_id": "job-1"},
+            {"jobs_live_children", "jobs_ended_children"},
+        ),
+        ("end_of_children", {"parent_job_id": "p"}, {"jobs_live_children", "jobs_ended_children"}),
+        ("search_scheduled", {"schedule_id": "s"}, {"jobs_live_scheduled", "jobs_ended_scheduled"}),
+        ("end_of_scheduled", {"schedule_id": "s"}, {"jobs_live_scheduled", "jobs_ended_scheduled"}),
+    ],
+)
+def test_a_look_reads_its_indexes_in_order_and_sorts_nothing(
+    tx: PostgresTransaction, name: str, where: dict[str, Any], indexes: set[str]
+) -> None:
+    tx.connection.execute("SET LOCAL enable_sort = off")
+    nodes = _plan(tx.connection, name, _asked(**where))
+    assert {node["Index Name"] for node in nodes if "Index Name" in node} == indexes
+    assert not {"Seq Scan", "Sort"} & {node["Node Type"] for node in nodes}
+
+
+def test_a_payload_is_looked_for_by_its_index(tx: PostgresTransaction) -> None:
+    nodes = _plan(tx.connection, "of_payload", _asked(document='{"n": 7}'))
+    assert "jobs_ended_payload" in {node.get("Index Name") for node in nodes}

@@ -23,7 +23,7 @@ OWN_BY_TENANT = {
 OWN_BY_JOB = {"job_executions", "job_logs", "job_dependencies"}
 OF_THE_INSTALLATION = {
     *("pauses", "limits", "slots", "rate_starts", "breakers", "workers", "leaders", "metrics"),
-    *("metric_deltas", "audit_log", "penstock_meta"),
+    *("metric_deltas", "audit_log", "records", "penstock_meta"),
 }
 SHOWN_TO_ALL = {"workers", "penstock_meta"}
 ROWS = """
@@ -64,7 +64,10 @@ INSERT INTO rate_starts VALUES ('tenant', 'globex', '[]');
 INSERT INTO leaders VALUES (now(), 'upkeep', 'host:1');
 INSERT INTO metrics VALUES (10000, 0, 1, 'mail', 'default', 'completed');
 INSERT INTO metric_deltas (bucket, sums) VALUES (0, '[]');
-INSERT INTO audit_log (at, actor, action, subject, hash) VALUES (now(), 'ann', 'pause', 'q', '');
+INSERT INTO audit_log VALUES (1, now(), 'ann', 'job.pause', 'job:1', 'globex', '{}', '', ''),
+    (2, now(), 'bob', 'job.pause', 'job:2', 'acme', '{}', '', ''),
+    (3, now(), 'ann', 'queue.pause', 'queue:q', '', '{}', '', '');
+INSERT INTO records VALUES (1, now(), NULL, 'token', 'acme', '{}');
 INSERT INTO workers VALUES (now(), now(), 0, 0, 0, 0, 0, 1, 1, 0, NULL, 'host:1', 'host:1', 'host',
     'running', NULL, '{mail}');
 """
@@ -173,7 +176,7 @@ def test_a_tenant_sees_of_the_installation_only_what_concerns_it(
 ) -> None:
     seen = {str(row) for row in acme.execute(f"SELECT * FROM {table}".encode())}
     assert not any("globex" in row or "ann" in row or "bank" in row for row in seen)
-    expected = {"pauses": 3, "limits": 2, "breakers": 1}
+    expected = {"pauses": 3, "limits": 2, "breakers": 1, "audit_log": 1}
     assert len(seen) == expected.get(table, 0)
 
 
@@ -215,6 +218,10 @@ def test_a_tenant_cannot_give_its_rows_to_another(acme: Connection, table: str) 
         "INSERT INTO metrics VALUES (10000, 1, 1, 'mail', 'default', 'completed')",
         "UPDATE penstock_meta SET value = '0'",
         "DELETE FROM audit_log",
+        "UPDATE audit_log SET actor = 'carl'",
+        "INSERT INTO audit_log VALUES (4, now(), 'a', 'b', 'c', 'acme', '{}', '', '')",
+        "INSERT INTO records VALUES (1, now(), NULL, 'token', 'mine', '{}')",
+        "DELETE FROM records",
         "TRUNCATE jobs",
     ],
 )

@@ -15,6 +15,10 @@ BY_ID = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"
 BY_SEQ = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
 IN_QUEUE = "SEARCH jobs USING COVERING INDEX jobs_queued (queue"
 LANE = f"{IN_QUEUE}=? AND tenant_id=? AND type=? AND limit_key=?)"
+PLACES = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
+CHILDREN = "SEARCH jobs USING INDEX jobs_children (parent_job_id=? AND rowid>? AND rowid<?)"
+SCHEDULED = "SEARCH jobs USING INDEX jobs_scheduled (schedule_id=? AND seq>? AND seq<?)"
+IDS = "SEARCH jobs USING COVERING INDEX sqlite_autoindex_jobs_1"
 
 # A SCAN here is one of a partial index, so of queued, waiting or running jobs alone.
 PLANS = {
@@ -45,6 +49,19 @@ PLANS = {
     "rank_of": [BY_ID],
     "status_of": [BY_ID],
     "other_tenants": [f"{IN_QUEUE}=?)", f"{IN_QUEUE}=? AND tenant_id>?)"],
+    "search_bounds": [*[f"{IDS} (id<?)"] * 2, f"{IDS} (id>?)"],
+    **{key: [PLACES] for key in ("search_newest", "end_of_newest")},
+    **{key: [CHILDREN] for key in ("search_children", "end_of_children")},
+    **{key: [SCHEDULED] for key in ("search_scheduled", "end_of_scheduled")},
+    "search_listed": [BY_SEQ],
+    "of_status": [
+        "SCAN jobs USING COVERING INDEX jobs_queued",
+        "SCAN jobs USING COVERING INDEX jobs_leased",
+        "SCAN jobs USING INDEX jobs_due",
+        "SCAN jobs USING INDEX jobs_blocked",
+        f"{IDS} (id=? AND rowid>? AND rowid<?)",
+        "SEARCH jobs USING COVERING INDEX jobs_ended (status=?)",
+    ],
 }
 BY_ID_ALONE = (
     *("start", "complete", "fail", "snooze", "stop", "bury", "hand_back"),

@@ -7,6 +7,7 @@ relative and times come from the store's own clock, so that callers' clocks neve
 Beside them stands what all stores do alike: `watch`, `rollups` and `translation`.
 """
 
+from penstock.store.contract.audit import AuditFilter, AuditLog
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import DeadGroup, DeadLetter, DeadLetters, Resolution
 from penstock.store.contract.jobs import Claim, Claimed, JobStore, Report, Slots
@@ -16,11 +17,14 @@ from penstock.store.contract.reader import (
     Dependencies,
     Dependency,
     Execution,
+    Found,
+    FoundIds,
     JobFilter,
     JobReader,
     LogLine,
     Standing,
 )
+from penstock.store.contract.records import Record, Records
 from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.store import Durability, Store, Subscription
 from penstock.store.contract.transfer import (
@@ -37,6 +41,8 @@ from penstock.store.contract.workers import Beat, WorkerInfo, Workers
 
 __all__ = [
     "COLUMNS",
+    "AuditFilter",
+    "AuditLog",
     "Beat",
     "Bookmark",
     "Claim",
@@ -50,6 +56,8 @@ __all__ = [
     "Durability",
     "Execution",
     "Fate",
+    "Found",
+    "FoundIds",
     "Held",
     "JobFilter",
     "JobReader",
@@ -61,6 +69,8 @@ __all__ = [
     "Part",
     "Pruned",
     "QueueDepth",
+    "Record",
+    "Records",
     "Renewal",
     "Report",
     "Rescued",

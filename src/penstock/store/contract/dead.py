@@ -75,6 +75,7 @@ class DeadLetters(Protocol):
         self,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
         resolution: Resolution | None = None,
         fingerprint: str | None = None,
         canary_of: str | None = None,
@@ -88,6 +89,7 @@ class DeadLetters(Protocol):
         self,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
         resolution: Resolution | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:

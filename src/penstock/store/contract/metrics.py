@@ -56,8 +56,21 @@ class Metrics(Protocol):
         """One row per type and queue over the last span, and one in all, first."""
         ...
 
-    async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
-        """Counters per step of 10 s, 1 min, 1 h or 1 day, oldest first."""
+    async def series(
+        self, resolution_ms: int, span_ms: int, *, timings: bool = False
+    ) -> list[tuple[int, dict[str, float]]]:
+        """Counters per step of 10 s, 1 min, 1 h or 1 day, oldest first.
+
+        With `timings` also the steps of the histograms, as `duration:N` and `wait:N`.
+        """
+        ...
+
+    async def totals(self) -> list[tuple[str, str, str, float]]:
+        """Type, queue, name and value of every counter since the installation began.
+
+        They only ever grow, whatever is pruned or dropped meanwhile. The names are those of the
+        roll-ups, with the steps of the histograms as `duration:N` and `wait:N`.
+        """
         ...
 
     async def roll_up(self) -> int:

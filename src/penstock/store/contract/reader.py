@@ -83,17 +83,46 @@ class LogLine(Struct, frozen=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs to list, newest first; `before` is the id to continue after."""
+    """Which jobs to list, newest first; `before` is the id to continue after.
+
+    `since` and `until` (not included) are about the time a job was made, in UTC milliseconds.
+    `payload` holds dotted paths into the arguments and the JSON text of the value expected there;
+    `text` is looked for in the id, type, key, error and payload, whatever its case.
+    """
 
     status: Status | None = None
+    statuses: tuple[Status, ...] = ()
     type: str | None = None
     queue: str | None = None
+    category: str | None = None
     tenant_id: str | None = None
     tag: str | None = None
     parent_job_id: str | None = None
     schedule_id: str | None = None
+    since: int | None = None
+    until: int | None = None
+    payload: tuple[tuple[str, str], ...] = ()
+    text: str | None = None
     before: str | None = None
     limit: int = 50
+
+
+class Found(Struct, frozen=True):
+    """A page of jobs, and the id to continue after; none when there are no more.
+
+    A page may hold fewer jobs than asked for, even none, and still not be the last: a look
+    through many jobs is made in pieces, so that none of them takes long.
+    """
+
+    jobs: list[Job]
+    before: str | None
+
+
+class FoundIds(Struct, frozen=True):
+    """The same, of the ids alone."""
+
+    ids: list[str]
+    before: str | None
 
 
 class Dependency(Struct, frozen=True, kw_only=True):
@@ -146,6 +175,14 @@ class JobReader(Protocol):
 
     async def find(self, where: JobFilter) -> list[Job]:
         """A page of jobs, newest first."""
+        ...
+
+    async def search(self, where: JobFilter) -> Found:
+        """A page of jobs, newest first, in bounded time however many jobs there are."""
+        ...
+
+    async def search_ids(self, where: JobFilter) -> FoundIds:
+        """The ids of such a page; up to 10,000 at once."""
         ...
 
     async def running(self, limit: int = 50) -> list[Job]:

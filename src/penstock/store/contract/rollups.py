@@ -26,6 +26,13 @@ FOLDS = tuple(pairwise(STEPS_KEPT_MS))
 Figure = tuple[str, str, str, float]
 """Type, queue, name and value."""
 
+ATTEMPTS_TOLD_APART = 10
+
+
+def attempts_name(attempts: int) -> str:
+    """The counter of jobs that had taken so many attempts when they ended."""
+    return f"attempts:{attempts if attempts <= ATTEMPTS_TOLD_APART else 'more'}"
+
 
 def resolution_for(span_ms: int) -> int:
     """The finest steps that reach back so far."""

@@ -21,8 +21,8 @@ class Schedules(Protocol):
         """One schedule, or none."""
         ...
 
-    async def known(self, limit: int = 1000) -> list[Schedule]:
-        """All schedules, by name."""
+    async def known(self, limit: int = 1000, *, tenant_id: str | None = None) -> list[Schedule]:
+        """All schedules, or those of one tenant, by name."""
         ...
 
     async def remove(self, name: str, tenant_id: str = "") -> bool:

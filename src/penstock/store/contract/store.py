@@ -6,12 +6,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from penstock.model.clock import Clock
+from penstock.store.contract.audit import AuditLog
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import DeadLetters
 from penstock.store.contract.jobs import JobStore
 from penstock.store.contract.leases import Leases
 from penstock.store.contract.metrics import Metrics
 from penstock.store.contract.reader import JobReader
+from penstock.store.contract.records import Records
 from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.transfer import Transfer
 from penstock.store.contract.upkeep import Upkeep
@@ -88,6 +90,16 @@ class Store(Protocol):
     @property
     def metrics(self) -> Metrics:
         """Roll-ups."""
+        ...
+
+    @property
+    def records(self) -> Records:
+        """Small documents of the server."""
+        ...
+
+    @property
+    def audit(self) -> AuditLog:
+        """Who did what."""
         ...
 
     @property

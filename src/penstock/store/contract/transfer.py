@@ -24,6 +24,8 @@ class Part(StrEnum):
     RATES = "rates"
     BREAKERS = "breakers"
     METRICS = "metrics"
+    RECORDS = "records"
+    AUDIT = "audit"
 
 
 Row = tuple[Any, ...]
@@ -78,6 +80,10 @@ COLUMNS: Mapping[Part, tuple[str, ...]] = MappingProxyType(
             "updated_at",
         ),
         Part.METRICS: ("resolution_ms", "bucket", "type", "queue", "name", "value"),
+        Part.RECORDS: ("kind", "name", "document", "revision", "updated_at", "expires_at"),
+        Part.AUDIT: (
+            "seq", "at", "actor", "action", "subject", "tenant_id", "details", "previous", "hash",
+        ),
     }
 )
 # fmt: on

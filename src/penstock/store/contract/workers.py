@@ -60,3 +60,7 @@ class Workers(Protocol):
     async def waiting_types(self) -> dict[str, int]:
         """Types with queued jobs, and how many, counted up to a thousand each."""
         ...
+
+    async def running_types(self) -> dict[str, int]:
+        """Types with jobs under a lease, and how many."""
+        ...

@@ -16,6 +16,7 @@ from penstock.store.postgres.jobs import PostgresJobs
 from penstock.store.postgres.lend import lend
 from penstock.store.postgres.metrics import PostgresMetrics
 from penstock.store.postgres.migrate import exists
+from penstock.store.postgres.reader import PostgresReader
 from penstock.store.postgres.transfer import PostgresTransfer
 from penstock.store.relational.store import RelationalStore
 
@@ -27,6 +28,7 @@ class PostgresStore(RelationalStore[PostgresDatabase]):
         database = PostgresDatabase(address_of(url), clock or ServerClock())
         super().__init__(url, database, database.beside)
         self.jobs = PostgresJobs(database)
+        self.reader = PostgresReader(database)
         self.metrics = PostgresMetrics(database.beside)
         self.transfer = PostgresTransfer(database)
 

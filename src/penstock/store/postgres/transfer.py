@@ -22,6 +22,7 @@ _DOCUMENTS = {
     Part.DEAD_LETTERS: ("snapshot", "executions"),
     Part.DEPENDENCIES: ("result",),
     Part.SCHEDULES: ("payload", "options", "metadata"),
+    Part.RECORDS: ("document",),
 }
 
 

@@ -9,6 +9,7 @@ from msgspec.json import decode, encode
 from penstock.model.schedule import Schedule
 from penstock.model.states import TERMINAL, Status
 from penstock.store.contract import COLUMNS, Part, Row
+from penstock.store.contract.rollups import DAY_MS
 from penstock.store.redis.keys import encode_doc, encode_lane, label
 
 Arguments = list[Any]
@@ -289,8 +290,25 @@ def _metrics(rows: Sequence[Row], now: int) -> Iterator[Command]:
         yield "ZADD", f"metrics:{resolution}", (bucket, bucket)
         field = f"{name}\n{label(type_, queue)}"
         yield "HSET", f"metrics:{resolution}:{bucket}", (field, round(value))
+        if resolution == DAY_MS and not name.startswith("gauge:"):
+            yield "HINCRBY", "metrics:totals", (field, round(value))
     # All steps were folded before they were read; older ones are not whole any more.
     yield "HSET", "meta", ("rolled_up_at", now)
+
+
+def _records(rows: Sequence[Row]) -> Iterator[Command]:
+    for kind, name, document, revision, updated_at, expires_at in rows:
+        field = f"{kind}\n{name}"
+        ends = "-" if expires_at is None else expires_at
+        yield "HSET", "records", (field, f"{revision} {updated_at} {ends} {document}")
+        yield "ZADD", "records:names", (0, field)
+        if expires_at is not None:
+            yield "ZADD", "records:expiring", (expires_at, field)
+
+
+def _audit(rows: Sequence[Row]) -> Iterator[Command]:
+    for row in rows:
+        yield "ZADD", "audit", (row[0], encode(row))
 
 
 _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {
@@ -304,4 +322,6 @@ _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {
     Part.LIMITS: _limits,
     Part.RATES: _rates,
     Part.BREAKERS: _breakers,
+    Part.RECORDS: _records,
+    Part.AUDIT: _audit,
 }

@@ -32,12 +32,13 @@ class RedisDeadLetters:
         resolution: Resolution | None = None,
         fingerprint: str | None = None,
         canary_of: str | None = None,
+        tenant_id: str | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
         """A page, newest first."""
         named = {"type": type, "resolution": resolution, "fingerprint": fingerprint}
-        named["canary_of"] = canary_of
+        named |= {"canary_of": canary_of, "tenant_id": tenant_id}
         wanted = encoded({name: value for name, value in named.items() if value is not None})
         asked = ("dead_letters", wanted, before or "")
         return [_dead_letter(row) for row in await page(self._courier, *asked, limit=limit)]
@@ -47,6 +48,7 @@ class RedisDeadLetters:
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
+        tenant_id: str | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
         """Alike ones together; the group with the most that nobody has settled first."""
@@ -55,8 +57,8 @@ class RedisDeadLetters:
         while True:
             below, rows = await self._courier.call("dead_groups", below)
             for job_id, lane, fingerprint, *rest in rows:
-                type_ = decode_lane(lane)[2]
-                if type is not None and type_ != type:
+                _, tenant, type_, _ = decode_lane(lane)
+                if type not in (None, type_) or tenant_id not in (None, tenant):
                     continue
                 if resolution is not None and rest[2] != resolution.value.encode():
                     continue

@@ -8,6 +8,7 @@ from msgspec.json import decode
 from penstock.store.contract import COLUMNS, Part, Row
 from penstock.store.contract.rollups import STEPS_KEPT_MS
 from penstock.store.redis.courier import Courier
+from penstock.store.redis.documents import row_of
 from penstock.store.redis.schedules import RedisSchedules
 
 METRIC_RESOLUTIONS = tuple(STEPS_KEPT_MS)
@@ -104,6 +105,10 @@ def _metric(resolution: int, step: int, field: bytes, value: bytes) -> Row:
     return resolution, step, type_, queue, name.decode(), float(value)
 
 
+async def _records(courier: Courier) -> list[Row]:
+    return [row_of(field, value) for field, value in await _fields(courier, "records")]
+
+
 _READINGS: dict[Part, Callable[[Courier], Awaitable[list[Row]]]] = {
     Part.KEYS: _keys,
     Part.LINES: _lines,
@@ -113,6 +118,7 @@ _READINGS: dict[Part, Callable[[Courier], Awaitable[list[Row]]]] = {
     Part.RATES: _rates,
     Part.BREAKERS: _breakers,
     Part.METRICS: _metrics,
+    Part.RECORDS: _records,
 }
 
 

@@ -22,6 +22,11 @@ from penstock.store.redis.courier import Courier
 from penstock.store.redis.keys import decode_lane, label
 
 STEPS_AT_ONCE = 100
+AFTER_THE_SUM = 1
+"""No figure of a time reaches back to the day 0, where dropped days are summed up."""
+
+TIMINGS = ("duration:", "wait:")
+TOTALS_ONLY = ("attempts:", "started", "duration_sum", "wait_sum")
 
 Sums = dict[str, float]
 
@@ -60,8 +65,11 @@ class RedisMetrics:
         figures = (figure for _, fields in steps for figure in _figures(fields))
         return windows((f for f in figures if not f[2].startswith("gauge:")), span_ms)
 
-    async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, Sums]]:
+    async def series(
+        self, resolution_ms: int, span_ms: int, *, timings: bool = False
+    ) -> list[tuple[int, Sums]]:
         """Counters and gauges per step, oldest first."""
+        left_out = TOTALS_ONLY if timings else TOTALS_ONLY + TIMINGS
         if resolution_ms > FINE_MS:
             await self.roll_up()
         now, _ = await self._courier.look()
@@ -71,11 +79,20 @@ class RedisMetrics:
             for _, _, name, value in _figures(fields):
                 if name == "gauge:oldest_ms":
                     sums[name] = max(sums.get(name, 0), value)
-                elif not name.startswith(("duration:", "wait:")):
+                elif not name.startswith(left_out):
                     sums[name] = sums.get(name, 0) + value
             if sums:
                 steps.append((bucket, sums))
         return steps
+
+    async def totals(self) -> list[Figure]:
+        """Every counter since the installation began."""
+        sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+        for fields in await self._courier.call("totals"):
+            for type_, queue, name, value in _figures(fields):
+                if not name.startswith("gauge:"):
+                    sums[type_, queue, name] += value
+        return [(*named, value) for named, value in sorted(sums.items())]
 
     async def roll_up(self) -> int:
         """Keep the sampled gauges, fold fine steps into coarse ones, drop what is too old."""
@@ -108,7 +125,8 @@ class RedisMetrics:
     async def _steps(self, resolution: int, since: int) -> list[tuple[int, Sequence[bytes]]]:
         """The steps of one resolution from a time on, oldest first, each as names and values."""
         key = f"{self._courier.prefix}metrics:{resolution}"
-        [buckets] = await self._courier.ask(("ZRANGEBYSCORE", key, since, "+inf"))
+        begin = max(AFTER_THE_SUM, since)
+        [buckets] = await self._courier.ask(("ZRANGEBYSCORE", key, begin, "+inf"))
         steps: list[tuple[int, Sequence[bytes]]] = []
         for first in range(0, len(buckets), STEPS_AT_ONCE):
             some = [int(bucket) for bucket in buckets[first : first + STEPS_AT_ONCE]]

@@ -3,9 +3,17 @@
 from collections.abc import AsyncIterator, Sequence
 
 from penstock.model.job import Job
-from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
+from penstock.store.contract import (
+    Dependencies,
+    Execution,
+    Found,
+    FoundIds,
+    JobFilter,
+    LogLine,
+    Standing,
+)
 from penstock.store.contract.watch import watch
-from penstock.store.redis import records
+from penstock.store.redis import records, search
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.paging import page
@@ -38,6 +46,14 @@ class RedisReader:
         )
         asked = ("find_jobs", wanted, where.before or "")
         return [records.job(p) for p in await page(self._courier, *asked, limit=where.limit)]
+
+    async def search(self, where: JobFilter) -> Found:
+        """A page of jobs, newest first, after a bounded number of looks."""
+        return await search.search(self._courier, where)
+
+    async def search_ids(self, where: JobFilter) -> FoundIds:
+        """The ids of such a page."""
+        return await search.search_ids(self._courier, where)
 
     async def running(self, limit: int = 50) -> list[Job]:
         """Jobs under a lease, the longest running first."""

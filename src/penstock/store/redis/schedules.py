@@ -42,9 +42,10 @@ class RedisSchedules:
         row = await self._courier.call("get_schedule", _named(name, tenant_id))
         return None if row is None else _schedule(row)
 
-    async def known(self, limit: int = 1000) -> list[Schedule]:
-        """All schedules, by name."""
-        found = [_schedule(row) for row in await self._courier.call("list_schedules")]
+    async def known(self, limit: int = 1000, *, tenant_id: str | None = None) -> list[Schedule]:
+        """All schedules, or a tenant's, by name."""
+        rows = await self._courier.call("list_schedules")
+        found = [s for s in map(_schedule, rows) if tenant_id in (None, s.tenant_id)]
         found.sort(key=lambda schedule: (schedule.name, schedule.tenant_id))
         return found[:limit]
 

@@ -20,6 +20,7 @@ from penstock.model.settlement import (
     Snoozed,
 )
 from penstock.store.contract import Report
+from penstock.store.contract.rollups import attempts_name
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.failures import spelled, told
 from penstock.store.redis.keys import label
@@ -94,10 +95,15 @@ def _arguments(owner: str, settlements: Sequence[Settlement]) -> list[Any]:
 
 def _count(sums: Counter[str], name: str, settlements: Sequence[Completed]) -> None:
     sums[f"completed\n{name}"] += len(settlements)
+    sums[f"started\n{name}"] += len(settlements)
+    sums[f"duration_sum\n{name}"] += sum([s.duration_ms for s in settlements])
+    sums[f"wait_sum\n{name}"] += sum([s.wait_ms for s in settlements])
     for ms, count in Counter([s.duration_ms for s in settlements]).items():
         sums[f"duration:{step_of(ms)}\n{name}"] += count
     for ms, count in Counter([s.wait_ms for s in settlements]).items():
         sums[f"wait:{step_of(ms)}\n{name}"] += count
+    for attempts, count in Counter([s.attempts + 1 for s in settlements]).items():
+        sums[f"{attempts_name(attempts)}\n{name}"] += count
 
 
 def _facts(settlement: Settlement) -> str:
@@ -119,6 +125,8 @@ def _other(settlement: Settlement, place: int) -> dict[str, Any]:
         "label": label(settlement.type, settlement.queue),
         "duration": f"duration:{step_of(settlement.duration_ms)}",
         "wait": f"wait:{step_of(settlement.wait_ms)}",
+        "duration_ms": settlement.duration_ms,
+        "wait_ms": settlement.wait_ms,
         "counted": False,
     }
     if isinstance(settlement, Failed | Buried | Crashed):

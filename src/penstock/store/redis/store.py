@@ -6,9 +6,11 @@ from penstock.model.clock import Clock
 from penstock.model.errors import NoBackup, NoTransactions
 from penstock.model.moves import refuse_moved
 from penstock.store.contract import Durability
+from penstock.store.redis.audit import RedisAuditLog
 from penstock.store.redis.controls import RedisControls
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
+from penstock.store.redis.documents import RedisRecords
 from penstock.store.redis.inspect import inspect
 from penstock.store.redis.jobs import RedisJobs
 from penstock.store.redis.leases import RedisLeases
@@ -45,6 +47,8 @@ class RedisStore:
         self.schedules = RedisSchedules(self._courier)
         self.workers = RedisWorkers(self._courier)
         self.metrics = RedisMetrics(self._courier)
+        self.records = RedisRecords(self._courier)
+        self.audit = RedisAuditLog(self._courier)
         self.upkeep = RedisUpkeep(self._courier)
         self.transfer = RedisTransfer(self._courier)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.store.contract import Bookmark, Page, Part, Row, Tally
 from penstock.store.redis.adoption import Arguments, commands_of, jobs_as_arguments
+from penstock.store.redis.audit import page_of_entries
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.export import BY_JOB, page_by_job
 from penstock.store.redis.listing import METRIC_RESOLUTIONS, listing
@@ -20,6 +21,8 @@ _SIZES = {
     Part.LIMITS: ("HLEN", ("limits", "limits:depth")),
     Part.RATES: ("HLEN", ("rates",)),
     Part.BREAKERS: ("HLEN", ("breakers",)),
+    Part.RECORDS: ("HLEN", ("records",)),
+    Part.AUDIT: ("ZCARD", ("audit",)),
 }
 
 
@@ -60,6 +63,8 @@ class RedisTransfer:
         """Read some records of a part."""
         if part in BY_JOB:
             return await page_by_job(self._courier, part, after, limit)
+        if part is Part.AUDIT:
+            return await page_of_entries(self._courier, after, limit)
         if after is None or part not in self._listed:
             self._listed = {part: await listing(self._courier, part)}
         begin = int(after or 0)

@@ -1,5 +1,6 @@
 """The register of workers on Redis."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,13 @@ class RedisWorkers:
             type_ = decode_lane(lane)[2]
             depths[type_] = min(COUNTED_TO, depths.get(type_, 0) + int(depth))
         return depths
+
+    async def running_types(self) -> dict[str, int]:
+        """Types with jobs under a lease, and how many."""
+        found: Counter[str] = Counter()
+        for lane, leases in await self._courier.call("running_types"):
+            found[decode_lane(lane)[2]] += int(leases)
+        return dict(found)
 
 
 def known(now: bytes, rows: Sequence[Sequence[Any]]) -> list[WorkerInfo]:

@@ -1,6 +1,6 @@
 """Dead letters in SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
@@ -13,42 +13,21 @@ from penstock.store.relational.transaction import Transaction, readable
 _COLUMNS = DeadLetter.__struct_fields__
 
 
-def find(
-    tx: Transaction,
-    type_: str | None,
-    resolution: Resolution | None,
-    fingerprint: str | None,
-    canary_of: str | None,
-    before: str | None,
-    limit: int,
-) -> list[DeadLetter]:
+def find(tx: Transaction, wanted: Mapping[str, Any]) -> list[DeadLetter]:
     """A page, newest first."""
-    bindings = {
-        "type": type_,
-        "resolution": resolution.value if resolution else None,
-        "fingerprint": fingerprint,
-        "canary_of": canary_of,
-        "before": before,
-        "limit": limit,
-    }
-    if canary_of is not None:
+    if wanted["canary_of"] is not None:
         query = "dead_canaries"
+    elif wanted["type"] is None or wanted["fingerprint"] is None:
+        query = "dead_letters"
     else:
-        query = "dead_letters" if type_ is None or fingerprint is None else "dead_group"
-    return [_dead_letter(row) for row in tx.rows(query, bindings)]
+        query = "dead_group"
+    return [_dead_letter(row) for row in tx.rows(query, dict(wanted))]
 
 
-def groups(
-    tx: Transaction, type_: str | None, resolution: Resolution | None, limit: int
-) -> list[DeadGroup]:
+def groups(tx: Transaction, wanted: Mapping[str, Any]) -> list[DeadGroup]:
     """Alike ones together; the group with the most that nobody has settled first."""
-    bindings = {
-        "type": type_,
-        "resolution": resolution.value if resolution else None,
-        "limit": limit,
-    }
     names = DeadGroup.__struct_fields__
-    rows = tx.rows("dead_groups", bindings)
+    rows = tx.rows("dead_groups", dict(wanted))
     return [DeadGroup(**dict(zip(names, row, strict=True))) for row in rows]
 
 
@@ -102,6 +81,7 @@ class RelationalDeadLetters:
         self,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
         resolution: Resolution | None = None,
         fingerprint: str | None = None,
         canary_of: str | None = None,
@@ -109,19 +89,33 @@ class RelationalDeadLetters:
         limit: int = 50,
     ) -> list[DeadLetter]:
         """A page, newest first."""
-        return await self._db.read(
-            lambda tx: find(tx, type, resolution, fingerprint, canary_of, before, limit)
-        )
+        wanted = {
+            "type": type,
+            "tenant_id": tenant_id,
+            "resolution": resolution.value if resolution else None,
+            "fingerprint": fingerprint,
+            "canary_of": canary_of,
+            "before": before,
+            "limit": limit,
+        }
+        return await self._db.read(lambda tx: find(tx, wanted))
 
     async def groups(
         self,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
         resolution: Resolution | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
         """Alike ones together; the group with the most that nobody has settled first."""
-        return await self._db.read(lambda tx: groups(tx, type, resolution, limit))
+        wanted = {
+            "type": type,
+            "tenant_id": tenant_id,
+            "resolution": resolution.value if resolution else None,
+            "limit": limit,
+        }
+        return await self._db.read(lambda tx: groups(tx, wanted))
 
     async def get(self, job_id: str) -> DeadLetter | None:
         """One dead letter, or none."""

@@ -13,7 +13,7 @@ def expire(tx: Transaction, limit: int) -> list[str]:
     if not rows:
         return []
     counters = Counters()
-    for job_id, type_, queue in rows:
+    for job_id, type_, queue, attempts in rows:
         tx.run(
             "expire",
             {
@@ -24,7 +24,7 @@ def expire(tx: Transaction, limit: int) -> list[str]:
             },
         )
         keep_dead_letter(tx, job_id, EXPIRED)
-        counters.add(type_, queue, "dead")
+        counters.end(type_, queue, "dead", attempts)
     ids = [row[0] for row in rows]
     end(tx, ids)
     counters.write(tx)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import QueueDepth, Window
 from penstock.store.contract.rollups import (
+    DAY_MS,
     FINE_MS,
     FOLDS,
     HOUR_MS,
     STEPS_KEPT_MS,
+    Figure,
     gauges_of,
     queue_depths,
     resolution_for,
@@ -17,7 +19,11 @@ from penstock.store.contract.rollups import (
     windows,
 )
 from penstock.store.relational.database import Database
+from penstock.store.relational.totals import Totals
 from penstock.store.relational.transaction import Transaction
+
+AFTER_THE_SUM = 1
+"""No figure of a time reaches back to the day 0, where dropped days are summed up."""
 
 
 def depths(tx: Transaction) -> list[QueueDepth]:
@@ -39,15 +45,18 @@ def depths(tx: Transaction) -> list[QueueDepth]:
 def window(tx: Transaction, span_ms: int) -> list[Window]:
     """One row in all, then one per type and queue."""
     resolution = resolution_for(span_ms)
-    since = step_at(tx.now - span_ms, resolution)
+    since = max(AFTER_THE_SUM, step_at(tx.now - span_ms, resolution))
     asked = {"resolution": resolution, "since": since, "fine": FINE_MS}
     return windows(tx.rows("metric_window", asked), span_ms)
 
 
-def series(tx: Transaction, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
+def series(
+    tx: Transaction, resolution_ms: int, span_ms: int, *, timings: bool
+) -> list[tuple[int, dict[str, float]]]:
     """Counters and gauges per step, oldest first."""
     steps: dict[int, dict[str, float]] = {}
-    asked = {"resolution": resolution_ms, "since": tx.now - span_ms, "fine": FINE_MS}
+    since = max(AFTER_THE_SUM, tx.now - span_ms)
+    asked = {"resolution": resolution_ms, "since": since, "timings": timings, "fine": FINE_MS}
     for bucket, name, value in tx.rows("metric_series", asked):
         steps.setdefault(bucket, {})[name] = value
     return list(steps.items())
@@ -67,6 +76,7 @@ def roll_up(tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
         since = step_at(folded_to - 2 * coarse, coarse)
         tx.run("fold_metrics", {"fine": fine, "coarse": coarse, "since": since})
     tx.run("remember_roll_up", (tx.now,))
+    tx.run("sum_up_days", {"day": DAY_MS, "before": tx.now - STEPS_KEPT_MS[DAY_MS]})
     dropped = 0
     for resolution, kept in STEPS_KEPT_MS.items():
         dropped += tx.run("drop_metrics", (resolution, tx.now - kept))
@@ -78,6 +88,7 @@ class RelationalMetrics:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._totals = Totals()
 
     async def depths(self) -> list[QueueDepth]:
         """Every queue that has waiting or running jobs."""
@@ -93,11 +104,17 @@ class RelationalMetrics:
             await self.roll_up()
         return await self._db.read(lambda tx: window(tx, span_ms))
 
-    async def series(self, resolution_ms: int, span_ms: int) -> list[tuple[int, dict[str, float]]]:
+    async def series(
+        self, resolution_ms: int, span_ms: int, *, timings: bool = False
+    ) -> list[tuple[int, dict[str, float]]]:
         """Counters per step, oldest first."""
         if resolution_ms > FINE_MS:
             await self.roll_up()
-        return await self._db.read(lambda tx: series(tx, resolution_ms, span_ms))
+        return await self._db.read(lambda tx: series(tx, resolution_ms, span_ms, timings=timings))
+
+    async def totals(self) -> list[Figure]:
+        """Every counter since the installation began."""
+        return await self._db.read(self._totals.read)
 
     async def roll_up(self) -> int:
         """Fold, sample, drop; the sampling reads, so that no worker waits for it."""

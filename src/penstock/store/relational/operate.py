@@ -24,7 +24,7 @@ def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
         row = {"id": job_id, "reason": reason, "now": tx.now}
         if tx.many("cancel_waiting", (row,)):
             tx.run("forget_job_pause", (job_id,))
-            counters.add_job(tx, job_id, "cancelled")
+            counters.end_job(tx, job_id, "cancelled")
             ended.append(job_id)
         else:
             tx.run("request_cancel", row)

@@ -26,6 +26,7 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
         deleted += len(old)
         more = more or len(old) == limit
     tx.run("delete_expired_keys", (tx.now,))
+    tx.run("drop_expired_records", (tx.now,))
     tx.lock("gates")
     tx.run("drop_idle_slots")
     tx.run("drop_old_starts", (tx.now,))

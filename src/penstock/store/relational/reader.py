@@ -3,19 +3,29 @@
 from collections.abc import AsyncIterator, Sequence
 
 from penstock.model.job import Job
-from penstock.store.contract import Dependencies, Execution, JobFilter, LogLine, Standing
+from penstock.store.contract import (
+    Dependencies,
+    Execution,
+    Found,
+    FoundIds,
+    JobFilter,
+    LogLine,
+    Standing,
+)
 from penstock.store.contract.watch import watch
 from penstock.store.relational import lookup
 from penstock.store.relational.database import Database
 from penstock.store.relational.edges import dependencies
+from penstock.store.relational.search import Narrow, by_status, search, search_ids
 from penstock.store.relational.standing import standing
 
 
 class RelationalReader:
     """`JobReader` in SQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, narrow: Narrow = by_status) -> None:
         self._db = database
+        self._narrow = narrow
 
     async def get(self, ids: Sequence[str]) -> list[Job]:
         """The jobs that exist, in the order asked."""
@@ -24,6 +34,14 @@ class RelationalReader:
     async def find(self, where: JobFilter) -> list[Job]:
         """A page of jobs, newest first."""
         return await self._db.read(lambda tx: lookup.find(tx, where))
+
+    async def search(self, where: JobFilter) -> Found:
+        """A page of jobs, newest first, in bounded time."""
+        return await self._db.read(lambda tx: search(tx, where, self._narrow))
+
+    async def search_ids(self, where: JobFilter) -> FoundIds:
+        """The ids of such a page."""
+        return await self._db.read(lambda tx: search_ids(tx, where, self._narrow))
 
     async def running(self, limit: int = 50) -> list[Job]:
         """Jobs under a lease, the longest running first."""

@@ -200,7 +200,7 @@ def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]
             continue  # it ended before, for a reason of its own
         tx.run("forget_job_pause", (child_id,))
         ended.append(child_id)
-        counters.add_job(tx, child_id, "dead" if buried else "cancelled")
+        counters.end_job(tx, child_id, "dead" if buried else "cancelled")
     counters.write(tx)
     return ended
 

@@ -20,6 +20,7 @@ class _Lapsed(NamedTuple):
     rescues: int
     cancel_requested_at: int | None
     queued_at: int
+    attempts: int
 
 
 def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> list[Rescued]:
@@ -37,8 +38,9 @@ def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> 
         lapsed = _Lapsed(*row)
         fate = _take_away(tx, lapsed, max_rescues)
         counters.add(lapsed.type, lapsed.queue, "lease_expiries")
+        counters.add(lapsed.type, lapsed.queue, "started", lapsed.started_at is not None)
         if fate in (Fate.CANCELLED, Fate.DEAD):
-            counters.add(lapsed.type, lapsed.queue, fate.value)
+            counters.end(lapsed.type, lapsed.queue, fate.value, lapsed.attempts)
         rescued.append(Rescued(lapsed.id, lapsed.type, lapsed.owner, fate))
     end(tx, [r.id for r in rescued if r.fate in (Fate.CANCELLED, Fate.DEAD)])
     counters.write(tx)

@@ -28,10 +28,11 @@ class RelationalSchedules:
         """One schedule, or none."""
         return await self._db.read(lambda tx: get(tx, name, tenant_id))
 
-    async def known(self, limit: int = 1000) -> list[Schedule]:
-        """All schedules, by name."""
+    async def known(self, limit: int = 1000, *, tenant_id: str | None = None) -> list[Schedule]:
+        """All schedules, or those of one tenant, by name."""
+        asked = {"tenant_id": tenant_id, "limit": limit}
         return await self._db.read(
-            lambda tx: [_schedule(row) for row in tx.rows("schedules", (limit,))]
+            lambda tx: [_schedule(row) for row in tx.rows("schedules", asked)]
         )
 
     async def remove(self, name: str, tenant_id: str = "") -> bool:

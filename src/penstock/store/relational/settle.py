@@ -40,6 +40,8 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
             ended.append(settlement.id)
         if ending != "handed_back":
             counters.ended([settlement], ending)
+        elif isinstance(settlement, HandedBack) and settlement.started:
+            counters.add(settlement.type, settlement.queue, "started")
     end(tx, ended)
     breakers.heed(tx, settlements, stale)
     counters.write(tx)

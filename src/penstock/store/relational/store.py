@@ -5,12 +5,14 @@ from typing import Generic, Protocol, TypeVar
 
 from penstock.model.moves import refuse_moved
 from penstock.store.contract import Subscription
+from penstock.store.relational.audit import RelationalAuditLog
 from penstock.store.relational.controls import RelationalControls
 from penstock.store.relational.database import Database
 from penstock.store.relational.dead import RelationalDeadLetters
 from penstock.store.relational.leases import RelationalLeases
 from penstock.store.relational.metrics import RelationalMetrics
 from penstock.store.relational.reader import RelationalReader
+from penstock.store.relational.records import RelationalRecords
 from penstock.store.relational.schedules import RelationalSchedules
 from penstock.store.relational.transfer import RelationalTransfer
 from penstock.store.relational.upkeep import RelationalUpkeep
@@ -49,6 +51,8 @@ class RelationalStore(Generic[D]):
         self.schedules = RelationalSchedules(beside)
         self.workers = RelationalWorkers(beside)
         self.metrics = RelationalMetrics(beside)
+        self.records = RelationalRecords(beside)
+        self.audit = RelationalAuditLog(beside)
         self.upkeep = RelationalUpkeep(beside)
         self.transfer = RelationalTransfer(beside)
 

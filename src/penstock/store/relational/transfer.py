@@ -30,6 +30,8 @@ FIRST: Mapping[Part, tuple[str | int, ...]] = MappingProxyType(
         Part.RATES: ("", ""),
         Part.BREAKERS: ("",),
         Part.METRICS: (0, 0, "", "", ""),
+        Part.RECORDS: ("", ""),
+        Part.AUDIT: (0,),
     }
 )
 """What every record of a part comes after, in the columns that its pages are ordered by."""

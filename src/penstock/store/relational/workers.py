@@ -1,5 +1,7 @@
 """The register of workers in SQL."""
 
+from collections import Counter
+
 from msgspec.json import decode, encode
 from msgspec.structs import asdict
 
@@ -47,6 +49,14 @@ def waiting_types(tx: Transaction) -> dict[str, int]:
     return depths
 
 
+def running_types(tx: Transaction) -> dict[str, int]:
+    """Types with jobs under a lease, and how many."""
+    found: Counter[str] = Counter()
+    for _, _, _, type_, _, leases, _ in tx.rows("leased_lanes"):
+        found[type_] += leases
+    return dict(found)
+
+
 class RelationalWorkers:
     """`Workers` in SQL."""
 
@@ -68,3 +78,7 @@ class RelationalWorkers:
     async def waiting_types(self) -> dict[str, int]:
         """Types with queued jobs, and how many."""
         return await self._db.read(waiting_types)
+
+    async def running_types(self) -> dict[str, int]:
+        """Types with jobs under a lease, and how many."""
+        return await self._db.read(running_types)

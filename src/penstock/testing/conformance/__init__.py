@@ -12,6 +12,7 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{topic}"
         for topic in (
+            "audit",
             "build",
             "breakers",
             "claim",
@@ -32,12 +33,15 @@ pytest.register_assert_rewrite(
             "pauses",
             "rates",
             "reader",
+            "records",
             "rescue",
             "schedules",
+            "search",
             "restore",
             "settle",
             "standing",
             "states",
+            "totals",
             "furnish",
             "transfer",
             "triage",
@@ -48,6 +52,7 @@ pytest.register_assert_rewrite(
     )
 )
 
+from penstock.testing.conformance.audit import TestAuditLog, TestFindEntries
 from penstock.testing.conformance.breakers import TestBreakers, TestDefiningBreakers
 from penstock.testing.conformance.claim import (
     TestClaim,
@@ -102,6 +107,12 @@ from penstock.testing.conformance.reader import (
     TestLogs,
     TestRunning,
 )
+from penstock.testing.conformance.records import (
+    TestComparing,
+    TestExpiringRecords,
+    TestListingRecords,
+    TestRecords,
+)
 from penstock.testing.conformance.rescue import (
     TestNothingComesBackForEver,
     TestRescue,
@@ -109,9 +120,18 @@ from penstock.testing.conformance.rescue import (
 )
 from penstock.testing.conformance.restore import TestRestore
 from penstock.testing.conformance.schedules import TestDueSchedules, TestFire, TestSchedules
+from penstock.testing.conformance.search import (
+    TestBoundedLooks,
+    TestSearch,
+    TestSearchByStatus,
+    TestSearchByTime,
+    TestSearchForText,
+    TestSearchInPayloads,
+)
 from penstock.testing.conformance.settle import TestEndings, TestReport, TestSettlingInBatches
 from penstock.testing.conformance.standing import TestStanding, TestStandingUnderControls
 from penstock.testing.conformance.states import TestStates
+from penstock.testing.conformance.totals import TestTotals, TestTotalsGrow
 from penstock.testing.conformance.transfer import TestAdopting, TestBookmarks, TestReadingOut
 from penstock.testing.conformance.triage import (
     TestAmend,
@@ -121,19 +141,26 @@ from penstock.testing.conformance.triage import (
 )
 from penstock.testing.conformance.upkeep import TestExpiry, TestLeadership, TestPrune, TestStage
 from penstock.testing.conformance.watch import TestSubscription, TestWatch
-from penstock.testing.conformance.workers import TestWaitingTypes, TestWorkers
+from penstock.testing.conformance.workers import (
+    TestRunningTypes,
+    TestWaitingTypes,
+    TestWorkers,
+)
 
 __all__ = [
     "TestAdopting",
     "TestAmend",
+    "TestAuditLog",
     "TestBatch",
     "TestBookmarks",
+    "TestBoundedLooks",
     "TestBreakers",
     "TestCanaries",
     "TestCancelRunning",
     "TestCancelWaiting",
     "TestChangingLimits",
     "TestClaim",
+    "TestComparing",
     "TestConcurrency",
     "TestConditions",
     "TestDeadLetters",
@@ -146,12 +173,14 @@ __all__ = [
     "TestEndings",
     "TestEnqueue",
     "TestExecutions",
+    "TestExpiringRecords",
     "TestExpiry",
     "TestFence",
     "TestFigures",
     "TestFilters",
     "TestFind",
     "TestFindDead",
+    "TestFindEntries",
     "TestFire",
     "TestFleet",
     "TestForever",
@@ -164,6 +193,7 @@ __all__ = [
     "TestLeadership",
     "TestLife",
     "TestLinking",
+    "TestListingRecords",
     "TestLogs",
     "TestNothingComesBackForEver",
     "TestOrder",
@@ -176,6 +206,7 @@ __all__ = [
     "TestRates",
     "TestReadingOut",
     "TestReboot",
+    "TestRecords",
     "TestRenewal",
     "TestReport",
     "TestRequeue",
@@ -187,7 +218,13 @@ __all__ = [
     "TestRetriedEnqueue",
     "TestRollUp",
     "TestRunning",
+    "TestRunningTypes",
     "TestSchedules",
+    "TestSearch",
+    "TestSearchByStatus",
+    "TestSearchByTime",
+    "TestSearchForText",
+    "TestSearchInPayloads",
     "TestSettlingInBatches",
     "TestShapes",
     "TestSlotsEnd",
@@ -199,6 +236,8 @@ __all__ = [
     "TestStates",
     "TestSubscription",
     "TestTenants",
+    "TestTotals",
+    "TestTotalsGrow",
     "TestUntilDone",
     "TestWaitingChildren",
     "TestWaitingTypes",

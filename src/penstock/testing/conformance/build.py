@@ -42,6 +42,7 @@ class _Facts(TypedDict):
     started_at: int
     wait_ms: int
     duration_ms: int
+    attempts: int
 
 
 class Picture(Struct, frozen=True):
@@ -207,4 +208,5 @@ def _facts(lease: Lease, duration_ms: int = 5) -> _Facts:
         "started_at": lease.started_at or lease.queued_at,
         "wait_ms": 2,
         "duration_ms": duration_ms,
+        "attempts": lease.attempts,
     }

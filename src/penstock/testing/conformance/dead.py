@@ -100,6 +100,21 @@ class TestFindDead:
         assert [letter.job_id for letter in pending] == [other]
         assert await store.dead.find(type="work", resolution=Resolution.PENDING) == []
 
+    async def test_they_are_found_by_tenant(self, store: Store) -> None:
+        ours = await dead_job(store, tenant_id="acme")
+        theirs = await dead_job(store, tenant_id="globex")
+        nobodys = await dead_job(store)
+        for tenant, job_id in (("acme", ours), ("globex", theirs), ("", nobodys)):
+            [letter] = await store.dead.find(tenant_id=tenant)
+            assert letter.job_id == job_id
+            [group] = await store.dead.groups(tenant_id=tenant)
+            assert (group.count, group.newest_id) == (1, job_id)
+            of = letter.fingerprint
+            found = await store.dead.find(type="work", fingerprint=of, tenant_id=tenant)
+            assert found == [letter]
+        assert await store.dead.find(tenant_id="initech") == []
+        assert await store.dead.groups(tenant_id="initech") == []
+
 
 class TestResolve:
     """Where a person stands with a dead letter."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.json import decode
 
+from penstock.model.audit import sealed
 from penstock.model.breaker import Breaker
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope
@@ -47,6 +48,7 @@ async def furnish(store: Store, clock: FakeClock) -> None:
     await _controlled(store, clock)
     await _waiting(store, clock)
     await _leased(store)
+    await _kept(store, clock)
 
 
 async def _ended(store: Store, clock: FakeClock) -> None:
@@ -167,6 +169,24 @@ async def _leased(store: Store) -> None:
     for _ in range(2):
         await enqueue(store, queue="ahead")
     await claim_all(store, owner=OTHER, queues=("ahead",), start=1, lease_ms=30_000)
+
+
+async def _kept(store: Store, clock: FakeClock) -> None:
+    await store.records.put("user", "ada ☃", '{"scopes": ["read"], "n":1.10}')
+    await store.records.put("user", "ada ☃", '{"scopes": []}')
+    await store.records.put("session", "s", "1", expires_in_ms=10**9)
+    entry = None
+    for subject in ("job:1", "queue:ä"):
+        entry = sealed(
+            entry,
+            at=clock.now(),
+            actor="ada",
+            action="job.cancel",
+            subject=subject,
+            tenant_id="acme",
+            details='{"b" : 1, "a":"ü"}',
+        )
+        assert await store.audit.append([entry])
 
 
 async def copy(source: Store, target: Store, limit: int = 7) -> None:

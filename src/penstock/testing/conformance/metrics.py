@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.model.histogram import step_of
 from penstock.store.contract import Resolution, Store, Window
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
@@ -173,6 +174,24 @@ class TestRollUp:
         steps = await store.metrics.series(10 * SECOND, MINUTE)
         assert [counters["completed"] for _, counters in steps] == [1, 2, 3]
         assert [at for at, _ in steps] == sorted(at for at, _ in steps)
+
+    async def test_a_series_has_the_timings_of_each_step_if_asked(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        for duration_ms in (200, 4_000):
+            await _complete(store, 2, duration_ms=duration_ms)
+            clock.advance(seconds=10)
+        steps = await store.metrics.series(10 * SECOND, MINUTE, timings=True)
+        took = [
+            {name: n for name, n in counters.items() if name.startswith("duration:")}
+            for _, counters in steps
+        ]
+        assert took == [{f"duration:{step_of(200)}": 2}, {f"duration:{step_of(4_000)}": 2}]
+        assert not any(
+            name.startswith("duration:")
+            for _, counters in await store.metrics.series(10 * SECOND, MINUTE)
+            for name in counters
+        )
 
     @pytest.mark.parametrize(
         ("resolution", "span"), [(MINUTE, 2 * HOUR), (HOUR, 3 * DAY), (DAY, 90 * DAY)]

@@ -77,6 +77,10 @@ class TestSchedules:
         for tenant in ("", "acme", "globex"):
             await store.schedules.put(a_schedule(tenant_id=tenant))
         assert len(await store.schedules.known()) == 3
+        for tenant in ("", "acme", "globex"):
+            [one] = await store.schedules.known(tenant_id=tenant)
+            assert one.tenant_id == tenant
+        assert await store.schedules.known(tenant_id="initech") == []
 
     async def test_all_are_listed_by_name(self, store: Store) -> None:
         for name in ("c", "a", "b"):

@@ -84,6 +84,7 @@ class Pair(Beside):
         assert await source.metrics.dead_count() == await target.metrics.dead_count()
         assert await source.dead.groups() == await target.dead.groups()
         assert await source.metrics.window(60_000) == await target.metrics.window(60_000)
+        assert sorted(await source.metrics.totals()) == sorted(await target.metrics.totals())
         for job in jobs[0]:
             seen = [await s.reader.executions(job.id) for s in (source, target)]
             assert seen[0] == seen[1]

@@ -9,6 +9,7 @@ from penstock.testing.conformance.build import (
     OWNER,
     a_job,
     claim_all,
+    completed,
     enqueue,
 )
 
@@ -88,3 +89,21 @@ class TestWaitingTypes:
     async def test_the_count_stops_at_a_thousand(self, store: Store) -> None:
         await store.jobs.enqueue([a_job(tenant_id="ab"[n % 2]) for n in range(1_600)])
         assert await store.workers.waiting_types() == {"work": 1_000}
+
+
+class TestRunningTypes:
+    """Which types workers hold jobs of."""
+
+    async def test_leased_jobs_are_counted_by_type_whoever_holds_them(self, store: Store) -> None:
+        await store.jobs.enqueue([a_job(type="a", queue=queue, tenant_id=queue) for queue in "xyz"])
+        await enqueue(store, type="b")
+        assert await store.workers.running_types() == {}
+        await claim_all(store, types=("a",), limit=2)
+        await claim_all(store, owner=OTHER, types=("a", "b"), limit=10)
+        assert await store.workers.running_types() == {"a": 3, "b": 1}
+
+    async def test_jobs_that_ended_run_no_more(self, store: Store) -> None:
+        await enqueue(store)
+        (lease,) = await claim_all(store)
+        await store.jobs.settle(OWNER, [completed(lease)])
+        assert await store.workers.running_types() == {}

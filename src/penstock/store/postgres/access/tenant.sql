@@ -73,6 +73,10 @@ CREATE POLICY tenant_reads ON {schema}.breakers FOR SELECT TO {tenant}
 DROP POLICY IF EXISTS tenant_reads ON {schema}.workers;
 CREATE POLICY tenant_reads ON {schema}.workers FOR SELECT TO {tenant} USING (true);
 
+DROP POLICY IF EXISTS tenant_reads ON {schema}.audit_log;
+CREATE POLICY tenant_reads ON {schema}.audit_log FOR SELECT TO {tenant}
+    USING (tenant_id = (SELECT {schema}.tenant()));
+
 DROP POLICY IF EXISTS tenant_reads ON {schema}.penstock_meta;
 CREATE POLICY tenant_reads ON {schema}.penstock_meta FOR SELECT TO {tenant} USING (true);
 

@@ -36,6 +36,7 @@ FROM dead_letter_jobs
 WHERE (:type::text IS NULL OR type = :type)
   AND (:resolution::text IS NULL OR resolution = :resolution)
   AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
+  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:before::text IS NULL
       OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
@@ -48,6 +49,7 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
 FROM dead_letter_jobs
 WHERE fingerprint = :fingerprint AND type = :type
   AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:before::text IS NULL
       OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
@@ -60,6 +62,7 @@ FROM dead_letter_jobs
 WHERE canary_of = :canary_of AND (:type::text IS NULL OR type = :type)
   AND (:resolution::text IS NULL OR resolution = :resolution)
   AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
+  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:before::text IS NULL
       OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
@@ -77,6 +80,7 @@ FROM (
     FROM dead_letter_jobs
     WHERE (:type::text IS NULL OR type = :type)
       AND (:resolution::text IS NULL OR resolution = :resolution)
+      AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
     GROUP BY fingerprint, type
 ) AS alike JOIN dead_letter_jobs ON seq = newest
 ORDER BY unresolved DESC, members DESC, last_at DESC LIMIT :limit;

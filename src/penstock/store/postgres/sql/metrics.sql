@@ -25,8 +25,17 @@ WHERE resolution_ms = :fine AND bucket >= :since
 GROUP BY 2, type, queue, name
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
 
+-- name: sum_up_days
+-- What was counted in days that are dropped goes on being counted, in the day 0.
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT resolution_ms, 0, type, queue, name, sum(value) FROM metrics
+WHERE resolution_ms = :day AND bucket > 0 AND bucket < :before AND name NOT LIKE 'gauge:%'
+GROUP BY resolution_ms, type, queue, name
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
+SET value = metrics.value + excluded.value;
+
 -- name: drop_metrics
-DELETE FROM metrics WHERE resolution_ms = ? AND bucket < ?;
+DELETE FROM metrics WHERE resolution_ms = ? AND bucket > 0 AND bucket < ?;
 
 -- name: metric_window
 -- What no roll-up has gathered yet counts too; it is all of the finest step.
@@ -50,8 +59,31 @@ FROM (
     FROM metric_deltas CROSS JOIN jsonb_array_elements(sums) AS one
     WHERE :resolution::bigint = :fine::bigint AND bucket >= :since
 ) AS counted
-WHERE name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'
+WHERE (:timings::boolean OR (name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'))
+  AND name NOT LIKE 'attempts:%' AND name NOT IN ('started', 'duration_sum', 'wait_sum')
 GROUP BY bucket, name ORDER BY bucket;
+
+-- name: past_totals
+SELECT type, queue, name, sum(value) FROM metrics
+WHERE resolution_ms = :day AND bucket >= :since AND bucket < :today AND name NOT LIKE 'gauge:%'
+GROUP BY type, queue, name;
+
+-- name: recent_totals
+-- What no roll-up has gathered yet counts too, whenever it was.
+SELECT type, queue, name, sum(value) FROM (
+    SELECT type, queue, name, value FROM metrics
+    WHERE resolution_ms = :hour AND bucket >= :today AND bucket < :this_hour
+    UNION ALL
+    SELECT type, queue, name, value FROM metrics
+    WHERE resolution_ms = :minute AND bucket >= :this_hour AND bucket < :this_minute
+    UNION ALL
+    SELECT type, queue, name, value FROM metrics
+    WHERE resolution_ms = :fine AND bucket >= :this_minute
+    UNION ALL
+    SELECT one ->> 0, one ->> 1, one ->> 2, (one ->> 3)::double precision
+    FROM metric_deltas CROSS JOIN jsonb_array_elements(sums) AS one
+) AS counted
+WHERE name NOT LIKE 'gauge:%' GROUP BY type, queue, name;
 
 -- name: queued_depths
 -- Rank less its handicap is the time the job fell due; the index alone answers.

@@ -37,5 +37,5 @@ WHERE job_id = :id AND resolution IN ('pending', 'investigating');
 -- name: due_of
 SELECT ms(scheduled_at) FROM jobs WHERE id = ?;
 
--- name: type_and_queue
-SELECT type, queue FROM jobs WHERE id = ?;
+-- name: counted_as
+SELECT type, queue, attempts FROM jobs WHERE id = ?;

@@ -30,7 +30,8 @@ SELECT id, name, type, kind, tenant_id, payload_template::text, options::text, e
     interval_ms, zone, misfire, enabled, ms(starts_at), ms(ends_at), ms(expires_at), max_runs,
     run_count, ms(last_run_at), ms(next_run_at), by_operator, created_by, metadata::text,
     ms(created_at), ms(updated_at), revision
-FROM job_schedules ORDER BY name, tenant_id LIMIT ?;
+FROM job_schedules WHERE (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
+ORDER BY name, tenant_id LIMIT :limit;
 
 -- name: due_schedules
 SELECT id, name, type, kind, tenant_id, payload_template::text, options::text, expression,

@@ -31,7 +31,9 @@ UNION ALL SELECT 'pauses', count(*) FROM pauses
 UNION ALL SELECT 'limits', count(*) FROM limits
 UNION ALL SELECT 'rates', count(*) FROM rate_starts
 UNION ALL SELECT 'breakers', count(*) FROM breakers
-UNION ALL SELECT 'metrics', count(*) FROM metrics;
+UNION ALL SELECT 'metrics', count(*) FROM metrics
+UNION ALL SELECT 'records', count(*) FROM records
+UNION ALL SELECT 'audit', count(*) FROM audit_log;
 
 -- name: tally_statuses
 SELECT status, count(*), sum(fence), sum(attempts) FROM jobs GROUP BY status;
@@ -39,7 +41,7 @@ SELECT status, count(*), sum(fence), sum(attempts) FROM jobs GROUP BY status;
 -- name: clear
 TRUNCATE jobs, job_executions, job_logs, dead_letter_jobs, job_keys, job_dependencies, order_lines,
     job_schedules, pauses, limits, slots, rate_starts, breakers, workers, leaders, metrics,
-    metric_deltas;
+    metric_deltas, records, audit_log;
 
 -- name: clear_marks
 DELETE FROM penstock_meta WHERE name = 'rolled_up_at' OR name LIKE 'move.%';
@@ -321,5 +323,40 @@ SELECT
     resolution_ms, bucket, type, queue, name, value
 FROM json_to_recordset(:rows::json) AS given (
     resolution_ms bigint, bucket bigint, type text, queue text, name text, value double precision
+)
+ON CONFLICT DO NOTHING;
+
+-- name: page_records
+SELECT kind, name,
+    kind, name, document::text, revision, ms(updated_at), ms(expires_at)
+FROM records WHERE (kind, name) > (?::text, ?::text)
+ORDER BY kind, name LIMIT ?;
+
+-- name: adopt_records
+INSERT INTO records (
+    kind, name, document, revision, updated_at, expires_at
+)
+SELECT
+    kind, name, document::json, revision, at(updated_at), at(expires_at)
+FROM json_to_recordset(:rows::json) AS given (
+    kind text, name text, document text, revision bigint, updated_at bigint, expires_at bigint
+)
+ON CONFLICT DO NOTHING;
+
+-- name: page_audit
+SELECT seq,
+    seq, ms(at), actor, action, subject, tenant_id, details, previous, hash
+FROM audit_log WHERE seq > ?::bigint
+ORDER BY seq LIMIT ?;
+
+-- name: adopt_audit
+INSERT INTO audit_log (
+    seq, at, actor, action, subject, tenant_id, details, previous, hash
+)
+SELECT
+    seq, at(at), actor, action, subject, tenant_id, details, previous, hash
+FROM json_to_recordset(:rows::json) AS given (
+    seq bigint, at bigint, actor text, action text, subject text, tenant_id text, details text,
+    previous text, hash text
 )
 ON CONFLICT DO NOTHING;

@@ -95,7 +95,16 @@
 --                      workers:seen zset: owner by heartbeat_at
 --   leaders            hash: role -> 'until owner'
 --   metrics:MS         zset: bucket by itself, of every resolution
---   metrics:MS:BUCKET  hash: name \n JSON ["type","queue"] -> value
+--   metrics:MS:BUCKET  hash: name \n JSON ["type","queue"] -> value; the day 0 has all days that
+--                      were dropped
+--   metrics:live       the finest step that is being written to
+--   metrics:totals     hash: the same fields -> counters since the beginning, without those of the
+--                      live step (counts.lua)
+--   records            hash: KIND \n NAME -> 'revision updated_at expires_at DOCUMENT', '-' for a
+--                      record that does not expire (kept.lua)
+--   records:names      zset: KIND \n NAME of each, all with score 0, in the order of names
+--   records:expiring   zset: KIND \n NAME by expires_at
+--   audit              zset: entry by seq, a JSON array of the fields of model/audit.py (Entry)
 --   meta               hash: layout (its version), rolled_up_at
 --   moves              hash: what is written about a move, see model/moves.py (bookmarks.lua)
 --   wake               the channel on which every change is told

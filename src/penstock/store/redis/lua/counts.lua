@@ -9,6 +9,12 @@ local function measure(label, name, by)
     sums[field] = (sums[field] or 0) + (by or 1)
 end
 
+-- Counts a job that ended, how it did and after how many attempts.
+local function measure_end(label, name, attempts)
+    measure(label, name)
+    measure(label, 'attempts:' .. (attempts > 10 and 'more' or int(attempts)))
+end
+
 -- The figures of a job of which only the lane is at hand.
 local function label_of(lane)
     local parts = parts_of(lane)
@@ -34,6 +40,26 @@ local function add_all(key, fields)
     end
 end
 
+-- Adds the counters of a fine step to those since the beginning, or takes them out again.
+local function add_to_totals(bucket, sign)
+    local fields = redis.call('HGETALL', PREFIX .. 'metrics:' .. FINE_MS .. ':' .. bucket)
+    for place = 1, #fields, 2 do
+        if string.sub(fields[place], 1, 6) ~= 'gauge:' then
+            redis.call('HINCRBY', PREFIX .. 'metrics:totals', fields[place],
+                int(sign * tonumber(fields[place + 1])))
+        end
+    end
+end
+
+-- Turns to another step, often a new one. Totals are written once for each step and not with
+-- every count; a clock that was set back leads into a step they know already.
+local function turn_to_step(bucket, live)
+    if live then add_to_totals(live, 1) end
+    add_to_totals(bucket, -1)
+    redis.call('SET', PREFIX .. 'metrics:live', bucket)
+    redis.call('ZADD', PREFIX .. 'metrics:' .. FINE_MS, bucket, bucket)
+end
+
 -- Writes what was counted; enough for a script whose change nobody waits for.
 local function write_counts()
     add_all(PREFIX .. 'depths', depth_sums)
@@ -41,7 +67,8 @@ local function write_counts()
     add_all(PREFIX .. 'started', start_sums)
     if next(sums) then
         local bucket = int(math.floor(now / FINE_MS) * FINE_MS)
-        redis.call('ZADD', PREFIX .. 'metrics:' .. FINE_MS, bucket, bucket)
+        local live = redis.call('GET', PREFIX .. 'metrics:live')
+        if live ~= bucket then turn_to_step(bucket, live) end
         add_all(PREFIX .. 'metrics:' .. FINE_MS .. ':' .. bucket, sums)
     end
 end

@@ -2,7 +2,8 @@
 -- there.
 --
 -- needs: common letters
--- ARGV[4] the wanted fields as a JSON object: type, resolution, fingerprint, canary_of
+-- ARGV[4] the wanted fields as a JSON object: type, tenant_id, resolution, fingerprint,
+--         canary_of
 -- ARGV[5] the job's id to continue after, or ''
 -- ARGV[6] the number to continue below, or '' for the first look
 -- ARGV[7] how many are wanted
@@ -27,7 +28,9 @@ local function fits(id)
     if wanted.resolution and wanted.resolution ~= found[1] then return false end
     if wanted.fingerprint and wanted.fingerprint ~= found[2] then return false end
     if wanted.canary_of and wanted.canary_of ~= found[3] then return false end
-    return not wanted.type or wanted.type == parts_of(found[4])[3]
+    local lane = parts_of(found[4])
+    if wanted.tenant_id and wanted.tenant_id ~= lane[2] then return false end
+    return not wanted.type or wanted.type == lane[3]
 end
 
 local found, last = {}, ''

@@ -1,13 +1,36 @@
--- Drop steps of one resolution that are too old, a bounded number at a time.
+-- Drop steps of one resolution that are too old, a bounded number at a time. Days go into the sum
+-- of all days before.
 --
 -- needs: common
 -- ARGV[4] the resolution in milliseconds
 -- ARGV[5] for how many milliseconds steps are kept
 -- answers how many were dropped
 
-local all = PREFIX .. 'metrics:' .. ARGV[4]
+despite_full_memory()
+local DAY_MS, BEFORE_ALL = '86400000', '0'
+local all, live_key = PREFIX .. 'metrics:' .. ARGV[4], PREFIX .. 'metrics:live'
 local before = '(' .. int(now - tonumber(ARGV[5]))
-local old = redis.call('ZRANGEBYSCORE', all, '-inf', before, 'LIMIT', 0, 1000)
-for _, bucket in ipairs(old) do redis.call('UNLINK', all .. ':' .. bucket) end
+local most = ARGV[4] == DAY_MS and 10 or 1000
+local old = redis.call('ZRANGEBYSCORE', all, '(' .. BEFORE_ALL, before, 'LIMIT', 0, most)
+local live = redis.call('GET', live_key)
+
+local function keep_day(bucket)
+    local fields = redis.call('HGETALL', all .. ':' .. bucket)
+    for place = 1, #fields, 2 do
+        if string.sub(fields[place], 1, 6) ~= 'gauge:' then
+            redis.call('HINCRBY', all .. ':' .. BEFORE_ALL, fields[place], fields[place + 1])
+            redis.call('ZADD', all, BEFORE_ALL, BEFORE_ALL)
+        end
+    end
+end
+
+for _, bucket in ipairs(old) do
+    if ARGV[4] == DAY_MS then keep_day(bucket) end
+    if ARGV[4] == int(FINE_MS) and bucket == live then
+        add_to_totals(bucket, 1)
+        redis.call('DEL', live_key)
+    end
+    redis.call('UNLINK', all .. ':' .. bucket)
+end
 many('ZREM', all, old)
 return #old

@@ -132,7 +132,8 @@ local function end_dependent(job, status, failure, waiting_on)
         keep_dead_letter(job, failure)
     end
     if job.key then release_key(job.key, job.id, job.key_scope) end
-    measure(label_of(job.lane), status == 'dead_letter' and 'dead' or 'cancelled')
+    local name = status == 'dead_letter' and 'dead' or 'cancelled'
+    measure_end(label_of(job.lane), name, job.attempts)
 end
 
 -- What the closed edges mean for each child: {id, by how many edges it waits less, whether it

@@ -48,8 +48,9 @@ local function rescue_from(owner, ids)
             local label = label_of(job.lane)
             local fate = take_away(job)
             measure(label, 'lease_expiries')
+            if job.started_at then measure(label, 'started') end
             if fate == 'cancelled' or fate == 'dead' then
-                measure(label, fate)
+                measure_end(label, fate, job.attempts)
                 ended[#ended + 1] = id
             end
             rescued[#rescued + 1] = {id, parts_of(job.lane)[3], owner, fate}

@@ -6,8 +6,9 @@
 -- later: breakers gives heed_breakers
 -- ARGV[4]  the owner
 -- ARGV[5]  JSON: sums, [field of the figures, by] each, for the completed ones; others, the other
---          endings (endings.lua), with label, duration and wait for their figures, their place
---          among all settlements, and counted, whether a breaker counts their error
+--          endings (endings.lua), with label, duration and wait (the steps of their histograms),
+--          duration_ms and wait_ms for their figures, their place among all settlements, and
+--          counted, whether a breaker counts their error
 -- ARGV[6]… the completed ones, four arguments each: id, fence, the execution's JSON from its
 --          status on, result
 -- answers  1, or {'stale', {{id, fence, 1 if it was settled before}…}}
@@ -124,12 +125,19 @@ for _, sum in ipairs(told.sums) do sums[sum[1]] = (sums[sum[1]] or 0) + sum[2] e
 local endings = #told.others > 0 and later_endings()
 for place, ending in ipairs(told.others) do
     local name = endings[ending.kind](jobs[place], ending)
-    if name == 'cancelled' or name == 'dead' then ended[#ended + 1] = ending.id end
-    if name ~= 'handed_back' then
+    if name == 'cancelled' or name == 'dead' then
+        ended[#ended + 1] = ending.id
+        measure_end(ending.label, name, jobs[place].attempts)
+    elseif name ~= 'handed_back' then
         measure(ending.label, name)
+    end
+    if name ~= 'handed_back' then
         measure(ending.label, ending.duration)
         measure(ending.label, ending.wait)
+        measure(ending.label, 'duration_sum', ending.duration_ms)
+        measure(ending.label, 'wait_sum', ending.wait_ms)
     end
+    if ending.started ~= false then measure(ending.label, 'started') end
 end
 if end_jobs then end_jobs(ended) end
 if redis.call('EXISTS', PREFIX .. 'breakers') == 1 then later_breakers()(events_in_order()) end

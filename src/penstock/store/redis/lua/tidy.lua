@@ -1,7 +1,8 @@
--- Drop what no longer matters: unique keys whose window is over, slots nobody uses, old starts.
+-- Drop what no longer matters: unique keys whose window is over, slots nobody uses, old starts,
+-- expired records.
 --
--- needs: common leased
--- ARGV[4] how many keys to drop at most
+-- needs: common leased kept
+-- ARGV[4] how many keys and how many records to drop at most
 -- answers how many keys were dropped
 
 -- Slots of owners without a lease; with a limit for each key they would pile up.
@@ -32,6 +33,8 @@ end
 
 drop_idle_slots()
 drop_old_starts()
+delete_records(redis.call('ZRANGEBYSCORE', PREFIX .. 'records:expiring', '-inf', NOW,
+    'LIMIT', 0, tonumber(ARGV[4])))
 local expired = redis.call('ZRANGEBYSCORE', PREFIX .. 'keys:expiring', '-inf', NOW,
     'LIMIT', 0, tonumber(ARGV[4]))
 many('HDEL', PREFIX .. 'keys', expired)

@@ -31,6 +31,7 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
 FROM dead_letter_jobs
 WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
   AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+  AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
   AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
 
@@ -42,6 +43,7 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
 FROM dead_letter_jobs
 WHERE fingerprint = :fingerprint AND type = :type
   AND (:resolution IS NULL OR resolution = :resolution)
+  AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
   AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
 
@@ -53,6 +55,7 @@ FROM dead_letter_jobs
 WHERE canary_of = :canary_of AND (:type IS NULL OR type = :type)
   AND (:resolution IS NULL OR resolution = :resolution)
   AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+  AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
   AND (:before IS NULL OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
 ORDER BY seq DESC LIMIT :limit;
 
@@ -68,6 +71,7 @@ FROM (
         max(created_at) AS last_at, max(seq) AS newest
     FROM dead_letter_jobs
     WHERE (:type IS NULL OR type = :type) AND (:resolution IS NULL OR resolution = :resolution)
+      AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
     GROUP BY fingerprint, type
 ) AS alike JOIN dead_letter_jobs ON seq = newest
 ORDER BY unresolved DESC, members DESC, last_at DESC LIMIT :limit;

@@ -30,7 +30,8 @@ SELECT id, name, type, kind, tenant_id, CAST(payload_template AS BLOB), CAST(opt
     expression, interval_ms, zone, misfire, enabled, starts_at, ends_at, expires_at, max_runs,
     run_count, last_run_at, next_run_at, by_operator, created_by, metadata, created_at, updated_at,
     revision
-FROM job_schedules ORDER BY name, tenant_id LIMIT ?;
+FROM job_schedules WHERE (:tenant_id IS NULL OR tenant_id = :tenant_id)
+ORDER BY name, tenant_id LIMIT :limit;
 
 -- name: due_schedules
 SELECT id, name, type, kind, tenant_id, CAST(payload_template AS BLOB), CAST(options AS BLOB),

@@ -24,7 +24,9 @@ UNION ALL SELECT 'pauses', count(*) FROM pauses
 UNION ALL SELECT 'limits', count(*) FROM limits
 UNION ALL SELECT 'rates', count(*) FROM rate_starts
 UNION ALL SELECT 'breakers', count(*) FROM breakers
-UNION ALL SELECT 'metrics', count(*) FROM metrics;
+UNION ALL SELECT 'metrics', count(*) FROM metrics
+UNION ALL SELECT 'records', count(*) FROM records
+UNION ALL SELECT 'audit', count(*) FROM audit_log;
 
 -- name: tally_statuses
 SELECT status, count(*), sum(fence), sum(attempts) FROM jobs GROUP BY status;
@@ -46,6 +48,8 @@ DELETE FROM breakers;
 DELETE FROM workers;
 DELETE FROM leaders;
 DELETE FROM metrics;
+DELETE FROM records;
+DELETE FROM audit_log;
 
 -- name: clear_marks
 DELETE FROM penstock_meta WHERE name = 'rolled_up_at' OR name LIKE 'move.%';
@@ -197,3 +201,21 @@ ORDER BY resolution_ms, bucket, type, queue, name LIMIT ?;
 -- name: adopt_metrics
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: page_records
+SELECT kind, name,
+    kind, name, document, revision, updated_at, expires_at
+FROM records WHERE (kind, name) > (?, ?) ORDER BY kind, name LIMIT ?;
+
+-- name: adopt_records
+INSERT INTO records (kind, name, document, revision, updated_at, expires_at)
+VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: page_audit
+SELECT seq,
+    seq, at, actor, action, subject, tenant_id, details, previous, hash
+FROM audit_log WHERE seq > ? ORDER BY seq LIMIT ?;
+
+-- name: adopt_audit
+INSERT INTO audit_log (seq, at, actor, action, subject, tenant_id, details, previous, hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;

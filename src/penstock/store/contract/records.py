@@ -1,0 +1,48 @@
+"""Small documents that belong to an installation: who may enter, which alerts stand."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """A JSON document under a kind and a name; its revision grows with every change."""
+
+    kind: str
+    name: str
+    document: str
+    revision: int
+    updated_at: int
+    expires_at: int | None = None
+
+
+class Records(Protocol):
+    """Read and written one at a time, never on the way of a job. Expired ones are not there."""
+
+    async def get(self, kind: str, name: str) -> Record | None:
+        """One record, or none."""
+        ...
+
+    async def list(self, kind: str, *, after: str = "", limit: int = 1000) -> "list[Record]":
+        """A page of a kind, by name."""
+        ...
+
+    async def put(
+        self,
+        kind: str,
+        name: str,
+        document: str,
+        *,
+        revision: int | None = None,
+        expires_in_ms: int | None = None,
+    ) -> Record | None:
+        """Create or replace a record, for as long as said.
+
+        With a revision only if it still has that one, 0 meaning that there is none: otherwise
+        nothing is written, and the answer is None.
+        """
+        ...
+
+    async def remove(self, kind: str, name: str) -> bool:
+        """Delete a record; whether there was one."""
+        ...

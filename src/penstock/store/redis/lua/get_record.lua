@@ -1,0 +1,8 @@
+-- One record.
+--
+-- needs: common kept
+-- ARGV[4] the kind
+-- ARGV[5] the name
+-- answers the record, or nothing
+
+return record(record_field(ARGV[4], ARGV[5]))

@@ -2,6 +2,8 @@
 
 from penstock.client.app import Penstock
 from penstock.service import Service
+from penstock.upkeep.alerts import WatchAlerts
+from penstock.upkeep.critical import WatchCritical
 from penstock.upkeep.leader import TERM_SECONDS, Leader
 from penstock.upkeep.prune import Prune
 from penstock.upkeep.release import Release
@@ -25,4 +27,6 @@ def upkeep_services(app: Penstock, owner: str) -> list[Service]:
         RollUp(app, leader),
         Prune(app, leader),
         Unclaimed(app, leader),
+        WatchAlerts(app, leader),
+        WatchCritical(app, leader),
     ]

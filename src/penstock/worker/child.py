@@ -20,6 +20,7 @@ import traceback
 from queue import SimpleQueue
 from typing import Any
 
+from penstock.client import tracing
 from penstock.client.context import Context
 from penstock.client.job_type import JobType
 from penstock.model.errors import UnknownType
@@ -102,9 +103,12 @@ class Child:
         context = Context(run.lease, ChildReporter(self, type_, run.number), None)
         self._context = context
         filled = runner.run(resources.fill(type_.arguments.injected))
+        call = type_.arguments.call
+        before = run.lease.trace_context
         if type_.is_async:
-            return runner.run(type_.arguments.call(context, arguments, filled))
-        return type_.arguments.call(context, arguments, filled)
+            return runner.run(tracing.continuing(before, call(context, arguments, filled)))
+        with tracing.continued(before):
+            return call(context, arguments, filled)
 
     def _find(self, target: Target) -> JobType[..., ..., Any]:
         found = self._types.get(target)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.client import tracing
 from penstock.client.app import Penstock
 from penstock.client.context import Context
 from penstock.model.failure import Failure
@@ -41,8 +42,13 @@ class Executor:
         await self.processes.close()
         await self.resources.close()
 
-    async def run(self, running: Running) -> Settlement | None:
+    def run(self, running: Running) -> Awaitable[Settlement | None]:
         """Execute a lease; None when the lease was lost and nothing is left to settle."""
+        if tracing.tracer() is None:
+            return self._run(running)
+        return tracing.traced(running.lease, self._reports.owner, lambda: self._run(running))
+
+    async def _run(self, running: Running) -> Settlement | None:
         usage = _Usage()
         try:
             value = await self._call(running, usage)
@@ -104,7 +110,7 @@ class Executor:
         try:
             returned = await self.processes.run(
                 running.type,
-                running.lease,
+                tracing.handed_on(running.lease),
                 reporter,
                 alone=self._is_suspect(running),
                 ready=lambda: running.begin(self._clock.monotonic()),
@@ -187,6 +193,7 @@ class Executor:
             duration_ms=self._clock.monotonic() - running.began_at,
             cpu_ms=usage.cpu_ms,
             memory_kb=usage.memory_kb,
+            attempts=lease.attempts,
             result=value.text if encoded else running.type.encode_result(value),
         )
 

@@ -44,6 +44,7 @@ class Pump:
         max_prefetch: int,
         poll_seconds: float,
         internal_error: Callable[[], None],
+        claimed: Callable[[Sequence[Lease]], None] | None = None,
     ) -> None:
         self.running = 0
         self.waiting: deque[Lease] = deque()
@@ -59,6 +60,7 @@ class Pump:
         self._max_prefetch = max_prefetch
         self._poll_seconds = poll_seconds
         self._internal_error = internal_error
+        self._claimed = claimed
         self._settled: list[Settlement] = []
         self._refused: Counter[str] = Counter()
         self._last_words: list[Report] = []
@@ -281,6 +283,8 @@ class Pump:
         if again:  # an older lease on the same job that still waits here was taken away
             self.waiting = deque(w for w in self.waiting if w.id not in again)
             self.slots.drop({(w.id, w.fence) for w in self.slots.held() if w.id in again})
+        if self._claimed is not None:
+            self._claimed(claimed.leases)
         self.slots.allow(claimed.slots)
         self.waiting.extend(claimed.leases)
 

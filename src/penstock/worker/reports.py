@@ -28,7 +28,7 @@ class Reports:
     def __init__(self, app: "Penstock", owner: str) -> None:
         self.app = app
         self._store: Store = app.store
-        self._owner = owner
+        self.owner = owner
         self._waiting: dict[str, JobReporter] = {}
         self._unwritten: list[Report] = []
         self._progress: list[tuple[Context, float, str | None]] = []
@@ -65,7 +65,7 @@ class Reports:
 
     async def write(self, reports: list[Report]) -> None:
         """Write reports; a stale lease's words are dropped with it."""
-        await self._store.jobs.report(self._owner, reports)
+        await self._store.jobs.report(self.owner, reports)
 
     async def run(self) -> None:
         """Flush a few times a second until cancelled."""
@@ -79,7 +79,7 @@ class Reports:
     def _warn(self, error: Exception) -> None:
         if time.monotonic() - self._warned_at > 60:
             self._warned_at = time.monotonic()
-            log.warning("report_failed", worker_id=self._owner, error=str(error))
+            log.warning("report_failed", worker_id=self.owner, error=str(error))
 
 
 class JobReporter:

@@ -9,6 +9,7 @@ import time
 import msgspec
 import structlog
 
+from penstock.client.app import Penstock
 from penstock.model.errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE
@@ -27,9 +28,10 @@ MAX_PAUSE_SECONDS = 30.0
 class Supervisor:
     """Keeps `processes` workers alive until it is told to stop."""
 
-    def __init__(self, spec: WorkerSpec, processes: int = 1) -> None:
+    def __init__(self, spec: WorkerSpec, processes: int = 1, *, hears_signals: bool = True) -> None:
         self._spec = spec
         self._count = processes
+        self._hears_signals = hears_signals
         self._children: dict[str, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._signals = 0
@@ -41,13 +43,19 @@ class Supervisor:
         app.settings = app.settings.replace(**self._spec.settings)
         self._max_rescues = app.settings.max_rescues
         async with app:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.stop)
-            await asyncio.gather(
-                *(self._keep_alive(index, app.store) for index in range(self._count))
-            )
+            if self._hears_signals:
+                loop = asyncio.get_running_loop()
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, self.stop)
+            await self._supervise(app)
         return self._exit_code
+
+    async def _supervise(self, app: Penstock) -> None:
+        await asyncio.gather(*(self._keep_alive(index, app.store) for index in range(self._count)))
+
+    def _wants(self, index: int) -> bool:
+        """Whether the worker of this number is to go on, or to be replaced."""
+        return not self._stopping.is_set()
 
     def stop(self) -> None:
         """Drain the workers; a second call ends them at once."""
@@ -62,7 +70,7 @@ class Supervisor:
 
     async def _keep_alive(self, index: int, store: Store) -> None:
         pause = 0.1
-        while not self._stopping.is_set():
+        while self._wants(index):
             owner = new_owner()
             started = time.monotonic()
             code = await self._run_child(index, owner)

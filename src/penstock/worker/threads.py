@@ -17,7 +17,7 @@ class Threads:
     def __init__(self) -> None:
         self.abandoned = 0
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
-        self._idle = 0
+        self._free = 0
         self._made = 0
         self._lock = threading.Lock()
 
@@ -26,13 +26,8 @@ class Threads:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[Any, int]] = loop.create_future()
         context = contextvars.copy_context()
+        self._reserve()
         self._work.put((lambda: context.run(function), future, loop))
-        with self._lock:
-            if self._idle < self._work.qsize():
-                self._made += 1
-                threading.Thread(
-                    target=self._serve, name=f"penstock-job-{self._made}", daemon=True
-                ).start()
         try:
             return await future
         except asyncio.CancelledError:
@@ -44,15 +39,18 @@ class Threads:
         for _ in range(self._made):
             self._work.put(None)
 
-    def _serve(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            item = self._work.get()
-            with self._lock:
-                self._idle -= 1
-            if item is None:
+    def _reserve(self) -> None:
+        """See that for every work in the queue there is a thread that has no other."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
                 return
+            self._made += 1
+            name = f"penstock-job-{self._made}"
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _serve(self) -> None:
+        while (item := self._work.get()) is not None:
             self._run(*item)
 
     def _run(
@@ -68,6 +66,8 @@ class Threads:
             outcome: tuple[Any, int] | BaseException = error
         else:
             outcome = (value, (time.thread_time_ns() - before) // 1_000_000)
+        with self._lock:
+            self._free += 1
         try:
             loop.call_soon_threadsafe(self._deliver, future, outcome)
         except RuntimeError:  # the worker stopped meanwhile

@@ -72,6 +72,7 @@ class Verdict:
             "duration_ms": duration_ms,
             "cpu_ms": cpu_ms,
             "memory_kb": memory_kb,
+            "attempts": lease.attempts,
         }
 
     def of_error(self, error: BaseException, max_snoozes: int) -> Settlement:

@@ -5,14 +5,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import psutil
 import structlog
 
 from penstock.client.app import Penstock
-from penstock.client.job_type import JobType
-from penstock.model.errors import InvalidOption, StoreError
+from penstock.model.errors import StoreError
 from penstock.model.ids import new_id
 from penstock.model.job import Lease
 from penstock.model.settlement import (
@@ -32,10 +30,12 @@ from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
 from penstock.worker.heartbeat import Heartbeat
 from penstock.worker.holdings import TICK_SECONDS, Holdings, own_leases
+from penstock.worker.lines import JobLines
 from penstock.worker.pump import Pump
 from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
+from penstock.worker.served import served_queues, served_types
 
 log = structlog.get_logger("penstock.worker")
 
@@ -70,8 +70,8 @@ class Worker:
         self.counts = {"completed": 0, "failed": 0}
         self.set_aside = 0
         self._concurrency = concurrency or app.settings.concurrency
-        self._queues = tuple(queues) if queues else None
-        self._types = _known_types(app, types)
+        self._queues = served_queues(app, queues)
+        self._types = served_types(app, types)
         self._own_leases = own_leases(self._types)
         self._max_priority = max_priority
         self._burst = burst
@@ -131,6 +131,7 @@ class Worker:
         self._clock = app.store.clock
         self._holdings.tick()
         self._reports = Reports(app, self.owner)
+        self._lines = JobLines(self.owner)
         self._executor = Executor(app, self._reports, processes=os.cpu_count() or 1)
         self._pump = Pump(
             app.store,
@@ -142,6 +143,7 @@ class Worker:
             max_prefetch=settings.prefetch,
             poll_seconds=settings.poll_interval,
             internal_error=self.recycling.note_internal_error,
+            claimed=self._lines.claimed if self._lines.every else None,
         )
         self._heartbeat = Heartbeat(
             app.store,
@@ -198,16 +200,11 @@ class Worker:
             self.counts["completed"] += 1
         elif isinstance(settlement, Failed | Buried | Crashed):
             self.counts["failed"] += 1
-            log.warning(
-                "job_" + type(settlement).__name__.lower(),
-                job_id=settlement.id,
-                job_type=settlement.type,
-                worker_id=self.owner,
-                duration_ms=settlement.duration_ms,
-                error=f"{settlement.failure.code}: {settlement.failure.message}"[:200],
-            )
+            self._lines.ended(settlement)
         elif isinstance(settlement, Snoozed | Cancelled):
             self.set_aside += 1
+        if self._lines.every and isinstance(settlement, Completed | Snoozed | Cancelled):
+            self._lines.ended(settlement)
 
     async def _watch(self) -> None:
         """Hear of changes: new work, and requests to cancel what runs here."""
@@ -385,15 +382,6 @@ def _interrupted(lease: Lease) -> HandedBack:
         type=lease.type,
         queue=lease.queue,
         started_at=lease.started_at or lease.queued_at,
+        attempts=lease.attempts,
         started=True,
     )
-
-
-def _known_types(app: Penstock, names: Sequence[str] | None) -> dict[str, JobType[..., ..., Any]]:
-    known = app.types
-    if not known:
-        raise InvalidOption("app", "empty", "an application with at least one @app.job")
-    if names is None:
-        return known
-    wanted = {name for given in names for name in app.find_type(given).names}
-    return {name: type_ for name, type_ in known.items() if name in wanted}

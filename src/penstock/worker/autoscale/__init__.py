@@ -1,0 +1,1 @@
+"""As many worker processes as there is work for."""

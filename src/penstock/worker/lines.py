@@ -1,0 +1,58 @@
+"""What a worker logs about its jobs: ids, types and figures, and nothing a job holds or says."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from penstock.client.lines import detailed
+from penstock.model.job import Lease
+from penstock.model.settlement import Buried, Crashed, Failed, Settlement
+
+log = structlog.get_logger("penstock.worker")
+
+
+class JobLines:
+    """Failures for everybody; claims and other endings for who asked for debug lines."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._detailed: Any | None = detailed("penstock.worker")
+
+    @property
+    def every(self) -> bool:
+        """Whether every job gets its lines."""
+        return self._detailed is not None
+
+    def claimed(self, leases: Sequence[Lease]) -> None:
+        """These jobs are this worker's now."""
+        if self._detailed is None:
+            return
+        for lease in leases:
+            self._detailed.debug(
+                "job_claimed",
+                job_id=lease.id,
+                job_type=lease.type,
+                queue=lease.queue,
+                worker_id=self._owner,
+                attempts=lease.attempts,
+                fence=lease.fence,
+            )
+
+    def ended(self, settlement: Settlement) -> None:
+        """An execution ended; an error is told by its name, as its text may quote the payload."""
+        facts: dict[str, Any] = {
+            "job_id": settlement.id,
+            "job_type": settlement.type,
+            "queue": settlement.queue,
+            "worker_id": self._owner,
+            "attempts": settlement.attempts + 1,
+            "duration_ms": settlement.duration_ms,
+        }
+        name = "job_" + type(settlement).__name__.lower()
+        if isinstance(settlement, Failed | Buried | Crashed):
+            failure = settlement.failure
+            tell = log.error if isinstance(settlement, Buried) else log.warning
+            tell(name, **facts, error_class=failure.error_class.value, error_code=failure.code)
+        elif self._detailed is not None:
+            self._detailed.debug(name, **facts, wait_ms=settlement.wait_ms)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.client.handle import JobHandle
     from penstock.client.inject import inject
     from penstock.client.job_type import JobType, Prepared
+    from penstock.client.remote.connect import connect
     from penstock.config import Settings, load_settings
     from penstock.model.errors import (
         JobCancelled,
@@ -46,6 +47,7 @@ _HOME = {
     "inject": "client.inject",
     "JobType": "client.job_type",
     "Prepared": "client.job_type",
+    "connect": "client.remote.connect",
     "Settings": "config",
     "load_settings": "config",
     "JobCancelled": "model.errors",
@@ -95,6 +97,7 @@ __all__ = [
     "__version__",
     "after",
     "chain",
+    "connect",
     "group",
     "inject",
     "load_settings",

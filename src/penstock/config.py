@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from penstock.model.alert_settings import AlertSettings
 from penstock.model.errors import InvalidOption
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -17,6 +18,7 @@ Grace = Annotated[float, msgspec.Meta(ge=0)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 
 _PLACE = re.compile(r" - at `\$\.(\w+)[^`]*`$")
+_BLANK = re.compile(r"\$\{(file:)?([^}]+)\}")
 
 PREFIX = "PENSTOCK_"
 DEFAULT_FILE = "penstock.toml"
@@ -53,6 +55,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     keep_cancelled: Grace = 7 * 86_400
     keep_dead: Grace = 90 * 86_400
     keep_last: dict[str, NotNegative] = {}
+    host: str = "127.0.0.1"
+    port: NotNegative = 8787
+    requests_per_minute: NotNegative = 30_000
+    request_limit: Count = 16 * 1_048_576
+    alerts: AlertSettings = AlertSettings()
+    trusted_proxies: str = ""
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    min_workers: NotNegative = 1
+    max_dead_letters: Count = 100
 
     def __post_init__(self) -> None:
         if self.renew_interval >= self.lease:
@@ -78,6 +90,25 @@ def load_settings(
     values |= _from_environment(env)
     values |= {name: value for name, value in overrides.items() if value is not None}
     return _checked(values)
+
+
+def fill_in(text: str, environ: Mapping[str, str] | None = None) -> tuple[str, list[str]]:
+    """A text with `${NAME}` and `${file:PATH}` filled in, and the secrets that it now holds."""
+    env = os.environ if environ is None else environ
+    secrets: list[str] = []
+
+    def found(blank: re.Match[str]) -> str:
+        named = blank[2]
+        try:
+            secret = Path(named).read_text("utf-8").strip() if blank[1] else env[named]
+        except KeyError:
+            raise InvalidOption("route", blank[0], "a variable that is set") from None
+        except (OSError, ValueError) as error:
+            raise InvalidOption("route", blank[0], f"a file to read ({error})") from error
+        secrets.append(secret)
+        return secret
+
+    return _BLANK.sub(found, text), secrets
 
 
 def _from_toml(path: Path, *, required: bool) -> dict[str, Any]:
@@ -107,5 +138,8 @@ def _checked(values: dict[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         named = _PLACE.search(str(error))
         name = named[1] if named else "renew_interval"
-        problem = _PLACE.sub("", str(error))
-        raise InvalidOption(name, values.get(name), f"a valid setting ({problem})") from error
+        nested = "[" in (named[0] if named else "")
+        problem = str(error) if nested else _PLACE.sub("", str(error))
+        # Routes may hold secrets, and an error is read by anybody.
+        given = "given" if name == "alerts" else values.get(name)
+        raise InvalidOption(name, given, f"a valid setting ({problem})") from error

@@ -204,7 +204,7 @@ async def test_two_who_replay_at_once_share_their_canaries(
     seen = (await shop.app.dead.group(group.id)).newest_id
     first = await shop.app.dead.replay(group.id, canary=1)
 
-    async def as_it_was(*_: object) -> list[str]:
+    async def as_it_was(*_: object, **__: object) -> list[str]:
         return [seen]
 
     monkeypatch.setattr("penstock.client.dead.open_ids", as_it_was)

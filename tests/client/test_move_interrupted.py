@@ -13,6 +13,7 @@ from penstock.model.moves import (
     NoSuchMove,
     SourceChanged,
     StoreMoving,
+    TargetInUse,
 )
 from penstock.store.contract import Bookmark, JobFilter, Part, Row, Store
 from penstock.store.open import open_store
@@ -39,14 +40,24 @@ async def test_a_move_that_is_interrupted_anywhere_goes_on(
             assert calls[0] > 0
             break
         except Lost:
-            moved = await Mover(full, empty, keep=True, page=10).run()
+            sent = await _sent_again(full, empty, after=after)
         expected = expected or await everything(full)
         found = await everything(empty)
         assert found == expected
         assert await empty.transfer.marks() == await full.transfer.marks() == {}
-        assert moved.sent <= sum(moved.tally.parts.values())
+        assert sent <= sum(len(rows) for rows in expected.values())
         await empty.close()
     assert interrupted_at > 50
+
+
+async def _sent_again(full: Store, empty: Store, *, after: bool) -> int:
+    """Go on with a move; where only its very last answer was lost, it is over and says so."""
+    over = await full.transfer.marks() == await empty.transfer.marks() == {}
+    if not (after and over and (await empty.transfer.tally()).parts[Part.JOBS]):
+        return (await Mover(full, empty, keep=True, page=10).run()).sent
+    with pytest.raises(TargetInUse):
+        await Mover(full, empty, keep=True, page=10).run()
+    return 0
 
 
 async def test_only_pages_that_are_missing_are_sent_again(full: Store, empty: Store) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
+from penstock.client import lines, tracing
 from penstock.client.drain_rates import DrainRates
 from penstock.client.options import check_wait
 from penstock.client.room import TRUST_SECONDS, Room
@@ -58,12 +59,14 @@ class Admission:
         self._limits_read_at = float("-inf")
         self._measuring: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
         self._measuring = WeakKeyDictionary()
+        self._log: Any | None = None
 
     def forget(self) -> None:
         """Begin afresh: the store may be another one."""
         self.rates.forget()
         self._rooms.clear()
         self._limits_read_at = float("-inf")
+        self._log = lines.detailed("penstock.client")
 
     def add_hook(self, hook: A) -> A:
         """Ask a function of the user's about every enqueue."""
@@ -74,6 +77,13 @@ class Admission:
 
     async def enqueue(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
         """Write jobs once their queues have room."""
+        with tracing.sending(jobs) as sent:
+            answers = await self._write(sent, how)
+        if self._log is not None:
+            lines.tell_enqueued(self._log, jobs, answers)
+        return answers
+
+    async def _write(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
         connection = how.get("connection")
         wait = self._patience(how.get("wait"))
         if how.get("force"):

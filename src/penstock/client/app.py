@@ -144,6 +144,7 @@ class Penstock:
         concurrency: int | None = None,
         rate: str | None = None,
         breaker: str | None = None,
+        critical: bool = False,
         **options: Unpack[OptionFields],
     ) -> JobType[..., ..., Any]:
         if not inspect.isroutine(handler):
@@ -161,6 +162,7 @@ class Penstock:
             classify=classify,
             budgets=budgets or {},
             retry_cap=retry_cap,
+            critical=critical,
         )
         if concurrency is not None or rate is not None:
             for each in made.names:
@@ -377,14 +379,10 @@ class Penstock:
     def _register(self, registered: JobType[..., ..., Any]) -> None:
         for name in registered.names:
             known = self._types.get(name)
-            if known is not None and _place(known) != _place(registered):
+            if known is not None and known.place != registered.place:
                 raise InvalidOption(
                     "name",
                     name,
                     f"one that no other job type has ({known.function.__qualname__} has it)",
                 )
             self._types[name] = registered
-
-
-def _place(type_: JobType[..., ..., Any]) -> tuple[str, str]:
-    return type_.function.__module__, type_.function.__qualname__

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.client.amend import misfit
+from penstock.client.notices import TYPE as NOTICE
 from penstock.model.errors import PenstockError, UnknownType
 from penstock.model.template import render
 
@@ -94,6 +95,8 @@ async def _pages(app: "Penstock") -> "AsyncIterator[list[Job]]":
 
 
 async def _problem(app: "Penstock", job: "Job", found: TypeCheck) -> str | None:
+    if job.type == NOTICE:
+        return None
     try:
         type_ = app.find_type(job.type)
     except UnknownType as error:

@@ -52,3 +52,10 @@ def depth(text: str) -> int:
         elif token[2]:
             level -= 1
     return deepest
+
+
+def deeper_than(text: str, limit: int) -> bool:
+    """Whether a JSON text nests deeper; one with few brackets is not looked at closely."""
+    if text.count("{") + text.count("[") <= limit:
+        return False
+    return depth(text) > limit

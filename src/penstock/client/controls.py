@@ -36,14 +36,14 @@ class Controls:
         self, *, reason: str | None = None, by: str | None = None, **what: Unpack[PauseFields]
     ) -> Pause:
         """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on."""
-        scope, name = _subject_of(what)
+        scope, name = pause_subject(what)
         for option, words in (("reason", reason), ("by", by)):
             check_words(option, words)
         return await self._store.controls.pause(scope, name, reason=reason, by=by)
 
     async def resume(self, **what: Unpack[PauseFields]) -> bool:
         """Let them go on, with their own times and order; whether they were paused."""
-        return await self._store.controls.resume(*_subject_of(what))
+        return await self._store.controls.resume(*pause_subject(what))
 
     async def pauses(self) -> list[Pause]:
         """Everything that is paused, the oldest first."""
@@ -75,7 +75,8 @@ class Controls:
         return await self._store.controls.reset_breaker(check_text("name", name))
 
 
-def _subject_of(fields: Any) -> tuple[PauseScope, str]:
+def pause_subject(fields: Any) -> tuple[PauseScope, str]:
+    """What a pause is about, from keyword arguments of which exactly one may be given."""
     given = {name: value for name, value in fields.items() if value is not None}
     if len(given) != 1 or next(iter(given)) not in _SCOPES:
         named = ", ".join(given) or "nothing"

@@ -58,8 +58,9 @@ class Canaries(Struct, frozen=True):
 class Triage:
     """`app.dead`: what could not be done, and what a person decides about it."""
 
-    def __init__(self, app: "Penstock") -> None:
+    def __init__(self, app: "Penstock", tenant_id: str | None = None) -> None:
         self._app = app
+        self._tenant_id = tenant_id
 
     async def groups(
         self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
@@ -67,24 +68,29 @@ class Triage:
         """What died of the same error in the same place; the largest open group first."""
         if type_name is not None:
             check_text("type_name", type_name)
-        found = await self._store.dead.groups(type=type_name, limit=check_rows(limit))
+        found = await self._store.dead.groups(
+            type=type_name, tenant_id=self._tenant_id, limit=check_rows(limit)
+        )
         return [group for group in found if settled or group.unresolved]
 
     async def group(self, group: str) -> DeadGroup:
         """The group of a short id, or of an unmistakable beginning of one."""
-        return await find_group(self._store, group)
+        return await find_group(self._store, group, tenant_id=self._tenant_id)
 
     async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
         """Dead letters of a group, newest first, the settled ones too."""
         rows = check_rows(limit)
         found = await self.group(group)
         return await self._store.dead.find(
-            type=found.type, fingerprint=found.fingerprint, limit=rows
+            type=found.type,
+            fingerprint=found.fingerprint,
+            tenant_id=self._tenant_id,
+            limit=rows,
         )
 
     async def show(self, job_id: str) -> DeadView:
         """One dead letter, its group, and the traceback of its last execution."""
-        return await view(self._store, job_id)
+        return await view(self._store, job_id, self._tenant_id)
 
     async def replay(self, group: str, canary: int = 5) -> Replay:
         """Run the newest few of a group again, to see whether the cause is gone.
@@ -96,8 +102,8 @@ class Triage:
         if not isinstance(counted, int) or not 1 <= canary <= MOST_CANARIES:
             raise InvalidOption("canary", canary, f"a number from 1 to {MOST_CANARIES:,}")
         found = await self.group(group)
-        chosen = await open_ids(self._store, found, canary)
-        earlier = await canaries_of(self._store, found.id)
+        chosen = await open_ids(self._store, found, canary, tenant_id=self._tenant_id)
+        earlier = await canaries_of(self._store, found.id, self._tenant_id)
         await self._store.dead.mark_canaries([*earlier.completed, *earlier.failed], None)
         await self._store.dead.mark_canaries(chosen, found.id)
         answer = await requeue_all(self._store, chosen)
@@ -118,11 +124,11 @@ class Triage:
                     pass
         except TimeoutError:
             pass
-        return await canaries_of(self._store, replay.group.id)
+        return await canaries_of(self._store, replay.group.id, self._tenant_id)
 
     async def canaries(self, group: str) -> Canaries:
         """How the canaries of a group have fared."""
-        return await canaries_of(self._store, (await self.group(group)).id)
+        return await canaries_of(self._store, (await self.group(group)).id, self._tenant_id)
 
     async def release(
         self,
@@ -143,10 +149,10 @@ class Triage:
             count, interval_ms = parse_rate(rate)
             spread_ms = interval_ms / count
         found = await self.group(group)
-        tried = await canaries_of(self._store, found.id)
+        tried = await canaries_of(self._store, found.id, self._tenant_id)
         if not force and (tried.failed or tried.unfinished):
             raise CanariesUnproven(found.id, tried.failed, tried.unfinished)
-        ids = (await open_ids(self._store, found))[::-1]
+        ids = (await open_ids(self._store, found, tenant_id=self._tenant_id))[::-1]
         return await requeue_all(self._store, ids, spread_ms=spread_ms, progress=progress)
 
     async def edit(
@@ -188,26 +194,32 @@ class Triage:
         for option, words in (("notes", notes), ("by", by)):
             check_words(option, words)
         if isinstance(which, str) and await self._store.dead.get(which) is None:
-            ids = await open_ids(self._store, await self.group(which))
+            ids = await open_ids(self._store, await self.group(which), tenant_id=self._tenant_id)
+        elif self._tenant_id is not None:
+            ids = await self._own(ids)
         done: list[str] = []
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
             done += await self._store.dead.resolve(page, state, notes=notes, by=by)
         return done
 
+    async def _own(self, ids: Sequence[str]) -> list[str]:
+        letters = [await self._store.dead.get(job_id) for job_id in ids]
+        return [each.job_id for each in letters if each and each.tenant_id == self._tenant_id]
+
     @property
     def _store(self) -> "Store":
         return self._app.store
 
 
-async def view(store: "Store", job_id: str) -> DeadView:
+async def view(store: "Store", job_id: str, tenant_id: str | None = None) -> DeadView:
     """One dead letter, its group, and the traceback of its last execution."""
     letter = await store.dead.get(check_text("job_id", job_id))
-    if letter is None:
+    if letter is None or tenant_id not in (None, letter.tenant_id):
         raise JobNotFound(job_id)
     runs = await store.reader.executions(job_id)
     stack = next((run.error_stack for run in reversed(runs) if run.error_stack), None)
-    group = await find_group(store, letter.group, letter.type)
+    group = await find_group(store, letter.group, letter.type, tenant_id)
     return DeadView(letter, group, stack, await _edited(store, letter))
 
 
@@ -221,28 +233,36 @@ async def _edited(store: "Store", letter: DeadLetter) -> str | None:
     return None if same else jobs[0].payload
 
 
-async def find_group(store: "Store", group: str, type_name: str | None = None) -> DeadGroup:
+async def find_group(
+    store: "Store", group: str, type_name: str | None = None, tenant_id: str | None = None
+) -> DeadGroup:
     """The group of a short id, or of an unmistakable beginning of one."""
     beginning = check_text("group", group).lower()
-    known = await store.dead.groups(type=type_name, limit=ALL_GROUPS)
+    known = await store.dead.groups(type=type_name, tenant_id=tenant_id, limit=ALL_GROUPS)
     found = [each for each in known if beginning and each.id.startswith(beginning)]
     if len(found) != 1:
         raise GroupNotFound(group, [each.id for each in found])
     return found[0]
 
 
-async def open_ids(store: "Store", group: DeadGroup, limit: int | None = None) -> list[str]:
+async def open_ids(
+    store: "Store", group: DeadGroup, limit: int | None = None, *, tenant_id: str | None = None
+) -> list[str]:
     """The dead letters of a group that nobody has settled, newest first."""
     found: list[tuple[int, str]] = []
     for resolution in OPEN:
-        alike = _alike(store, group, resolution, limit)
+        alike = _alike(store, group, resolution, limit, tenant_id)
         found += [(letter.created_at, letter.job_id) async for letter in alike]
     # Both lists are newest first already; a sort that keeps ties keeps that.
     return [job_id for _, job_id in sorted(found, key=lambda each: -each[0])][:limit]
 
 
 async def _alike(
-    store: "Store", group: DeadGroup, resolution: Resolution, limit: int | None
+    store: "Store",
+    group: DeadGroup,
+    resolution: Resolution,
+    limit: int | None,
+    tenant_id: str | None,
 ) -> AsyncIterator[DeadLetter]:
     before: str | None = None
     seen = 0
@@ -250,6 +270,7 @@ async def _alike(
         page = await store.dead.find(
             type=group.type,
             fingerprint=group.fingerprint,
+            tenant_id=tenant_id,
             resolution=resolution,
             before=before,
             limit=PAGE if limit is None else min(PAGE, limit - seen),
@@ -261,9 +282,9 @@ async def _alike(
         before, seen = page[-1].job_id, seen + len(page)
 
 
-async def canaries_of(store: "Store", group: str) -> Canaries:
+async def canaries_of(store: "Store", group: str, tenant_id: str | None = None) -> Canaries:
     """How the canaries of a group have fared; one that died again counts, whatever it died of."""
-    marked = await store.dead.find(canary_of=group, limit=2 * MOST_CANARIES)
+    marked = await store.dead.find(canary_of=group, tenant_id=tenant_id, limit=2 * MOST_CANARIES)
     answer = Canaries([], [], [])
     for job in await store.reader.get([letter.job_id for letter in marked]):
         if job.status is Status.COMPLETED:

@@ -25,6 +25,7 @@ class Registration(OptionFields, total=False):
     concurrency: int | None
     rate: str | None
     breaker: str | None
+    critical: bool
 
 
 class Decorator:

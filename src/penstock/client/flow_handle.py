@@ -16,6 +16,8 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from penstock.client.app import Penstock
 
 R = TypeVar("R")
@@ -96,7 +98,7 @@ class FlowHandle(Generic[R]):
         ids = [handle.id for handle in self.ends]
         try:
             async with asyncio.timeout(check_patience(timeout)):
-                async for job in self._app.store.reader.watch(ids):
+                async for job in self._changes(ids):
                     ended[job.id] = job
                     if job.status.terminal and job.status is not Status.COMPLETED:
                         break
@@ -114,7 +116,7 @@ class FlowHandle(Generic[R]):
 
     async def statuses(self) -> list[StepStatus]:
         """How each of its jobs stands, in the order written."""
-        found = {job.id: job for job in await self._app.store.reader.get(self.ids)}
+        found = {job.id: job for job in await self._found()}
         for job_id in self.ids:
             if job_id not in found:
                 raise JobNotFound(job_id)
@@ -130,6 +132,13 @@ class FlowHandle(Generic[R]):
         if status is Status.CANCELLED:
             return JobCancelled(self.jobs[place].id, words)
         return JobFailed(self.jobs[place].id, status, words)
+
+    def _changes(self, ids: list[str]) -> "AsyncIterator[Job]":
+        """Each of these jobs now and whenever it changes, until all have ended."""
+        return self._app.store.reader.watch(ids)
+
+    async def _found(self) -> list[Job]:
+        return await self._app.store.reader.get(self.ids)
 
     def _to_blame(self, place: int, statuses: list[StepStatus]) -> int:
         """Walk up from a job that failed over the parents it failed because of."""

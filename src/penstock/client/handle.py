@@ -11,6 +11,7 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from datetime import datetime
 
     from penstock.client.app import Penstock
@@ -63,7 +64,7 @@ class JobHandle(Generic[R]):
         seen: Job | None = None
         try:
             async with asyncio.timeout(check_patience(timeout)):
-                async for job in self._app.store.reader.watch([self.id]):
+                async for job in self._changes():
                     seen = job
         except TimeoutError:
             status = seen.status if seen else None
@@ -78,9 +79,16 @@ class JobHandle(Generic[R]):
             raise JobCancelled(job.id, job.error)
         if job.status is not Status.COMPLETED:
             raise JobFailed(job.id, job.status, job.error)
-        type_ = self._type or self._app.find_type(job.type)
         try:
-            return type_.decode_result(job.result)
+            return self._decoded(job)
         except (msgspec.DecodeError, ValueError) as error:
             problem = f"its stored result does not fit the handler's annotation ({error})"
             raise JobFailed(job.id, job.status, problem) from error
+
+    def _changes(self) -> "AsyncIterator[Job]":
+        """The job now and whenever it changes, until it has ended."""
+        return self._app.store.reader.watch([self.id])
+
+    def _decoded(self, job: Job) -> R:
+        type_ = self._type or self._app.find_type(job.type)
+        return type_.decode_result(job.result)

@@ -19,7 +19,7 @@ import msgspec
 
 from penstock.client.after import Wait, awaited
 from penstock.client.arguments import Arguments
-from penstock.client.codec import decoder, depth, encode
+from penstock.client.codec import decoder, deeper_than, depth, encode
 from penstock.client.options import (
     CallFields,
     JobOptions,
@@ -103,6 +103,7 @@ class JobType(Generic[P, Q, R]):
         classify: Sequence[Classifier],
         budgets: Mapping[ErrorClass, int],
         retry_cap: float | None,
+        critical: bool = False,
     ) -> None:
         update_wrapper(self, function)
         self.app = app
@@ -126,6 +127,7 @@ class JobType(Generic[P, Q, R]):
         if self.run_in == "thread" and self.is_async:
             raise InvalidOption("run_in", "thread", "'loop' or 'process' for an async handler")
         self.lease = lease
+        self.critical = critical
         self.classify = _classifiers(classify)
         self.budgets = dict(budgets)
         self.retry_cap_ms = _cap_ms(retry_cap)
@@ -140,6 +142,11 @@ class JobType(Generic[P, Q, R]):
 
     def __repr__(self) -> str:
         return f"<job type {self.name!r}>"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where its function is written, which a module that is loaded again does not change."""
+        return self.function.__module__, self.function.__qualname__
 
     @overload
     def new(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]: ...
@@ -199,10 +206,11 @@ class JobType(Generic[P, Q, R]):
         given: object = payload
         if not isinstance(given, str):
             raise InvalidArguments(self.name, "payload", "JSON text", type(given).__name__)
-        levels, limit = depth(payload), self.app.settings.payload_depth
-        if levels > limit:
+        limit = self.app.settings.payload_depth
+        if deeper_than(payload, limit):
+            levels = str(depth(payload))
             raise InvalidArguments(
-                self.name, "payload", f"at most {limit} levels of nesting", str(levels)
+                self.name, "payload", f"at most {limit} levels of nesting", levels
             )
         self._check_size(payload, "payload")
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from penstock.model.errors import InvalidOption
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter
@@ -39,6 +41,12 @@ def check_patience(timeout: object) -> float | None:
     raise InvalidOption("timeout", timeout, "a number of seconds, or None to wait for the end")
 
 
+_TEXTS = frozenset(
+    {"status", "type", "queue", "category", "tenant_id", "tag", "parent_job_id", "schedule_id"}
+    | {"text", "before"}
+)
+
+
 def job_filter(where: Mapping[str, Any]) -> JobFilter:
     """The filter that keyword arguments describe: `status="failed", type="resize"`."""
     known = JobFilter.__struct_fields__
@@ -47,15 +55,15 @@ def job_filter(where: Mapping[str, Any]) -> JobFilter:
             raise InvalidOption("filter", name, f"one of: {', '.join(known)}")
         if name == "limit":
             check_rows(value)
-        elif value is not None:
+        elif value is not None and name in _TEXTS:
             check_text(name, value)
-    wanted = dict(where)
-    status = wanted.pop("status", None)
-    if status is None:
-        return JobFilter(**wanted)
-    if status not in list(Status):
+    status = where.get("status")
+    if status is not None and status not in list(Status):
         raise InvalidOption("status", status, f"one of: {', '.join(Status)}")
-    return JobFilter(status=Status(status), **wanted)
+    try:
+        return msgspec.convert(where, JobFilter)
+    except msgspec.ValidationError as error:
+        raise InvalidOption("filter", where, f"made of valid values ({error})") from error
 
 
 def _is_unicode(text: str) -> bool:

@@ -140,7 +140,7 @@ class Schedules:
     async def _known(self, name: str, tenant: str) -> Schedule:
         found = await self._schedules.get(*_asked_for(name, tenant))
         if found is None:
-            known = await self._schedules.known(NAMED)
+            known = await self._schedules.known(NAMED, tenant_id=tenant)
             raise ScheduleNotFound(name, [each.name for each in known])
         return found
 

@@ -1,0 +1,104 @@
+"""Writing the audit log: before an action, so that none goes unrecorded."""
+
+import hashlib
+import hmac
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.json import encode
+
+from penstock.model.audit import Break, Entry, first_break, sealed
+from penstock.model.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.store.contract import Store
+
+KIND = "secret"
+HASHES = "audit-hashes"
+PAGE = 1_000
+
+
+class Verified(Struct, frozen=True):
+    """How many entries were checked, and where the chain breaks, if it does."""
+
+    entries: int
+    problem: Break | None
+
+
+class Journal:
+    """The audit log of an application's store."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+
+    async def write(
+        self,
+        actor: str,
+        action: str,
+        subject: str,
+        *,
+        tenant_id: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Append an entry; `details` are ids, counts and names of fields, never contents."""
+        said = encode(dict(details or {})).decode()
+        while True:
+            last = await self._store.audit.last()
+            entry = sealed(
+                last,
+                at=self._store.clock.now(),
+                actor=actor,
+                action=action,
+                subject=subject,
+                tenant_id=tenant_id,
+                details=said,
+            )
+            if await self._store.audit.append([entry]):
+                return entry
+
+    @asynccontextmanager
+    async def doing(
+        self,
+        actor: str,
+        action: str,
+        subject: str,
+        *,
+        tenant_id: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[Entry]:
+        """Record an action, do it, and record that it was refused if it was."""
+        entry = await self.write(actor, action, subject, tenant_id=tenant_id, details=details)
+        try:
+            yield entry
+        except PenstockError as error:
+            refused = {"entry": entry.seq, "error": type(error).__name__}
+            await self.write(
+                actor, f"{action}.refused", subject, tenant_id=tenant_id, details=refused
+            )
+            raise
+
+    async def keyed_hash(self, content: str) -> str:
+        """What an entry may say of a content: the same for the same one, and telling nothing."""
+        key = await self._key()
+        return hmac.new(key, content.encode(), hashlib.sha256).hexdigest()
+
+    async def verify(self) -> Verified:
+        """Check the whole chain."""
+        last: Entry | None = None
+        while page := await self._store.audit.page(last.seq if last else 0, PAGE):
+            problem = first_break(page, last)
+            if problem is not None:
+                return Verified(problem.seq - 1, problem)
+            last = page[-1]
+        return Verified(last.seq if last else 0, None)
+
+    async def _key(self) -> bytes:
+        from secrets import token_hex
+
+        while True:
+            record = await self._store.records.get(KIND, HASHES)
+            if record is not None:
+                return bytes.fromhex(record.document.strip('"'))
+            await self._store.records.put(KIND, HASHES, f'"{token_hex(32)}"', revision=0)

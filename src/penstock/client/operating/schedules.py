@@ -1,0 +1,82 @@
+"""What an operator does to schedules, within their tenant and on record."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from penstock.client.schedules import Schedules, ScheduleView, check_template
+from penstock.model.audit import Entry
+from penstock.model.refused import ScheduleNotFound
+
+if TYPE_CHECKING:
+    from penstock.client.operating.acting import Acting
+    from penstock.client.times import Times
+    from penstock.model.job import NewJob
+
+
+class ScheduleOperator:
+    """`operator.schedules`: of one tenant if the operator is bound to one."""
+
+    def __init__(self, acting: "Acting") -> None:
+        self._acting = acting
+        self._schedules = Schedules(acting.app.store)
+
+    async def list(self, tenant: str | None = None, limit: int = 1000) -> list[ScheduleView]:
+        """All schedules, or those of a tenant, by name."""
+        bound = self._acting.tenant_id
+        wanted = tenant if bound is None else bound
+        found = await self._acting.app.store.schedules.known(limit, tenant_id=wanted)
+        return [ScheduleView(each) for each in found]
+
+    async def get(self, name: str, tenant: str = "") -> ScheduleView:
+        """One schedule; one of another tenant is not found."""
+        return await self._schedules.get(name, self._tenant(name, tenant))
+
+    async def pause(self, name: str, tenant: str = "") -> ScheduleView:
+        """Fire nothing until resumed."""
+        found = await self.get(name, tenant)
+        async with self._doing("schedule.pause", found):
+            return await self._schedules.pause(name, found.schedule.tenant_id)
+
+    async def resume(self, name: str, tenant: str = "") -> ScheduleView:
+        """Go on from now."""
+        found = await self.get(name, tenant)
+        async with self._doing("schedule.resume", found):
+            return await self._schedules.resume(name, found.schedule.tenant_id)
+
+    async def remove(self, name: str, tenant: str = "") -> None:
+        """Delete a schedule; jobs it enqueued stay."""
+        found = await self.get(name, tenant)
+        async with self._doing("schedule.remove", found):
+            await self._schedules.remove(name, found.schedule.tenant_id)
+
+    async def run(self, name: str, tenant: str = "") -> str:
+        """Enqueue one job of it now, beside its ticks; the job's id."""
+        found = await self.get(name, tenant)
+        async with self._doing("schedule.run", found):
+            return await self._schedules.run(name, found.schedule.tenant_id)
+
+    async def put(self, name: str, job: "NewJob", times: "Times") -> ScheduleView:
+        """Create or change a schedule of a job, which is checked against its type."""
+        type_ = self._acting.app.find_type(job.type)
+        self._tenant(name, job.tenant_id)
+        check_template(type_, name, job, times)
+        return await self.put_checked(name, job, times)
+
+    async def put_checked(self, name: str, job: "NewJob", times: "Times") -> ScheduleView:
+        """The same with a job that was checked already, or whose type is known elsewhere."""
+        self._tenant(name, job.tenant_id)
+        async with self._acting.doing(
+            "schedule.put", f"schedule:{name}", tenant_id=job.tenant_id, type=job.type
+        ):
+            return await self._schedules.put(name, job, times, by="operator")
+
+    def _tenant(self, name: str, tenant: str) -> str:
+        bound = self._acting.tenant_id
+        if bound is not None and tenant not in ("", bound):
+            raise ScheduleNotFound(name)
+        return tenant if bound is None else bound
+
+    def _doing(self, action: str, view: ScheduleView) -> AbstractAsyncContextManager[Entry]:
+        schedule = view.schedule
+        subject = f"schedule:{schedule.name}"
+        return self._acting.doing(action, subject, tenant_id=schedule.tenant_id, type=schedule.type)

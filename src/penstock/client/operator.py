@@ -1,0 +1,164 @@
+"""What an operator does: checked against their tenant, and written into the audit log."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from msgspec.structs import replace
+
+from penstock.client.operating.acting import Acting
+from penstock.client.operating.alerts import AlertOperator
+from penstock.client.operating.bulk import BulkOperator
+from penstock.client.operating.controls import ControlOperator
+from penstock.client.operating.dead import DeadOperator
+from penstock.client.operating.schedules import ScheduleOperator
+from penstock.model.audit import Entry
+from penstock.model.errors import JobNotFound
+from penstock.model.explain import Explanation, Reason
+from penstock.model.ids import is_id
+from penstock.model.job import Job
+from penstock.model.states import Status
+from penstock.store.contract import Dependencies, Dependency
+
+
+class Operator(Acting):
+    """One person or program; `tenant_id` binds what it sees and changes to one tenant."""
+
+    @property
+    def dead(self) -> DeadOperator:
+        """Dead letters."""
+        return DeadOperator(self)
+
+    @property
+    def schedules(self) -> ScheduleOperator:
+        """Schedules."""
+        return ScheduleOperator(self)
+
+    @property
+    def controls(self) -> ControlOperator:
+        """Pauses, limits and breakers."""
+        return ControlOperator(self)
+
+    @property
+    def alerts(self) -> AlertOperator:
+        """Alerts."""
+        return AlertOperator(self)
+
+    @property
+    def bulk(self) -> BulkOperator:
+        """Many jobs at once."""
+        return BulkOperator(self)
+
+    async def get(self, job_id: str) -> Job:
+        """A job, or JobNotFound; one of another tenant is not found."""
+        if not is_id(job_id):
+            raise JobNotFound(job_id)
+        job = await self.app.get(job_id)
+        if not self.owns(job.tenant_id):
+            raise JobNotFound(job_id)
+        return job
+
+    async def dependencies(self, job_id: str, limit: int = 100) -> Dependencies:
+        """What a job waits for and what waits for it; edges to another tenant's are left out."""
+        found = await self.app.store.reader.dependencies(job_id, limit)
+        ends = {edge.edge.parent_id for edge in found.parents}
+        ends |= {edge.child_id for edge in found.children}
+        own = await self.own_ids(ends)
+
+        def kept(edges: list[Dependency]) -> list[Dependency]:
+            return [e for e in edges if {e.edge.parent_id, e.child_id} <= own | {job_id}]
+
+        return Dependencies(kept(found.parents), kept(found.children))
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Every reason why a job does, or does not, run now; other tenants' jobs go unnamed."""
+        await self.get(job_id)
+        found = await self.app.explain(job_id)
+        own = await self.own_ids({named for reason in found.reasons for named in reason.jobs})
+        return replace(found, reasons=[_without_others(each, own) for each in found.reasons])
+
+    async def own_ids(self, ids: set[str]) -> set[str]:
+        """Those of some ids that are the operator's business; of a job that is gone, nobody's."""
+        if self.tenant_id is None or not ids:
+            return ids
+        known = await self.app.store.reader.get(sorted(ids))
+        return {job.id for job in known if self.owns(job.tenant_id)}
+
+    async def cancel(self, job_id: str, reason: str | None = None) -> Status:
+        """Cancel a waiting job, or ask a running one to stop."""
+        job = await self.get(job_id)
+        told = reason or f"cancelled by {self.name}"
+        async with self._doing("job.cancel", job):
+            return await self.app.cancel(job_id, told.replace(self.actor, self.name))
+
+    async def cancel_all(self, ids: Sequence[str], reason: str) -> dict[str, str]:
+        """Cancel jobs that all exist, and what each has become; none if one does not."""
+        own = await self._all(ids)
+        async with self._doing_all("cancel", own):
+            return await self.app.store.jobs.cancel(own, reason)
+
+    async def requeue_all(self, ids: Sequence[str]) -> list[str]:
+        """Run cancelled or dead jobs again: all of them, or none."""
+        own = await self._all(ids)
+        async with self._doing_all("requeue", own):
+            return await self.app.store.jobs.requeue(own)
+
+    async def pause(self, job_id: str, reason: str | None = None) -> None:
+        """Hold a waiting job back."""
+        job = await self.get(job_id)
+        async with self._doing("job.pause", job):
+            await self.app.pause(job=job_id, reason=reason, by=self.name)
+
+    async def resume(self, job_id: str) -> bool:
+        """Let a paused job go on; whether it was paused."""
+        job = await self.get(job_id)
+        async with self._doing("job.resume", job):
+            return await self.app.resume(job=job_id)
+
+    async def requeue(self, job_id: str) -> Job:
+        """Run a cancelled or dead job again."""
+        job = await self.get(job_id)
+        async with self._doing("job.requeue", job):
+            return await self.app.requeue(job_id)
+
+    async def amend(
+        self,
+        job_id: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        payload: str | None = None,
+        requeue: bool = False,
+    ) -> Job:
+        """Correct arguments of a dead or cancelled job; those that are not named stay."""
+        job = await self.get(job_id)
+        details = {"arguments": sorted(arguments or {}), "requeue": requeue}
+        async with self._doing("job.amend", job, **details):
+            return await self.app.dead.edit(job_id, arguments, payload=payload, requeue=requeue)
+
+    async def _all(self, ids: Sequence[str]) -> list[str]:
+        """The ids, each once, if all of them are the operator's business."""
+        wanted = list(dict.fromkeys(ids))
+        found = {
+            job.id for job in await self.app.store.reader.get(wanted) if self.owns(job.tenant_id)
+        }
+        for job_id in wanted:
+            if job_id not in found:
+                raise JobNotFound(job_id)
+        return wanted
+
+    def _doing_all(self, action: str, ids: list[str]) -> AbstractAsyncContextManager[Entry]:
+        if len(ids) == 1:
+            return self.doing(f"job.{action}", f"job:{ids[0]}")
+        return self.doing(f"jobs.{action}", "jobs", ids=ids)
+
+    def _doing(self, action: str, job: Job, **details: Any) -> AbstractAsyncContextManager[Entry]:
+        told = {"type": job.type, "status": job.status, **details}
+        return self.doing(action, f"job:{job.id}", tenant_id=job.tenant_id, **told)
+
+
+def _without_others(reason: Reason, own: set[str]) -> Reason:
+    sentence = reason.sentence
+    for job_id in set(reason.jobs) - own:
+        sentence = sentence.replace(job_id, "one of another tenant")
+    kept = tuple(job_id for job_id in reason.jobs if job_id in own)
+    return replace(reason, sentence=sentence, jobs=kept)

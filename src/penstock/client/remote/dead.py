@@ -1,0 +1,162 @@
+"""Dead letters of an installation, through its server."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from penstock.client.codec import encode
+from penstock.client.dead import Canaries, DeadView, Replay
+from penstock.client.remote.calls import payload_document
+from penstock.client.remote.controls import refuse_by
+from penstock.client.remote.handle import RemoteHandle
+from penstock.client.remote.records import dead_letter, one, record, several
+from penstock.client.remote.wire import Wire, quoted
+from penstock.client.requeue import Progress, Requeued
+from penstock.model.errors import InvalidOption
+from penstock.model.ids import is_id
+from penstock.model.job import Job
+from penstock.store.contract import DeadGroup, DeadLetter, Resolution
+
+if TYPE_CHECKING:
+    from penstock.client.remote.records import Document
+    from penstock.client.remote.remote import Remote
+
+
+class RemoteTriage:
+    """`remote.dead`: what could not be done, and what a person decides about it."""
+
+    def __init__(self, remote: "Remote", wire: Wire) -> None:
+        self._remote = remote
+        self._wire = wire
+
+    async def groups(
+        self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
+    ) -> list[DeadGroup]:
+        """What died of the same error in the same place; the largest open group first."""
+        query = [("settled", str(settled).lower()), ("limit", str(limit))]
+        if type_name is not None:
+            query.append(("type", type_name))
+        found = await self._wire.ask("GET", "dead-letters/groups", query=query)
+        with self._wire.understanding():
+            return [_group(each) for each in several(found["groups"])]
+
+    async def group(self, group: str) -> DeadGroup:
+        """The group of a short id, or of an unmistakable beginning of one."""
+        found = await self._wire.ask("GET", _group_path(group))
+        with self._wire.understanding():
+            return _group(found)
+
+    async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
+        """Dead letters of a group, newest first, the settled ones too; without their snapshots."""
+        query = [("group", group), ("limit", str(limit))]
+        found = await self._wire.ask("GET", "dead-letters", query=query)
+        with self._wire.understanding():
+            return [dead_letter(each) for each in several(found["letters"])]
+
+    async def show(self, job_id: str) -> DeadView:
+        """One dead letter, its group, and the traceback of its last execution."""
+        found = await self._wire.ask("GET", f"dead-letters/{quoted(job_id)}")
+        with self._wire.understanding():
+            stack, edited = msgspec.json.decode(found["stack"]), bytes(found["edited"]).decode()
+            return DeadView(
+                dead_letter(found),
+                _group(one(found["alike"])),
+                stack,
+                None if edited == "null" else edited,
+            )
+
+    async def replay(self, group: str, canary: int = 5) -> Replay:
+        """Run the newest few of a group again, to see whether the cause is gone."""
+        found = await self.group(group)
+        answer = await self._requeued(f"{_group_path(found.id)}/replay", {"canary": canary})
+        type_ = self._remote.types.get(found.type)
+        handles = [RemoteHandle(self._remote, i, type_, created=False) for i in answer.done]
+        return Replay(found, [*handles], answer.refused)
+
+    async def wait(self, replay: Replay, timeout: float | None = None) -> Canaries:
+        """Wait until canaries have ended, or for so many seconds; how they have fared by then."""
+        try:
+            async with asyncio.timeout(timeout):
+                async for _ in self._remote.watch(*(handle.id for handle in replay.handles)):
+                    pass
+        except TimeoutError:
+            pass
+        return await self.canaries(replay.group.id)
+
+    async def canaries(self, group: str) -> Canaries:
+        """How the canaries of a group have fared."""
+        found = await self._wire.ask("GET", f"{_group_path(group)}/canaries")
+        with self._wire.understanding():
+            return record(Canaries, found)
+
+    async def release(
+        self,
+        group: str,
+        rate: str | None = "10/s",
+        *,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Requeued:
+        """Run the rest of a group again, the oldest first; `progress` hears of it at the end."""
+        told = {"rate": rate, "force": force}
+        answer = await self._requeued(f"{_group_path(group)}/release", told)
+        if progress is not None:
+            count = len(answer.done) + len(answer.refused)
+            progress(count, count)
+        return answer
+
+    async def edit(
+        self,
+        job_id: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        payload: str | None = None,
+        requeue: bool = False,
+    ) -> Job:
+        """Correct arguments of a dead job: `edit(job_id, {"to": "ann@example.com"})`."""
+        told: dict[str, Any] = {"requeue": requeue}
+        if arguments is not None:
+            told["arguments"] = Raw(encode(arguments))
+        if payload is not None:
+            told["payload"] = payload_document((await self._remote.get(job_id)).type, payload)
+        path = f"dead-letters/{quoted(job_id)}/amend"
+        found = await self._wire.ask("POST", path, told, repeatable=not requeue)
+        with self._wire.understanding():
+            return record(Job, found)
+
+    async def resolve(
+        self,
+        which: str | Sequence[str],
+        resolution: Resolution | str = Resolution.RESOLVED,
+        *,
+        notes: str | None = None,
+        by: str | None = None,
+    ) -> list[str]:
+        """Record where a person stands with jobs, or with the open ones of a group."""
+        refuse_by(by)
+        if resolution not in set(Resolution):
+            raise InvalidOption("resolution", resolution, f"one of: {', '.join(Resolution)}")
+        told = {"resolution": resolution, "notes": notes}
+        done: list[str] = []
+        for each in [which] if isinstance(which, str) else which:
+            path = f"dead-letters/{quoted(each)}" if is_id(each) else _group_path(each)
+            found = await self._wire.ask("POST", f"{path}/resolve", told, repeatable=True)
+            with self._wire.understanding():
+                done += msgspec.json.decode(found["ids"], type=list[str])
+        return done
+
+    async def _requeued(self, path: str, told: Mapping[str, Any]) -> Requeued:
+        found = await self._wire.ask("POST", path, told)
+        with self._wire.understanding():
+            return record(Requeued, found)
+
+
+def _group_path(group: str) -> str:
+    return f"dead-letters/groups/{quoted(group)}"
+
+
+def _group(document: "Document") -> DeadGroup:
+    return record(DeadGroup, document)

@@ -1,0 +1,266 @@
+"""The methods of an application, done by its server."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+
+import msgspec
+
+from penstock.client.admission import How
+from penstock.client.batch import Batch
+from penstock.client.controls import PauseFields
+from penstock.client.flow import Flow
+from penstock.client.flow_handle import FlowHandle
+from penstock.client.handle import JobHandle
+from penstock.client.job_type import JobType, Partial, Prepared
+from penstock.client.lookups import check_text, job_filter
+from penstock.client.options import AwaitingFields
+from penstock.client.remote.calls import named_document
+from penstock.client.remote.controls import RemoteControls
+from penstock.client.remote.dead import RemoteTriage
+from penstock.client.remote.desk import Desk
+from penstock.client.remote.figures import Health, Stats, health_of, stats_of
+from penstock.client.remote.handle import RemoteFlowHandle, RemoteHandle
+from penstock.client.remote.queries import MAX_PAGE, query_of
+from penstock.client.remote.records import Document, S, explanation, record, several
+from penstock.client.remote.schedules import RemoteSchedules, put_schedule
+from penstock.client.remote.sync import SyncRemote
+from penstock.client.remote.watch import follow, follow_all
+from penstock.client.remote.wire import Wire, quoted
+from penstock.client.schedules import ScheduleView
+from penstock.client.times import TimeFields
+from penstock.config import Settings
+from penstock.model.errors import JobNotFound
+from penstock.model.explain import Explanation
+from penstock.model.ids import new_id
+from penstock.model.job import Job
+from penstock.model.pause import Pause
+from penstock.model.states import Status
+from penstock.store.contract import Execution, LogLine, WorkerInfo
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+
+R = TypeVar("R")
+
+
+class Remote:
+    """What `penstock.connect` gives: `async with connect(url, token="pk_…", app=app) as jobs:`."""
+
+    def __init__(self, wire: Wire, app: "Penstock | None" = None) -> None:
+        settings = Settings() if app is None else app.settings
+        self._wire = wire
+        self._app = app
+        self._desk = Desk(wire, settings.enqueue_timeout)
+
+    def __repr__(self) -> str:
+        return f"<penstock at {self.url}>"
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._wire.url
+
+    @cached_property
+    def sync(self) -> SyncRemote:
+        """The same methods for code without an event loop."""
+        return SyncRemote(self)
+
+    @property
+    def types(self) -> dict[str, JobType[..., ..., Any]]:
+        """Every registered name and alias of the application that was given; they type results."""
+        return {} if self._app is None else self._app.types
+
+    async def __aenter__(self) -> "Remote":
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Make ready to connect; calls nest, and the last close closes."""
+        await self._wire.open()
+
+    async def close(self) -> None:
+        """Undo one `open`."""
+        await self._wire.close()
+
+    @overload
+    async def enqueue(self, prepared: Prepared[R], **how: Unpack[How]) -> JobHandle[R]: ...
+    @overload
+    async def enqueue(self, prepared: Flow[R], **how: Unpack[How]) -> FlowHandle[R]: ...
+
+    async def enqueue(self, prepared: Any, **how: Unpack[How]) -> Any:
+        """Enqueue a call made with `new`, or a chain or group of them; durable on return.
+
+        It waits while the queue is full: up to `wait` seconds, or not at all with `wait=False`.
+        """
+        return (await self.enqueue_many([prepared], **how))[0]
+
+    @overload
+    async def enqueue_many(
+        self, prepared: Sequence[Prepared[R]], **how: Unpack[How]
+    ) -> list[JobHandle[R]]: ...
+    @overload
+    async def enqueue_many(
+        self, prepared: Sequence[Prepared[Any] | Flow[Any]], **how: Unpack[How]
+    ) -> list[Any]: ...
+
+    async def enqueue_many(self, prepared: Sequence[Any], **how: Unpack[How]) -> list[Any]:
+        """Enqueue all of them in one transaction, or none; however often it has to be sent."""
+        batch = Batch(prepared)
+        answers = await self._desk.enqueue([call.job for call in batch.calls], how)
+        handles: list[JobHandle[Any]] = [
+            RemoteHandle(self, answer.id, call.type, answer.created, answer.estimated_start)
+            for call, answer in zip(batch.calls, answers, strict=True)
+        ]
+        return batch.handles(cast("Penstock", self), handles, RemoteFlowHandle)
+
+    async def enqueue_payload(
+        self, type_name: str, payload: str = "{}", **options: Unpack[AwaitingFields]
+    ) -> JobHandle[Any]:
+        """Enqueue by name with arguments as JSON text; the server checks them."""
+        call = named_document(new_id(), type_name, payload, options)
+        seconds = self._desk.patience_for(options.get("priority"))
+        [answer] = await self._desk.hand_in([call], seconds)
+        type_ = self.types.get(type_name)
+        return RemoteHandle(self, answer.id, type_, answer.created, answer.estimated_start)
+
+    @property
+    def controls(self) -> RemoteControls:
+        """What holds work back: pauses, limits and breakers, changed while everything runs."""
+        return RemoteControls(self._wire)
+
+    async def pause(
+        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[PauseFields]
+    ) -> Pause:
+        """Hold jobs back until they are resumed: `await remote.pause(queue="mail")`."""
+        return await self.controls.pause(reason=reason, by=by, **what)
+
+    async def resume(self, **what: Unpack[PauseFields]) -> bool:
+        """Let them go on, with their own times and order; whether they were paused."""
+        return await self.controls.resume(**what)
+
+    @property
+    def schedules(self) -> RemoteSchedules:
+        """What is scheduled: look at it, pause, resume, remove, run now."""
+        return RemoteSchedules(self._wire)
+
+    async def schedule(
+        self,
+        name: str,
+        call: Partial[Any] | JobType[..., ..., Any],
+        arguments: Mapping[str, Any] | None = None,
+        **times: Unpack[TimeFields],
+    ) -> ScheduleView:
+        """Enqueue a call again and again: `schedule("nightly", report.new(), cron="0 3 * * *")`."""
+        return await put_schedule(self._wire, name, call, arguments, times)
+
+    async def get(self, job_id: str) -> Job:
+        """The job, or JobNotFound."""
+        found = await self._detail(job_id)
+        with self._wire.understanding():
+            return record(Job, found)
+
+    async def find(self, **where: Any) -> list[Job]:
+        """A page of jobs, newest first: `await remote.find(status="failed", type="resize")`."""
+        wanted = job_filter(where)
+        words, before = query_of(wanted), wanted.before
+        found: list[Job] = []
+        while words is not None and len(found) < wanted.limit:
+            limit = str(min(MAX_PAGE, wanted.limit - len(found)))
+            page = [("limit", limit), *([("before", before)] if before else [])]
+            answer = await self._wire.ask("GET", "jobs", query=[*words, *page])
+            with self._wire.understanding():
+                found += [record(Job, each) for each in several(answer["jobs"])]
+                before = msgspec.json.decode(answer["next"])
+            if before is None:
+                break
+        return found
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Every reason why a job does, or does not, run now, the weightiest first."""
+        found = await self._wire.ask("GET", f"{_path(job_id)}/explain")
+        with self._wire.understanding():
+            return explanation(found)
+
+    @property
+    def dead(self) -> RemoteTriage:
+        """Dead letters in groups: try a few, release the rest, correct arguments, take notes."""
+        return RemoteTriage(self, self._wire)
+
+    async def executions(self, job_id: str) -> list[Execution]:
+        """The newest hundred executions of a job, oldest first."""
+        return await self._parts(job_id, "executions", Execution)
+
+    async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
+        """The lines its handler logged, a thousand at most."""
+        return (await self._parts(job_id, "logs", LogLine))[:limit]
+
+    async def handle(self, job_id: str) -> JobHandle[Any]:
+        """A handle on a job enqueued elsewhere."""
+        job = await self.get(job_id)
+        return RemoteHandle(self, job.id, self.types.get(job.type), created=False)
+
+    def watch(self, *job_ids: str) -> AsyncGenerator[Job, None]:
+        """Each job now and whenever it changes, through reconnects, until all have ended."""
+        if len(job_ids) == 1:
+            return follow(self._wire, self.get, check_text("job_id", job_ids[0]))
+        return follow_all(
+            self._wire, self.get, [check_text("job_id", job_id) for job_id in job_ids]
+        )
+
+    async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
+        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        return (await self._act(job_id, "cancel", {"reason": reason}, repeatable=True)).status
+
+    async def requeue(self, job_id: str) -> Job:
+        """Run a cancelled or dead job again, with a fresh retry budget."""
+        return await self._act(job_id, "requeue", None, repeatable=False)
+
+    async def workers(self) -> list[WorkerInfo]:
+        """All known workers, the freshest first."""
+        found = await self._wire.ask("GET", "workers")
+        with self._wire.understanding():
+            return [record(WorkerInfo, each) for each in several(found["workers"])]
+
+    async def stats(self, window: str = "1h") -> Stats:
+        """What happened in the last `15m`, `1h` or `7d`."""
+        found = await self._wire.ask("GET", "stats", query=[("window", window)])
+        with self._wire.understanding():
+            return stats_of(found)
+
+    async def health(self) -> Health:
+        """How the installation is; one that is unhealthy is an answer, not an error."""
+        found = await self._wire.ask("GET", "health", also=(503,))
+        with self._wire.understanding():
+            return health_of(found)
+
+    async def _detail(self, job_id: str) -> Document:
+        return await self._wire.ask("GET", _path(job_id))
+
+    async def _parts(self, job_id: str, name: str, kind: type[S]) -> list[S]:
+        """Of a job that is not there, nothing, as an application has it."""
+        try:
+            found = await self._detail(job_id)
+        except JobNotFound:
+            return []
+        with self._wire.understanding():
+            return [record(kind, each) for each in several(found[name])]
+
+    async def _act(self, job_id: str, action: str, told: object, *, repeatable: bool) -> Job:
+        path = f"{_path(job_id)}/{action}"
+        found = await self._wire.ask("POST", path, told, repeatable=repeatable)
+        with self._wire.understanding():
+            return record(Job, found)
+
+
+def _path(job_id: str) -> str:
+    return f"jobs/{quoted(check_text('job_id', job_id))}"

@@ -1,0 +1,69 @@
+"""A remote application for code without an event loop."""
+
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from penstock.client.sync import SyncPenstock
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.client.controls import PauseFields
+    from penstock.client.handle import JobHandle
+    from penstock.client.options import AwaitingFields
+    from penstock.client.remote.figures import Health, Stats
+    from penstock.client.remote.remote import Remote
+    from penstock.model.explain import Explanation
+    from penstock.model.pause import Pause
+    from penstock.store.contract import Execution, LogLine, WorkerInfo
+
+
+class SyncRemote(SyncPenstock):
+    """`remote.sync`; anything else runs through `remote.sync.run(remote.dead.groups())`."""
+
+    def __init__(self, remote: "Remote") -> None:
+        # It calls methods that a remote application has under the same names.
+        super().__init__(cast("Penstock", remote))
+        self._remote = remote
+
+    def enqueue_payload(
+        self, type_name: str, payload: str = "{}", **options: "Unpack[AwaitingFields]"
+    ) -> "JobHandle[Any]":
+        """Enqueue by name with arguments as JSON text."""
+        return self.run(self._remote.enqueue_payload(type_name, payload, **options))
+
+    def pause(
+        self, *, reason: str | None = None, by: str | None = None, **what: "Unpack[PauseFields]"
+    ) -> "Pause":
+        """Hold jobs back until they are resumed."""
+        return self.run(self._remote.pause(reason=reason, by=by, **what))
+
+    def resume(self, **what: "Unpack[PauseFields]") -> bool:
+        """Let them go on; whether they were paused."""
+        return self.run(self._remote.resume(**what))
+
+    def explain(self, job_id: str) -> "Explanation":
+        """Every reason why a job does, or does not, run now."""
+        return self.run(self._remote.explain(job_id))
+
+    def executions(self, job_id: str) -> "list[Execution]":
+        """The newest hundred executions of a job, oldest first."""
+        return self.run(self._remote.executions(job_id))
+
+    def logs(self, job_id: str, limit: int = 1000) -> "list[LogLine]":
+        """The lines its handler logged."""
+        return self.run(self._remote.logs(job_id, limit))
+
+    def handle(self, job_id: str) -> "JobHandle[Any]":
+        """A handle on a job enqueued elsewhere."""
+        return self.run(self._remote.handle(job_id))
+
+    def workers(self) -> "list[WorkerInfo]":
+        """All known workers, the freshest first."""
+        return self.run(self._remote.workers())
+
+    def stats(self, window: str = "1h") -> "Stats":
+        """What happened in the last `15m`, `1h` or `7d`."""
+        return self.run(self._remote.stats(window))
+
+    def health(self) -> "Health":
+        """How the installation is."""
+        return self.run(self._remote.health())

@@ -1,0 +1,39 @@
+"""An application whose server, worker and remote caller each have a copy of their own."""
+
+from msgspec import Struct
+
+from penstock import Context, Dead, Penstock, Settings
+
+
+class Dish(Struct):
+    name: str
+    minutes: int
+
+
+def make_app(url: str, **settings: object) -> Penstock:
+    """The same types, whoever asks."""
+    app = Penstock(url, settings=Settings().replace(requests_per_minute=0, **settings))
+
+    @app.job
+    async def add(a: int, b: int = 1) -> int:
+        return a + b
+
+    @app.job(queue="stove", tags=("hot",), breaker="oven")
+    async def cook(name: str, minutes: int) -> Dish:
+        return Dish(name, minutes)
+
+    @app.job
+    async def total(parts: list[int]) -> int:
+        return sum(parts)
+
+    @app.job(max_retries=0)
+    async def burn(text: str = "burnt") -> None:
+        raise Dead(text)
+
+    @app.job
+    async def stir(ctx: Context, times: int) -> int:
+        ctx.progress(50, "half done")
+        ctx.log("stirred")
+        return times
+
+    return app

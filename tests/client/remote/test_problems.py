@@ -1,0 +1,49 @@
+"""Every error that a server tells comes out as the error it was."""
+
+import asyncio
+
+import httpx
+import pytest
+from starlette.requests import Request
+
+from penstock.client.remote.problems import Hitch, problem_of
+from penstock.model.error_types import known_errors
+from penstock.model.errors import InvalidArguments, PenstockError
+from penstock.server import problems
+from penstock.server.problems import Refusal
+from tests.model.samples import sample_error
+
+URL = "https://jobs.example.com"
+
+
+def told_by_server(error: Exception) -> PenstockError:
+    """The error that a caller raises when this one was raised in a route."""
+    request = Request({"type": "http", "headers": []})
+    handler = problems._refusal if isinstance(error, Refusal) else problems._penstock
+    answer = asyncio.run(handler(request, error))
+    response = httpx.Response(
+        answer.status_code,
+        headers=answer.headers,
+        content=bytes(answer.body),
+        request=httpx.Request("GET", URL),
+    )
+    found = problem_of(URL, response, now_ms=0)
+    return found.error if isinstance(found, Hitch) else found
+
+
+@pytest.mark.parametrize("kind", known_errors().values(), ids=known_errors().keys())
+def test_an_error_passes_the_network_unchanged(kind: type[PenstockError]) -> None:
+    error = sample_error(kind)
+    found = told_by_server(error)
+    assert type(found) is kind
+    assert str(found) == str(error)
+    assert vars(found) == vars(error)
+
+
+def test_an_error_in_one_call_of_a_batch_keeps_its_kind() -> None:
+    error = InvalidArguments("send", "to", "a text", "7")
+    refusal = Refusal(422, str(error), field="body.3.to")
+    refusal.__cause__ = error
+    found = told_by_server(refusal)
+    assert type(found) is InvalidArguments
+    assert found.argument == "to"

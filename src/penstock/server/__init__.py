@@ -1,0 +1,1 @@
+"""What operators and other programs see: REST API, dashboard, metrics, health, alerts."""

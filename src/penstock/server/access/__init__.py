@@ -1,0 +1,1 @@
+"""Who may do what: tokens, users, browser sessions, scopes and tenants."""

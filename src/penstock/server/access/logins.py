@@ -1,0 +1,43 @@
+"""Logging in: not too often, and with the same words for a wrong name and a wrong password."""
+
+from penstock.client.journal import Journal
+from penstock.server.access.rates import Rates
+from penstock.server.access.users import User, Users
+from penstock.server.problems import Refusal
+
+TRIES_PER_NAME = 30
+TRIES_PER_ADDRESS = 120
+"""A minute; a sixth of it at once."""
+
+
+class Logins:
+    """The tries of one process to log in, each of them on record."""
+
+    def __init__(self, users: Users, journal: Journal) -> None:
+        self._users = users
+        self._journal = journal
+        self._names = Rates(TRIES_PER_NAME)
+        self._addresses = Rates(TRIES_PER_ADDRESS)
+
+    async def enter(self, name: str, password: str, address: str) -> User | None:
+        """The user of a name and a password, or none; whoever tries too often is refused."""
+        seconds = self._addresses.wait_for(address) or self._names.wait_for(name[:64])
+        if seconds:
+            headers = {"Retry-After": str(max(1, round(seconds)))}
+            raise Refusal(429, "Too many tries; wait a moment.", headers=headers)
+        user = await self._users.check(name, password)
+        if user is None:
+            # Not the name: somebody may have typed the password there.
+            told = {"name_hash": await self._journal.keyed_hash(name)}
+            await self._journal.write("unknown", "session.refused", "users", details=told)
+            return None
+        await self._write(user, "session.begin")
+        return user
+
+    async def leave(self, actor: str, tenant_id: str | None) -> None:
+        """Put on record that somebody logged out."""
+        await self._journal.write(actor, "session.end", actor, tenant_id=tenant_id or "")
+
+    async def _write(self, user: User, action: str) -> None:
+        actor = f"user:{user.name}"
+        await self._journal.write(actor, action, actor, tenant_id=user.tenant_id or "")

@@ -1,0 +1,1 @@
+"""Alerts, as far as the server has a part in them."""

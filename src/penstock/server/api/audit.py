@@ -1,0 +1,83 @@
+"""The audit log: who did what to which thing."""
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from penstock.client.documents import decoded, document
+from penstock.model.clock import milliseconds
+from penstock.server.access.guard import Reader
+from penstock.server.access.identity import Identity
+from penstock.server.api.models import Document, Moment
+from penstock.server.api.router import api_router
+from penstock.server.state import Here
+from penstock.store.contract import AuditFilter
+
+router = api_router("/api/audit", "audit")
+
+MAX_PAGE = 1_000
+Word = Annotated[str, Field(max_length=255)]
+
+
+class AuditQuery(BaseModel):
+    """Everything an entry can be looked for by."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    actor: Word | None = Field(None, description="Such as `token:01J…` or `user:ann`.")
+    action: Word | None = Field(None, description="`job` finds `job.cancel` too.")
+    subject: Word | None = Field(None, description="Such as `job:01J…`.")
+    tenant: Word | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    before: int | None = Field(None, ge=1, lt=1 << 53, description="The `next` of the page before.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE)
+
+    def filter(self, caller: Identity) -> AuditFilter:
+        """The same for the store, within what the caller may see."""
+        return AuditFilter(
+            actor=self.actor,
+            action=self.action,
+            subject=self.subject,
+            tenant_id=self.tenant if caller.tenant_id is None else caller.tenant_id,
+            since=None if self.since is None else milliseconds(self.since),
+            until=None if self.until is None else milliseconds(self.until),
+            before=self.before,
+            limit=self.limit,
+        )
+
+
+class AuditEntry(Document):
+    """One entry; its hash covers it and the hash of the entry before."""
+
+    seq: int
+    at: Moment
+    actor: str
+    action: str
+    subject: str
+    tenant_id: str
+    details: dict[str, Any] = Field(description="Ids, counts and keyed hashes, never contents.")
+    previous: str
+    hash: str
+
+
+class AuditPage(Document):
+    """Some entries, newest first, and where to go on."""
+
+    entries: list[AuditEntry]
+    next: int | None = Field(description="Pass it as `before` for the next page.")
+
+
+@router.get("", operation_id="list_audit")
+async def list_audit(
+    server: Here, caller: Reader, query: Annotated[AuditQuery, Query()]
+) -> AuditPage:
+    """A page of the audit log, newest first; a caller bound to a tenant sees its own."""
+    found = await server.app.store.audit.find(query.filter(caller))
+    entries = [
+        AuditEntry.model_construct(**document(each) | {"details": decoded(each.details)})
+        for each in found
+    ]
+    following = found[-1].seq if len(found) == query.limit else None
+    return AuditPage.model_construct(entries=entries, next=following)

@@ -1,0 +1,170 @@
+"""The calls in a request's body: read without Pydantic, because a batch may hold thousands."""
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+from msgspec.structs import astuple, replace
+
+from penstock.client.after import awaited
+from penstock.client.codec import deeper_than
+from penstock.client.job_type import Prepared
+from penstock.model.errors import PenstockError
+from penstock.model.ids import new_id
+from penstock.model.job import KeyScope
+from penstock.model.refused import ParentNotFound
+from penstock.server.api.edges import CallEdge, made_ids, parents_of
+from penstock.server.api.models import MAX_BATCH
+from penstock.server.api.router import decoded
+from penstock.server.problems import Refusal, field_of, status_of
+
+if TYPE_CHECKING:
+    from penstock.client.job_type import JobType
+    from penstock.client.operator import Operator
+    from penstock.model.job import NewJob
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Text = Annotated[str, Meta(max_length=128)]
+Key = Annotated[str, Meta(min_length=1, max_length=255)]
+_PLACE = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
+_OWN = ("id", "type", "payload", "key")
+_EMPTY = Raw(b"{}")
+_NOTHING = Raw(b"null")
+
+
+class Call(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`models.NewJob` as it is read."""
+
+    id: str | None = None
+    type: Name
+    payload: Raw = _EMPTY
+    key: Key | None = None
+    queue: Name | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    timeout: float | None = None
+    retry_delay: float | None = None
+    backoff: float | None = None
+    delay: float | None = None
+    at: Annotated[datetime, Meta(tz=True)] | None = None
+    expires_in: float | None = None
+    key_scope: KeyScope | None = None
+    key_window: float | None = None
+    category: Name | None = None
+    tenant: Text | None = None
+    workspace: Text | None = None
+    limit_key: Name | None = None
+    order_key: Name | None = None
+    tags: Annotated[tuple[str, ...], Meta(max_length=32)] | None = None
+    after: Annotated[tuple[str | CallEdge, ...], Meta(max_length=1000)] | None = None
+    metadata: Raw = _NOTHING
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """What it says besides its arguments and its key, to compare."""
+        *plain, metadata = astuple(self)[len(_OWN) :]
+        return (self.type, self.key is None, *plain, bytes(metadata))
+
+
+_ONE = msgspec.json.Decoder(Call)
+_MANY = msgspec.json.Decoder(Annotated[list[Call], Meta(min_length=1, max_length=MAX_BATCH)])
+
+
+def read_calls(body: bytes) -> Call | list[Call]:
+    """One call, or a list of them."""
+    decoder = _MANY if body.lstrip(b" \t\r\n")[:1] == b"[" else _ONE
+    try:
+        found: Call | list[Call] = decoded(body, decoder.decode)
+    except msgspec.ValidationError as error:
+        field = _field(str(error))
+        raise Refusal(422, f"{field}: {_PLACE.sub('', str(error))}.", field=field) from error
+    return found
+
+
+def _field(sentence: str) -> str:
+    """`body.3.priority` out of `… - at `$[3].priority``."""
+    place = _PLACE.search(sentence)
+    inside = place[1].replace("[", ".").replace("]", "") if place else ""
+    return f"body{inside}"
+
+
+class Drafts:
+    """Makes calls of what a caller sent; options that many share are checked once."""
+
+    def __init__(self, operator: "Operator") -> None:
+        self._operator = operator
+        self._app = operator.app
+        self._templates: dict[tuple[Any, ...], tuple[JobType[..., ..., Any], NewJob]] = {}
+
+    async def prepared(self, calls: list[Call]) -> list[Prepared[Any]]:
+        """All of them, or a refusal that names the first that is wrong."""
+        await self._refuse_others(calls)
+        made: list[Prepared[Any]] = []
+        for number, call in enumerate(calls):
+            try:
+                made.append(self._one(call))
+            except PenstockError as error:
+                if len(calls) == 1:
+                    raise
+                field = f"body.{number}.{field_of(error) or 'type'}"
+                raise Refusal(status_of(error), str(error), field=field) from error
+        return made
+
+    def _one(self, call: Call) -> Prepared[Any]:
+        type_, template = self._template(call)
+        payload = bytes(call.payload).decode()
+        type_.check_bounds(payload)
+        type_.arguments.check(payload, awaited(template.after))
+        job_id = call.id or new_id()
+        return Prepared(type_, replace(template, id=job_id, payload=payload, key=call.key))
+
+    def _template(self, call: Call) -> "tuple[JobType[..., ..., Any], NewJob]":
+        known = self._templates.get(call.options)
+        if known is None:
+            type_ = self._app.find_type(call.type)
+            chosen = self._app.checked(type_.defaults.with_(**self._options(call)))
+            known = self._templates[call.options] = type_, chosen.new_job("", type_.name, "{}")
+        return known
+
+    def _options(self, call: Call) -> dict[str, Any]:
+        fields = zip(call.__struct_fields__, astuple(call), strict=True)
+        given = {
+            name: value
+            for name, value in fields
+            if value is not None and name not in ("id", "type", "payload", "metadata")
+        }
+        metadata = _metadata(call.metadata, self._app.settings.payload_depth)
+        if metadata is not None:
+            given["metadata"] = metadata
+        bound = self._operator.tenant_id
+        if bound is not None:
+            if given.get("tenant", bound) != bound:
+                raise Refusal(403, "You may enqueue for your own tenant only.", field="tenant")
+            given["tenant"] = bound
+        given["created_by"] = self._operator.actor
+        return given
+
+    async def _refuse_others(self, calls: list[Call]) -> None:
+        """Whoever is bound to a tenant cannot tell another's job from one that is not there."""
+        ids = made_ids(calls, self._app.store.clock.now())
+        parents = parents_of(calls) - ids
+        for parent in parents - await self._operator.own_ids(parents):
+            raise ParentNotFound(parent)
+        if ids and self._operator.tenant_id is not None:
+            await self._refuse_taken(ids)
+
+    async def _refuse_taken(self, ids: set[str]) -> None:
+        for job in await self._app.store.reader.get(sorted(ids)):
+            if not self._operator.owns(job.tenant_id):
+                raise Refusal(409, "This id is taken; make another.", field="id")
+
+
+def _metadata(raw: Raw, levels: int) -> dict[str, Any] | None:
+    if deeper_than(bytes(raw).decode(), levels):
+        raise Refusal(422, f"The metadata nests deeper than {levels} levels.", field="metadata")
+    found: object = msgspec.json.decode(raw)
+    if found is not None and not isinstance(found, dict):
+        raise Refusal(422, "The metadata of a job is an object.", field="metadata")
+    return found

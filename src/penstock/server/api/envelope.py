@@ -1,0 +1,113 @@
+"""What a request to the API has to keep to before a route sees it: method, size, content type."""
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+
+from penstock.server.problems import problem
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+PREFIX = "/api/"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+JSON = "application/json"
+
+
+class Envelope:
+    """Wraps an application; what is not below `/api` passes untouched."""
+
+    def __init__(self, app: "ASGIApp", api: "FastAPI", limit: int) -> None:
+        self._app = app
+        self._api = api
+        self._limit = limit
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer what needs no route, and have routes read no more than they should."""
+        if scope["type"] != "http" or not _path(scope).startswith(PREFIX):
+            await self._app(scope, receive, send)
+            return
+        answer = self._answer(scope)
+        if answer is not None:
+            await answer(scope, receive, send)
+        elif scope["method"] == "HEAD":
+            await self._app({**scope, "method": "GET"}, receive, _without_body(send))
+        else:
+            await self._app(scope, self._bounded(receive), self._naming_methods(scope, send))
+
+    def _answer(self, scope: "Scope") -> Response | None:
+        if b"%00" in scope.get("query_string", b"") or "\0" in scope["path"]:
+            return problem(400, "An address cannot hold a NUL character.")
+        if scope["method"] == "OPTIONS":
+            allowed = self._allowed(scope)
+            return Response(status_code=204, headers={"Allow": allowed}) if allowed else None
+        return self._refused(Headers(scope=scope))
+
+    def _refused(self, headers: Headers) -> Response | None:
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._limit:
+            return problem(413, self._too_large)
+        has_body = length != "0" or "transfer-encoding" in headers
+        if not has_body:
+            return None
+        kind, _, parameters = headers.get("content-type", "").partition(";")
+        charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+        if kind.strip().lower() != JSON or charset not in ("", "utf-8"):
+            return problem(415, f"Send the body as {JSON}, in UTF-8.")
+        return None
+
+    def _allowed(self, scope: "Scope") -> str:
+        """The methods of an address, as a header lists them; empty if there is no such one."""
+        found = [m for m in METHODS if self._matches({**scope, "method": m})]
+        if "GET" in found:
+            found.insert(1, "HEAD")
+        return ", ".join([*found, "OPTIONS"]) if found else ""
+
+    def _matches(self, scope: "Scope") -> bool:
+        return any(route.matches(scope)[0] is Match.FULL for route in self._api.router.routes)
+
+    def _naming_methods(self, scope: "Scope", send: "Send") -> "Send":
+        """A route knows its own method only; who asks with a wrong one is told all of them."""
+
+        async def naming(message: "Message") -> None:
+            if message["type"] == "http.response.start" and message["status"] == 405:
+                MutableHeaders(scope=message)["Allow"] = self._allowed(scope)
+            await send(message)
+
+        return naming
+
+    def _bounded(self, receive: "Receive") -> "Receive":
+        read = 0
+
+        async def bounded() -> "Message":
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._limit:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large)
+            return message
+
+        return bounded
+
+    @property
+    def _too_large(self) -> str:
+        return f"A request may hold at most {self._limit:,} bytes; send less at a time."
+
+
+def _path(scope: "Scope") -> str:
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def _without_body(send: "Send") -> "Send":
+    async def headers_only(message: "Message") -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return headers_only

@@ -1,0 +1,179 @@
+"""Jobs: enqueue, list, look at, cancel, pause, resume, requeue."""
+
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Request
+from msgspec.structs import replace
+from pydantic import Field
+from starlette.responses import Response
+
+from penstock.client.documents import document
+from penstock.client.handle import JobHandle
+from penstock.server.access.guard import Enqueuer, Operating, Reader
+from penstock.server.api.calls import Call, Drafts, read_calls
+from penstock.server.api.filters import JobQuery
+from penstock.server.api.models import (
+    MAX_BATCH,
+    Document,
+    Enqueued,
+    Explanation,
+    Job,
+    JobDetail,
+    JobPage,
+)
+from penstock.server.api.router import api_router, encoded
+from penstock.server.api.views import (
+    edge_documents,
+    execution_documents,
+    explanation_document,
+    job_documents,
+    log_documents,
+)
+from penstock.server.problems import Refusal
+from penstock.server.state import Here
+
+router = api_router("/api/jobs", "jobs")
+
+EXECUTIONS_SHOWN = 100
+EDGES_SHOWN = 100
+LOGS_SHOWN = 1_000
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "anyOf": [
+                        {"$ref": "#/components/schemas/NewJob"},
+                        {
+                            "type": "array",
+                            "items": {"$ref": "#/components/schemas/NewJob"},
+                            "minItems": 1,
+                            "maxItems": MAX_BATCH,
+                        },
+                    ]
+                }
+            }
+        },
+    }
+}
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="The same as the field `key`, for a single job.",
+    ),
+]
+
+
+class CancelReason(Document):
+    """Why a job is called off."""
+
+    reason: str | None = Field(None, max_length=1000, examples=["the order was withdrawn"])
+
+
+class PauseReason(Document):
+    """Why something is held back."""
+
+    reason: str | None = Field(None, max_length=1000, examples=["the mail server moves"])
+
+
+@router.post(
+    "",
+    status_code=201,
+    operation_id="enqueue",
+    response_model=Enqueued | list[Enqueued],
+    openapi_extra=BODY,
+)
+async def enqueue(
+    request: Request, server: Here, caller: Enqueuer, idempotency_key: Key = None
+) -> Response:
+    """Enqueue one job, or all of a list or none; durable once answered."""
+    read = read_calls(await request.body())
+    calls = [read] if isinstance(read, Call) else read
+    if idempotency_key is not None:
+        calls = [_keyed(read, idempotency_key)]
+    prepared = await Drafts(server.operator(caller)).prepared(calls)
+    handles = await server.app.enqueue_many(prepared, wait=False)
+    answers = [_enqueued(handle) for handle in handles]
+    return encoded(answers[0] if isinstance(read, Call) else answers, 201)
+
+
+@router.get("", operation_id="list_jobs")
+async def list_jobs(server: Here, caller: Reader, query: Annotated[JobQuery, Query()]) -> JobPage:
+    """A page of jobs, newest first."""
+    found = await server.app.store.reader.search(query.filter(caller))
+    return JobPage.model_construct(jobs=job_documents(found.jobs), next=found.before)
+
+
+@router.get("/{job_id}", operation_id="get_job")
+async def get_job(server: Here, caller: Reader, job_id: str) -> JobDetail:
+    """One job as it stands, with its executions, dependencies and log."""
+    operator, reader = server.operator(caller), server.app.store.reader
+    job = await operator.get(job_id)
+    edges = await operator.dependencies(job_id, EDGES_SHOWN)
+    executions = await reader.executions(job_id)
+    return JobDetail.model_construct(
+        **document(job),
+        executions=execution_documents(executions[-EXECUTIONS_SHOWN:]),
+        parents=edge_documents(edges.parents),
+        children=edge_documents(edges.children),
+        logs=log_documents(await reader.logs(job_id, LOGS_SHOWN)),
+    )
+
+
+@router.get("/{job_id}/explain", operation_id="explain_job")
+async def explain_job(server: Here, caller: Reader, job_id: str) -> Explanation:
+    """Every reason why a job does, or does not, run now, the weightiest first."""
+    return explanation_document(await server.operator(caller).explain(job_id))
+
+
+@router.post("/{job_id}/cancel", operation_id="cancel_job")
+async def cancel_job(
+    server: Here, caller: Operating, job_id: str, why: CancelReason | None = None
+) -> Job:
+    """Cancel a waiting job, or ask a running one to stop."""
+    operator = server.operator(caller)
+    await operator.cancel(job_id, None if why is None else why.reason)
+    return job_documents([await operator.get(job_id)])[0]
+
+
+@router.post("/{job_id}/pause", operation_id="pause_job")
+async def pause_job(
+    server: Here, caller: Operating, job_id: str, why: PauseReason | None = None
+) -> Job:
+    """Hold a waiting job back."""
+    operator = server.operator(caller)
+    await operator.pause(job_id, None if why is None else why.reason)
+    return job_documents([await operator.get(job_id)])[0]
+
+
+@router.post("/{job_id}/resume", operation_id="resume_job")
+async def resume_job(server: Here, caller: Operating, job_id: str) -> Job:
+    """Let a paused job go on, with its own time and order."""
+    operator = server.operator(caller)
+    await operator.resume(job_id)
+    return job_documents([await operator.get(job_id)])[0]
+
+
+@router.post("/{job_id}/requeue", operation_id="requeue_job")
+async def requeue_job(server: Here, caller: Operating, job_id: str) -> Job:
+    """Run a cancelled or dead job again, with a fresh retry budget."""
+    return job_documents([await server.operator(caller).requeue(job_id)])[0]
+
+
+def _keyed(read: Call | list[Call], key: str) -> Call:
+    if not isinstance(read, Call):
+        raise Refusal(422, "A key belongs to one job; give each its own.", field="Idempotency-Key")
+    return replace(read, key=key)
+
+
+def _enqueued(handle: JobHandle[Any]) -> dict[str, Any]:
+    return {
+        "id": handle.id,
+        "created": handle.created,
+        "estimated_start": handle.estimated_start,
+    }

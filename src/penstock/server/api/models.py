@@ -1,0 +1,292 @@
+"""Jobs as documents: what a caller sends, and what it gets."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue, Outcome
+from penstock.model.explain import ReasonKind
+from penstock.model.job import KeyScope
+from penstock.model.states import Status
+
+Name = Annotated[str, Field(min_length=1, max_length=128)]
+JobId = Annotated[
+    str,
+    Field(
+        pattern="^[0-7][0-9A-HJKMNP-TV-Z]{25}$",
+        description="A ULID.",
+        examples=["01JD3Z6K3V9M0Q2T4W6Y8A0C2E"],
+    ),
+]
+Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+MAX_BATCH = 10_000
+
+
+class Document(BaseModel):
+    """A document whose fields are all known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class CallOptions(Document):
+    """How a job is to be run; what is left out, its type says."""
+
+    queue: Name | None = None
+    priority: int | None = Field(None, ge=1, le=10, description="1 is the most urgent.")
+    max_retries: int | None = Field(None, ge=0, le=1000)
+    timeout: float | None = Field(None, gt=0, lt=1e10, description="Seconds an execution may take.")
+    retry_delay: float | None = Field(
+        None, ge=0, lt=1e10, description="Seconds before the first retry."
+    )
+    backoff: float | None = Field(
+        None, ge=1, le=10, description="What each further delay is multiplied by."
+    )
+    expires_in: float | None = Field(
+        None, gt=0, lt=1e10, description="Seconds after which it must not start."
+    )
+    category: Name | None = None
+    workspace: str | None = Field(None, max_length=128)
+    limit_key: str | None = Field(None, min_length=1, max_length=128)
+    order_key: str | None = Field(None, min_length=1, max_length=128)
+    tags: list[str] | None = Field(None, max_length=32)
+    metadata: dict[str, Any] | None = None
+
+
+class NewEdge(Document):
+    """What a job waits for, where the id of a job that must complete does not say all."""
+
+    parent_id: JobId
+    kind: Literal["success", "completion", "data", "conditional"] = "success"
+    condition: str | None = Field(
+        None,
+        max_length=500,
+        description="On the parent's result, of an edge of kind `conditional`.",
+    )
+    argument: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="What the parent's result fills, of an edge of kind `data`.",
+    )
+    position: int | None = Field(
+        None, ge=0, lt=10_000, description="Its place, where several fill one argument as a list."
+    )
+    on_failure: OnFailure = OnFailure.CANCEL
+    on_requeue: OnRequeue = OnRequeue.RESTORE
+
+
+class NewJob(CallOptions):
+    """A job to enqueue; what is left out, its type says."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "send_mail",
+                    "payload": {"to": "ann@example.com"},
+                    "queue": "mail",
+                    "priority": 3,
+                    "key": "welcome-ann",
+                }
+            ]
+        }
+    )
+
+    id: JobId | None = Field(
+        None,
+        description="A ULID made by the caller just now. A request that is sent again with the "
+        "same ids makes no job twice.",
+    )
+    type: Name = Field(description="The registered name of the job type.")
+    payload: dict[str, Any] = Field({}, description="The arguments, by name.")
+    delay: float | None = Field(
+        None, ge=0, lt=1e10, description="Seconds to wait before it may start."
+    )
+    at: AwareDatetime | None = Field(None, description="The time from which on it may start.")
+    key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=255,
+        description="While a job with this key is there, no other is made; its id is answered.",
+    )
+    key_scope: KeyScope | None = Field(None, description="How long the key keeps others out.")
+    key_window: float | None = Field(
+        None, gt=0, lt=1e10, description="Seconds, for the scope `window`."
+    )
+    tenant: str | None = Field(None, max_length=128)
+    after: list[JobId | NewEdge] | None = Field(
+        None,
+        max_length=1000,
+        description="Jobs that must complete before this one starts; they may be of the same list.",
+    )
+
+
+class Enqueued(Document):
+    """What became of a job that was sent."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "01JD3Z6K3V9M0Q2T4W6Y8A0C2E",
+                    "created": True,
+                    "estimated_start": "2026-11-15T03:28:00.000Z",
+                }
+            ]
+        }
+    )
+
+    id: JobId
+    created: bool = Field(description="False when a key or a repeated id found an earlier job.")
+    estimated_start: Moment | None = Field(
+        None, description="When it will start, by what waits ahead; absent if nobody knows."
+    )
+
+
+class Job(Document):
+    """A job as it stands."""
+
+    id: JobId
+    type: str
+    queue: str
+    category: str
+    status: Status
+    priority: int
+    payload: Any
+    result: Any
+    error: str | None
+    error_details: Any
+    attempts: int
+    max_retries: int
+    snoozes: int
+    rescues: int
+    fence: int
+    retry_delay_ms: int | None
+    backoff_multiplier: float | None
+    timeout_ms: int
+    scheduled_at: Moment
+    expires_at: Moment | None
+    lease_owner: str | None
+    lease_until: Moment | None
+    cancel_requested_at: Moment | None
+    progress_percent: float | None
+    progress_message: str | None
+    checkpoint: Any
+    tenant_id: str
+    workspace_id: str | None
+    created_by: str | None
+    parent_job_id: str | None
+    schedule_id: str | None
+    waiting_on: int
+    key: str | None
+    key_scope: KeyScope | None
+    limit_key: str | None
+    order_key: str | None
+    tags: list[str]
+    metadata: Any
+    trace_context: Any
+    created_at: Moment
+    updated_at: Moment
+    queued_at: Moment | None
+    started_at: Moment | None
+    completed_at: Moment | None
+    failed_at: Moment | None
+
+
+class JobPage(Document):
+    """Some jobs, newest first, and where to go on."""
+
+    jobs: list[Job]
+    next: str | None = Field(
+        description="Pass it as `before` for the next page; absent on the last. "
+        "A page may be short or empty without being the last."
+    )
+
+
+class Execution(Document):
+    """One time a worker ran a job."""
+
+    job_id: JobId
+    fence: int
+    status: str = Field(description="How it ended; `running` while it has not.")
+    started_at: Moment
+    ended_at: Moment | None
+    duration_ms: int | None
+    wait_ms: int | None
+    result: Any
+    error: str | None
+    error_class: str | None
+    error_code: str | None
+    error_stack: str | None
+    worker: str | None
+    node: str | None
+    memory_kb: int | None
+    cpu_ms: int | None
+
+
+class LogLine(Document):
+    """A line that a handler wrote about its job."""
+
+    at: Moment
+    fence: int
+    level: str
+    message: str
+
+
+class Edge(Document):
+    """One thing a job waits, or waited, for."""
+
+    parent_id: JobId
+    child_id: JobId
+    kind: EdgeKind
+    condition: str | None
+    argument: str | None
+    on_failure: OnFailure
+    parent_type: str | None
+    parent_status: Status | None
+    child_type: str | None
+    child_status: Status | None
+    outcome: Outcome | None
+    closed_at: Moment | None
+
+
+class JobDetail(Job):
+    """A job with all that is known of it: the newest 100 executions, 1,000 lines, 200 edges."""
+
+    executions: list[Execution] = Field(description="The newest 100, oldest first.")
+    parents: list[Edge] = Field(description="What it waits for, the open ones first, up to 100.")
+    children: list[Edge] = Field(description="What waits for it, up to 100.")
+    logs: list[LogLine] = Field(description="What its handler wrote, up to 1,000 lines.")
+
+
+class Reason(Document):
+    """One reason why a job does, or does not, run."""
+
+    kind: ReasonKind
+    sentence: str
+    jobs: list[str]
+    workers: list[str]
+    by: str | None
+    since_at: Moment | None
+    until_at: Moment | None
+
+
+class Explanation(Document):
+    """Where a job stands and every reason for it, the weightiest first."""
+
+    job_id: JobId
+    status: Status
+    asked_at: Moment
+    reasons: list[Reason]
+
+
+class JobEvent(Document):
+    """What the data of a `state` or `progress` event holds."""
+
+    id: JobId
+    status: Status
+    attempts: int
+    progress_percent: float | None
+    progress_message: str | None
+    error: str | None
+    at: Moment

@@ -1,0 +1,1 @@
+"""The dashboard: pages rendered on the server, live by server-sent events."""

@@ -1,0 +1,126 @@
+"""Charts: figures over time, drawn by the server and handed to the browser to draw better."""
+
+from itertools import pairwise
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.json import encode
+
+from penstock.model.clock import utc
+
+WIDTH, HEIGHT = 600, 160
+DAY_MS = 86_400_000
+ROUND = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+
+
+class Line(Struct, frozen=True):
+    """One line of a chart; a value that is None leaves a gap."""
+
+    label: str
+    colour: str
+    values: list[float | None]
+
+
+class Chart(Struct, frozen=True):
+    """Lines over the same times, in milliseconds."""
+
+    times: list[int]
+    lines: list[Line]
+    unit: str = ""
+
+    @property
+    def top(self) -> float:
+        """The value at the upper edge: a round number above all of them."""
+        highest = max((v for line in self.lines for v in line.values if v is not None), default=0)
+        return round_up(highest)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not any(value for line in self.lines for value in line.values)
+
+    def data(self) -> str:
+        """The same for the browser, which counts in seconds."""
+        lines = [
+            {"label": line.label, "colour": f"--{line.colour}", "values": line.values}
+            for line in self.lines
+        ]
+        times = [at // 1_000 for at in self.times]
+        return encode({"times": times, "series": lines, "unit": self.unit}).decode()
+
+    def drawing(self) -> Markup:
+        """The lines as SVG."""
+        grid = Markup("").join(
+            Markup('<path class="grid" d="M0 {y}H{w}"/>').format(y=HEIGHT * n / 4, w=WIDTH)
+            for n in range(1, 4)
+        )
+        lines = Markup("").join(self._line(line) for line in self.lines)
+        return Markup(
+            '<svg viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">{}{}</svg>'
+        ).format(WIDTH, HEIGHT, grid, lines)
+
+    def marks(self) -> dict[str, str]:
+        """What to write along the edges."""
+        long = bool(self.times) and self.times[-1] - self.times[0] > DAY_MS
+        return {
+            "top": f"{self.top:g}{self.unit}",
+            "middle": f"{self.top / 2:g}{self.unit}",
+            "first": _clock(self.times[0], long=long) if self.times else "",
+            "last": _clock(self.times[-1], long=long) if self.times else "",
+        }
+
+    def _line(self, line: Line) -> Markup:
+        last = max(1, len(line.values) - 1)
+        top = self.top or 1
+        points = [
+            None
+            if value is None
+            else f"{n * WIDTH / last:.1f} {HEIGHT - value / top * (HEIGHT - 4):.1f}"
+            for n, value in enumerate(line.values)
+        ]
+        return Markup('<path class="line in-{}" d="{}"/>').format(line.colour, _path(points))
+
+
+def _path(points: list[str | None]) -> str:
+    """A line through the points, begun anew after each gap."""
+    steps = [f"M{points[0]}"] if points and points[0] else []
+    for before, here in pairwise(points):
+        if here is not None:
+            steps.append(f"{'M' if before is None else 'L'}{here}")
+    return "".join(steps)
+
+
+def round_up(value: float) -> float:
+    """The next round number above: 12 is 15, 51 is 60."""
+    if value <= 0:
+        return 1.0
+    size = 1.0
+    while size < value:
+        size *= 10
+    while size / 10 >= value:
+        size /= 10
+    return next(size * part for part in ROUND if size * part >= value)
+
+
+def stack(parts: list[tuple[str, float]], whole: float) -> Markup:
+    """A bar made of coloured parts: `stack([("queued", 3), ("failed", 1)], 10)`."""
+    drawn: list[Markup] = []
+    at = 0.0
+    for status, size in parts:
+        # What is there is seen, however small it is beside the rest.
+        width = max(0.8, 100 * size / whole) if size and whole else 0.0
+        if width:
+            drawn.append(
+                Markup('<rect class="is-{}" x="{:.2f}" width="{:.2f}" height="10"/>').format(
+                    status, at, width
+                )
+            )
+        at += width
+    return Markup(
+        '<svg class="stack" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        "{}</svg>"
+    ).format(Markup("").join(drawn))
+
+
+def _clock(at: int, *, long: bool) -> str:
+    return utc(at).strftime("%d %b %H:%M UTC" if long else "%H:%M UTC")

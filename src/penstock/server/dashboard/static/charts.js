@@ -1,0 +1,83 @@
+// Turns drawn charts into ones that can be read off; without this script the drawing stays.
+(() => {
+  if (!window.uPlot) return;
+  const resolved = (name) => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
+  const drawn = new Map();
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+  const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+  const moments = (_, found) => {
+    const long = found.length > 1 && found[1] - found[0] >= 86400;
+    return found.map((at) => (long ? day : clock).format(new Date(at * 1000)));
+  };
+  const amount = (n, unit) => (n == null ? "–" : `${Math.round(n * 100) / 100}${unit}`);
+  const tip = (series, unit) => {
+    const box = document.createElement("div");
+    box.className = "u-tip";
+    box.hidden = true;
+    const show = (plot) => {
+      const { idx, left, top } = plot.cursor;
+      box.hidden = idx == null || left < 0;
+      if (box.hidden) return;
+      const at = new Date(plot.data[0][idx] * 1000);
+      box.replaceChildren(Object.assign(document.createElement("b"), { textContent: at.toLocaleString() }));
+      series.forEach(({ label }, n) => {
+        const line = document.createElement("span");
+        line.textContent = `${label}: ${amount(plot.data[n + 1][idx], unit)}`;
+        box.append(line);
+      });
+      const over = plot.over.clientWidth;
+      box.style.left = `${Math.max(0, left > over / 2 ? left - box.offsetWidth - 12 : left + 12)}px`;
+      box.style.top = `${Math.max(0, top - box.offsetHeight - 8)}px`;
+    };
+    return { hooks: { init: (plot) => plot.over.append(box), setCursor: show } };
+  };
+  const draw = (box) => {
+    const text = box.dataset.chart;
+    const { times, series, unit } = JSON.parse(text);
+    const lines = [times, ...series.map(({ values }) => values)];
+    const known = drawn.get(box);
+    if (known) {
+      if (known.text !== text) { known.plot.setData(lines); known.text = text; }
+      return;
+    }
+    if (times.length < 2 || box.querySelector(".empty")) return;
+    box.replaceChildren();
+    box.dataset.drawn = "";
+    const grid = { stroke: resolved("--line"), width: 1 };
+    const axis = { stroke: resolved("--quiet"), grid, ticks: grid, font: "11px system-ui, sans-serif" };
+    const plot = new uPlot({
+      width: box.clientWidth,
+      height: box.clientHeight,
+      legend: { show: false },
+      cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+      plugins: [tip(series, unit)],
+      scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
+      axes: [{ ...axis, grid: { show: false }, values: moments }, { ...axis, size: 54, values: (_, found) => found.map((n) => `${n}${unit}`) }],
+      series: [{}, ...series.map(({ label, colour }, n) => {
+        const stroke = resolved(colour);
+        const fill = n === 0 ? stroke.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", .12)") : undefined;
+        return { label, stroke, fill, width: 1.7, points: { show: false } };
+      })],
+    }, lines, box);
+    drawn.set(box, { plot, text });
+  };
+  const forget = (gone) => {
+    for (const [box, { plot }] of drawn) if (gone(box)) { plot.destroy(); drawn.delete(box); }
+  };
+  const all = () => document.querySelectorAll("[data-chart]").forEach(draw);
+  const again = () => { forget(() => true); all(); };
+  addEventListener("themechange", again);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  addEventListener("resize", () => {
+    for (const [box, { plot }] of drawn) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
+  });
+  document.body.addEventListener("htmx:afterSwap", () => { forget((box) => !box.isConnected); all(); });
+  all();
+})();

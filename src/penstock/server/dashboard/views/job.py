@@ -1,0 +1,91 @@
+"""One job: where it stands and why, what it was given, and everything that happened to it."""
+
+from starlette.responses import Response
+
+from penstock.client.family import family_of
+from penstock.model.dependency import fell_with_parent
+from penstock.model.job import Job
+from penstock.server.access.scopes import Scope
+from penstock.server.dashboard.actions import BY_NAME, offered
+from penstock.server.dashboard.graph import Graph, drawing, graph_of
+from penstock.server.dashboard.route import page_router
+from penstock.server.dashboard.visit import Operating, Reading, Visit
+from penstock.server.problems import Refusal
+from penstock.store.contract import Execution, JobFilter
+
+router = page_router()
+
+GRAPH_JOBS = 60
+LOGS_SHOWN = 500
+CHILDREN_SHOWN = 20
+EXECUTIONS_SHOWN = 50
+
+
+@router.get("/jobs/{job_id}")
+async def job_page(visit: Reading, job_id: str) -> Response:
+    """Everything about a job."""
+    job = await visit.operator.get(job_id)
+    reader = visit.server.app.store.reader
+    executions = await reader.executions(job.id)
+    children = await reader.search(
+        JobFilter(parent_job_id=job.id, tenant_id=visit.caller.tenant_id, limit=CHILDREN_SHOWN + 1)
+    )
+    graph = await _graph(visit, job)
+    logs = await reader.logs(job.id, LOGS_SHOWN)
+    return await visit.page(
+        "job.html",
+        "jobs",
+        job=job,
+        reasons=(await visit.operator.explain(job.id)).reasons,
+        executions=_newest_first(executions),
+        longest=max((run.duration_ms or 0 for run in executions), default=0),
+        hidden_executions=max(0, len(executions) - EXECUTIONS_SHOWN),
+        documents=_documents(job),
+        logs=logs,
+        children=children.jobs[:CHILDREN_SHOWN],
+        more_children=len(children.jobs) > CHILDREN_SHOWN,
+        graph=graph,
+        picture=None if graph is None else drawing(graph, visit.links.url("jobs")),
+        actions=offered(job.status) if visit.caller.may(Scope.OPERATE) else [],
+        fell_with_parent=fell_with_parent(job.error_details),
+    )
+
+
+@router.post("/jobs/{job_id}/{action}")
+async def act(visit: Operating, job_id: str, action: str) -> Response:
+    """Cancel, pause, resume or requeue it."""
+    chosen = BY_NAME.get(action)
+    if chosen is None:
+        raise Refusal(404, "There is no such action.")
+    operator = visit.operator
+    if action == "cancel":
+        await operator.cancel(job_id, f"cancelled by {visit.caller.actor}")
+    else:
+        await getattr(operator, chosen.name)(job_id)
+    job = await operator.get(job_id)
+    text = f"The job is {chosen.done}."
+    if action == "cancel" and not job.status.terminal:
+        text = "The job was asked to stop."
+    return visit.redirect(f"jobs/{job.id}", text)
+
+
+async def _graph(visit: Visit, job: Job) -> Graph | None:
+    """The flow it belongs to; what is another tenant's is left out."""
+    family = await family_of(visit.server.app.store, job, GRAPH_JOBS)
+    if visit.caller.tenant_id is not None and len(family.jobs) > 1:
+        family.keep(await visit.operator.own_ids(set(family.jobs)))
+    return graph_of(family) if len(family.jobs) > 1 else None
+
+
+def _newest_first(executions: list[Execution]) -> list[Execution]:
+    return executions[::-1][:EXECUTIONS_SHOWN]
+
+
+def _documents(job: Job) -> list[tuple[str, str]]:
+    named = (
+        ("Payload", job.payload),
+        ("Result", job.result),
+        ("Checkpoint", job.checkpoint),
+        ("Metadata", job.metadata),
+    )
+    return [(name, text) for name, text in named if text is not None]

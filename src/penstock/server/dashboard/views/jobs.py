@@ -1,0 +1,59 @@
+"""The list of jobs: filters in the URL, a page at a time, live."""
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from penstock.model.states import Status
+from penstock.server.access.scopes import Scope
+from penstock.server.dashboard.actions import ACTIONS
+from penstock.server.dashboard.asked import Asked, asked
+from penstock.server.dashboard.route import page_router
+from penstock.server.dashboard.visit import Reading, Visit
+from penstock.store.contract import Found
+
+router = page_router()
+
+NOTHING = Found([], None)
+MORE_FIELDS = ("tag", "category", "tenant", "schedule", "parent", "since", "until", "payload")
+
+
+class Tab(Struct, frozen=True):
+    """A status to look at, and how many jobs have it, where that is known."""
+
+    status: str
+    count: int | None
+    here: bool
+
+
+@router.get("/jobs")
+async def jobs(visit: Reading) -> Response:
+    """A page of jobs, newest first."""
+    wanted = asked(visit.request.query_params.multi_items())
+    found = NOTHING
+    if wanted.query is not None:
+        found = await visit.server.app.store.reader.search(wanted.query.filter(visit.caller))
+    return await visit.page(
+        "jobs.html",
+        "jobs",
+        asked=wanted,
+        found=found,
+        tabs=await _tabs(visit, wanted),
+        types=sorted(visit.server.app.types),
+        actions=ACTIONS,
+        more_open=any(name in wanted.filters for name in MORE_FIELDS),
+        may_operate=visit.caller.may(Scope.OPERATE),
+        may_enqueue=visit.caller.may(Scope.ENQUEUE),
+    )
+
+
+async def _tabs(visit: Visit, wanted: Asked) -> list[Tab]:
+    """Every status; counts are those of a queue, or of all of them, if nothing else is asked."""
+    counts: dict[str, int] = {}
+    if visit.caller.tenant_id is None and wanted.filters.keys() <= {"status", "queue"}:
+        seen = await visit.desk.glance()
+        queue = wanted.given.get("queue")
+        chosen = [depth for depth in seen.depths if queue in (None, depth.queue)]
+        for status in ("pending", "queued", "in_progress", "failed", "paused"):
+            counts[status] = sum(getattr(depth, status) for depth in chosen)
+    here = wanted.given.get("status", [])
+    return [Tab(status, counts.get(status), status in here) for status in Status]

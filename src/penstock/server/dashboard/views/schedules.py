@@ -1,0 +1,185 @@
+"""Schedules: when they run next, in their own zone, and an operator's hand on them."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query
+from msgspec import Struct
+from starlette.responses import Response
+
+from penstock.client.documents import decoded
+from penstock.client.schedules import ScheduleView
+from penstock.model.refused import InvalidSchedule
+from penstock.model.schedule import Schedule, ScheduleKind
+from penstock.model.spans import span
+from penstock.server.access.scopes import Scope
+from penstock.server.dashboard.confirm import Question, asked_first
+from penstock.server.dashboard.paging import PageNumber, piece
+from penstock.server.dashboard.route import page_router
+from penstock.server.dashboard.visit import Operating, Reading, Visit
+from penstock.store.contract import JobFilter
+
+router = page_router()
+
+LISTED = 10_000
+RUNS_AHEAD = 5
+JOBS_SHOWN = 10
+MISFIRES = {
+    "skip": "what was missed is left out",
+    "one": "what was missed is run once",
+    "all": "everything missed is run",
+}
+
+Name = Annotated[str, Query(max_length=128)]
+Tenant = Annotated[str, Query(max_length=255)]
+
+
+class Tick(Struct, frozen=True):
+    """A time at which a schedule runs: its moment, and what the clocks of its zone show."""
+
+    at: int
+    local: str
+
+
+class Row(Struct, frozen=True):
+    """A schedule, when it runs in words, and its next run."""
+
+    view: ScheduleView
+    when: str
+    next: Tick | None
+    path: str
+
+
+@router.get("/schedules")
+async def schedules(visit: Reading, tenant: Tenant = "", page: PageNumber = 1) -> Response:
+    """All schedules, by name."""
+    found = piece(await visit.operator.schedules.list(tenant or None, LISTED), page)
+    return await visit.page(
+        "schedules.html",
+        "schedules",
+        rows=[_row(view) for view in found.rows],
+        piece=found,
+        tenant=tenant,
+        may_operate=visit.caller.may(Scope.OPERATE),
+    )
+
+
+@router.get("/schedules/show")
+async def schedule_page(visit: Reading, name: Name, tenant: Tenant = "") -> Response:
+    """One schedule, with its next runs and the jobs it has made."""
+    view = await visit.operator.schedules.get(name, tenant)
+    jobs = await visit.server.app.store.reader.search(
+        JobFilter(schedule_id=view.schedule.id, tenant_id=visit.caller.tenant_id, limit=JOBS_SHOWN)
+    )
+    return await visit.page(
+        "schedule.html",
+        "schedules",
+        view=view,
+        schedule=view.schedule,
+        when=told(view.schedule),
+        ticks=ticks(view),
+        misfire=MISFIRES[view.schedule.misfire],
+        options=decoded(view.schedule.options),
+        jobs=jobs.jobs,
+        query=_query(view.schedule),
+        may_operate=visit.caller.may(Scope.OPERATE),
+    )
+
+
+@router.post("/schedules/pause")
+async def pause(visit: Operating) -> Response:
+    """Fire nothing until resumed."""
+    view = await visit.operator.schedules.pause(*_named(visit))
+    return _back(visit, view, f"{view.name} is paused.")
+
+
+@router.post("/schedules/resume")
+async def resume(visit: Operating) -> Response:
+    """Go on from now."""
+    view = await visit.operator.schedules.resume(*_named(visit))
+    return _back(visit, view, f"{view.name} goes on.")
+
+
+@router.post("/schedules/run")
+async def run(visit: Operating) -> Response:
+    """Enqueue one job of it now, beside its times."""
+    job_id = await visit.operator.schedules.run(*_named(visit))
+    return visit.redirect(f"jobs/{job_id}", "The schedule made this job just now.")
+
+
+@router.get("/schedules/remove")
+async def ask_to_remove(visit: Operating, name: Name, tenant: Tenant = "") -> Response:
+    """Ask before a schedule is deleted."""
+    schedule = (await visit.operator.schedules.get(name, tenant)).schedule
+    question = Question(
+        title=f"Delete the schedule {schedule.name}?",
+        text="It makes no more jobs. Those it has made stay. If code declares it, it comes back "
+        "when that code starts again.",
+        label="Delete it",
+        action="schedules/remove",
+        back=f"schedules/show?{_query(schedule)}",
+        facts={"Type": schedule.type, "When": told(schedule), "Runs so far": schedule.run_count},
+        hidden={"name": schedule.name, "tenant": schedule.tenant_id},
+    )
+    return await asked_first(visit, "schedules", question)
+
+
+@router.post("/schedules/remove")
+async def remove(visit: Operating) -> Response:
+    """Delete a schedule."""
+    name, tenant = _named(visit)
+    await visit.operator.schedules.remove(name, tenant)
+    return visit.redirect("schedules", f"{name} is deleted.")
+
+
+def told(schedule: Schedule) -> str:
+    """When a schedule runs, in a few words."""
+    match schedule.kind:
+        case ScheduleKind.CRON:
+            return f"{schedule.expression} ({schedule.zone})"
+        case ScheduleKind.INTERVAL:
+            return f"every {span(schedule.interval_ms)}"
+        case ScheduleKind.ONCE:
+            return f"once ({schedule.zone})"
+
+
+def ticks(view: ScheduleView, count: int = RUNS_AHEAD) -> list[Tick]:
+    """The next runs; none of one that a hand edited into nonsense, so that the rest is shown."""
+    try:
+        return [tick_of(moment) for moment in view.next_runs(count)]
+    except (InvalidSchedule, OverflowError):
+        return []
+
+
+def tick_of(moment: datetime) -> Tick:
+    """A time of a zone, with its moment."""
+    at = int(moment.astimezone(UTC).timestamp() * 1000)
+    return Tick(at, moment.strftime("%a %Y-%m-%d %H:%M:%S %Z"))
+
+
+def place_of(schedule: Schedule) -> str:
+    """The path of a schedule's page."""
+    return f"schedules/show?{_query(schedule)}"
+
+
+def _row(view: ScheduleView) -> Row:
+    try:
+        upcoming = view.next_run
+    except (InvalidSchedule, OverflowError):
+        upcoming = None
+    upcoming_tick = None if upcoming is None else tick_of(upcoming)
+    return Row(view, told(view.schedule), upcoming_tick, place_of(view.schedule))
+
+
+def _query(schedule: Schedule) -> str:
+    named = {"name": schedule.name, "tenant": schedule.tenant_id}
+    return urlencode({name: value for name, value in named.items() if value})
+
+
+def _named(visit: Visit) -> tuple[str, str]:
+    return visit.form.get("name"), visit.form.get("tenant")
+
+
+def _back(visit: Visit, view: ScheduleView, text: str) -> Response:
+    return visit.back(text, otherwise=place_of(view.schedule))

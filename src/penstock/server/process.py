@@ -1,0 +1,77 @@
+"""A server in a process of its own: `python -m penstock.server.process SPEC SOCKET`."""
+
+import asyncio
+import os
+import socket
+import sys
+import webbrowser
+
+import msgspec
+
+from penstock.client.app import Penstock
+from penstock.config import load_settings
+from penstock.logs import configure_logs
+from penstock.model.errors import PenstockError, StoreFull, StoreUnavailable
+from penstock.server.serve import Serving
+from penstock.server.spec import ServerSpec
+from penstock.worker import loop
+from penstock.worker.process import load_app
+
+ORPHAN_SECONDS = 1.0
+
+
+def app_of(spec: ServerSpec) -> Penstock:
+    """The application to serve."""
+    if spec.target is None:
+        return Penstock(settings=load_settings(url=spec.url).replace(**spec.settings))
+    app = load_app(spec.target, spec.url)
+    app.settings = app.settings.replace(**spec.settings)
+    return app
+
+
+async def serve(spec: ServerSpec, taken: socket.socket) -> None:
+    """Serve until a signal ends it, or whoever started it is gone."""
+    serving = Serving(app_of(spec), spec.door, taken, upkeep=spec.upkeep)
+    beside = (_greet(serving, spec), _stop_when_orphaned(serving, spec.parent_pid))
+    tasks = [asyncio.create_task(each) for each in beside]
+    try:
+        await serving.run()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _greet(serving: Serving, spec: ServerSpec) -> None:
+    await serving.ready.wait()
+    if spec.greeting is not None:
+        sys.stdout.write(f"{spec.greeting.format(address=serving.address)}\n")
+        sys.stdout.flush()
+    if spec.opens_browser:
+        await asyncio.to_thread(webbrowser.open, serving.address)
+
+
+async def _stop_when_orphaned(serving: Serving, parent_pid: int | None) -> None:
+    while parent_pid is None or os.getppid() == parent_pid:  # noqa: ASYNC110 - nothing rings
+        await asyncio.sleep(ORPHAN_SECONDS)
+    serving.stop()
+
+
+def run(spec: ServerSpec, taken: socket.socket) -> int:
+    """Run a server on a socket until it ends; the exit code says whether to try again."""
+    configure_logs(json=spec.log_json, level=spec.log_level)
+    try:
+        loop.run(serve(spec, taken))
+    except PenstockError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 1 if isinstance(error, StoreUnavailable | StoreFull) else 2
+    return 0
+
+
+def main() -> None:
+    """Run what the first argument describes, on the socket whose number is the second."""
+    spec = msgspec.json.decode(sys.argv[1], type=ServerSpec)
+    sys.exit(run(spec, socket.socket(fileno=int(sys.argv[2]))))
+
+
+if __name__ == "__main__":
+    main()

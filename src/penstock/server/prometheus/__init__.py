@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: counters come from the store, so that all processes tell the same."""

@@ -1,0 +1,148 @@
+"""A real browser at a real server; without chromium these tests, alone, are skipped."""
+
+import asyncio
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from penstock import Context, Penstock
+from penstock.config import Settings
+from penstock.model.outcome import Dead
+from penstock.server.access.scopes import Scope
+from penstock.server.app import create_server
+from penstock.worker.worker import Worker
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PASSWORD = "a long password"
+
+
+class Site:
+    """A server, a worker beside it, and the user who may log in."""
+
+    def __init__(self, app: Penstock, api: FastAPI, port: int) -> None:
+        self.app = app
+        self.api = api
+        self.address = f"http://localhost:{port}"
+        self.loop = asyncio.new_event_loop()
+        self.go_on, self.stop = asyncio.Event(), asyncio.Event()
+
+    def do(self, coroutine: Any) -> Any:
+        """Run something where the server runs."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+
+
+# Not for the whole session: while it runs, no other test of this process could start a loop.
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """The browser of these tests."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api")
+    # A sandbox needs a user of its own, which root in a container has not.
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any, site: Site) -> Iterator[Any]:
+    """An empty tab; whatever the browser complains of fails the test."""
+    context = chromium.new_context(base_url=site.address)
+    tab = context.new_page()
+    complaints: list[str] = []
+    tab.on(
+        "console", lambda said: said.type in ("error", "warning") and complaints.append(said.text)
+    )
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    tab.set_default_timeout(15_000)
+    yield tab
+    context.close()
+    assert [each for each in complaints if "status of 4" not in each] == []
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """A server in a thread of its own, trusting this machine until there are users."""
+    settings = Settings(
+        url=f"sqlite:///{tmp_path}/work.db", lease=10, renew_interval=0.5, cancel_grace=0.2
+    )
+    app = Penstock(settings=settings)
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port = chosen.getsockname()[1]
+    made = Site(app, create_server(app, trusts_callers=True), port)
+    _register(made)
+    thread = threading.Thread(target=made.loop.run_until_complete, args=[_serve(made, port)])
+    thread.start()
+    try:
+        made.do(_answering(port))
+        yield made
+    finally:
+        made.loop.call_soon_threadsafe(made.go_on.set)
+        made.loop.call_soon_threadsafe(made.stop.set)
+        thread.join(30)
+        made.loop.close()
+
+
+@pytest.fixture
+def user(site: Site) -> str:
+    """Somebody who may do everything."""
+    users = site.api.state.server.users
+    site.do(users.create("ana", PASSWORD, (Scope.ADMIN,), by="test"))
+    return "ana"
+
+
+def _register(site: Site) -> None:
+    app = site.app
+
+    @app.job(name="import", queue="data", timeout=60)
+    async def import_rows(ctx: Context, file: str) -> int:
+        """Import the rows of a file."""
+        ctx.log(f"opened {file}")
+        ctx.progress(40, "row 40 of 100")
+        await site.go_on.wait()
+        return 100
+
+    @app.job(name="charge", queue="billing")
+    async def charge(order: str) -> None:
+        """Charge an order."""
+        raise Dead(f"order {order} has no customer")
+
+
+async def _serve(site: Site, port: int) -> None:
+    asyncio.set_event_loop(site.loop)
+    config = uvicorn.Config(
+        site.api, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    worker = Worker(site.app, concurrency=4)
+    async with site.app:
+        running = [asyncio.create_task(server.serve()), asyncio.create_task(worker.run())]
+        await site.stop.wait()
+        worker.stop()
+        site.api.state.live.close()
+        server.should_exit = True
+        await asyncio.gather(*running)
+
+
+async def _answering(port: int) -> None:
+    for _ in range(600):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+            continue
+        writer.close()
+        return
+    raise TimeoutError("the server did not start")

@@ -1,0 +1,84 @@
+import re
+
+from msgspec.json import encode
+from playwright.sync_api import Page, expect
+
+from penstock.model.states import Status
+from penstock.server.dashboard.pages import PAGES
+from tests.browser.conftest import PASSWORD, Site
+
+
+def died(site: Site, order: str) -> str:
+    """A job that has become a dead letter."""
+
+    async def ended() -> str:
+        made = await site.app.enqueue_payload("charge", encode({"order": order}).decode())
+        async for job in site.app.store.reader.watch([made.id]):
+            status = job.status
+        assert status is Status.DEAD_LETTER
+        return made.id
+
+    found: str = site.do(ended())
+    return found
+
+
+def log_in(page: Page, user: str) -> None:
+    page.goto("/jobs")
+    expect(page).to_have_url(re.compile(r"/login\?next=jobs"))
+    page.locator("input[name=name]").fill(user)
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+
+
+def test_a_day_of_an_operator_is_on_record(page: Page, site: Site, user: str) -> None:
+    app = site.app
+    dead_id = died(site, "a")
+    site.do(app.schedule("nightly", app.types["charge"].new(order="n"), cron="0 3 * * *"))
+    log_in(page, user)
+
+    page.goto("/jobs/new?type=import")
+    page.get_by_label("Payload, as JSON").fill('{"file": "rows.csv"}')
+    page.get_by_role("button", name="Enqueue").click()
+    expect(page.get_by_text("row 40 of 100")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("h1 .badge")).to_have_text("cancelled")
+
+    page.goto(f"/jobs/{dead_id}")
+    page.get_by_role("button", name="Requeue").click()
+    expect(page.get_by_role("status")).to_have_text("The job is requeued.")
+
+    page.goto("/schedules")
+    page.get_by_role("link", name="nightly").first.click()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#content")).to_contain_text("paused")
+
+    page.goto("/audit")
+    for action in ("job.enqueue", "job.cancel", "job.requeue", "schedule.pause"):
+        expect(page.locator("#content")).to_contain_text(action)
+    expect(page.locator("#content")).to_contain_text(f"user:{user}")
+
+
+def every_page(job_id: str) -> list[str]:
+    paths = [page.path for page in PAGES]
+    paths += [f"jobs/{job_id}", f"dead/letters/{job_id}", "dead/letters", "jobs/new?type=charge"]
+    paths += ["schedules/show?name=nightly", "schedules/edit?name=nightly", "schedules/new"]
+    return [f"/{path}" for path in paths]
+
+
+def test_no_page_breaks_its_own_policy_or_lacks_a_label(page: Page, site: Site) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    job_id = died(site, hostile)
+    site.do(site.app.schedule("nightly", site.app.types["charge"].new(order=hostile), every=900))
+    site.do(site.app.pause(queue="data", reason=hostile, by=hostile))
+    for path in every_page(job_id):
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        assert page.locator("main img, main script, main [style]:not([data-drawn] *)").count() == 0
+        without = page.evaluate(
+            """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
+              .filter((each) => !each.labels?.length && !each.ariaLabel)
+              .map((each) => each.outerHTML)"""
+        )
+        assert without == [], path

@@ -1,0 +1,74 @@
+from httpx import AsyncClient
+
+from penstock import Penstock
+from penstock.testing.conformance.workers import BEAT
+
+
+async def test_queues_show_what_stands_in_them_and_what_bounds_them(
+    app: Penstock, http: AsyncClient
+) -> None:
+    await app.enqueue(app.find_type("send_mail").new("ann"))
+    await http.put("/api/limits", json={"scope": "queue", "name": "idle", "depth": 7})
+    await http.post("/api/queues/mail/pause", json={"reason": "deploy"})
+    idle, mail = (await http.get("/api/queues")).json()["queues"]
+    assert (idle["queue"], idle["queued"], idle["limits"][0]["capacity"]) == ("idle", 0, 7)
+    assert (mail["queue"], mail["queued"], mail["pause"]["reason"]) == ("mail", 1, "deploy")
+
+
+async def test_a_queue_is_paused_and_resumed(app: Penstock, http: AsyncClient) -> None:
+    held = (await http.post("/api/queues/mail/pause", json={"reason": "deploy"})).json()
+    assert (held["scope"], held["name"], held["paused_by"]) == ("queue", "mail", "local")
+    assert (await http.post("/api/queues/mail/resume")).json() == {"resumed": True}
+    assert (await http.post("/api/queues/mail/resume")).json() == {"resumed": False}
+    entries = (await http.get("/api/audit")).json()["entries"]
+    assert [entry["action"] for entry in entries] == ["resume", "resume", "pause"]
+    assert "deploy" not in str(entries)
+
+
+async def test_types_and_tenants_are_paused_too(http: AsyncClient) -> None:
+    for scope, name in (("type", "add"), ("tenant", "acme"), ("queue", "a/b")):
+        held = await http.post("/api/pauses", json={"scope": scope, "name": name})
+        assert held.status_code == 201, held.text
+    found = (await http.get("/api/pauses")).json()["pauses"]
+    assert [each["name"] for each in found] == ["add", "acme", "a/b"]
+    query = {"scope": "tenant", "name": "acme"}
+    assert (await http.delete("/api/pauses", params=query)).json() == {"resumed": True}
+    assert (await http.post("/api/queues/a/b/resume")).json() == {"resumed": True}
+
+
+async def test_limits_are_set_listed_and_dropped(http: AsyncClient) -> None:
+    new = {"scope": "key", "name": "openai", "concurrency": 3, "rate": "60/min"}
+    found = (await http.put("/api/limits", json=new)).json()["limits"]
+    assert {each["kind"]: each["capacity"] for each in found} == {"concurrency": 3, "rate": 60}
+    query = {"scope": "key", "name": "openai", "kind": "rate"}
+    left = (await http.delete("/api/limits", params=query)).json()["limits"]
+    assert [each["kind"] for each in left] == ["concurrency"]
+    assert (await http.delete("/api/limits", params=query)).status_code == 404
+    assert (await http.get("/api/limits")).json()["limits"] == left
+
+
+async def test_a_limit_that_makes_no_sense_is_refused(http: AsyncClient) -> None:
+    for new in (
+        {"scope": "key", "name": "openai"},
+        {"scope": "key", "name": "openai", "depth": 3},
+        {"scope": "key", "name": "openai", "rate": "often"},
+        {"scope": "moon", "name": "openai", "concurrency": 3},
+    ):
+        assert (await http.put("/api/limits", json=new)).status_code == 422
+
+
+async def test_breakers_are_listed_and_reset(app: Penstock, http: AsyncClient) -> None:
+    await app.declare()
+    (found,) = (await http.get("/api/breakers")).json()["breakers"]
+    assert (found["name"], found["position"], found["types"]) == ("smtp", "closed", ["send_mail"])
+    assert (await http.post("/api/breakers/smtp/reset")).json() == {"name": "smtp"}
+    assert (await http.post("/api/breakers/other/reset")).status_code == 404
+
+
+async def test_workers_are_listed(app: Penstock, http: AsyncClient) -> None:
+    app.store.workers.beat(BEAT)
+    for _ in range(1000):
+        found = (await http.get("/api/workers")).json()["workers"]
+        if found:
+            break
+    assert (found[0]["alive"], found[0]["types"]) == (True, list(BEAT.types))

@@ -1,0 +1,169 @@
+from datetime import UTC, datetime, timedelta
+
+from httpx import AsyncClient
+
+from penstock import Context, Penstock
+from penstock.testing import drain
+
+ADD = {"type": "add", "payload": {"a": 1}}
+
+
+async def enqueued(http: AsyncClient, **fields: object) -> str:
+    answer = await http.post("/api/jobs", json={**ADD, **fields})
+    assert answer.status_code == 201, answer.text
+    found: str = answer.json()["id"]
+    return found
+
+
+async def test_a_job_is_enqueued_with_its_options(app: Penstock, http: AsyncClient) -> None:
+    job_id = await enqueued(
+        http,
+        queue="mail",
+        priority=2,
+        delay=60,
+        tags=["a", "b"],
+        metadata={"order": 7},
+        key="once",
+        key_scope="forever",
+        timeout=5,
+        max_retries=0,
+    )
+    job = await app.get(job_id)
+    assert (job.queue, job.priority, job.tags, job.key) == ("mail", 2, ("a", "b"), "once")
+    assert (job.metadata, job.timeout_ms, job.max_retries) == ('{"order":7}', 5000, 0)
+    assert job.status == "pending"
+    assert job.created_by == "local"
+
+
+async def test_a_key_in_a_field_or_a_header_finds_the_earlier_job(http: AsyncClient) -> None:
+    first = await http.post("/api/jobs", json={**ADD, "key": "k"})
+    again = await http.post("/api/jobs", json=ADD, headers={"Idempotency-Key": "k"})
+    assert again.json()["id"] == first.json()["id"]
+    assert (first.json()["created"], again.json()["created"]) == (True, False)
+
+
+async def test_a_header_key_for_several_jobs_is_refused(http: AsyncClient) -> None:
+    answer = await http.post("/api/jobs", json=[ADD, ADD], headers={"Idempotency-Key": "k"})
+    assert (answer.status_code, answer.json()["field"]) == (422, "Idempotency-Key")
+
+
+async def test_a_batch_is_enqueued_as_a_whole_with_each_jobs_own_options(
+    app: Penstock, http: AsyncClient
+) -> None:
+    batch = [
+        {**ADD, "key": "one"},
+        {**ADD, "key": "two"},
+        {**ADD, "priority": 1, "tags": ["x"]},
+        {"type": "send_mail", "payload": {"to": "ann"}},
+    ]
+    answer = await http.post("/api/jobs", json=batch)
+    jobs = [await app.get(each["id"]) for each in answer.json()]
+    assert [job.key for job in jobs] == ["one", "two", None, None]
+    assert [job.priority for job in jobs] == [5, 5, 1, 5]
+    assert [job.queue for job in jobs] == ["default", "default", "default", "mail"]
+
+
+async def test_one_wrong_job_refuses_the_batch_and_is_named(http: AsyncClient) -> None:
+    for wrong, field in (
+        ({**ADD, "payload": {"a": "one"}}, "body.1.a"),
+        ({**ADD, "priority": 11}, "body.1.priority"),
+        ({**ADD, "priority": "high"}, "body.1.priority"),
+        ({**ADD, "colour": "red"}, "body.1"),
+        ({"type": "nothing"}, "body.1.type"),
+    ):
+        answer = await http.post("/api/jobs", json=[ADD, wrong])
+        assert answer.status_code == 422
+        assert answer.json()["field"] == field
+    assert (await http.get("/api/jobs")).json()["jobs"] == []
+
+
+async def test_an_empty_or_endless_batch_is_refused(http: AsyncClient) -> None:
+    assert (await http.post("/api/jobs", json=[])).status_code == 422
+    assert (await http.post("/api/jobs", json=[ADD] * 10_001)).status_code == 422
+
+
+async def test_a_full_queue_says_when_to_come_back(tmp_path, http: AsyncClient) -> None:
+    limit = {"scope": "queue", "name": "default", "depth": 1}
+    assert (await http.put("/api/limits", json=limit)).status_code == 200
+    await enqueued(http)
+    answer = await http.post("/api/jobs", json={**ADD, "priority": 9})
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+async def test_a_job_is_shown_with_its_executions_dependencies_log_and_progress(
+    app: Penstock, http: AsyncClient
+) -> None:
+    @app.job
+    async def tell(ctx: Context) -> str:
+        ctx.log("half way")
+        ctx.progress(50, "half")
+        return "done"
+
+    parent = await enqueued(http, type="tell", payload={})
+    child = await enqueued(http, after=[parent])
+    waiting = (await http.get(f"/api/jobs/{child}")).json()
+    assert [edge["parent_id"] for edge in waiting["parents"]] == [parent]
+    await drain(app)
+    shown = (await http.get(f"/api/jobs/{parent}")).json()
+    assert (shown["status"], shown["result"]) == ("completed", "done")
+    assert [run["status"] for run in shown["executions"]] == ["completed"]
+    assert [line["message"] for line in shown["logs"]] == ["half way"]
+    assert (shown["progress_percent"], shown["progress_message"]) == (50, "half")
+    assert [edge["child_id"] for edge in shown["children"]] == [child]
+
+
+async def test_jobs_are_found_page_by_page(http: AsyncClient) -> None:
+    ids = [await enqueued(http, tags=["t"]) for _ in range(5)]
+    found: list[str] = []
+    query: dict[str, str] = {"tag": "t", "limit": "2"}
+    while True:
+        page = (await http.get("/api/jobs", params=query)).json()
+        found += [job["id"] for job in page["jobs"]]
+        if page["next"] is None:
+            break
+        query["before"] = page["next"]
+    assert found == ids[::-1]
+
+
+async def test_jobs_are_found_by_payload_text_and_time(http: AsyncClient) -> None:
+    one = await enqueued(http, payload={"a": 7})
+    await enqueued(http, payload={"a": 8})
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    for query, expected in (
+        ({"payload": "a=7"}, [one]),
+        ({"text": one[-6:]}, [one]),
+        ({"since": later}, []),
+        ({"status": ["completed", "failed"]}, []),
+    ):
+        page = (await http.get("/api/jobs", params=query)).json()
+        assert [job["id"] for job in page["jobs"]] == expected, query
+
+
+async def test_a_job_is_paused_resumed_cancelled_and_requeued(http: AsyncClient) -> None:
+    path = f"/api/jobs/{await enqueued(http)}"
+    paused = await http.post(f"{path}/pause", json={"reason": "wait"})
+    assert paused.json()["status"] == "paused"
+    reasons = (await http.get(f"{path}/explain")).json()["reasons"]
+    assert reasons[0]["kind"] == "job_paused"
+    assert "wait" in reasons[0]["sentence"]
+    assert (await http.post(f"{path}/resume")).json()["status"] in ("pending", "queued")
+    assert (await http.post(f"{path}/cancel")).json()["status"] == "cancelled"
+    assert (await http.post(f"{path}/requeue")).json()["status"] in ("pending", "queued")
+    assert (await http.post(f"{path}/requeue")).status_code == 409
+    entries = (await http.get("/api/audit", params={"action": "job"})).json()["entries"]
+    assert [entry["action"].removeprefix("job.") for entry in entries[::-1]] == [
+        "pause",
+        "resume",
+        "cancel",
+        "requeue",
+        "requeue",
+        "requeue.refused",
+    ]
+
+
+async def test_what_is_no_id_is_not_found(http: AsyncClient) -> None:
+    for job_id in ("x", "01jd3z6k3v9m0q2t4w6y8a0c2e", "%F0%9F%98%80", "..%2F..", "0" * 400):
+        for action in ("", "/explain", "/events"):
+            assert (await http.get(f"/api/jobs/{job_id}{action}")).status_code == 404
+        assert (await http.post(f"/api/jobs/{job_id}/cancel")).status_code == 404

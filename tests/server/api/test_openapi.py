@@ -1,0 +1,93 @@
+"""Whether the API's document is complete enough to make a client of it."""
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from tests.server.api.operations import METHODS
+
+REF = re.compile(r'"\$ref": "#/components/schemas/([^"]+)"')
+BODILESS = ("204",)
+
+
+def described(server: FastAPI) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, methods in server.openapi()["paths"].items()
+        for method, operation in methods.items()
+        if method in METHODS
+    ]
+
+
+async def test_the_document_is_served(http: AsyncClient, server: FastAPI) -> None:
+    answer = await http.get("/api/openapi.json")
+    assert (answer.status_code, answer.json()) == (200, server.openapi())
+
+
+def test_every_operation_has_a_name_of_its_own_a_description_and_a_tag(server: FastAPI) -> None:
+    document = server.openapi()
+    tags = {tag["name"] for tag in document["tags"]}
+    names = Counter(operation["operationId"] for _, operation in described(server))
+    assert [name for name, times in names.items() if times > 1] == []
+    for label, operation in described(server):
+        assert operation["description"].strip(), label
+        assert operation["tags"], label
+        assert set(operation["tags"]) <= tags, label
+
+
+def test_every_success_has_a_model(server: FastAPI) -> None:
+    for label, operation in described(server):
+        good = {s: a for s, a in operation["responses"].items() if s.startswith("2")}
+        assert good, label
+        for status, answer in good.items():
+            if status not in BODILESS:
+                assert answer["content"], label
+                for content in answer["content"].values():
+                    assert content["schema"], label
+
+
+def test_every_refusal_is_a_problem_document(server: FastAPI) -> None:
+    for label, operation in described(server):
+        if "x-scope" not in operation:
+            continue
+        refused = {s: a for s, a in operation["responses"].items() if s.startswith("4")}
+        assert {"401", "403", "404", "422", "429"} <= refused.keys(), label
+        for answer in refused.values():
+            content = answer["content"]["application/problem+json"]
+            assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
+            assert content["example"]["status"]
+        if "requestBody" in operation:
+            assert {"413", "415"} <= refused.keys(), label
+
+
+def test_every_guarded_operation_says_which_scope_it_needs(server: FastAPI) -> None:
+    document = server.openapi()
+    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    for label, operation in described(server):
+        if "x-scope" in operation:
+            assert operation["security"] == [{"token": []}], label
+            assert f"`{operation['x-scope']}`" in operation["description"], label
+
+
+def test_every_reference_leads_somewhere(server: FastAPI) -> None:
+    document = server.openapi()
+    wanted = set(REF.findall(json.dumps(document)))
+    assert wanted <= document["components"]["schemas"].keys()
+    assert {"NewJob", "JobEvent", "Problem"} <= wanted
+
+
+def test_every_body_has_a_model_whose_unknown_fields_are_refused(server: FastAPI) -> None:
+    document = server.openapi()
+    for label, operation in described(server):
+        if "requestBody" not in operation:
+            continue
+        (content,) = operation["requestBody"]["content"].values()
+        names = REF.findall(json.dumps(content["schema"]))
+        assert names, label
+        for name in names:
+            model = document["components"]["schemas"][name]
+            assert model.get("additionalProperties") is False, (label, name)

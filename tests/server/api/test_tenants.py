@@ -1,0 +1,151 @@
+"""What belongs to one tenant is nobody else's business, on any route."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from penstock import Penstock
+from penstock.client.operator import Operator
+from penstock.store.contract import JobFilter
+from penstock.testing.conformance.build import dead_job, enqueue_after
+from tests.server.api.operations import operations
+from tests.server.conftest import TokenMaker
+
+MARK = "of-the-other-tenant"
+SHARED = {"list_audit", "enqueue", "put_schedule", "act_on_jobs"}
+
+
+@pytest.fixture
+async def theirs(app: Penstock, server: FastAPI) -> dict[str, str]:
+    """One of everything that belongs to the tenant `other`, by the name a path has for it."""
+    add = app.find_type("add")
+    mine = add.options(tenant="other", tags=(MARK,), metadata={"note": MARK})
+    waiting = await app.enqueue(mine.new(1))
+    await app.schedule(MARK, mine.new(2), cron="0 3 * * *")
+    dead = await dead_job(app.store, type="fail", tenant_id="other", payload='{"text": "x"}')
+    await Operator(app, MARK, "other").dead.resolve([dead], "investigating", notes=MARK)
+    group = (await app.dead.groups())[0]
+    return {"job_id": waiting.id, "dead": dead, "group": group.id, "name": MARK}
+
+
+async def all_of(app: Penstock) -> Any:
+    jobs = await app.store.reader.find(JobFilter(tenant_id="other", limit=100))
+    letters = await app.store.dead.find(tenant_id="other")
+    return jobs, letters, await app.store.schedules.known(tenant_id="other")
+
+
+async def test_no_route_shows_or_changes_what_belongs_to_another_tenant(
+    app: Penstock,
+    server: FastAPI,
+    http: AsyncClient,
+    make_token: TokenMaker,
+    theirs: dict[str, str],
+) -> None:
+    header = await make_token("admin", tenant="acme")
+    before = await all_of(app)
+    # What makes something of one's own under the same name comes last.
+    for operation in sorted(operations(server), key=lambda each: each.id in SHARED):
+        if operation.scope is None or operation.whole:
+            continue
+        dead = "dead-letters" in operation.path
+        names = theirs | {"job_id": theirs["dead" if dead else "job_id"]}
+        request = operation.request(http, **names)
+        request.headers.update(header)
+        async with asyncio.timeout(10):  # a stream that is let through would last
+            answer = await http.send(request)
+        if "{" in operation.path and operation.id not in SHARED:
+            assert answer.status_code == 404, operation.id
+        assert theirs["job_id"] not in answer.text or answer.status_code == 404, operation.id
+        assert answer.status_code == 404 or MARK not in answer.text or operation.id in SHARED
+    assert await all_of(app) == before
+
+
+async def test_naming_the_other_tenant_does_not_help(
+    http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    header = await make_token("admin", tenant="acme")
+    for path in ("jobs", "dead-letters", "schedules", "audit"):
+        answer = await http.get(f"/api/{path}", params={"tenant": "other"}, headers=header)
+        assert answer.status_code == 200
+        assert MARK not in answer.text
+        assert [found for found in answer.json().values() if found] == []
+    for answer in (
+        await http.get(f"/api/schedules/{MARK}?tenant=other", headers=header),
+        await http.delete(f"/api/schedules/{MARK}?tenant=other", headers=header),
+    ):
+        assert answer.status_code == 404
+    new = {"type": "add", "payload": {"a": 1}, "cron": "0 3 * * *"}
+    put = await http.put(f"/api/schedules/{MARK}?tenant=other", json=new, headers=header)
+    assert put.status_code == 403
+    job = {"type": "add", "payload": {"a": 1}, "tenant": "other"}
+    assert (await http.post("/api/jobs", json=job, headers=header)).status_code == 403
+
+
+async def test_a_job_cannot_wait_for_another_tenants_job(
+    http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    header = await make_token("enqueue", tenant="acme")
+    job = {"type": "add", "payload": {"a": 1}, "after": [theirs["job_id"]]}
+    known = await http.post("/api/jobs", json=job, headers=header)
+    job["after"] = ["01JD3Z6K3V9M0Q2T4W6Y8A0C2E"]
+    unknown = await http.post("/api/jobs", json=job, headers=header)
+    assert known.status_code == unknown.status_code == 422
+    assert known.json()["title"] == unknown.json()["title"]
+
+
+async def test_what_a_tenant_enqueues_and_schedules_is_its_own(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker
+) -> None:
+    header = await make_token("admin", tenant="acme")
+    made = await http.post("/api/jobs", json={"type": "add", "payload": {"a": 1}}, headers=header)
+    assert (await app.get(made.json()["id"])).tenant_id == "acme"
+    new = {"type": "add", "payload": {"a": 1}, "every": 60}
+    put = await http.put("/api/schedules/own", json=new, headers=header)
+    assert put.json()["tenant_id"] == "acme"
+    run = await http.post("/api/schedules/own/run", headers=header)
+    assert (await app.get(run.json()["id"])).tenant_id == "acme"
+    entries = (await http.get("/api/audit", headers=header)).json()["entries"]
+    assert [entry["action"] for entry in entries] == ["schedule.run", "schedule.put"]
+
+
+async def test_a_bulk_action_stays_within_the_tenant(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    header = await make_token("admin", tenant="acme")
+    await http.post("/api/jobs", json={"type": "add", "payload": {"a": 1}}, headers=header)
+    bulk = {"action": "cancel", "filter": {"type": "add"}}
+    answer = await http.post("/api/jobs/bulk", json=bulk, headers=header)
+    assert (answer.json()["found"], answer.json()["done"]) == (1, 1)
+    assert (await app.get(theirs["job_id"])).status == "queued"
+
+
+async def test_a_group_that_tenants_share_shows_each_its_own(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    own = await dead_job(app.store, type="fail", tenant_id="acme", payload="{}")
+    header = await make_token("operate", tenant="acme")
+    group = f"/api/dead-letters/groups/{theirs['group']}"
+    assert (await http.get(group, headers=header)).json()["count"] == 1
+    replayed = await http.post(f"{group}/replay", json={"canary": 10}, headers=header)
+    assert replayed.json()["done"] == [own]
+    assert (await app.get(theirs["dead"])).status == "dead_letter"
+    canaries = await http.get(f"{group}/canaries", headers=header)
+    assert canaries.json()["unfinished"] == [own]
+    released = await http.post(f"{group}/release", json={"force": True}, headers=header)
+    assert released.json()["done"] == []
+
+
+async def test_an_edge_to_another_tenants_job_is_left_out(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    child = await enqueue_after(app.store, theirs["job_id"], type="add", tenant_id="acme")
+    header = await make_token("read", tenant="acme")
+    shown = await http.get(f"/api/jobs/{child}", headers=header)
+    assert shown.json()["parents"] == []
+    assert theirs["job_id"] not in shown.text
+    explained = await http.get(f"/api/jobs/{child}/explain", headers=header)
+    assert theirs["job_id"] not in explained.text
+    assert "another tenant" in explained.text

@@ -1,0 +1,68 @@
+"""An application with a server in front of it, reached without a network."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from penstock import Penstock
+from penstock.config import Settings
+from penstock.server.access.scopes import parse_scopes
+from penstock.server.app import create_server
+
+ADDRESS = "http://localhost"
+Bearer = dict[str, str]
+TokenMaker = Callable[..., Awaitable[Bearer]]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Penstock:
+    """An application with a few job types, on a file."""
+    made = Penstock(settings=Settings(url=f"sqlite:///{tmp_path}/jobs.db", requests_per_minute=0))
+
+    @made.job
+    async def add(a: int, b: int = 1) -> int:
+        return a + b
+
+    @made.job(max_retries=0)
+    async def fail(text: str = "broken") -> None:
+        raise ValueError(text)
+
+    @made.job(queue="mail", breaker="smtp")
+    async def send_mail(to: str) -> None: ...
+
+    return made
+
+
+@pytest.fixture
+async def server(app: Penstock) -> AsyncIterator[FastAPI]:
+    """Its server, open, which trusts whoever asks until there is a token."""
+    made = create_server(app, trusts_callers=True)
+    async with made.router.lifespan_context(made):
+        yield made
+
+
+@pytest.fixture
+async def http(server: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A client on this machine."""
+    transport = httpx.ASGITransport(server, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+        yield client
+
+
+@pytest.fixture
+def make_token(server: FastAPI) -> TokenMaker:
+    """Makes tokens: `await make_token("read", tenant="acme")` is the header that carries one."""
+
+    async def make(
+        *scopes: str, tenant: str | None = None, expires_in_ms: int | None = None
+    ) -> Bearer:
+        tokens = server.state.server.tokens
+        _, text = await tokens.create(
+            "test", parse_scopes(scopes), by="test", tenant_id=tenant, expires_in_ms=expires_in_ms
+        )
+        return {"Authorization": f"Bearer {text}"}
+
+    return make

@@ -1,0 +1,102 @@
+from typing import Any
+
+import pytest
+from msgspec.json import encode
+
+from penstock import Penstock
+from penstock.model.alert import Alert, AlertState, Turn
+from penstock.model.alerts import Severity
+from penstock.server.access.scopes import Scope
+from penstock.testing.conformance.build import OWNER, claim_all, completed, failed
+from tests.server.dashboard.conftest import Browser
+
+
+async def ran(app: Penstock, count: int) -> None:
+    await app.enqueue_many([app.types["mail.send"].new(to=str(n)) for n in range(count)])
+    leases = await claim_all(app.store, types=("mail.send",))
+    ended = [completed(lease, '"ok"', 40) for lease in leases[1:]]
+    await app.store.jobs.settle(OWNER, [failed(leases[0]), *ended])
+
+
+async def test_an_empty_installation_says_so(browser: Browser) -> None:
+    text = await browser.text("")
+    assert "Nothing waits and nothing runs." in text
+    assert "No worker is running." in text
+
+
+@pytest.mark.parametrize("span", ["1h", "24h", "7d"])
+async def test_the_figures_are_those_of_the_store(
+    span: str, browser: Browser, app: Penstock
+) -> None:
+    await ran(app, 10)
+    text = await browser.text(f"?span={span}")
+    assert '<div class="value">9</div>' in text
+    assert '<div class="value">90 %</div>' in text
+    assert text.count("data-chart=") == 2
+    assert f'aria-current="true">{span}</a>' in text
+
+
+async def test_every_number_of_a_queue_leads_to_its_rows(browser: Browser, app: Penstock) -> None:
+    await ran(app, 3)
+    await app.enqueue_payload("mail.send", '{"to": "a"}')
+    await app.enqueue_payload("import", '{"file": "b"}', delay=60)
+    text = await browser.text("")
+    for query in (
+        "queue=mail&amp;status=queued",
+        "queue=mail&amp;status=failed",
+        "queue=data&amp;status=pending",
+    ):
+        assert f'href="/jobs?{query}">1</a>' in text
+        rows = await browser.text(f"jobs?{query.replace('&amp;', '&')}")
+        assert rows.count('<tr id="job-') == 1
+
+
+async def test_running_jobs_show_how_far_they_are(browser: Browser, app: Penstock) -> None:
+    from penstock.store.contract import Report
+
+    await app.enqueue_payload("import", '{"file": "b"}')
+    [lease] = await claim_all(app.store, types=("import",))
+    report = Report(id=lease.id, fence=lease.fence, progress_percent=40, progress_message="row <4>")
+    await app.store.jobs.report(OWNER, [report])
+    text = await browser.text("")
+    assert '<progress max="100" value="40.0"' in text
+    assert "row &lt;4&gt;" in text
+
+
+async def test_who_belongs_to_a_tenant_sees_its_jobs_only(log_in: Any, app: Penstock) -> None:
+    await app.enqueue_payload("mail.send", '{"to": "a"}', tenant="north")
+    await app.enqueue_payload("import", '{"file": "b"}', tenant="south")
+    browser: Browser = await log_in(Scope.OPERATE, tenant_id="north")
+    answer = await browser.open("")
+    assert answer.headers["location"] == "/jobs"
+    text = await browser.follow(answer)
+    assert "mail.send" in text
+    assert "import" not in text.split("<datalist")[0] + text.split("</datalist>")[1]
+    assert 'href="/workers"' not in text
+    assert text.count('<tr id="job-') == 1
+
+
+async def test_a_page_that_asks_for_itself_gets_the_content_alone(browser: Browser) -> None:
+    again = await browser.open("", headers={"HX-Request": "true"})
+    assert "<html" not in again.text
+    assert '<div id="content">' in again.text
+    assert 'id="pages"' in again.text
+
+
+async def test_what_fires_and_what_is_promised_stand_on_the_first_page(
+    browser: Browser, app: Penstock
+) -> None:
+    firing = Alert(
+        name="queue_depth",
+        rule="queue_depth",
+        state=AlertState.FIRING,
+        severity=Severity.CRITICAL,
+        text="5,200 jobs <wait>",
+        since_at=1,
+        history=(Turn(at=1, state=AlertState.FIRING),),
+    )
+    await app.store.records.put("alert", firing.name, encode(firing).decode())
+    text = await browser.text("")
+    assert "5,200 jobs &lt;wait&gt;" in text
+    assert '<span>Alerts</span><span class="count bad">1</span>' in text
+    assert "Job completion rate" in text

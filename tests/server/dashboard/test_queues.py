@@ -1,0 +1,121 @@
+import re
+
+import pytest
+
+from penstock import Penstock
+from penstock.model.breaker import Breaker
+from penstock.model.limits import LimitKind
+from tests.server.dashboard.conftest import Browser
+
+
+async def actions(app: Penstock) -> list[str]:
+    return [entry.action for entry in await app.store.audit.page(0, 1_000)]
+
+
+async def test_every_number_links_to_the_jobs_behind_it(browser: Browser, app: Penstock) -> None:
+    for n in range(3):
+        await app.enqueue_payload("mail.send", f'{{"to": "{n}"}}')
+    await app.enqueue_payload("import", '{"file": "b"}', delay=60)
+    text = await browser.text("queues")
+    assert 'href="/jobs?queue=mail&amp;status=queued">3</a>' in text
+    assert 'href="/jobs?queue=data&amp;status=pending">1</a>' in text
+    assert "green" in text
+    assert 'class="is-queued"' in text
+
+
+async def test_a_queue_is_paused_with_a_reason_and_resumed(browser: Browser, app: Penstock) -> None:
+    about = {"scope": "queue", "name": "mail"}
+    sent = await browser.send("queues/pause", {**about, "reason": "deploy"})
+    text = await browser.follow(sent)
+    assert "The queue mail is paused" in text
+    assert "by local: deploy" in text
+    [pause] = await app.store.controls.pauses()
+    assert (pause.name, pause.reason, pause.paused_by) == ("mail", "deploy", "local")
+    text = await browser.follow(await browser.send("queues/resume", about))
+    assert "goes on" in text
+    assert await app.store.controls.pauses() == []
+    assert await actions(app) == ["pause", "resume"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scope": "job", "name": "x"},
+        {"scope": "queue", "name": ""},
+        {"scope": "queue", "name": "*"},
+        {"scope": "queue", "name": "mail", "reason": "x" * 1_001},
+    ],
+)
+async def test_what_cannot_be_paused_is_refused_in_words(
+    fields: dict[str, str], browser: Browser, app: Penstock
+) -> None:
+    assert "notice bad" in await browser.follow(await browser.send("queues/pause", fields))
+    assert await app.store.controls.pauses() == []
+
+
+async def test_types_and_tenants_are_held_back_too(browser: Browser, app: Penstock) -> None:
+    for scope, name in (("type", "mail.send"), ("tenant", "north")):
+        await browser.send("queues/pause", {"scope": scope, "name": name})
+    job = await app.enqueue_payload("import", '{"file": "b"}')
+    await app.pause(job=job.id)
+    text = await browser.text("queues")
+    assert 'href="/jobs?type=mail.send">mail.send</a>' in text
+    assert 'href="/jobs?tenant=north">north</a>' in text
+    assert "1 job</a> held one by one" in text
+
+
+async def test_limits_are_set_and_dropped(browser: Browser, app: Penstock) -> None:
+    about = {"scope": "queue", "name": "mail"}
+    bounds = {**about, "concurrency": "3", "rate": "60/min", "depth": "10"}
+    text = await browser.follow(await browser.send("queues/limits", bounds))
+    assert "The limit of queue mail is set." in text
+    assert "60 <span" in text
+    assert {s.limit.kind: s.limit.capacity for s in await app.store.controls.limits()} == {
+        LimitKind.CONCURRENCY: 3,
+        LimitKind.RATE: 60,
+        LimitKind.DEPTH: 10,
+    }
+    await browser.send("queues/limits/drop", {**about, "kind": "rate"})
+    again = await browser.send("queues/limits/drop", {**about, "kind": "rate"})
+    assert "There was no such limit." in await browser.follow(again)
+    assert len(await app.store.controls.limits()) == 2
+
+
+@pytest.mark.parametrize(
+    "bounds", [{}, {"concurrency": "0"}, {"concurrency": "few"}, {"rate": "fast"}, {"depth": "-1"}]
+)
+async def test_a_limit_that_makes_no_sense_is_refused_in_words(
+    bounds: dict[str, str], browser: Browser, app: Penstock
+) -> None:
+    sent = await browser.send("queues/limits", {"scope": "queue", "name": "mail", **bounds})
+    assert "notice bad" in await browser.follow(sent)
+    assert await app.store.controls.limits() == []
+
+
+async def test_a_queue_near_its_limit_changes_colour(
+    browser: Browser, app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.server.dashboard.pages.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("penstock.server.dashboard.pages.FRESH_TIMES_COST", 0)
+    await app.controls.set_limit(queue="mail", depth=4)
+    for colour, jobs in (("yellow", 1), ("orange", 1), ("red", 2)):
+        for _ in range(jobs):
+            await app.enqueue_payload("mail.send", '{"to": "a"}')
+        assert f"<span>{colour}</span>" in await browser.text("queues")
+
+
+async def test_a_breaker_is_shown_and_reset(browser: Browser, app: Penstock) -> None:
+    await app.store.controls.define_breakers([Breaker(name="smtp", types=("mail.send",))])
+    text = await browser.text("queues")
+    assert re.search(r'id="breaker-smtp".*?closed', text, re.S)
+    sent = await browser.send("queues/breakers/reset", {"name": "smtp"})
+    assert "The breaker smtp is closed." in await browser.follow(sent)
+    assert (await browser.send("queues/breakers/reset", {"name": "nope"})).status_code == 404
+    assert await actions(app) == ["breaker.reset"]
+
+
+async def test_a_thousand_queues_come_in_pages(browser: Browser, app: Penstock) -> None:
+    jobs = [app.types["mail.send"].options(queue=f"q{n}").new(to="a") for n in range(1_010)]
+    await app.enqueue_many(jobs)
+    seen = await browser.walk("queues", r'<tr id="queue-(q\d+)"')
+    assert seen == sorted(f"q{n}" for n in range(1_010))

@@ -1,0 +1,144 @@
+"""Objectives: the figures of the seed, and what counts as met, missed and unknown."""
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from penstock import Penstock
+from penstock.server.slos import Slo, slos
+from penstock.server.stats import Stats
+from penstock.server.traffic import Recent, Traffic
+from penstock.server.uptime import Uptime
+from penstock.store.contract import QueueDepth
+from penstock.store.contract.rollups import Figure, windows
+from penstock.testing import FakeClock, drain, in_memory
+
+HOUR = 3_600_000
+
+
+def some_stats(figures: list[Figure], *, queued: int = 0) -> Stats:
+    total, *types = windows(figures, HOUR)
+    depth = QueueDepth(
+        queue="default", pending=0, queued=queued, in_progress=0, failed=0, oldest_queued_ms=None
+    )
+    return Stats(
+        at=0,
+        window_ms=HOUR,
+        step_ms=30_000,
+        total=total,
+        types=types,
+        queues=[depth],
+        dead_letters=0,
+        series=[],
+    )
+
+
+@pytest.fixture
+def uptime() -> Uptime:
+    with in_memory(clock=FakeClock()) as app:
+        return Uptime(app.store, 1)
+
+
+def judged(found: list[Slo]) -> dict[str, str]:
+    return {slo.key: slo.state.value for slo in found}
+
+
+def test_the_targets_are_those_of_the_seed(uptime: Uptime) -> None:
+    found = slos(some_stats([]), Traffic(), uptime)
+    assert [(slo.name, slo.target) for slo in found] == [
+        ("Job submission latency", "< 100 ms p95"),
+        ("Job execution start", "< 5 s p95"),
+        ("Job completion rate", "> 95 %"),
+        ("Worker uptime", "> 99.5 %"),
+        ("Dead letter rate", "< 1 %"),
+        ("System throughput", "> 100 jobs/min"),
+    ]
+
+
+def test_what_was_not_measured_is_unknown(uptime: Uptime) -> None:
+    assert set(judged(slos(some_stats([]), Traffic(), uptime)).values()) == {"unknown"}
+
+
+def test_all_are_met_by_a_busy_installation_that_is_well(uptime: Uptime) -> None:
+    traffic = Traffic()
+    traffic.note("POST", "/api/jobs", 201, 0.004)
+    uptime.note(uptime._store.clock.now(), enough=True)
+    figures: list[Figure] = [
+        ("add", "default", "completed", 7_000),
+        ("add", "default", "wait:10", 7_000),
+    ]
+    found = slos(some_stats(figures), traffic, uptime)
+    assert set(judged(found).values()) == {"met"}
+    assert [slo.measured for slo in found][2:] == ["100 %", "100 %", "0 %", "117 jobs/min"]
+
+
+def test_all_are_missed_by_one_that_is_not(uptime: Uptime) -> None:
+    traffic = Traffic()
+    traffic.note("POST", "/api/jobs", 201, 0.4)
+    uptime.note(uptime._store.clock.now(), enough=False)
+    figures: list[Figure] = [
+        ("add", "default", "completed", 90),
+        ("add", "default", "dead", 10),
+        ("add", "default", "wait:60", 100),
+    ]
+    found = slos(some_stats(figures, queued=1), traffic, uptime)
+    assert set(judged(found).values()) == {"missed"}
+
+
+def test_throughput_is_not_missed_where_nothing_waits(uptime: Uptime) -> None:
+    figures: list[Figure] = [("add", "default", "completed", 60)]
+    quiet = judged(slos(some_stats(figures), Traffic(), uptime))
+    busy = judged(slos(some_stats(figures, queued=5), Traffic(), uptime))
+    assert (quiet["throughput"], busy["throughput"]) == ("unknown", "missed")
+
+
+def test_only_submissions_that_were_taken_count_as_such() -> None:
+    traffic = Traffic()
+    traffic.note("GET", "/api/jobs", 200, 9.0)
+    traffic.note("POST", "/api/jobs", 422, 9.0)
+    assert traffic.submission_p95_ms(HOUR) is None
+    traffic.note("POST", "/api/jobs", 201, 0.010)
+    found = traffic.submission_p95_ms(HOUR)
+    assert found is not None
+    assert 9 < found < 11
+
+
+def test_what_happened_before_the_window_is_forgotten() -> None:
+    recent = Recent()
+    recent.add(0.9, now=100.0)
+    recent.add(0.1, now=1_000.0)
+    assert recent.percentile(0.95, 60_000, now=1_005.0) == pytest.approx(100, rel=0.1)
+    assert recent.percentile(0.95, HOUR, now=1_005.0) == pytest.approx(900, rel=0.1)
+    for step in range(500):
+        recent.add(0.1, now=1_010.0 + 10 * step)
+    assert len(recent._steps) == 360
+
+
+async def test_uptime_is_the_share_of_looks_that_found_enough_workers() -> None:
+    clock = FakeClock()
+    with in_memory(clock=clock) as app:
+        async with app:
+            uptime = Uptime(app.store, 1)
+            assert uptime.share(HOUR) is None
+            await uptime.run_once()
+            assert uptime.share(HOUR) == 0.0
+            clock.advance(seconds=600)
+            for _ in range(3):
+                uptime.note(clock.now(), enough=True)
+            assert uptime.share(HOUR) == 0.75
+            assert uptime.share(60_000) == 1.0
+
+
+async def test_the_server_measures_submissions_itself(
+    app: Penstock, server: FastAPI, http: AsyncClient
+) -> None:
+    sent = {"type": "add", "payload": {"a": 1}}
+    assert (await http.post("/api/jobs", json=sent)).status_code == 201
+    await drain(app)
+    found: list[dict[str, Any]] = (await http.get("/api/stats")).json()["slos"]
+    by_key = {slo["key"]: slo for slo in found}
+    assert by_key["submission_latency"]["value"] > 0
+    assert by_key["completion_rate"]["state"] == "met"
+    assert by_key["worker_uptime"]["state"] == "missed"

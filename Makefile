@@ -5,6 +5,9 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input --quiet
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command "make lock"
 
+BROWSER := src/penstock/server/dashboard/browser
+SHIPPED := fast postgres redis remote server
+
 # A name on PATH may be a stub that cannot run, so each candidate is tried.
 CANDIDATES := python3.13 python3.12 python3.11 python3
 SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
@@ -16,20 +19,22 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(INSTALLED) ## Set up if needed, then show a live demonstration (ARGS="..." is passed on)
-	$(VENV)/bin/penstock demo $(ARGS)
+run: $(INSTALLED) ## Set up if needed, then start a live demonstration with its dashboard (ARGS="..." is passed on)
+	$(VENV)/bin/penstock up penstock.demo.live:app --open --log-level error $(ARGS)
 
 # Two workers leave a quarter of two cores idle, waiting on real clocks; a third fills them.
 test: $(INSTALLED) ## Run the tests (ARGS="tests/model -k retry" narrows them)
+	@tools/install_chromium.sh
 	$(PYTHON) -m pytest -n 3 --dist worksteal $(ARGS)
 
-check: $(INSTALLED) ## Check format, lint, types, import arrows and docs
+check: $(INSTALLED) ## Check format, lint, types, import arrows, docs and deployment files
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(PYTHON) -m mypy --strict src
 	$(VENV)/bin/basedpyright
 	$(VENV)/bin/lint-imports
 	$(PYTHON) tools/check_docs.py
+	$(PYTHON) tools/check_deploy.py
 	$(PYTHON) tools/draw_dst.py --check
 
 fix: $(INSTALLED) ## Format the code and apply safe lint fixes
@@ -54,18 +59,23 @@ torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every stor
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) $(ARGS) requirements/build.in --output-file requirements/build.lock
+	$(COMPILE) $(ARGS) pyproject.toml $(SHIPPED:%=--extra %) --output-file requirements/deploy.lock
 	for peer in requirements/bench/*.in; do \
 		$(COMPILE) $(ARGS) $$peer --output-file $${peer%.in}.lock || exit 1; \
 	done
-	! command -v npm >/dev/null || npm install --prefix benchmarks/peers/bullmq_node --package-lock-only \
-		--omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
+	! command -v npm >/dev/null || for folder in benchmarks/peers/bullmq_node $(BROWSER); do \
+		npm install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved \
+			--ignore-scripts --no-audit --no-fund || exit 1; \
+	done
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) benchmarks/.venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf src/penstock/server/dashboard/static/vendor
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that works is kept, so a changed lock installs only what changed.
-$(INSTALLED): pyproject.toml requirements/dev.lock
+$(INSTALLED): pyproject.toml hatch_build.py requirements/dev.lock $(BROWSER)/package-lock.json
 	@if ! { $(PYTHON) -c '$(SUPPORTED)' && $(PYTHON) -m pip --version; } >/dev/null 2>&1; then \
 		found=; \
 		for candidate in $(CANDIDATES); do \

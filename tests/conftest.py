@@ -19,13 +19,17 @@ from tests.support.namespaces import forget_namespaces, in_new_namespace
 def _same_logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test configures ends with it: a logger that keeps its stream would outlive it."""
     before, configure = structlog.get_config(), structlog.configure
+    configured = structlog.is_configured()
     monkeypatch.setattr(
         structlog,
         "configure",
         lambda **how: configure(**how | {"cache_logger_on_first_use": False}),
     )
     yield
-    configure(**before)
+    if configured:
+        configure(**before)
+    else:
+        structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

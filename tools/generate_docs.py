@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.model.alerts import MEASURES, RULES
 from penstock.model.retry import POLICIES, Policy
+from penstock.model.spans import span
 from penstock.model.states import TERMINAL, TRANSITIONS, Status
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -63,10 +65,43 @@ def _retry_cells(policy: Policy) -> tuple[str, ...]:
     )
 
 
+def alert_rules() -> str:
+    """Every rule of an installation that says nothing else."""
+    rows = [
+        "| rule | measures | fires at | for | severity | what to do | route |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rule in RULES:
+        duration = span(rule.duration * 1000) if rule.duration else "at once"
+        cells = (
+            f"`{rule.name}`",
+            MEASURES[rule.metric].meaning,
+            rule.condition,
+            duration,
+            rule.severity,
+            rule.action,
+            rule.route or "the default",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def alert_metrics() -> str:
+    """Everything that a rule of one's own can measure."""
+    rows = ["| metric | what it is | unit | fires | over a window |", "|---|---|---|---|---|"]
+    for metric, measure in MEASURES.items():
+        side = "below" if measure.below else "from" if measure.reached else "above"
+        windowed = "yes" if measure.windowed else "–"
+        rows.append(f"| `{metric}` | {measure.meaning} | {measure.unit} | {side} | {windowed} |")
+    return "\n".join(rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "states-mermaid": states_mermaid,
     "states-table": states_table,
     "retry-table": retry_table,
+    "alert-rules": alert_rules,
+    "alert-metrics": alert_metrics,
 }
 
 

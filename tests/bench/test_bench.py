@@ -36,6 +36,7 @@ def test_a_short_run_has_every_figure_and_leaves_nothing_behind(tmp_path: Path) 
         "schedules",
         "explain",
         "memory",
+        "server",
         "claims on PostgreSQL",
         "import penstock",
     }

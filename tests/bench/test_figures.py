@@ -13,7 +13,9 @@ NAMES = (
     "drain by 10/s", "drain with history/s", "interpreter start ms", "import penstock ms",
     "plain drain/s", "limited drain/s", "tenants drain/s", "fan-in s", "chain links/s",
     "scheduling %", "not scheduling %", "explain ms", "claim ms", "claim beside history ms",
-    "claim beside transaction ms",
+    "claim beside transaction ms", "post ms", "library by 1000/s", "posted by 1000/s",
+    "list page: newest ms", "list page: a text that is nowhere ms", "GET /api/jobs: newest ms",
+    "job page ms", "server with a tab %", "server without a tab %", "server MB",
 )  # fmt: skip
 SCALE = Scale.full(50_000)
 
@@ -71,6 +73,25 @@ def test_a_peer_is_shown_when_it_was_measured(readings: Readings) -> None:
 
     [peer] = [f for f in figures(readings, SCALE) if f.reference_name == "huey"]
     assert (peer.ratio, peer.met) == (10, True)
+
+
+def test_a_list_is_as_slow_as_by_its_slowest_filter(readings: Readings) -> None:
+    assert find(readings, "server", "list page").met is True
+
+    readings.extend("list page: a text that is nowhere ms", [150.0])
+
+    slow = find(readings, "server", "list page")
+    assert (slow.measured, slow.met) == (150, False)
+    assert "2 filters" in slow.name
+    assert find(readings, "server", "GET /api/jobs").met is True
+
+
+def test_a_tab_costs_what_the_server_uses_more(readings: Readings) -> None:
+    assert find(readings, "idle", "a tab").measured == 0
+
+    readings.extend("server with a tab %", [40.0, 40.0, 40.0])
+
+    assert find(readings, "idle", "a tab").measured == 15
 
 
 def test_the_page_names_its_command_its_misses_and_its_machine(readings: Readings) -> None:

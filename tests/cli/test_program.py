@@ -6,6 +6,7 @@ from penstock.cli.root import hoisted
 from .conftest import Cli
 
 COMMANDS = (
+    *("up", "server", "tokens", "users", "audit"),
     *("worker", "enqueue", "jobs", "dead", "workers", "stats", "doctor"),
     *("migrate", "backup", "restore", "demo", "bench", "torture", "version"),
 )

@@ -13,14 +13,16 @@ from penstock.bench.probes import claims, client, engine, raw, worker
 from penstock.logs import configure_logs
 from penstock.worker import loop
 
+LATE = {"server": "penstock.bench.probes.server"}
 PROBES = {"claims": claims, "client": client, "engine": engine, "raw": raw, "worker": worker}
 
 
 def run(call: Call) -> Any:
     """Run a probe, in the event loop it would have in production."""
     group, _, name = call.probe.partition(".")
-    # The limits of servers need drivers that no other probe does.
-    module = PROBES.get(group) or import_module(f"penstock.bench.limits.{group}")
+    # They need drivers and more that no other probe does.
+    late = LATE.get(group, f"penstock.bench.limits.{group}")
+    module = PROBES.get(group) or import_module(late)
     probe = getattr(module, name)
     if not inspect.iscoroutinefunction(probe):
         return probe(**call.arguments)

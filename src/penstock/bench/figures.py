@@ -43,6 +43,8 @@ def figures(readings: Readings, scale: Scale) -> list[Figure]:
         *_flows(readings, scale),
         *_minding(readings, scale),
         *_presence(readings),
+        _tab(readings, scale),
+        *_server(readings, scale),
         *_claims(readings, scale),
         *_memory(readings, scale),
         _import(readings),
@@ -192,6 +194,57 @@ def _presence(readings: Readings) -> Iterator[Figure]:
         name="its supervisor",
         measured=readings.median("idle supervisor %"),
         unit="% of a core",
+    )
+
+
+def _tab(readings: Readings, scale: Scale) -> Figure:
+    cost = readings.median("server with a tab %") - readings.median("server without a tab %")
+    return _below(
+        max(0.0, cost),
+        2,
+        topic="idle",
+        name=f"a tab of the dashboard, {scale.history:,} jobs in the file, over the server's own",
+        unit="% of a core",
+    )
+
+
+def _server(readings: Readings, scale: Scale) -> Iterator[Figure]:
+    topic = "server"
+    yield _below(
+        readings.percentile("post ms", 95),
+        20,
+        topic=topic,
+        name=f"p95 of single enqueues, {scale.request_rate} a second while a worker drains",
+        unit="ms",
+    )
+    yield _against(
+        readings,
+        topic,
+        "batches of 1,000",
+        "posted by 1000/s",
+        "library by 1000/s",
+        "the library",
+        0.5,
+    )
+    stored = f"{scale.history:,} finished and {scale.backlog:,} waiting jobs"
+    for name in ("list page", "GET /api/jobs"):
+        filters = readings.beginning(f"{name}: ")
+        slowest = max(readings.percentile(each, 95) for each in filters)
+        how = f"p95 of {name} by the slowest of {len(filters)} filters, {stored}"
+        yield _below(slowest, 100, topic=topic, name=how, unit="ms")
+    yield _below(
+        readings.percentile("job page ms", 95),
+        50,
+        topic=topic,
+        name=f"p95 of a job's page, {stored}",
+        unit="ms",
+    )
+    yield _below(
+        readings.percentile("server MB", 100),
+        150,
+        topic=topic,
+        name="memory of its process after any of that",
+        unit="MB",
     )
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ import psutil
 
 from penstock.bench.call import Call
 from penstock.bench.workload import TARGET
+from penstock.server.door import Door, listen
+from penstock.server.spec import ServerSpec
 from penstock.worker.process import WorkerSpec
 
 STOP_SECONDS = 20.0
+READY_SECONDS = 60.0
 PROBE_SECONDS = 1_800.0
 SETTLING_SECONDS = 1.0
 
@@ -77,6 +81,40 @@ def supervised_worker(path: Path) -> Generator[tuple[psutil.Process, psutil.Proc
         yield supervisor, supervisor.children()[0]
 
 
+@contextmanager
+def server_process(path: Path) -> Generator[tuple[psutil.Process, str], None, None]:
+    """A server on a file, as `penstock up` starts it, and its address; nobody asks too often."""
+    door = Door(host="127.0.0.1", port=0)
+    spec = ServerSpec(
+        door=door,
+        target=TARGET,
+        url=f"sqlite:///{path}",
+        settings={"requests_per_minute": 0},
+        log_level="error",
+        parent_pid=os.getpid(),
+    )
+    text = msgspec.json.encode(spec).decode()
+    with listen(door) as taken:
+        address, number = door.address(taken.getsockname()[1]), taken.fileno()
+        command = [sys.executable, "-m", "penstock.server.process", text, str(number)]
+        with _running(command, number) as process:
+            # Whoever asks a server that died should be refused, not kept waiting.
+            taken.close()
+            _wait_for_server(address)
+            yield psutil.Process(process.pid), address
+
+
+def _wait_for_server(address: str) -> None:
+    asked = HTTPConnection(address.removeprefix("http://"), timeout=READY_SECONDS)
+    try:
+        asked.request("GET", "/healthz")
+        asked.getresponse()
+    except (OSError, HTTPException) as error:
+        raise ProbeFailed("of the server", f"it did not answer: {error}") from error
+    finally:
+        asked.close()
+
+
 def cpu_percents(seconds: float, *processes: psutil.Process) -> list[float]:
     """How much of a core each of them uses for so long, once they have settled."""
     time.sleep(SETTLING_SECONDS)
@@ -96,8 +134,10 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 @contextmanager
-def _running(command: list[str]) -> Generator["subprocess.Popen[bytes]", None, None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+def _running(
+    command: list[str], *inherited: int
+) -> Generator["subprocess.Popen[bytes]", None, None]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, pass_fds=inherited)
     try:
         yield process
     finally:

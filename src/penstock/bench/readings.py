@@ -23,6 +23,10 @@ class Readings:
         """Whether anything was noted under a name."""
         return bool(self._values.get(name))
 
+    def beginning(self, prefix: str) -> list[str]:
+        """The names with numbers that begin so."""
+        return [name for name in self._values if name.startswith(prefix)]
+
     def median(self, name: str) -> float:
         """The middle of a name's numbers."""
         return median(self._values[name])

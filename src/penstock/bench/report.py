@@ -28,6 +28,10 @@ before the clock starts; it has no engine, no handlers, no counters and nobody t
 Jobs are no-ops (`async def`) with a payload of 100 bytes. Drains are by one worker in one process,
 its start and shutdown included. Penstock always waits for the disk; huey is measured at the best of
 1, 4 and 8 threads with its default, which waits for the disk too, and again with `fsync=False`.
+
+The server runs in a process of its own and is asked on loopback, by callers that say who they are.
+Single enqueues arrive at a steady rate, whether or not those before are answered, and take from
+when they were due until they are answered.
 """
 
 

@@ -23,6 +23,7 @@ from penstock.bench.stages.drain import drain, memory
 from penstock.bench.stages.engine import explain, flows, held_drain, schedules
 from penstock.bench.stages.enqueue import bulk_enqueue, single_enqueue
 from penstock.bench.stages.presence import idle, import_time, pickup
+from penstock.bench.stages.server import bulk_posts, dashboard, posts
 from penstock.bench.stages.stage import Bench, Stage
 
 QUICK_JOBS = 2_000
@@ -100,6 +101,9 @@ def _stages(bench: Bench, huey: Huey | None, before: Before | None) -> list[Stag
         flows(bench),
         schedules(bench),
         explain(bench),
+        posts(bench),
+        bulk_posts(bench),
+        dashboard(bench),
         claims(bench),
     ]
 

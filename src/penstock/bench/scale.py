@@ -24,6 +24,10 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     peer_divisor: int
     peer_pickups: int
+    requests: int
+    request_rate: int
+    drained_beside: int
+    looks: int
 
     @classmethod
     def full(cls, jobs: int) -> "Scale":
@@ -47,6 +51,10 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             rounds=3,
             peer_divisor=1,
             peer_pickups=100,
+            requests=3_000,
+            request_rate=200,
+            drained_beside=12 * jobs,
+            looks=50,
         )
 
     @classmethod
@@ -71,4 +79,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             rounds=1,
             peer_divisor=10,
             peer_pickups=20,
+            requests=30,
+            request_rate=200,
+            drained_beside=4 * jobs,
+            looks=2,
         )

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.root import NotFound
-from penstock.cli.session import ask, ask_now
+from penstock.cli.session import ask_now, operate
+from penstock.client.documents import document
 from penstock.model.breaker import BreakerPosition
 from penstock.model.spans import span
 
@@ -44,7 +44,7 @@ def reset(
     as_json: JsonFlag = False,
 ) -> None:
     """Close a breaker by hand, so that its jobs run at once."""
-    if not ask(ctx, lambda store: store.controls.reset_breaker(name)):
+    if not operate(ctx, lambda operator: operator.controls.reset_breaker(name)):
         raise NotFound(f"There is no breaker {name!r}; see `penstock breakers ls`.")
     if as_json:
         write_json({"reset": name})

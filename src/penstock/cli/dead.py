@@ -13,11 +13,11 @@ from penstock.cli.dead_choice import (
     known_letter,
     letters_with,
 )
-from penstock.cli.dead_triage import edit, groups, release, replay, untyped
-from penstock.cli.documents import dead_document
+from penstock.cli.dead_triage import edit, groups, release, replay
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import NotFound, Refused, say
-from penstock.cli.session import ask, ask_app, ask_now
+from penstock.cli.session import ask, ask_now, operate, user
+from penstock.client.documents import dead_document
 
 if TYPE_CHECKING:
     from penstock.client.dead import DeadView
@@ -99,12 +99,10 @@ def requeue(
     as_json: JsonFlag = False,
 ) -> None:
     """Run dead jobs again with a fresh retry budget: by id, by type, or all."""
-    from penstock.client.requeue import requeue_all
-
     ids = chosen_ids(ctx, job_ids, type_name, all_)
     if all_ and ids:
         confirm(f"Run {len(ids):,} dead jobs again?", yes=yes)
-    answer = ask(ctx, lambda store: requeue_all(store, ids))
+    answer = operate(ctx, lambda operator: operator.dead.requeue(ids))
     if as_json:
         write_json({"requeued": answer.done, "refused": answer.refused})
     elif ids:
@@ -131,8 +129,6 @@ def resolve(
     as_json: JsonFlag = False,
 ) -> None:
     """Record how far you have got with dead letters."""
-    import getpass
-
     from penstock.store.contract import Resolution
 
     states = [state.value for state in Resolution]
@@ -140,8 +136,8 @@ def resolve(
         raise Refused(f"Option 'as' is {as_!r}, but it must be one of: {', '.join(states)}.")
     if bool(job_ids) == (group is not None):
         raise Refused("Say which: ids or --group GROUP, and only one of them.")
-    state, who, which = Resolution(as_), by or getpass.getuser(), group or job_ids or []
-    found = ask_app(untyped(ctx), lambda app: app.dead.resolve(which, state, notes=notes, by=who))
+    state, who, which = Resolution(as_), by or user(), group or job_ids or []
+    found = operate(ctx, lambda it: it.dead.resolve(which, state, notes=notes, by=who))
     if as_json:
         write_json({"resolution": state.value, "ids": found})
     else:
@@ -171,7 +167,7 @@ def purge(
             f"{len(ids):,} dead letters" if len(ids) > 1 else f"the dead letter of {plain(ids[0])}"
         )
         confirm(f"Delete {many} for good?", yes=yes)
-    purged = ask(ctx, lambda store: store.dead.purge(ids))
+    purged = operate(ctx, lambda operator: operator.dead.purge_all(ids))
     if as_json:
         write_json({"purged": purged})
     else:

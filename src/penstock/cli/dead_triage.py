@@ -7,17 +7,18 @@ import typer
 from penstock.cli import exits
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.dead_view import group_document, group_table
-from penstock.cli.documents import document
 from penstock.cli.enqueue import read_payload
 from penstock.cli.output import JsonFlag, console, counted, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.root import Refused, say
-from penstock.cli.session import ask_app, load, session
+from penstock.cli.session import ask_app, bare_app, load, operate, operate_on
 from penstock.cli.times import parse_span
+from penstock.client.documents import document
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.client.dead import Canaries, Replay, Triage
+    from penstock.client.operator import Operator
     from penstock.client.requeue import Requeued
     from penstock.store.contract import DeadGroup
 
@@ -39,7 +40,7 @@ def groups(
         found = await app.dead.groups(type_name, settled=all_, limit=limit)
         return found, app.store.clock.now()
 
-    found, now = ask_app(untyped(ctx), look)
+    found, now = ask_app(bare_app(ctx), look)
     if as_json:
         write_json([group_document(group) for group in found])
     elif found:
@@ -64,13 +65,13 @@ def replay(
     """Run the newest few of a group again, to see whether the cause is gone."""
     seconds = None if wait is None else parse_span(wait, "wait") / 1000
 
-    async def work(app: "Penstock") -> "tuple[Replay, Canaries]":
-        replayed = await app.dead.replay(group, canary)
+    async def work(operator: "Operator") -> "tuple[Replay, Canaries]":
+        replayed = await operator.dead.replay(group, canary)
         if seconds is not None:
-            await app.dead.wait(replayed, seconds)
-        return replayed, await app.dead.canaries(replayed.group.id)
+            await operator.app.dead.wait(replayed, seconds)
+        return replayed, await operator.dead.canaries(replayed.group.id)
 
-    replayed, tried = ask_app(untyped(ctx), work)
+    replayed, tried = operate(ctx, work)
     ids = [handle.id for handle in replayed.handles]
     if as_json:
         shown = {"group": replayed.group.id, "replayed": ids, "refused": replayed.refused}
@@ -97,16 +98,16 @@ def release(
 ) -> None:
     """Run the rest of a group again, spread at a rate, once its canaries have completed."""
     if not force:
-        found, tried = ask_app(untyped(ctx), lambda app: _state_of(app.dead, group))
+        found, tried = ask_app(bare_app(ctx), lambda app: _state_of(app.dead, group))
         if not (tried.completed or tried.failed or tried.unfinished) and found.unresolved:
             many = counted(found.unresolved, "job")
             confirm(f"No canary of group {found.id} was tried. Release {many} anyway?", yes=yes)
 
-    async def work(app: "Penstock") -> "Requeued":
+    async def work(operator: "Operator") -> "Requeued":
         with progress_bar("Releasing") as show:
-            return await app.dead.release(group, rate, force=force, progress=show)
+            return await operator.dead.release(group, rate, force=force, progress=show)
 
-    answer = ask_app(untyped(ctx), work)
+    answer = operate(ctx, work)
     if as_json:
         write_json({"released": answer.done, "refused": answer.refused})
     elif answer.done or answer.refused:
@@ -139,9 +140,9 @@ def edit(
         raise Refused("Say what to change: --args or --payload, and only one of them.")
     changes = None if arguments is None else _object(read_payload(arguments))
     text = None if payload is None else read_payload(payload)
-    job = ask_app(
+    job = operate_on(
         load(ctx, target),
-        lambda app: app.dead.edit(job_id, changes, payload=text, requeue=requeue),
+        lambda operator: operator.amend(job_id, changes, payload=text, requeue=requeue),
     )
     if as_json:
         write_json(document(job))
@@ -149,13 +150,6 @@ def edit(
         typer.echo(f"{job.id} has new arguments and runs again.")
     else:
         typer.echo(f"{job.id} has new arguments; run it with `penstock dead requeue {job.id}`.")
-
-
-def untyped(ctx: typer.Context) -> "Penstock":
-    """An application without job types, which is all that most of triage needs."""
-    from penstock.client.app import Penstock
-
-    return Penstock(settings=session(ctx).settings)
 
 
 async def _state_of(triage: "Triage", group: str) -> "tuple[DeadGroup, Canaries]":

@@ -3,8 +3,8 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.documents import dead_document, decoded, document
 from penstock.cli.output import Fitted, plain, styled, table
+from penstock.client.documents import dead_document, decoded, document
 from penstock.model.clock import iso
 from penstock.model.spans import ago, span
 

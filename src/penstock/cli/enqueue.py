@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.documents import decoded
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import Refused, say
 from penstock.cli.session import bare_app, load, place_of, run
 from penstock.cli.times import parse_span
+from penstock.client.documents import decoded
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
 from penstock.cli.session import ask
+from penstock.client.documents import document
 
 if TYPE_CHECKING:
     from rich.console import Console

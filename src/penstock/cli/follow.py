@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.documents import document
 from penstock.cli.output import console, plain
+from penstock.client.documents import document
 from penstock.model.clock import iso
 
 if TYPE_CHECKING:

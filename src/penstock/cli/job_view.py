@@ -3,8 +3,8 @@
 import json
 from typing import TYPE_CHECKING
 
-from penstock.cli.documents import decoded
 from penstock.cli.output import Fitted, counted, plain, styled, table
+from penstock.client.documents import decoded
 from penstock.model.clock import iso
 from penstock.model.dependency import fell_with_parent
 from penstock.model.spans import ago, span

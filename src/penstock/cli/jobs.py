@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import exits
-from penstock.cli.documents import document
 from penstock.cli.explain import explain
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
-from penstock.cli.session import ask, ask_now
+from penstock.cli.session import ask, ask_now, operate
+from penstock.client.documents import document
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
-    from penstock.cli.tree import Family
+    from penstock.client.family import Family
     from penstock.model.job import Job
     from penstock.store.contract import Dependencies, Execution, LogLine, Store
 
@@ -90,7 +90,8 @@ def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
 @app.command("tree")
 def tree(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job's whole flow: what it waits for and what waits for it."""
-    from penstock.cli.tree import family_of, show_tree, tree_document
+    from penstock.cli.tree import show_tree, tree_document
+    from penstock.client.family import family_of
 
     async def look(store: "Store") -> "Family":
         return await family_of(store, await known(store, job_id))
@@ -112,7 +113,7 @@ def cancel(
     as_json: JsonFlag = False,
 ) -> None:
     """Cancel waiting jobs and ask running ones to stop."""
-    answers = ask(ctx, lambda store: store.jobs.cancel(job_ids, reason))
+    answers = operate(ctx, lambda operator: operator.cancel_all(job_ids, reason))
     if as_json:
         write_json([{"id": job_id, "status": str(status)} for job_id, status in answers.items()])
     else:
@@ -126,7 +127,7 @@ def cancel(
 @app.command("requeue")
 def requeue(ctx: typer.Context, job_ids: JobIds, as_json: JsonFlag = False) -> None:
     """Run cancelled or dead jobs again, with a fresh retry budget; all of them or none."""
-    done = ask(ctx, lambda store: store.jobs.requeue(list(dict.fromkeys(job_ids))))
+    done = operate(ctx, lambda operator: operator.requeue_all(job_ids))
     if as_json:
         write_json({"requeued": done})
     else:

@@ -4,19 +4,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.root import NotFound
-from penstock.cli.session import ask
+from penstock.cli.session import ask, operate
+from penstock.client.documents import document
 from penstock.model.limits import EVERY, LimitKind, LimitScope
 from penstock.model.spans import span
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.client.controls import Controls
+    from penstock.client.operator import Operator
     from penstock.model.limits import LimitState
-    from penstock.store.contract import Store
 
 app = typer.Typer(no_args_is_help=True, help="See and change limits while everything runs.")
 
@@ -49,11 +48,12 @@ def set_(
     """Set limits; they hold from the next claim on, and no deploy overwrites them."""
     wanted: Any = {about.value: name, "concurrency": concurrency, "rate": rate, "depth": depth}
 
-    async def put(store: "Store") -> "list[LimitState]":
-        await controls(store).set_limit(**wanted)
-        return [state for state in await store.controls.limits() if is_about(state, about, name)]
+    async def put(operator: "Operator") -> "list[LimitState]":
+        await operator.controls.set_limit(**wanted)
+        known = await operator.app.store.controls.limits()
+        return [state for state in known if is_about(state, about, name)]
 
-    found = ask(ctx, put)
+    found = operate(ctx, put)
     if as_json:
         write_json([limit_document(state) for state in found])
     else:
@@ -73,20 +73,13 @@ def rm(
     """Take limits away; one that code declares comes back with the next worker that starts."""
     subject: Any = {about.value: name}
     chosen = None if kind is None else kind.value
-    dropped = ask(ctx, lambda store: controls(store).drop_limit(kind=chosen, **subject))
+    dropped = operate(ctx, lambda it: it.controls.drop_limit(kind=chosen, **subject))
     if not dropped:
         raise NotFound(f"There is no such limit on {about} {name!r}; see `penstock limits ls`.")
     if as_json:
         write_json({"dropped": {"kind": about.value, "name": name}})
     else:
         typer.echo(f"{about.value.capitalize()} {name} has no such limit any more.")
-
-
-def controls(store: "Store") -> "Controls":
-    """What checks the input like a call from Python."""
-    from penstock.client.controls import Controls
-
-    return Controls(store)
 
 
 def is_about(state: "LimitState", about: LimitScope, name: str) -> bool:

@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.documents import document
-from penstock.cli.limits import controls
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
-from penstock.cli.session import ask, ask_now
+from penstock.cli.session import ask_now, operate, user
+from penstock.client.documents import document
 from penstock.model.pause import PauseScope
 from penstock.model.spans import ago
 
@@ -24,11 +23,9 @@ def pause(
     as_json: JsonFlag = False,
 ) -> None:
     """Hold back the jobs of a queue, type or tenant, or one job; what runs already runs on."""
-    import getpass
-
     what: Any = {kind.value: name}
-    who = by or getpass.getuser()
-    made = ask(ctx, lambda store: controls(store).pause(reason=reason, by=who, **what))
+    who = by or user()
+    made = operate(ctx, lambda operator: operator.controls.pause(reason=reason, by=who, **what))
     if as_json:
         write_json(document(made))
     else:
@@ -38,7 +35,7 @@ def pause(
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:
     """Let what is paused go on, with its own times and order."""
     what: Any = {kind.value: name}
-    resumed = ask(ctx, lambda store: controls(store).resume(**what))
+    resumed = operate(ctx, lambda operator: operator.controls.resume(**what))
     if as_json:
         write_json({"resumed": resumed})
     elif resumed:

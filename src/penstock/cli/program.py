@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.alerts import app as alerts
+from penstock.cli.audit import app as audit
+from penstock.cli.autoscale import autoscale
 from penstock.cli.bench import bench
 from penstock.cli.breakers import app as breakers
 from penstock.cli.check_payloads import check_payloads
@@ -12,22 +15,28 @@ from penstock.cli.dead import app as dead
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
+from penstock.cli.health import health
 from penstock.cli.jobs import app as jobs
 from penstock.cli.limits import app as limits
 from penstock.cli.move import move
 from penstock.cli.pauses import pause, pauses, resume
 from penstock.cli.root import Root
 from penstock.cli.schedules import app as schedules
+from penstock.cli.server import server
 from penstock.cli.session import Session
 from penstock.cli.stats import stats
 from penstock.cli.store import backup, migrate, restore
+from penstock.cli.tokens import app as tokens
 from penstock.cli.top.command import top
 from penstock.cli.torture import torture
+from penstock.cli.up import up
+from penstock.cli.users import app as users
 from penstock.cli.version import version
 from penstock.cli.worker import worker
 from penstock.cli.workers import app as workers
 
-RUN, LOOK, KEEP, TRY = "Run jobs", "Look and act", "Keep the store", "Try and measure"
+RUN, LOOK, ALLOW = "Run jobs", "Look and act", "Who may do what, and who did"
+KEEP, TRY = "Keep the store", "Try and measure"
 
 app = typer.Typer(
     name="penstock",
@@ -67,7 +76,10 @@ def root(
     ctx.obj = Session(url=url, dispatch=dispatch, config=config, debug=debug)
 
 
+app.command("up", rich_help_panel=RUN)(up)
+app.command("server", rich_help_panel=RUN)(server)
 app.command("worker", rich_help_panel=RUN)(worker)
+app.command("autoscale", rich_help_panel=RUN)(autoscale)
 app.command("enqueue", rich_help_panel=RUN)(enqueue)
 app.add_typer(jobs, name="jobs", rich_help_panel=LOOK)
 app.add_typer(dead, name="dead", rich_help_panel=LOOK)
@@ -75,13 +87,18 @@ app.add_typer(schedules, name="schedules", rich_help_panel=LOOK)
 app.add_typer(workers, name="workers", rich_help_panel=LOOK)
 app.add_typer(limits, name="limits", rich_help_panel=LOOK)
 app.add_typer(breakers, name="breakers", rich_help_panel=LOOK)
+app.add_typer(alerts, name="alerts", rich_help_panel=LOOK)
 app.command("pause", rich_help_panel=LOOK)(pause)
 app.command("resume", rich_help_panel=LOOK)(resume)
 app.command("pauses", rich_help_panel=LOOK)(pauses)
 app.command("top", rich_help_panel=LOOK)(top)
 app.command("stats", rich_help_panel=LOOK)(stats)
 app.command("doctor", rich_help_panel=LOOK)(doctor)
+app.command("health", rich_help_panel=LOOK)(health)
 app.command("check-payloads", rich_help_panel=LOOK)(check_payloads)
+app.add_typer(tokens, name="tokens", rich_help_panel=ALLOW)
+app.add_typer(users, name="users", rich_help_panel=ALLOW)
+app.add_typer(audit, name="audit", rich_help_panel=ALLOW)
 app.command("migrate", rich_help_panel=KEEP)(migrate)
 app.command("backup", rich_help_panel=KEEP)(backup)
 app.command("restore", rich_help_panel=KEEP)(restore)

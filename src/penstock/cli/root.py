@@ -52,13 +52,14 @@ def hoisted(args: list[str]) -> list[str]:
 def complain(error: Exception) -> int:
     """Say what went wrong in one sentence on standard error; the exit code for it."""
     from penstock.model.errors import JobFailed, JobNotFound, PenstockError, ResultTimeout
-    from penstock.model.refused import GroupNotFound, ScheduleNotFound
+    from penstock.model.refused import AlertNotFound, GroupNotFound, ScheduleNotFound
 
     if isinstance(error, typer.Abort):
         return say("nothing was done.", exits.WRONG)
     if hasattr(error, "format_message"):
         return say(_usage(error), exits.WRONG)
-    if isinstance(error, JobNotFound | GroupNotFound | ScheduleNotFound | NotFound):
+    missing = JobNotFound | GroupNotFound | ScheduleNotFound | AlertNotFound | NotFound
+    if isinstance(error, missing):
         return say(str(error), exits.NOT_FOUND)
     if isinstance(error, JobFailed | ResultTimeout):
         return say(str(error), exits.FAILED)

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.documents import decoded, document
 from penstock.cli.output import Fitted, plain, table
+from penstock.client.documents import decoded, document
 from penstock.model.clock import iso, milliseconds
 from penstock.model.spans import ago, span
 

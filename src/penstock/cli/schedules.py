@@ -7,10 +7,14 @@ import typer
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.enqueue import read_payload
 from penstock.cli.output import JsonFlag, console, plain, write_json
-from penstock.cli.session import ask, ask_now, asked, load, run, session
+from penstock.cli.session import ask, ask_now, bare_app, load, operate, operate_on
 from penstock.cli.times import parse_span, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from penstock.client.app import Penstock
+    from penstock.client.operator import Operator
     from penstock.client.schedules import Schedules, ScheduleView
     from penstock.client.times import Times
     from penstock.model.job import NewJob
@@ -97,20 +101,20 @@ def add(
     times = times_of(fields | {"misfire": misfire})
     given = {"queue": queue, "priority": priority, "tenant": tenant or None}
     options = {key: value for key, value in given.items() if value is not None}
-    url, job = template(ctx, target, type_name, name, read_payload(arguments), options, times)
-    tell(*put(url, name, job, times), as_json=as_json)
+    app_, job = template(ctx, target, type_name, name, read_payload(arguments), options, times)
+    tell(*put(app_, name, job, times), as_json=as_json)
 
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Fire nothing until resumed, through restarts and deploys."""
-    tell(*ask_now(ctx, lambda store: schedules(store).pause(name, tenant)), as_json=as_json)
+    tell(*changed(ctx, lambda it: it.schedules.pause(name, tenant)), as_json=as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Go on from now; times that passed meanwhile are not made up for."""
-    tell(*ask_now(ctx, lambda store: schedules(store).resume(name, tenant)), as_json=as_json)
+    tell(*changed(ctx, lambda it: it.schedules.resume(name, tenant)), as_json=as_json)
 
 
 @app.command("rm")
@@ -124,7 +128,7 @@ def rm(
     """Delete a schedule; jobs it enqueued stay."""
     ask(ctx, lambda store: schedules(store).get(name, tenant))
     confirm(f"Delete the schedule {plain(name)}?", yes=yes)
-    ask(ctx, lambda store: schedules(store).remove(name, tenant))
+    operate(ctx, lambda operator: operator.schedules.remove(name, tenant))
     if as_json:
         write_json({"removed": name})
     else:
@@ -134,7 +138,7 @@ def rm(
 @app.command("run")
 def run_now(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Enqueue one job of a schedule now; its own times stay as they are."""
-    job_id = ask(ctx, lambda store: schedules(store).run(name, tenant))
+    job_id = operate(ctx, lambda operator: operator.schedules.run(name, tenant))
     if as_json:
         write_json({"id": job_id, "schedule": name})
     else:
@@ -148,6 +152,17 @@ def schedules(store: "Store") -> "Schedules":
     return Schedules(store)
 
 
+def changed(
+    ctx: typer.Context, action: "Callable[[Operator], Awaitable[ScheduleView]]"
+) -> "tuple[ScheduleView, int]":
+    """What an operator's action has made of a schedule, and when."""
+
+    async def act(operator: "Operator") -> "tuple[ScheduleView, int]":
+        return await action(operator), operator.app.store.clock.now()
+
+    return operate(ctx, act)
+
+
 def template(
     ctx: typer.Context,
     target: str | None,
@@ -156,32 +171,35 @@ def template(
     payload: str,
     options: dict[str, Any],
     times: "Times",
-) -> "tuple[str, NewJob]":
-    """The store's URL and the job to enqueue at every tick, checked against its type if known."""
+) -> "tuple[Penstock, NewJob]":
+    """The application and the job to enqueue at every tick, checked against its type if known."""
     from penstock.cli.enqueue import untyped_job
     from penstock.client.schedules import check_template, samples
     from penstock.model.ids import new_id
 
     if target is None:
-        settings = session(ctx).settings
-        job = untyped_job(settings, type_name, payload, options)
+        bare = bare_app(ctx)
+        job = untyped_job(bare.settings, type_name, payload, options)
         samples(name, job, times)
-        return settings.url, job
+        return bare, job
     application = load(ctx, target)
     type_ = application.find_type(type_name)
     chosen = application.checked(type_.defaults.with_(**options))
     job = chosen.new_job(new_id(), type_.name, payload)
     check_template(type_, name, job, times)
-    return application.settings.url, job
+    return application, job
 
 
-def put(url: str, name: str, job: "NewJob", times: "Times") -> "tuple[ScheduleView, int]":
+def put(
+    application: "Penstock", name: str, job: "NewJob", times: "Times"
+) -> "tuple[ScheduleView, int]":
     """Write it as an operator's word, which no deploy overrules until its declaration changes."""
 
-    async def act(store: "Store") -> "tuple[ScheduleView, int]":
-        return await schedules(store).put(name, job, times, by="operator"), store.clock.now()
+    async def act(operator: "Operator") -> "tuple[ScheduleView, int]":
+        written = await operator.schedules.put_checked(name, job, times)
+        return written, operator.app.store.clock.now()
 
-    return run(asked(url, act, create=True))
+    return operate_on(application, act, create=True)
 
 
 def tell(view: "ScheduleView", now: int, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from penstock.cli.root import Refused
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
+    from penstock.client.operator import Operator
     from penstock.config import Settings
     from penstock.store.contract import Store
 
@@ -71,6 +72,43 @@ def ask_app(app: "Penstock", question: "Callable[[Penstock], Awaitable[T]]") -> 
             return await question(app)
 
     return run(opened())
+
+
+def operate(
+    ctx: typer.Context, action: "Callable[[Operator], Awaitable[T]]", *, create: bool = False
+) -> T:
+    """Do one thing as the person at this terminal, on record."""
+    return operate_on(bare_app(ctx), action, create=create)
+
+
+def operate_on(
+    app: "Penstock", action: "Callable[[Operator], Awaitable[T]]", *, create: bool = False
+) -> T:
+    """The same for an application that is already there; a missing store is refused."""
+    from penstock.client.operator import Operator
+
+    async def opened() -> T:
+        if not create:
+            await refuse_missing(app.store)
+        async with app:
+            return await action(Operator(app, actor()))
+
+    return run(opened())
+
+
+def actor() -> str:
+    """What the audit log calls whoever types commands."""
+    return f"cli:{user()}"
+
+
+def user() -> str:
+    """Who types commands; a process without an account has a number."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -135,17 +173,21 @@ async def refuse_missing(store: "Store") -> None:
         )
 
 
+def pass_on(chosen: Session) -> None:
+    """Let load_settings() of the application, here and in child processes, find what was said."""
+    if chosen.config is not None:
+        os.environ["PENSTOCK_CONFIG"] = str(chosen.config.absolute())
+    if chosen.dispatch is not None:
+        os.environ["PENSTOCK_DISPATCH"] = chosen.dispatch
+
+
 def load(ctx: typer.Context, target: str) -> "Penstock":
     """The application behind `module:app`, with --url, --dispatch and --config applied."""
     from penstock.model.errors import PenstockError
     from penstock.worker.process import load_app
 
     chosen = session(ctx)
-    if chosen.config is not None:
-        # The application's own load_settings(), here and in worker processes, finds it there.
-        os.environ["PENSTOCK_CONFIG"] = str(chosen.config.absolute())
-    if chosen.dispatch is not None:
-        os.environ["PENSTOCK_DISPATCH"] = chosen.dispatch
+    pass_on(chosen)
     try:
         app = load_app(target, chosen.url)
         app.settings = app.settings.replace(dispatch=chosen.dispatch)

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.documents import document
 from penstock.cli.output import JsonFlag, console, counted, plain, sparkline, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now
 from penstock.cli.times import parse_span
+from penstock.client.documents import document
 from penstock.model.clock import iso
 from penstock.model.spans import span
 

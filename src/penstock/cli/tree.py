@@ -3,67 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import plain, styled
+from penstock.client.family import MAX_JOBS
 from penstock.model.clock import iso
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.model.job import Job
-    from penstock.store.contract import Dependency, Store
-
-MAX_JOBS = 1_000
+    from penstock.client.family import Family
+    from penstock.store.contract import Dependency
 
 
-class Family:
-    """Jobs and the edges between them, as far as they were looked at."""
-
-    def __init__(self, job: "Job") -> None:
-        self.asked = job.id
-        self.jobs: dict[str, tuple[str | None, str | None]] = {job.id: (job.type, job.status)}
-        self.edges: dict[tuple[str, str, str, str | None], Dependency] = {}
-        self.more = False
-
-    def learn(self, edge: "Dependency") -> None:
-        """Take in an edge and the jobs at its ends."""
-        parent_id, kind, argument = edge.edge.parent_id, edge.edge.kind, edge.edge.argument
-        self.edges[edge.child_id, parent_id, kind, argument] = edge
-        self.jobs.setdefault(parent_id, (edge.parent_type, edge.parent_status))
-        self.jobs.setdefault(edge.child_id, (edge.child_type, edge.child_status))
-
-    @property
-    def roots(self) -> list[str]:
-        """The jobs that wait for none of the others."""
-        waiting = {edge.child_id for edge in self.edges.values()}
-        return [job_id for job_id in self.jobs if job_id not in waiting]
-
-    def children(self, job_id: str) -> "dict[str, list[Dependency]]":
-        """What waits for a job, with the edges to it."""
-        found: dict[str, list[Dependency]] = {}
-        for edge in self.edges.values():
-            if edge.edge.parent_id == job_id:
-                found.setdefault(edge.child_id, []).append(edge)
-        return found
-
-
-async def family_of(store: "Store", job: "Job") -> Family:
-    """Follow the edges of a job in both directions, up to a thousand jobs."""
-    family = Family(job)
-    todo, seen = [job.id], {job.id}
-    while todo:
-        found = await store.reader.dependencies(todo.pop(), MAX_JOBS)
-        for edge in (*found.parents, *found.children):
-            if len(family.jobs) >= MAX_JOBS:
-                family.more = True
-                return family
-            family.learn(edge)
-            for job_id in (edge.edge.parent_id, edge.child_id):
-                if job_id not in seen:
-                    seen.add(job_id)
-                    todo.append(job_id)
-    return family
-
-
-def show_tree(out: "Console", family: Family) -> None:
+def show_tree(out: "Console", family: "Family") -> None:
     """One tree per job that waits for nobody; a job with several parents is written out once."""
     from rich.tree import Tree
 
@@ -91,7 +41,7 @@ def show_tree(out: "Console", family: Family) -> None:
         out.print(f"[dim]There are more than {MAX_JOBS:,} jobs; these are the nearest.[/]")
 
 
-def tree_document(family: Family) -> dict[str, Any]:
+def tree_document(family: "Family") -> dict[str, Any]:
     """The same for a script."""
     return {
         "id": family.asked,
@@ -113,7 +63,7 @@ def edge_document(edge: "Dependency") -> dict[str, Any]:
     return asdict(edge.edge) | ends
 
 
-def _line(family: Family, job_id: str, words: str) -> str:
+def _line(family: "Family", job_id: str, words: str) -> str:
     type_, status = family.jobs[job_id]
     name = plain(type_ or "?")
     shown = f"[bold]{name} {job_id}[/]" if job_id == family.asked else f"{name} {job_id}"

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.documents import document
 from penstock.cli.output import Fitted, JsonFlag, console, plain, table, write_json
 from penstock.cli.session import ask_now
+from penstock.client.documents import document
 from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ app = Penstock(
         poll_interval=0.5,
         rescue_interval=1,
         drain_timeout=5,
+        prune_interval=60,
+        keep_completed=6 * 3_600,
     )
 )
 

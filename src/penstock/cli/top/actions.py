@@ -2,12 +2,17 @@
 
 from typing import TYPE_CHECKING
 
+from penstock.cli.session import actor
 from penstock.cli.top.snapshot import Snapshot
 from penstock.cli.top.state import Panel, State
 from penstock.client.explain import explain
+from penstock.client.journal import Journal
 from penstock.model.pause import PauseScope
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from penstock.model.audit import Entry
     from penstock.store.contract import Store
 
 BY = "penstock top"
@@ -33,7 +38,8 @@ class Actions:
         if self._cancels is None:
             return None
         job_id, self._cancels = self._cancels, None
-        found = await self._store.jobs.cancel([job_id], f"cancelled in {BY}")
+        async with self._doing("job.cancel", f"job:{job_id}"):
+            found = await self._store.jobs.cancel([job_id], f"cancelled in {BY}")
         stopped = "is cancelled" if found[job_id] == "cancelled" else "was asked to stop"
         return f"Job {job_id} {stopped}."
 
@@ -48,7 +54,8 @@ class Actions:
             case "p", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
                 return await self._toggle(PauseScope.JOB, chosen, snapshot)
             case "r", Panel.FAILURES if chosen is not None:
-                await self._store.jobs.requeue([chosen])
+                async with self._doing("job.requeue", f"job:{chosen}"):
+                    await self._store.jobs.requeue([chosen])
                 return f"Job {chosen} will run again."
             case "e", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
                 return await self._explained(chosen)
@@ -63,13 +70,18 @@ class Actions:
             case _:
                 return None
 
+    def _doing(self, action: str, subject: str) -> "AbstractAsyncContextManager[Entry]":
+        return Journal(self._store).doing(actor(), action, subject, details={"in": "top"})
+
     async def _explained(self, job_id: str) -> str:
         found = await self._store.reader.standing(job_id)
         return "The job is gone." if found is None else explain(found).summary
 
     async def _toggle(self, scope: PauseScope, name: str, snapshot: Snapshot) -> str:
         if any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses):
-            await self._store.controls.resume(scope, name)
+            async with self._doing("resume", f"{scope}:{name}"):
+                await self._store.controls.resume(scope, name)
             return f"The {scope} {name} goes on."
-        await self._store.controls.pause(scope, name, reason=f"paused in {BY}", by=BY)
+        async with self._doing("pause", f"{scope}:{name}"):
+            await self._store.controls.pause(scope, name, reason=f"paused in {BY}", by=BY)
         return f"The {scope} {name} is paused; p resumes it."

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.cli.documents import dead_document, document
+from penstock.client.documents import dead_document, document
 from penstock.model.clock import iso
 from penstock.model.job import Job
 from penstock.model.pause import Pause, PauseScope

@@ -1,0 +1,163 @@
+"""`penstock server`: the API and the dashboard of a store."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.root import Refused
+from penstock.cli.session import bare_app, load, pass_on, run, session
+from penstock.cli.worker import LogLevel
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.config import Settings
+    from penstock.server.door import Door
+    from penstock.server.spec import ServerSpec
+
+GREETING = "Penstock answers at {address}; Ctrl-C stops it."
+
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[MODULE:APP]",
+        help="The application, whose job types the server then knows.",
+        show_default=False,
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(help="The address to listen on (or PENSTOCK_HOST).", show_default="127.0.0.1"),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65_535,
+        help="The port; 0 takes a free one (or PENSTOCK_PORT).",
+        show_default="8787",
+    ),
+]
+Certificate = Annotated[
+    Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Serve HTTPS: PEM.")
+]
+Key = Annotated[
+    Path | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key: PEM.")
+]
+Proxies = Annotated[
+    str | None,
+    typer.Option(
+        "--trust-proxy",
+        metavar="A,B",
+        help="Addresses of proxies whose X-Forwarded-For and -Proto are believed.",
+        show_default="none",
+    ),
+]
+OpenFlag = Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")]
+Level = Annotated[LogLevel, typer.Option(help="How much to log.")]
+
+
+def server(
+    ctx: typer.Context,
+    target: Target = None,
+    host: Host = None,
+    port: Port = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    proxies: Proxies = None,
+    upkeep: Annotated[
+        bool, typer.Option("--upkeep", help="Run upkeep too, where no worker does.")
+    ] = False,
+    opens: OpenFlag = False,
+    log_json: LogJson = False,
+    log_level: Level = LogLevel.INFO,
+) -> None:
+    """Serve the API and the dashboard until SIGTERM or Ctrl-C."""
+    app = served_app(ctx, target)
+    door = door_of(app.settings, host, port, certificate, key, proxies)
+    spec = server_spec(
+        ctx,
+        target,
+        door,
+        upkeep=upkeep,
+        greeting=GREETING,
+        opens_browser=opens and has_screen(),
+        log_json=log_json,
+        log_level=log_level.value,
+    )
+    from penstock.server import process
+    from penstock.server.door import open_door
+
+    raise typer.Exit(process.run(spec, run(open_door(app, door))))
+
+
+def served_app(ctx: typer.Context, target: str | None) -> "Penstock":
+    """The application a server is for, once what serves it is known to be installed."""
+    from importlib.util import find_spec
+
+    from penstock.model.errors import MissingExtra
+
+    for module in ("fastapi", "uvicorn", "jinja2"):
+        if find_spec(module) is None:
+            raise MissingExtra("server", module)
+    if target is None:
+        pass_on(session(ctx))
+        return bare_app(ctx)
+    return load(ctx, target)
+
+
+def door_of(
+    settings: "Settings",
+    host: str | None,
+    port: int | None,
+    certificate: Path | None,
+    key: Path | None,
+    proxies: str | None,
+) -> "Door":
+    """Where to listen: what the flags say, else the settings."""
+    from penstock.server.door import Door
+
+    chosen = settings.replace(
+        host=host,
+        port=port,
+        tls_certificate=None if certificate is None else str(certificate),
+        tls_key=None if key is None else str(key),
+        trusted_proxies=proxies,
+    )
+    if chosen.tls_key and not chosen.tls_certificate:
+        raise Refused("A key alone is no use; name its certificate with --tls-certificate.")
+    for file in filter(None, (chosen.tls_certificate, chosen.tls_key)):
+        if not Path(file).is_file():
+            raise Refused(
+                f"There is no file {file}; --tls-certificate and --tls-key name PEM files."
+            )
+    return Door(
+        host=chosen.host,
+        port=chosen.port,
+        certificate=chosen.tls_certificate,
+        key=chosen.tls_key,
+        proxies=chosen.trusted_proxies,
+    )
+
+
+def has_screen() -> bool:
+    """Whether a browser would have somewhere to show itself."""
+    import os
+
+    if sys.platform != "linux":
+        return True
+    return any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def server_spec(
+    ctx: typer.Context, target: str | None, door: "Door", **fields: Any
+) -> "ServerSpec":
+    """What a server process is told."""
+    from penstock.server.spec import ServerSpec
+
+    chosen = session(ctx)
+    return ServerSpec(
+        target=target, url=chosen.url, settings={"dispatch": chosen.dispatch}, door=door, **fields
+    )

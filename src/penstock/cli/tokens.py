@@ -1,0 +1,135 @@
+"""`penstock tokens`: what programs show at the server's door."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.output import JsonFlag, console, plain, table, write_json
+from penstock.cli.root import NotFound
+from penstock.cli.session import ask_now, operate
+from penstock.cli.times import parse_span
+from penstock.client.documents import document
+from penstock.model.spans import ago
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from penstock.client.operator import Operator
+    from penstock.server.access.tokens import Token, Tokens
+    from penstock.store.contract import Store
+
+app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens for programs.")
+
+TenantOption = Annotated[
+    str | None, typer.Option(help="The one tenant it may see.", show_default="all")
+]
+
+
+@app.command("create")
+def create(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    scopes: Annotated[
+        str, typer.Option(metavar="A,B", help="What it may do: enqueue, read, operate, admin.")
+    ],
+    tenant: TenantOption = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="How long it is valid: 12h, 90d.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a token; it is shown this once, and only its hash is kept."""
+    from penstock.server.access.scopes import parse_scopes
+
+    granted = parse_scopes(split(scopes))
+    life = None if expires is None else parse_span(expires, "expires")
+
+    async def act(operator: "Operator") -> "tuple[Token, str]":
+        details: dict[str, Any] = {"name": name, "scopes": granted, "tenant": tenant}
+        async with operator.doing("token.create", "tokens", **details):
+            return await tokens(operator.app.store).create(
+                name, granted, by=operator.actor, tenant_id=tenant, expires_in_ms=life
+            )
+
+    made, text = operate(ctx, act, create=True)
+    if as_json:
+        write_json(token_document(made) | {"token": text})
+    else:
+        typer.echo(text)
+        typer.echo(f"Shown this once; `penstock tokens revoke {made.id}` ends it.", err=True)
+
+
+@app.command("ls")
+def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+    """List every token there is or was, the oldest first."""
+    found, now = ask_now(ctx, lambda store: tokens(store).all())
+    if as_json:
+        write_json([token_document(token) for token in found])
+    elif found:
+        console().print(token_table(found, now))
+    else:
+        typer.echo("No tokens; make one with `penstock tokens create NAME --scopes read`.")
+
+
+@app.command("revoke")
+def revoke(
+    ctx: typer.Context,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The token's id.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a token open nothing any more; it stays listed."""
+
+    async def act(operator: "Operator") -> "Token":
+        known = tokens(operator.app.store)
+        if token_id not in {token.id for token in await known.all()}:
+            raise NotFound(f"There is no token {token_id!r}; see `penstock tokens ls`.")
+        async with operator.doing("token.revoke", f"token:{token_id}"):
+            return await known.revoke(token_id)
+
+    revoked = operate(ctx, act)
+    if as_json:
+        write_json(token_document(revoked))
+    else:
+        typer.echo(f"Token {revoked.id} ({plain(revoked.name)}) opens nothing any more.")
+
+
+def tokens(store: "Store") -> "Tokens":
+    """Imported only when something has to run."""
+    from penstock.server.access.tokens import Tokens
+
+    return Tokens(store)
+
+
+def split(text: str) -> list[str]:
+    """Words separated by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def token_document(token: "Token") -> dict[str, Any]:
+    """What is known of a token, without its hash."""
+    opened = document(token) | {"scopes": list(token.scopes)}
+    return {name: value for name, value in opened.items() if name != "hash"}
+
+
+def token_table(found: "list[Token]", now: int) -> "Table":
+    """One line per token."""
+    made = table("ID", "NAME", "SCOPES", "TENANT", "MADE", "STATE", note="BY")
+    for token in found:
+        made.add_row(
+            token.id,
+            plain(token.name),
+            ",".join(token.scopes),
+            "all" if token.tenant_id is None else plain(token.tenant_id),
+            ago(token.created_at, now),
+            state_of(token, now),
+            plain(token.created_by),
+        )
+    return made
+
+
+def state_of(token: "Token", now: int) -> str:
+    """Whether it opens anything."""
+    if token.revoked_at is not None:
+        return "[red]revoked[/]"
+    expired = token.expires_at is not None and token.expires_at <= now
+    return "[yellow]expired[/]" if expired else "[green]valid[/]"

@@ -1,0 +1,106 @@
+"""`penstock up`: everything at once, on one store."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.root import Refused
+from penstock.cli.server import (
+    Certificate,
+    Host,
+    Key,
+    Level,
+    LogJson,
+    OpenFlag,
+    Port,
+    Proxies,
+    Target,
+    door_of,
+    has_screen,
+    served_app,
+    server_spec,
+)
+from penstock.cli.session import run, session
+from penstock.cli.times import parse_span
+from penstock.cli.worker import LogLevel
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+    from penstock.server.spec import ServerSpec
+    from penstock.worker.process import WorkerSpec
+
+GREETING = "Penstock is up at {address}; Ctrl-C stops everything."
+
+
+def up(
+    ctx: typer.Context,
+    target: Target = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Worker processes; none without an application.")
+    ] = 1,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once per process.", show_default="20")
+    ] = None,
+    host: Host = None,
+    port: Port = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    proxies: Proxies = None,
+    opens: OpenFlag = False,
+    stop_after: Annotated[
+        str | None,
+        typer.Option("--for", metavar="SPAN", help="Stop by itself after so long: 90s, 15m."),
+    ] = None,
+    log_json: LogJson = False,
+    log_level: Level = LogLevel.WARNING,
+) -> None:
+    """Start the API, the dashboard, workers and upkeep; a part that crashes is replaced."""
+    from penstock.logs import configure_logs
+    from penstock.worker.process import WorkerSpec
+
+    seconds = None if stop_after is None else parse_span(stop_after, "for") / 1000
+    app = served_app(ctx, target)
+    if target is not None and not app.types:
+        raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
+    server = server_spec(
+        ctx,
+        target,
+        door_of(app.settings, host, port, certificate, key, proxies),
+        upkeep=True,
+        greeting=GREETING,
+        opens_browser=opens and has_screen(),
+        log_json=log_json,
+        log_level=log_level.value,
+    )
+    workers: WorkerSpec | None = None
+    if target is not None:
+        workers = WorkerSpec(
+            target=target,
+            url=session(ctx).url,
+            settings={"dispatch": session(ctx).dispatch},
+            concurrency=concurrency,
+            log_json=log_json,
+            log_level=log_level.value,
+        )
+    configure_logs(json=log_json, level=log_level)
+    raise typer.Exit(run(_everything(app, server, workers, processes, seconds)))
+
+
+async def _everything(
+    app: "Penstock",
+    server: "ServerSpec",
+    workers: "WorkerSpec | None",
+    processes: int,
+    seconds: float | None,
+) -> int:
+    """Made here, because the parts need the running event loop."""
+    import asyncio
+
+    from penstock.server.door import open_door
+    from penstock.server.up import Up
+
+    with await open_door(app, server.door) as taken:
+        everything = Up(server, taken, workers, processes)
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, everything.stop)
+        return await everything.run()

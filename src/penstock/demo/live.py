@@ -1,0 +1,89 @@
+"""The demonstration that goes on: `penstock up penstock.demo.live:app`.
+
+Its schedules play the customers of a small shop, so there is always something to see: mail,
+pictures, imports with progress, invoices whose bank is away, orders that can never be charged,
+flows, and a provider that takes five messages a second.
+"""
+
+import random
+from datetime import date
+
+from penstock.client.flow import group
+from penstock.client.job_type import Prepared
+from penstock.demo import jobs
+from penstock.demo.jobs import app
+
+CUSTOMERS = ("ada", "grace", "alan", "edsger", "barbara", "donald", "radia", "ken")
+BRANCHES = ("north", "south", "west")
+PICTURES = 4
+FEW_DEAD = 40
+
+__all__ = ["app"]
+
+
+@app.scheduled(name="customers", every=2)
+@app.job(name="shop.customers", queue="shop", max_retries=0)
+async def customers() -> int:
+    """Somebody registers, somebody uploads a picture."""
+    small = [_small() for _ in range(random.randint(3, 9))]
+    await app.enqueue_many(small)
+    return len(small)
+
+
+@app.scheduled(name="orders", every=7)
+@app.job(name="shop.orders", queue="shop", max_retries=0)
+async def orders() -> None:
+    """An order: pictures side by side, then their montage; and an invoice for a bank in trouble."""
+    pictures = [
+        jobs.thumbnail.new(f"{name}.jpg", 320) for name in random.sample(CUSTOMERS, PICTURES)
+    ]
+    await app.enqueue(group(*pictures) | jobs.montage.new())
+    number = random.randint(1_000, 9_999)
+    invoice = jobs.invoice.options(tenant=random.choice(BRANCHES), tags=("customer",))
+    await app.enqueue(invoice.new(number, failures=random.choice((0, 0, 1, 2, 3))))
+
+
+@app.scheduled(name="imports", every=17)
+@app.job(name="shop.imports", queue="shop", max_retries=0)
+async def imports() -> None:
+    """Long work that tells its progress: rows of a file, and a picture for a processor."""
+    await app.enqueue(jobs.import_rows.new(f"{random.choice(BRANCHES)}.csv", pause=0.4))
+    await app.enqueue(jobs.render.new("catalogue", seconds=6.0))
+
+
+@app.scheduled(name="campaign", every=31)
+@app.job(name="shop.campaign", queue="shop", max_retries=0)
+async def campaign() -> None:
+    """More messages than their provider takes at once: the rest waits its turn."""
+    await app.enqueue_many([jobs.text.new(random.choice(CUSTOMERS)) for _ in range(60)])
+
+
+@app.scheduled(name="unpaid-orders", every=23)
+@app.job(name="shop.unpaid_orders", queue="shop", max_retries=0)
+async def unpaid_orders() -> None:
+    """An order without a customer, which becomes a dead letter; not more than somebody reads."""
+    total = sum(each.unresolved for each in await app.dead.groups())
+    if total < FEW_DEAD:
+        await app.enqueue(jobs.charge.new(f"A-{random.randint(1_000, 9_999)}"))
+
+
+@app.scheduled(
+    name="nightly-report",
+    cron="0 3 * * *",
+    zone="Europe/Vienna",
+    arguments={"day": "{{ tick.date }}"},
+)
+@app.job(name="shop.report", queue="data", priority=8)
+async def report(day: date) -> str:
+    """What most schedules are for: once a night, in the shop's own zone."""
+    return f"report of {day}"
+
+
+def _small() -> Prepared[str]:
+    branch = random.choice(BRANCHES)
+    if random.random() < 0.6:
+        name = random.choice(CUSTOMERS)
+        return jobs.mail.options(tenant=branch, tags=("customer",)).new(f"{name}@example.com")
+    number = random.randint(1, 99_999)
+    width = random.choice((160, 320, 640))
+    return jobs.thumbnail.options(tenant=branch).new(f"photo-{number}.jpg", width)

@@ -1,0 +1,112 @@
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from .conftest import Cli
+from .running import Running, until
+
+APP = "tests.cli.shop:app"
+SERVER = "penstock.server.process"
+WORKER = "penstock.worker.process"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'work.db'}"
+
+
+def ended(up: Running, job_id: str) -> bool:
+    return up.get(f"/api/jobs/{job_id}").json()["status"] == "completed"
+
+
+def greet(up: Running) -> str:
+    made = up.post("/api/jobs", {"type": "greet", "payload": {"name": "ada"}})
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+def test_one_command_runs_jobs_behind_an_api_and_drains_at_sigterm(
+    tmp_path: Path, url: str
+) -> None:
+    with Running(tmp_path, "up", APP, "--port", "0", "--url", url, "--processes", "2") as up:
+        job = greet(up)
+        until(lambda: ended(up, job))
+        assert up.get("/").status_code == 200
+        family = up.family()
+        assert len(up.family(WORKER)) == 2
+        assert len(up.family(SERVER)) == 1
+        assert up.stop() == 0
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert "Traceback" not in up.err
+
+
+@pytest.mark.parametrize("part", [SERVER, WORKER])
+def test_a_part_that_is_killed_is_replaced_and_the_address_stays(
+    tmp_path: Path, url: str, part: str
+) -> None:
+    with Running(tmp_path, "up", APP, "--port", "0", "--url", url) as up:
+        until(lambda: up.family(part))
+        (victim,) = up.family(part)
+        victim.kill()
+        until(lambda: [each for each in up.family(part) if each.pid != victim.pid])
+        job = greet(up)
+        until(lambda: ended(up, job))
+        assert up.stop() == 0
+    assert up.out.count("http://") == 1
+
+
+def test_when_the_parent_is_killed_its_children_stop_by_themselves(
+    tmp_path: Path, url: str
+) -> None:
+    with Running(tmp_path, "up", APP, "--port", "0", "--url", url) as up:
+        until(lambda: up.family(SERVER) and up.family(WORKER))
+        family = up.family()
+        up.process.kill()
+        _, alive = psutil.wait_procs(family, timeout=30)
+        assert not alive
+
+
+def test_without_an_application_it_shows_the_store_and_fires_its_schedules(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    cli("schedules", "add", "often", "greet", "--every", "1s", "--args", '{"name": "ada"}')
+    with Running(tmp_path, "up", "--port", "0", "--url", url) as up:
+        until(lambda: up.get("/api/jobs").json()["jobs"])
+        assert not up.family(WORKER)
+        assert up.stop(signal.SIGINT) == 0
+
+
+def test_it_stops_by_itself_after_a_while(penstock: Cli, url: str) -> None:
+    assert penstock("up", APP, "--port", "0", "--url", url, "--for", "1s").code == 0
+
+
+def test_the_live_demonstration_has_something_to_see(cli: Cli, tmp_path: Path, url: str) -> None:
+    """What `make run` starts: many types, progress, flows, schedules and a limit."""
+    wanted = {"shop.customers", "demo.mail", "demo.thumbnail", "demo.montage", "demo.invoice"}
+    with Running(tmp_path, "up", "penstock.demo.live:app", "--port", "0", "--url", url) as up:
+        until(lambda: wanted <= types(up))
+        assert up.get("/").status_code == 200
+        assert up.stop(signal.SIGINT) == 0
+    names = {entry["name"] for entry in cli("schedules", "ls", "--json").json}
+    assert {"customers", "orders", "imports", "campaign", "nightly-report"} <= names
+    assert "demo.text" in cli("limits", "ls").out
+
+
+def types(up: Running) -> set[str]:
+    found = up.get("/api/jobs", params={"status": "completed", "limit": 200}).json()["jobs"]
+    return {job["type"] for job in found}
+
+
+def test_an_application_without_types_is_one_sentence(cli: Cli) -> None:
+    answer = cli("up", "tests.cli.shop:empty")
+    assert answer.code == 2
+    assert answer.says("register one with @app.job")
+
+
+def test_a_wrong_span_is_one_sentence(cli: Cli) -> None:
+    answer = cli("up", "--for", "a while")
+    assert answer.code == 2
+    assert answer.says("such as 90s")

@@ -3,10 +3,11 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from penstock.worker.autoscale.crew import Crew
 from penstock.worker.autoscale.decide import Policy
@@ -27,13 +28,24 @@ class Scaling:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         assert process.stderr is not None
-        self.lines = (json.loads(line) for line in process.stderr if line.startswith("{"))
+        self.seen: Counter[str] = Counter()
+        self.lines = self._read(process.stderr)
 
-    def wait_for(self, event: str, times: int = 1) -> dict[str, Any]:
-        """The next line of this kind, or the so manieth."""
-        for _ in range(times):
-            found: dict[str, Any] = next(line for line in self.lines if line["event"] == event)
-        return found
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """The next line of this kind."""
+        return next(line for line in self.lines if line["event"] == event)
+
+    def wait_for_all(self, event: str, times: int) -> None:
+        """Until so many lines of this kind were said, since the beginning."""
+        while self.seen[event] < times:
+            next(self.lines)
+
+    def _read(self, said: IO[str]) -> Iterator[dict[str, Any]]:
+        for line in said:
+            if line.startswith("{"):
+                found = json.loads(line)
+                self.seen[found["event"]] += 1
+                yield found
 
     def end(self) -> int:
         """Drain, and see it end."""
@@ -72,7 +84,8 @@ async def test_workers_come_with_the_load_and_go_when_it_is_over(tmp_path: Path)
             more = running.wait_for("autoscale_up")
             assert (more["before"], more["workers"]) == (1, 2)
             assert "queued, more than 2" in more["reason"]
-            running.wait_for("worker_started")
+            # One that is told to stop while it still starts has nothing to say.
+            running.wait_for_all("worker_started", 2)
             gate.touch()
             fewer = running.wait_for("autoscale_down")
             assert (fewer["workers"], fewer["reason"]) == (1, "0 queued, fewer than 1")

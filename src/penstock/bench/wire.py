@@ -26,7 +26,7 @@ class Wire:
 
     async def send(self) -> None:
         """Send it and read the answer, which must be that something was created."""
-        line = self._free.pop() if self._free else await self._connect()
+        line = await self._line()
         reader, writer = line
         writer.write(self._request)
         head = await reader.readuntil(b"\r\n\r\n")
@@ -35,6 +35,14 @@ class Wire:
             raise RuntimeError(f"The server answered: {head.decode(errors='replace')}")
         await reader.readexactly(int(length[1]))
         self._free.append(line)
+
+    async def _line(self) -> Line:
+        """A connection the server has not given up meanwhile, as it does with idle ones."""
+        while self._free:
+            line = self._free.pop()
+            if not (line[0].at_eof() or line[1].is_closing()):
+                return line
+        return await self._connect()
 
     async def close(self) -> None:
         """Hang up."""

@@ -28,6 +28,8 @@ class Traffic:
         self.refusals: list[Exception] = []
         self._store = store
         self._payload = payload
+        self._unsettled: list[Settlement] = []
+        self._turn = asyncio.Lock()
 
     async def more_settled(self, seconds: float = 60) -> None:
         """Return once something was settled from now on."""
@@ -45,19 +47,29 @@ class Traffic:
 
     async def consume(self) -> None:
         """Claim and settle until cancelled; what was not answered is sent again."""
-        unsettled: list[Settlement] = []
         while True:
             try:
-                if not unsettled:
-                    leases = (await self._store.jobs.claim(claim_of(OWNER, 10))).leases
-                    unsettled = [completed(lease) for lease in leases]
-                if unsettled:
-                    self.stale += await self._store.jobs.settle(OWNER, unsettled)
-                    self.settled.update(settlement.id for settlement in unsettled)
-                    unsettled = []
+                async with self._turn:
+                    await self._consume()
             except (StoreUnavailable, StoreFull) as error:
                 self.refusals.append(error)
             await asyncio.sleep(PAUSE_SECONDS)
+
+    async def rescued(self) -> bool:
+        """Give back leases that nobody knows of, once none is that the consumer knows."""
+        async with self._turn:
+            if not self._unsettled:
+                await self._store.upkeep.rescue(owner=OWNER)
+            return not self._unsettled
+
+    async def _consume(self) -> None:
+        if not self._unsettled:
+            leases = (await self._store.jobs.claim(claim_of(OWNER, 10))).leases
+            self._unsettled = [completed(lease) for lease in leases]
+        if self._unsettled:
+            self.stale += await self._store.jobs.settle(OWNER, self._unsettled)
+            self.settled.update(settlement.id for settlement in self._unsettled)
+            self._unsettled = []
 
     async def _enqueued(self, jobs: list[NewJob]) -> bool:
         try:
@@ -79,14 +91,9 @@ async def flowing(store: Store) -> AsyncIterator[Traffic]:
         producing.cancel()
         await asyncio.gather(producing, return_exceptions=True)
         # A claim whose answer was lost has left leases that nobody knows of.
-        await eventually(lambda: _rescued(store))
+        await eventually(traffic.rescued)
         await eventually(lambda: set(traffic.acknowledged) <= traffic.settled.keys(), 60)
     finally:
         for task in (producing, consuming):
             task.cancel()
         await asyncio.gather(producing, consuming, return_exceptions=True)
-
-
-async def _rescued(store: Store) -> bool:
-    await store.upkeep.rescue(owner=OWNER)
-    return True

@@ -120,10 +120,10 @@ async def test_a_mistake_of_the_server_tells_nothing_of_itself(
 async def test_the_api_works_below_another_application(app: Penstock) -> None:
     outer = FastAPI()
     inner = create_server(app, trusts_callers=True)
-    outer.mount("/work", inner)
+    outer.mount("/inner", inner)
     async with inner.router.lifespan_context(inner):
         transport = ASGITransport(outer)
         async with AsyncClient(transport=transport, base_url="http://localhost") as http:
-            assert (await http.post("/work/api/jobs", json=ADD)).status_code == 201
-            assert (await http.post("/work/api/jobs", content=b"{}")).status_code == 415
-            assert (await http.options("/work/api/jobs")).status_code == 204
+            assert (await http.post("/inner/api/jobs", json=ADD)).status_code == 201
+            assert (await http.post("/inner/api/jobs", content=b"{}")).status_code == 415
+            assert (await http.options("/inner/api/jobs")).status_code == 204

@@ -12,6 +12,7 @@ from penstock.server.stats import Stats
 from penstock.server.traffic import Recent, Traffic
 from penstock.server.uptime import Uptime
 from penstock.store.contract import QueueDepth
+from penstock.store.contract.records import Record
 from penstock.store.contract.rollups import Figure, windows
 from penstock.testing import FakeClock, drain, in_memory
 
@@ -129,6 +130,42 @@ async def test_uptime_is_the_share_of_looks_that_found_enough_workers() -> None:
                 uptime.note(clock.now(), enough=True)
             assert uptime.share(HOUR) == 0.75
             assert uptime.share(60_000) == 1.0
+
+
+async def test_uptime_outlives_the_server_that_saw_it_and_servers_add_to_the_same_hours() -> None:
+    clock = FakeClock()
+    with in_memory(clock=clock) as app:
+        async with app:
+            one, other = Uptime(app.store, 0), Uptime(app.store, 1)
+            for server in (one, other):
+                await server.run_once()
+            clock.advance(seconds=3 * 3600)
+            after = Uptime(app.store, 0)
+            await after.run_once()
+            assert after.share(HOUR) == 1.0
+            assert after.share(24 * HOUR) == pytest.approx(2 / 3)
+            clock.advance(seconds=9 * 86_400)
+            await after.run_once()
+            assert after.share(24 * HOUR) == 1.0
+
+
+async def test_what_another_server_wrote_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_memory(clock=FakeClock()) as app:
+        async with app:
+            one, other = Uptime(app.store, 0), Uptime(app.store, 1)
+            one.note(app.store.clock.now(), enough=True)
+            get = app.store.records.get
+
+            async def get_then_lose(kind: str, name: str) -> Record | None:
+                found = await get(kind, name)
+                monkeypatch.undo()
+                await other.run_once()
+                return found
+
+            monkeypatch.setattr(app.store.records, "get", get_then_lose)
+            await one.keep()
+            await one.keep()
+            assert one.share(24 * HOUR) == 0.5
 
 
 async def test_the_server_measures_submissions_itself(

@@ -74,9 +74,8 @@ THROUGHPUT = _Objective("throughput", "System throughput", "jobs/min", True, 100
 def slos(stats: Stats, traffic: Traffic, uptime: Uptime) -> list[Slo]:
     """The objectives over the window of the stats.
 
-    Submissions and workers are seen by this process alone, since it started; of submissions, the
-    last hour. A throughput below its target is missed only while jobs wait to be run: otherwise
-    nobody asked for more.
+    Submissions are those to this process in the last hour. A throughput below its target is missed
+    only while jobs wait to be run: otherwise nobody asked for more.
     """
     total = stats.total
     ended = total.completed + total.dead

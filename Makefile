@@ -14,7 +14,10 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check fix docs bench compare torture lock clean
+.PHONY: help run test stores check fix docs bench compare torture lock clean
+
+# The tests start hundreds of processes: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +29,9 @@ run: $(INSTALLED) ## Set up if needed, then start a live demonstration with its 
 test: $(INSTALLED) ## Run the tests (ARGS="tests/model -k retry" narrows them)
 	@tools/install_chromium.sh
 	$(PYTHON) -m pytest -n 3 --dist worksteal $(ARGS)
+
+stores: $(INSTALLED) ## Run every test of the server and its remote client on every store
+	PENSTOCK_EVERY_STORE=1 $(PYTHON) -m pytest -n 3 --dist worksteal tests/server tests/client/remote $(ARGS)
 
 check: $(INSTALLED) ## Check format, lint, types, import arrows, docs and deployment files
 	$(VENV)/bin/ruff format --check .
@@ -55,7 +61,7 @@ torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every stor
 	for store in sqlite postgres redis postgres+redis; do \
 		$(VENV)/bin/penstock torture --store $$store --jobs 10000 --kills 200 $(ARGS) || exit 1; \
 	done
-	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults -n 2 --timeout 1800
+	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults tests/server/api/test_schema.py -n 2 --timeout 1800
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock

@@ -13,6 +13,8 @@ import structlog
 from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases
 from tests.support.namespaces import forget_namespaces, in_new_namespace
+from tests.support.places import EVERY_STORE, KINDS, Place, find_place
+from tests.support.receiver import Receiver, receiving
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +104,29 @@ def redis6_url(redis6_server_url: str) -> str:
 def valkey_cluster_url(valkey_cluster_server_url: str) -> str:
     """A new namespace on the cluster, which puts it on one of the nodes."""
     return in_new_namespace(valkey_cluster_server_url)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that is to hold on every store runs once on each."""
+    marked = metafunc.definition.get_closest_marker("every_store") is not None
+    if "kind_of_store" in metafunc.fixturenames and (marked or EVERY_STORE):
+        metafunc.parametrize("kind_of_store", KINDS)
+
+
+@pytest.fixture
+def kind_of_store() -> str:
+    """The embedded one, unless the test runs on each."""
+    return KINDS[0]
+
+
+@pytest.fixture
+def place(kind_of_store: str, request: pytest.FixtureRequest) -> Place:
+    """An empty store."""
+    return find_place(kind_of_store, request)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A service that notices can be sent to."""
+    with receiving() as made:
+        yield made

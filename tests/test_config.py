@@ -58,6 +58,11 @@ def test_a_wrong_value_in_the_environment_is_refused() -> None:
         load_settings(environ={"PENSTOCK_CONCURRENCY": "many"})
 
 
+def test_a_port_that_no_machine_has_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="port"):
+        load_settings(environ={"PENSTOCK_PORT": "99999"})
+
+
 def test_a_missing_file_that_was_asked_for_is_refused() -> None:
     with pytest.raises(InvalidOption, match=r"missing\.toml"):
         load_settings("missing.toml", environ={})

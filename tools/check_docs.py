@@ -7,10 +7,13 @@ import textwrap
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from generate_docs import stale_pages
 
 import penstock
+
+Options = list[list[str]]
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -19,6 +22,9 @@ _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
+_PLACE = re.compile(
+    r"`((?:src|tests|tools|docs|cli|server|worker|upkeep|client|store|model)/[\w./-]+)`"
+)
 _HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 _CODE_SPAN = re.compile(r"`[^`\n]*`")
 
@@ -48,10 +54,10 @@ def links() -> Iterator[str]:
 
 
 def source_paths() -> Iterator[str]:
-    """Files that a page names and the project does not have."""
+    """Files that a page names and the project, or its package, does not have."""
     for page in pages():
-        for path in re.findall(r"`((?:src|tests|tools|docs)/[\w./-]+)`", page.read_text("utf-8")):
-            if not (ROOT / path).exists():
+        for path in _PLACE.findall(page.read_text("utf-8")):
+            if not (ROOT / path).exists() and not (ROOT / "src/penstock" / path).exists():
                 yield f"{page.relative_to(ROOT)} names {path}, which does not exist."
 
 
@@ -91,7 +97,7 @@ def python_blocks() -> Iterator[str]:
 
 
 def commands() -> Iterator[str]:
-    """Commands that docs/cli.md does not mention, and mentions of commands that do not exist."""
+    """What docs/cli.md does not mention: commands, options; and commands that do not exist."""
     try:
         cli = import_module("penstock.cli")
     except ImportError:
@@ -102,10 +108,13 @@ def commands() -> Iterator[str]:
 
     page = DOCS / "cli.md"
     text = page.read_text("utf-8") if page.exists() else ""
-    known = list(_command_paths(get_command(cli.app), ()))
-    for path in known:
+    known = dict(_commands(get_command(cli.app), ()))
+    for path, options in known.items():
         if not re.search(rf"penstock {' '.join(path)}(?![\w-])", text):
             yield f"docs/cli.md does not mention `penstock {' '.join(path)}`."
+        for spellings in options:
+            if not any(re.search(rf"{each}(?![\w-])", text) for each in spellings):
+                yield f"docs/cli.md does not mention {spellings[0]} of `penstock {' '.join(path)}`."
     starts = {path[:length] for path in known for length in (1, 2)}
     groups = {path[0] for path in known if len(path) > 1}
     for line in re.findall(r"(?:`|^\$ )penstock ([a-z][\w -]*)", text, re.MULTILINE):
@@ -114,13 +123,15 @@ def commands() -> Iterator[str]:
             yield f"docs/cli.md mentions `penstock {' '.join(words)}`, which is no command."
 
 
-def _command_paths(command: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    children: dict[str, object] = getattr(command, "commands", {})
+def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Options]]:
+    """Every command with the spellings of each of its long options."""
+    children: dict[str, Any] = getattr(command, "commands", {})
     if path and not children:
-        yield path
+        spelled = [[*each.opts, *each.secondary_opts] for each in command.params]
+        yield path, [each for each in spelled if each[0].startswith("--")]
     for name, child in children.items():
-        if not getattr(child, "hidden", False):
-            yield from _command_paths(child, (*path, name))
+        if not child.hidden:
+            yield from _commands(child, (*path, name))
 
 
 def public_names() -> Iterator[str]:

@@ -3,6 +3,7 @@
 import random
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -77,6 +78,7 @@ class Demonstration:
 
     async def build(self) -> None:
         """A day of work, then a moment with something in every state."""
+        self._beats()
         for minute in range(0, 1_380, 15):
             await self._work(30 + round(25 * _hump(minute / 1_440)))
             self.clock.advance(15 * 60)
@@ -112,18 +114,13 @@ class Demonstration:
 
     def _ended(self, lease: Lease) -> Completed | Failed | Buried:
         kind = next(kind for kind in KINDS if kind.type == lease.type)
-        facts = {
-            "id": lease.id,
-            "fence": lease.fence,
-            "type": lease.type,
-            "queue": lease.queue,
-            "started_at": lease.started_at or lease.queued_at,
-            "wait_ms": round(self._random.lognormvariate(4.5, 1)),
-            "duration_ms": round(kind.took_ms * self._random.lognormvariate(0, 0.5)),
-            "cpu_ms": round(kind.took_ms / 3),
-            "memory_kb": 61_000,
-            "attempts": lease.attempts,
-        }
+        facts = _facts(
+            lease,
+            wait_ms=round(self._random.lognormvariate(4.5, 1)),
+            duration_ms=round(kind.took_ms * self._random.lognormvariate(0, 0.5)),
+            cpu_ms=round(kind.took_ms / 3),
+            memory_kb=61_000,
+        )
         if self._random.random() > kind.wrong:
             return Completed(**facts, result='{"ok": true}')
         if kind.type == "card.charge":
@@ -149,9 +146,9 @@ class Demonstration:
     async def _operate(self) -> None:
         """What an operator did this morning."""
         operator = Operator(self.app, "user:ana")
-        await operator.controls.pause(queue="archive", reason="the disk is being replaced")
-        await operator.controls.set_limit(key="bank", concurrency=3, rate="60/min")
-        await operator.controls.set_limit(queue="mail", concurrency=20)
+        await operator.controls.pause("queue", "archive", reason="the disk is being replaced")
+        await operator.controls.set_limit("key", "bank", concurrency=3, rate="60/min")
+        await operator.controls.set_limit("queue", "mail", concurrency=20)
         late, *_ = await self.app.find(status="pending", type="card.charge")
         await operator.cancel(late.id, "ordered twice")
         await operator.schedules.pause("reindex")
@@ -162,7 +159,7 @@ class Demonstration:
             name="dead_letters",
             rule="dead_letters",
             state=AlertState.FIRING,
-            text="10 dead letters wait to be looked at, most of type card.charge.",
+            text="10 dead letters are open, most of type card.charge.",
             action="Look at the groups, try a few, release the rest.",
             value=10,
             threshold=10,
@@ -231,15 +228,7 @@ class Demonstration:
         store = self.app.store
         job = (await store.reader.get([job_id]))[0]
         for lease in await self._claim(1, (job.type,)):
-            facts = {
-                "id": lease.id,
-                "fence": lease.fence,
-                "type": lease.type,
-                "queue": lease.queue,
-                "started_at": lease.started_at or lease.queued_at,
-                "duration_ms": 640,
-                "attempts": lease.attempts,
-            }
+            facts = _facts(lease, duration_ms=640)
             if wrong:
                 await store.jobs.settle(
                     OWNER, [Failed(**facts, failure=_away(), retry_in_ms=90_000)]
@@ -265,7 +254,7 @@ class Demonstration:
                     queues=None if n == 0 else (name,),
                     types=tuple(self.app.types),
                     concurrency=20 if n == 0 else 8,
-                    running=5 - n,
+                    running=0 if n else 5,
                     completed=3_811 // (n + 1),
                     failed=17 // (n + 1),
                     cpu_percent=71 - 22 * n,
@@ -288,6 +277,18 @@ def _register(app: Penstock) -> None:
 def _hump(part: float) -> float:
     """Quiet at both ends, busy in between."""
     return 4 * part * (1 - part)
+
+
+def _facts(lease: Lease, **measured: int) -> dict[str, Any]:
+    return {
+        "id": lease.id,
+        "fence": lease.fence,
+        "type": lease.type,
+        "queue": lease.queue,
+        "started_at": lease.started_at or lease.queued_at,
+        "attempts": lease.attempts,
+        **measured,
+    }
 
 
 def _declined() -> Failure:

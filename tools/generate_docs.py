@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.model.alerts import MEASURES, RULES
+from penstock.model.alert_rules import MEASURES, OFFERED, RULES
 from penstock.model.retry import POLICIES, Policy
 from penstock.model.spans import span
 from penstock.model.states import TERMINAL, TRANSITIONS, Status
@@ -66,12 +66,12 @@ def _retry_cells(policy: Policy) -> tuple[str, ...]:
 
 
 def alert_rules() -> str:
-    """Every rule of an installation that says nothing else."""
+    """Every rule that is known by name."""
     rows = [
-        "| rule | measures | fires at | for | severity | what to do | route |",
-        "|---|---|---|---|---|---|---|",
+        "| rule | measures | fires at | for | severity | what to do | route | holds |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for rule in RULES:
+    for rule in (*RULES, *OFFERED):
         duration = span(rule.duration * 1000) if rule.duration else "at once"
         cells = (
             f"`{rule.name}`",
@@ -81,6 +81,7 @@ def alert_rules() -> str:
             rule.severity,
             rule.action,
             rule.route or "the default",
+            "from the start" if rule in RULES else "when named",
         )
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)

@@ -60,7 +60,7 @@ async def take(folder: Path) -> None:
             try:
                 await _photograph(f"http://localhost:{port}", await _paths(shown), folder)
             finally:
-                api.state.live.close()
+                api.state.server.streams.end()
                 server.should_exit = True
                 await serving
 

@@ -16,6 +16,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Grace = Annotated[float, msgspec.Meta(ge=0)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 
 _PLACE = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 _BLANK = re.compile(r"\$\{(file:)?([^}]+)\}")
@@ -56,11 +57,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     keep_dead: Grace = 90 * 86_400
     keep_last: dict[str, NotNegative] = {}
     host: str = "127.0.0.1"
-    port: NotNegative = 8787
+    port: Port = 8787
     requests_per_minute: NotNegative = 30_000
     request_limit: Count = 16 * 1_048_576
+    access_log: bool = False
     alerts: AlertSettings = AlertSettings()
     trusted_proxies: str = ""
+    root_path: str = ""
     tls_certificate: str | None = None
     tls_key: str | None = None
     min_workers: NotNegative = 1

@@ -8,6 +8,23 @@ import structlog
 
 log = structlog.get_logger("penstock.service")
 
+SELDOM_SECONDS = 60.0
+
+
+class Seldom:
+    """Lets a warning through once a minute: a store that is away would fill a log otherwise."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0
+
+    def __call__(self) -> bool:
+        """Whether it is time to say it again."""
+        now = time.monotonic()
+        if now < self._next_at:
+            return False
+        self._next_at = now + SELDOM_SECONDS
+        return True
+
 
 class Service(ABC):
     """A pass and the loop that times it. Tests call `run_once`; starting twice is one start."""
@@ -18,7 +35,7 @@ class Service(ABC):
         self.interval = interval
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._warned_at = 0.0
+        self._may_warn = Seldom()
 
     @abstractmethod
     async def run_once(self) -> None:
@@ -54,6 +71,5 @@ class Service(ABC):
             self._wake.clear()
 
     def _warn(self, error: Exception) -> None:
-        if time.monotonic() - self._warned_at > 60:
-            self._warned_at = time.monotonic()
+        if self._may_warn():
             log.warning("pass_failed", service=self.name, error=str(error))

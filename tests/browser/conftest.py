@@ -131,7 +131,7 @@ async def _serve(site: Site, port: int) -> None:
         running = [asyncio.create_task(server.serve()), asyncio.create_task(worker.run())]
         await site.stop.wait()
         worker.stop()
-        site.api.state.live.close()
+        site.api.state.server.streams.end()
         server.should_exit = True
         await asyncio.gather(*running)
 

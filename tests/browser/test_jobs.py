@@ -148,3 +148,27 @@ def test_a_phone_scrolls_in_one_direction_only(chromium: Any, site: Site) -> Non
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
     context.close()
+
+
+def test_a_page_says_that_its_connection_is_lost_and_comes_back(page: Page, site: Site) -> None:
+    page.route("**/live", lambda route: route.fulfill(status=404))
+    page.goto("/jobs")
+    sign = page.locator("#connection")
+    expect(sign).to_have_text("connection lost")
+    made = site.do(site.app.enqueue_payload("charge", '{"order": "a"}', delay=600)).id
+    page.unroute("**/live")
+    expect(sign).to_have_text("live")
+    expect(page.locator(f"#job-{made}")).to_be_visible()
+
+
+def test_a_slash_searches_and_an_id_is_copied(page: Page, site: Site) -> None:
+    job_id = site.do(site.app.enqueue_payload("charge", '{"order": "a"}', delay=600)).id
+    page.goto("/jobs")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Text")).to_be_focused()
+    expect(page.get_by_label("Text")).to_have_value("")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/jobs/{job_id}")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == job_id

@@ -4,7 +4,7 @@ from msgspec.json import encode
 from playwright.sync_api import Page, expect
 
 from penstock.model.states import Status
-from penstock.server.dashboard.pages import PAGES
+from penstock.server.dashboard.navigation import PAGES
 from tests.browser.conftest import PASSWORD, Site
 
 

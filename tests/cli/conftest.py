@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from penstock import Worker
@@ -39,6 +41,8 @@ class Answer:
 
 
 Cli = Callable[..., Answer]
+built = cache(get_command)
+"""Putting the commands together costs more than most of them do."""
 
 
 @pytest.fixture
@@ -47,6 +51,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PENSTOCK_URL", f"sqlite:///{tmp_path / 'work.db'}")
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("typer.testing._get_command", built)
 
     def call(*words: str, stdin: str | None = None) -> Answer:
         found = CliRunner().invoke(program, list(words), input=stdin, prog_name="penstock")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Penstock
-from penstock.model.alerts import RULES
+from penstock.model.alert_rules import RULES
 from penstock.upkeep.alerts import judge_all
 from tests.support.receiver import receiving
 
@@ -78,7 +78,11 @@ def test_rules_are_listed_as_the_settings_have_them(firing: Cli) -> None:
     found = firing("alerts", "rules", "--json").json
     names = [rule["name"] for rule in found["rules"]]
     assert names == [rule.name for rule in RULES if rule.name != "old_jobs"] + ["mail_waits"]
-    assert found["routes"] == {"ops": ["json://***"], "page": ["json://***"]}
+    assert all(rule["meaning"] and rule["unit"] for rule in found["rules"])
+    assert found["routes"] == [
+        {"name": "ops", "services": ["json://***"]},
+        {"name": "page", "services": ["json://***"]},
+    ]
     out = firing("alerts", "rules").out
     assert "mail_waits" in out
     assert "secret-part" not in out

@@ -17,6 +17,11 @@ def dead_group(cli: Cli) -> str:
     return found
 
 
+def limited(cli: Cli) -> str:
+    cli("limits", "set", "type", "greet", "--concurrency", "3")
+    return "greet"
+
+
 def waiting_job(cli: Cli) -> str:
     found: str = cli("enqueue", "greet", "--payload", '{"name": "x"}', "--json").json["id"]
     return found
@@ -46,9 +51,12 @@ def test_what_was_done_is_listed_newest_first_and_found_by_every_filter(shopped:
         (lambda cli: ("pause", "type", "greet"), "pause"),
         (lambda cli: ("resume", "type", "greet"), "resume"),
         (lambda cli: ("limits", "set", "type", "greet", "--concurrency", "3"), "limit.set"),
-        (lambda cli: ("limits", "rm", "type", "greet"), "limit.drop"),
-        (lambda cli: ("breakers", "reset", "bank"), "breaker.reset"),
-        (lambda cli: ("dead", "requeue", dead_job(cli)), "dead.requeue"),
+        (lambda cli: ("limits", "rm", "type", limited(cli)), "limit.remove"),
+        (lambda cli: ("limits", "rm", "type", "greet"), "limit.remove.refused"),
+        (lambda cli: ("breakers", "reset", "bank"), "breaker.reset.refused"),
+        (lambda cli: ("pause", "job", waiting_job(cli)), "job.pause"),
+        (lambda cli: ("resume", "job", waiting_job(cli)), "job.resume"),
+        (lambda cli: ("dead", "requeue", dead_job(cli)), "job.requeue"),
         (lambda cli: ("dead", "resolve", dead_job(cli)), "dead.resolve"),
         (lambda cli: ("dead", "purge", dead_job(cli), "--yes"), "dead.purge"),
         (lambda cli: ("dead", "replay", dead_group(cli)), "dead.replay"),
@@ -56,7 +64,7 @@ def test_what_was_done_is_listed_newest_first_and_found_by_every_filter(shopped:
         (lambda cli: ("schedules", "add", "n", "greet", "--every", "1h"), "schedule.put"),
         (
             lambda cli: (
-                *("dead", "edit", dead_job(cli), "--args", '{"order": "B"}'),
+                *("dead", "amend", dead_job(cli), "--args", '{"order": "B"}'),
                 *("--app", "tests.cli.shop:app", "--url", store_of(cli)),
             ),
             "job.amend",
@@ -134,3 +142,22 @@ def test_a_changed_or_removed_entry_is_found(
     assert found.code == 1
     assert found.json["intact"] is False
     assert found.json["problem"]["seq"] == 2
+
+
+def test_an_end_that_was_cut_off_is_seen_by_who_kept_its_hash(shopped: Cli, tmp_path: Path) -> None:
+    for verb in ("pause", "resume", "pause"):
+        shopped(verb, "queue", "mail")
+    hashes = [entry["hash"] for entry in shopped("audit", "ls", "--json").json]
+    assert shopped("audit", "verify", "--known", hashes[0]).code == 0
+    assert shopped("audit", "verify", "--known", hashes[-1]).code == 0
+    connection = apsw.Connection(str(tmp_path / "work.db"))
+    for (trigger,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_log'"
+    ).fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.execute("DELETE FROM audit_log WHERE seq = 3")
+    connection.close()
+    assert shopped("audit", "verify").code == 0
+    answer = shopped("audit", "verify", "--known", hashes[0])
+    assert answer.code == 1
+    assert answer.says("breaks at entry 3", "cut off")

@@ -34,7 +34,7 @@ def test_limits_are_set_listed_and_taken_away(shopped: Cli) -> None:
     assert (rate["by_operator"], rate["used"]) == (True, 0)
     assert shopped("limits", "rm", "key", "openai", "--kind", "rate").code == 0
     assert len(shopped("limits", "ls", "--json").json) == 1
-    assert shopped("limits", "rm", "key", "openai", "--json").json["dropped"]["name"] == "openai"
+    assert shopped("limits", "rm", "key", "openai", "--json").json["removed"]["name"] == "openai"
 
 
 def test_a_limit_for_each_tenant_says_so(shopped: Cli) -> None:
@@ -50,7 +50,7 @@ def test_a_limit_for_each_tenant_says_so(shopped: Cli) -> None:
         (("set", "key", "k", "--depth", "9"), ("'depth' is 9",)),
         (("set", "key", "k"), ("what it bounds",)),
         (("set", "worker", "w", "--concurrency", "1"), ("worker",)),
-        (("rm", "key", "unknown"), ("There is no such limit on key 'unknown'",)),
+        (("rm", "key", "unknown"), ("There is no limit on key 'unknown'",)),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_one_sentence(

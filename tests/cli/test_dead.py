@@ -74,7 +74,17 @@ def test_purging_needs_a_yes_and_deletes_the_job_too(shopped: Cli) -> None:
     assert shopped("dead", "purge", one, "--yes", "--json").json == {"purged": 1}
     assert shopped("jobs", "show", one).code == 3
     assert shopped("dead", "purge", "--all", "--yes").out == "Purged 1.\n"
-    assert "No dead letters" in shopped("dead", "ls").out
+    assert "No dead letter is open." in shopped("dead", "ls").out
+
+
+def test_a_group_is_purged_of_its_open_letters(shopped: Cli) -> None:
+    one, other = ids(shopped)
+    shopped("dead", "resolve", one)
+    group = shopped("dead", "groups", "--json").json[0]["id"]
+    assert shopped("dead", "purge", "--group", group, "--yes", "--json").json == {"purged": 1}
+    assert shopped("jobs", "show", other).code == 3
+    assert ids(shopped, "--resolution", "any") == [one]
+    assert shopped("dead", "purge", "--group", "nothing", "--yes").code == 3
 
 
 def test_a_job_that_was_requeued_is_not_purged(shopped: Cli) -> None:
@@ -100,6 +110,7 @@ def test_an_unknown_id_is_one_sentence_with_code_3(shopped: Cli, command: str) -
         (("requeue",), "only one of them"),
         (("requeue", "01X", "--all"), "only one of them"),
         (("purge", "--type", "doomed", "--all"), "only one of them"),
+        (("purge", "--group", "a", "--all"), "only one of them"),
         (("ls", "--resolution", "maybe"), "'maybe'"),
         (("resolve", "01X", "--as", "any"), "'any'"),
         (("resolve", "01X", "--as", "maybe"), "'maybe'"),

@@ -49,12 +49,18 @@ def group_of(cli: Cli) -> str:
 
 def test_groups_are_listed(shopped: Cli) -> None:
     [group] = shopped("dead", "groups", "--json").json
-    assert (group["type"], group["count"], group["unresolved"]) == ("doomed", 2, 2)
+    assert (group["type"], group["count"], group["open"]) == ("doomed", 2, 2)
     assert group["first_at"].endswith("Z")
     out = shopped("dead", "groups").out
     assert group["id"] in out
     assert f"penstock dead replay {group['id']}" in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_groups_are_listed_in_pages(shopped: Cli) -> None:
+    [group] = shopped("dead", "groups", "--json").json
+    assert f"--before {group['newest_id']}" in shopped("dead", "groups", "--limit", "1").out
+    assert shopped("dead", "groups", "--before", group["newest_id"], "--json").json == []
 
 
 def test_a_letter_is_shown_with_its_group(shopped: Cli) -> None:
@@ -84,7 +90,7 @@ def test_canaries_first_and_then_the_rest(shopped: Cli, url: str) -> None:
     run_worker(mended(url))
     answer = shopped("dead", "release", group, "--rate", "100/s")
     assert (answer.code, answer.out) == (0, "Released 1 job at 100/s.\n")
-    assert shopped("dead", "groups").out == "No dead letters wait for a decision.\n"
+    assert shopped("dead", "groups").out == "No dead letter is open.\n"
     assert "nothing was released" in shopped("dead", "release", group).out
 
 
@@ -123,10 +129,10 @@ def test_a_release_is_spread(shopped: Cli) -> None:
 
 def test_arguments_are_corrected(shopped: Cli) -> None:
     job_id = shopped("dead", "ls", "--json").json[0]["job_id"]
-    edited = shopped("dead", "edit", job_id, "--args", '{"order":"B-1"}', *APP, "--json")
-    assert edited.json["payload"] == {"order": "B-1"}
-    assert edited.json["status"] == "dead_letter"
-    again = shopped("dead", "edit", job_id, "--payload", '{"order":"B-2"}', *APP, "--requeue")
+    amended = shopped("dead", "amend", job_id, "--args", '{"order":"B-1"}', *APP, "--json")
+    assert amended.json["payload"] == {"order": "B-1"}
+    assert amended.json["status"] == "dead_letter"
+    again = shopped("dead", "amend", job_id, "--payload", '{"order":"B-2"}', *APP, "--requeue")
     assert again.out == f"{job_id} has new arguments and runs again.\n"
     found = shopped("jobs", "show", job_id, "--json").json
     assert (found["status"], found["payload"]) == ("pending", {"order": "B-2"})
@@ -148,7 +154,7 @@ def test_arguments_that_do_not_fit_are_one_sentence(
     shopped: Cli, words: tuple[str, ...], part: str
 ) -> None:
     job_id = shopped("dead", "ls", "--json").json[0]["job_id"]
-    answer = shopped("dead", "edit", job_id, *words, *APP)
+    answer = shopped("dead", "amend", job_id, *words, *APP)
     assert answer.code == 2
     assert answer.says(part)
 
@@ -159,7 +165,7 @@ def test_a_group_is_resolved_with_a_note(shopped: Cli) -> None:
     assert len(shopped("dead", "resolve", *words, "--json").json["ids"]) == 2
     [letter, _] = shopped("dead", "ls", "--resolution", "any", "--json").json
     assert (letter["resolution"], letter["notes"]) == ("ignored", "test orders")
-    assert shopped("dead", "groups", "--all", "--json").json[0]["unresolved"] == 0
+    assert shopped("dead", "groups", "--all", "--json").json[0]["open"] == 0
 
 
 @pytest.mark.parametrize("words", [("replay", "nope"), ("release", "nope")])

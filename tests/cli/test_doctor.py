@@ -3,32 +3,14 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import checks
+from penstock.client.health import Check, HealthStatus
 from penstock.model.urls import without_password
-from penstock.store.contract import QueueDepth, WorkerInfo
+from penstock.store.contract import QueueDepth
+from tests.support.workers import a_worker
 
 from .conftest import Cli
 
-
-def worker(**changes: object) -> WorkerInfo:
-    facts: dict[str, object] = {
-        "owner": "host:1",
-        "name": "w",
-        "node": "host",
-        "pid": 7,
-        "queues": None,
-        "types": ("greet",),
-        "concurrency": 4,
-        "running": 1,
-        "completed": 2,
-        "failed": 0,
-        "cpu_percent": 1.0,
-        "memory_mb": 40.0,
-        "poll_age_ms": 10,
-        "started_at": 0,
-        "heartbeat_at": 0,
-        "heartbeat_age_ms": 10,
-    }
-    return WorkerInfo(**(facts | changes))  # type: ignore[arg-type]
+WELL = Check(HealthStatus.HEALTHY, "Alive.")
 
 
 def wrong(found: object) -> list[str]:
@@ -96,21 +78,21 @@ def test_a_redis_beside_a_file_is_refused(shopped: Cli) -> None:
 
 
 def test_a_silent_worker_and_one_that_does_not_poll_are_wrong() -> None:
-    assert wrong(checks.worker_checks([worker()], {})) == []
-    silent = worker(heartbeat_age_ms=60_000)
-    assert wrong(checks.worker_checks([worker(), silent], {})) == ["heartbeat"]
-    assert wrong(checks.worker_checks([worker(poll_age_ms=60_000)], {})) == ["poll"]
+    assert wrong(checks.worker_checks([a_worker()], {}, WELL)) == []
+    silent = a_worker(heartbeat_age_ms=60_000)
+    assert wrong(checks.worker_checks([a_worker(), silent], {}, WELL)) == ["heartbeat"]
+    assert wrong(checks.worker_checks([a_worker(poll_age_ms=60_000)], {}, WELL)) == ["poll"]
 
 
 def test_a_waiting_type_without_a_worker_is_wrong() -> None:
-    assert wrong(checks.type_checks([worker()], {"greet": 1}, None)) == []
-    assert wrong(checks.type_checks([worker()], {"other": 1}, None)) == ["types"]
+    assert wrong(checks.type_checks([a_worker(types=("greet",))], {"greet": 1}, None)) == []
+    assert wrong(checks.type_checks([a_worker()], {"other": 1}, None)) == ["types"]
 
 
 def test_more_waiting_jobs_than_are_counted_are_told_as_at_least_so_many() -> None:
-    (nobody,) = checks.worker_checks([], {"greet": 1_000, "mail": 12})
+    (nobody,) = checks.worker_checks([], {"greet": 1_000, "mail": 12}, WELL)
     assert "and at least 1,012 jobs could run" in nobody.detail
-    (unserved,) = checks.type_checks([worker()], {"other": 1_000}, None)
+    (unserved,) = checks.type_checks([a_worker()], {"other": 1_000}, None)
     assert "waiting: 1,000 or more" in unserved.detail
 
 
@@ -120,19 +102,28 @@ def test_more_waiting_jobs_than_are_counted_are_told_as_at_least_so_many() -> No
 def test_a_waiting_queue_without_a_worker_is_wrong(
     queues: tuple[str, ...] | None, found: list[str]
 ) -> None:
-    depth = QueueDepth(
-        queue="mail", pending=0, queued=2, in_progress=0, failed=0, oldest_queued_ms=5
+    depth = QueueDepth(queue="mail", queued=2, oldest_queued_ms=5)
+    assert wrong(checks.queue_checks([a_worker(queues=queues)], [depth])) == found
+
+
+def test_a_message_that_a_server_delivers_needs_no_a_worker() -> None:
+    assert (
+        wrong(checks.type_checks([a_worker()], {"penstock.alert": 1}, frozenset({"greet"}))) == []
     )
-    assert wrong(checks.queue_checks([worker(queues=queues)], [depth])) == found
+    assert wrong(checks.worker_checks([], {"penstock.alert": 1}, WELL)) == []
 
 
-def test_many_dead_letters_are_wrong_and_a_few_a_warning() -> None:
-    levels = [checks.dead_letters(count).level for count in (0, 1, 50)]
-    assert levels == ["ok", "warning", "wrong"]
+def test_the_doctor_says_of_queues_and_dead_letters_what_health_says(shopped: Cli) -> None:
+    told = {check["name"]: check for check in shopped("doctor", "--json").json["checks"]}
+    levels = {"ok": "healthy", "warning": "degraded", "wrong": "unhealthy"}
+    for name, check in shopped("health", "--json").json["checks"].items():
+        if name in ("queues", "dead_letters"):
+            said = told[name.replace("_", " ")]
+            assert (levels[said["level"]], said["detail"]) == (check["status"], check["detail"])
 
 
 def test_a_worker_that_the_store_fails_is_degraded() -> None:
-    found = list(checks.worker_checks([worker(state="degraded", poll_age_ms=60_000)], {}))
+    found = list(checks.worker_checks([a_worker(state="degraded", poll_age_ms=60_000)], {}, WELL))
     assert wrong(found) == ["store"]
     assert "is degraded" in found[-1].detail
-    assert wrong(checks.worker_checks([worker(state="running")], {})) == []
+    assert wrong(checks.worker_checks([a_worker(state="running")], {}, WELL)) == []

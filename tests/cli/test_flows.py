@@ -97,3 +97,15 @@ def test_a_job_alone_is_a_tree_too(cli: Cli) -> None:
     job_id = cli("enqueue", "greet", "--json").json["id"]
     assert cli("jobs", "tree", job_id).out.split() == ["greet", job_id, "queued"]
     assert cli("jobs", "tree", GONE).says(GONE)
+
+
+def test_a_waiting_job_is_given_more_to_wait_for(cli: Cli) -> None:
+    first, second = (cli("enqueue", "greet", "--json").json["id"] for _ in range(2))
+    last = cli("enqueue", "greet", "--after", first, "--json").json["id"]
+    assert f"{last} waits for 2 jobs." in cli("jobs", "after", last, second).out
+    shown = cli("jobs", "after", last, second, "--completion", "--json").json
+    assert (shown["id"], shown["waiting_on"]) == (last, 3)
+    [entry] = cli("audit", "ls", "--json").json[:1]
+    assert (entry["action"], entry["details"]["parents"]) == ("job.depend", [second])
+    assert cli("jobs", "after", last, GONE).says(GONE)
+    assert cli("jobs", "after", second, last).says("queued")

@@ -102,7 +102,7 @@ def test_running_it_now_enqueues_one_job(nightly: Cli) -> None:
 def test_removing_needs_a_yes(nightly: Cli) -> None:
     asked = nightly("schedules", "rm", "nightly")
     assert asked.code == 2
-    assert asked.says("Delete the schedule nightly?", "--yes")
+    assert asked.says("Remove the schedule nightly?", "--yes")
     assert nightly("schedules", "rm", "nightly", "--yes").out == "Removed nightly.\n"
     assert nightly("schedules", "ls", "--json").json == []
 

@@ -23,7 +23,7 @@ def test_a_token_is_shown_once_and_only_its_hash_is_kept(cli: Cli, tmp_path: Pat
 
 
 def test_a_script_gets_the_token_with_its_id(cli: Cli) -> None:
-    made = cli("tokens", "create", "ci", "--scopes", "read", "--expires", "90d", "--json").json
+    made = cli("tokens", "create", "ci", "--scopes", "read", "--expires-in", "90d", "--json").json
     assert made["token"].startswith(f"pk_{made['id']}_")
     assert made["expires_at"] > made["created_at"]
 
@@ -52,7 +52,7 @@ def test_making_and_revoking_are_on_record_without_the_secret(cli: Cli) -> None:
         (("create", "ci"), 2, "--scopes"),
         (("create", "ci", "--scopes", "everything"), 2, "one of: enqueue, read, operate, admin"),
         (("create", "ci", "--scopes", ","), 2, "at least one of"),
-        (("create", "ci", "--scopes", "read", "--expires", "soon"), 2, "a span such as"),
+        (("create", "ci", "--scopes", "read", "--expires-in", "soon"), 2, "a span such as"),
         (("revoke", "nobody"), 3, "penstock tokens ls"),
     ],
 )

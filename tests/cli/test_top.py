@@ -71,6 +71,12 @@ def test_a_key_pauses_the_chosen_queue_and_resumes_it(
     terminal.type("p")
     terminal.wait_for("goes on")
     assert pauses(tmp_path) == []
+    entries = asked(tmp_path, lambda store: store.audit.page(0, 10))
+    assert [(e.action, e.subject) for e in entries] == [
+        ("pause", "queue:mail"),
+        ("resume", "queue:mail"),
+    ]
+    assert '"reason_hash":"' in entries[0].details
     terminal.type("q")
     assert terminal.ended() == 0
     assert restored(terminal)
@@ -88,7 +94,8 @@ def test_a_dead_job_is_requeued_from_the_last_panel(
     left = asked(tmp_path, lambda store: store.dead.find(resolution=Resolution.PENDING))
     assert len(left) == 1
     (job,) = asked(
-        tmp_path, lambda store: store.reader.find(JobFilter(status=Status.PENDING, type="doomed"))
+        tmp_path,
+        lambda store: store.reader.find(JobFilter(statuses=(Status.PENDING,), type="doomed")),
     )
     assert job.attempts == 0
     terminal.type("q")

@@ -1,4 +1,5 @@
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -41,6 +42,7 @@ def test_one_command_runs_jobs_behind_an_api_and_drains_at_sigterm(
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive
     assert "Traceback" not in up.err
+    assert f"on {url};" in up.out
 
 
 @pytest.mark.parametrize("part", [SERVER, WORKER])
@@ -56,6 +58,22 @@ def test_a_part_that_is_killed_is_replaced_and_the_address_stays(
         until(lambda: ended(up, job))
         assert up.stop() == 0
     assert up.out.count("http://") == 1
+
+
+def test_parts_that_hang_are_killed_at_the_third_signal(tmp_path: Path, url: str) -> None:
+    with Running(tmp_path, "up", APP, "--port", "0", "--url", url) as up:
+        until(lambda: up.get("/api/workers").json()["workers"])
+        family = up.family()
+        for part in family:
+            part.suspend()
+        try:
+            until(lambda: up.process.poll() is not None or up.process.send_signal(signal.SIGINT), 8)
+            _, alive = psutil.wait_procs(family, timeout=2)
+        finally:
+            for part in family:
+                with suppress(psutil.NoSuchProcess):
+                    part.kill()
+        assert not alive
 
 
 def test_when_the_parent_is_killed_its_children_stop_by_themselves(
@@ -76,11 +94,14 @@ def test_without_an_application_it_shows_the_store_and_fires_its_schedules(
     with Running(tmp_path, "up", "--port", "0", "--url", url) as up:
         until(lambda: up.get("/api/jobs").json()["jobs"])
         assert not up.family(WORKER)
+        assert "without workers" in up.out
         assert up.stop(signal.SIGINT) == 0
 
 
 def test_it_stops_by_itself_after_a_while(penstock: Cli, url: str) -> None:
-    assert penstock("up", APP, "--port", "0", "--url", url, "--for", "1s").code == 0
+    answer = penstock("up", APP, "--port", "0", "--url", url, "--for", "200ms")
+    assert answer.code == 0
+    assert "died" not in answer.err  # what still starts is told to stop, and does not crash
 
 
 def test_the_live_demonstration_has_something_to_see(cli: Cli, tmp_path: Path, url: str) -> None:
@@ -104,6 +125,12 @@ def test_an_application_without_types_is_one_sentence(cli: Cli) -> None:
     answer = cli("up", "tests.cli.shop:empty")
     assert answer.code == 2
     assert answer.says("register one with @app.job")
+
+
+def test_a_wrong_url_is_one_sentence(penstock: Cli) -> None:
+    answer = penstock("up", APP, "--port", "0", "--url", "nowhere")
+    assert answer.code == 2
+    assert answer.says("such as sqlite:///work.db")
 
 
 def test_a_wrong_span_is_one_sentence(cli: Cli) -> None:

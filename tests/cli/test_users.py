@@ -35,6 +35,16 @@ def test_at_a_terminal_the_password_is_asked_for_and_hidden(
     assert asked == {"text": "Password", "hide_input": True, "confirmation_prompt": True}
 
 
+def test_no_second_store_is_made_beside_the_one_that_was_not_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PENSTOCK_URL")
+    added = cli("users", "add", "ada", stdin=f"{PASSWORD}\n")
+    assert added.code == 2
+    assert added.says("no store at", "--url or PENSTOCK_URL")
+    assert not (tmp_path / "penstock.db").exists()
+
+
 def test_no_option_takes_a_password(cli: Cli) -> None:
     answer = cli("users", "add", "ada", "--password", PASSWORD)
     assert answer.code == 2
@@ -47,7 +57,7 @@ def test_a_user_gets_another_password_and_is_removed(cli: Cli) -> None:
     assert cli("users", "rm", "ada", "--yes").code == 0
     assert cli("users", "ls", "--json").json == []
     actions = [entry["action"] for entry in cli("audit", "ls", "--json").json]
-    assert actions == ["user.remove", "user.password", "user.create"]
+    assert actions == ["user.remove", "user.password", "user.add"]
 
 
 def test_a_taken_name_is_refused_and_the_refusal_is_on_record(cli: Cli) -> None:
@@ -55,7 +65,7 @@ def test_a_taken_name_is_refused_and_the_refusal_is_on_record(cli: Cli) -> None:
     answer = cli("users", "add", "ada", stdin=f"{PASSWORD}\n")
     assert answer.code == 2
     assert answer.says("nobody has yet")
-    assert cli("audit", "ls", "--json").json[0]["action"] == "user.create.refused"
+    assert cli("audit", "ls", "--json").json[0]["action"] == "user.add.refused"
 
 
 @pytest.mark.parametrize(
@@ -64,6 +74,7 @@ def test_a_taken_name_is_refused_and_the_refusal_is_on_record(cli: Cli) -> None:
         (("add", "ada"), "short\n", 2, "between 10 and"),
         (("add", "a da"), f"{PASSWORD}\n", 2, "letters, digits"),
         (("add", "ada", "--scopes", "god"), f"{PASSWORD}\n", 2, "one of: enqueue"),
+        (("add", "ada"), "", 2, "No password came"),
         (("passwd", "nobody"), f"{PASSWORD}\n", 3, "penstock users ls"),
         (("rm", "nobody", "--yes"), "", 3, "penstock users ls"),
         (("rm", "ada"), "", 2, "--yes"),

@@ -2,11 +2,13 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from .conftest import ENVIRONMENT, Cli
+from .terminal import Terminal
 
 APP = "tests.cli.shop:app"
 
@@ -42,6 +44,35 @@ def test_a_running_worker_answers_a_waiting_enqueue_and_drains_at_sigterm(
     assert "order B-1 can never be done" in dead.err
     assert worker.returncode == 0
     assert cli("workers", "ls", "--json").json == []
+
+
+SLOW = """
+import asyncio
+
+from penstock import Penstock
+
+app = Penstock("sqlite:///work.db")
+
+
+@app.job
+async def slow() -> None:
+    await asyncio.sleep(60)
+"""
+
+
+def test_at_a_terminal_it_says_what_a_drain_waits_for_and_how_to_end_it(
+    cli: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "work.py").write_text(SLOW)
+    cli("enqueue", "slow")
+    with closing(Terminal(tmp_path, "worker", "work:app", "--log-level", "debug")) as terminal:
+        terminal.wait_for("job_claimed")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait_for("Ctrl-C again hands them back")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.ended() == 0
+    (job,) = cli("jobs", "ls", "--json").json
+    assert (job["status"], job["attempts"]) == ("queued", 0)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ async def work_off(app: Penstock) -> None:
 async def test_a_full_queue_refuses_less_urgent_jobs_at_once(app: Penstock) -> None:
     await fill(app)
     with pytest.raises(
-        QueueFull, match=r"'default' is full \(4 jobs wait.*come back in about"
+        QueueFull, match=r"'default' is full \(4 jobs queued.*come back in about"
     ) as e:
         await app.find_type("task").options(priority=6).enqueue()
     assert (e.value.queue, e.value.depth, e.value.limit) == ("default", 4, LIMIT)

@@ -238,7 +238,7 @@ WRONG_KINDS: dict[str, Callable[[Penstock, str], Awaitable[Any]]] = {
     "pause": lambda app, _: app.pause(queue="mail", reason=5),  # type: ignore[arg-type]
     "zone": lambda app, _: app.schedule("n", app.find_type("double"), every=5, zone=[]),  # type: ignore[arg-type]
     "replay": lambda app, _: app.dead.replay("ab", canary="x"),  # type: ignore[arg-type]
-    "edit": lambda app, job_id: app.dead.edit(job_id, 5),  # type: ignore[arg-type]
+    "amend": lambda app, job_id: app.dead.amend(job_id, 5),  # type: ignore[arg-type]
     "resolve": lambda app, _: app.dead.resolve(5),  # type: ignore[arg-type]
 }
 

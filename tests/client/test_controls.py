@@ -55,10 +55,10 @@ async def test_limits_are_dropped_by_kind_or_all_at_once(app: Penstock) -> None:
     async def task() -> None: ...
 
     await app.controls.set_limit(type=task, concurrency=3, rate="1/s")
-    assert await app.controls.drop_limit(type=task, kind="rate")
+    assert await app.controls.remove_limit(type=task, kind="rate")
     assert list(await limits(app)) == [("type", "task", "concurrency")]
-    assert await app.controls.drop_limit(type="task")
-    assert not await app.controls.drop_limit(type="task")
+    assert await app.controls.remove_limit(type="task")
+    assert not await app.controls.remove_limit(type="task")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_the_same_limit_is_not_declared_twice_with_other_values(app: Penst
 
 async def test_a_limit_kind_that_does_not_exist_is_refused(app: Penstock) -> None:
     with pytest.raises(InvalidOption, match="'kind' is 'speed'"):
-        await app.controls.drop_limit(key="k", kind="speed")
+        await app.controls.remove_limit(key="k", kind="speed")
 
 
 async def test_breakers_guard_the_types_that_name_them(app: Penstock) -> None:

@@ -48,7 +48,7 @@ async def payloads(app: Penstock, ids: list[str]) -> list[str]:
 
 async def test_orders_that_died_alike_are_one_group(shop: Shop) -> None:
     group = await shop.dies("a-1", "b-2", "c-3")
-    assert (group.count, group.unresolved, group.error_code) == (3, 3, "ConnectionError")
+    assert (group.count, group.open, group.error_code) == (3, 3, "ConnectionError")
     assert len(await shop.app.dead.groups()) == 1
     assert len(await shop.app.dead.letters(group.id)) == 3
 
@@ -247,8 +247,8 @@ async def test_arguments_are_corrected_and_the_others_stay(shop: Shop) -> None:
     shop.broken["a"] = ValueError("no such order")
     job = await shop.deliver.enqueue("a", copies=2)
     await drain(shop.app)
-    edited = await shop.app.dead.edit(job.id, {"order": "b"})
-    assert (edited.status, edited.payload) == (Status.DEAD_LETTER, '{"order":"b","copies":2}')
+    amended = await shop.app.dead.amend(job.id, {"order": "b"})
+    assert (amended.status, amended.payload) == (Status.DEAD_LETTER, '{"order":"b","copies":2}')
     await shop.app.requeue(job.id)
     await drain(shop.app)
     assert await job.result() == "bb"
@@ -256,8 +256,8 @@ async def test_arguments_are_corrected_and_the_others_stay(shop: Shop) -> None:
 
 async def test_all_arguments_are_given_anew_and_the_job_runs(shop: Shop) -> None:
     group = await shop.dies("a")
-    edited = await shop.app.dead.edit(group.newest_id, payload='{"order":"z"}', requeue=True)
-    assert edited.status is Status.PENDING
+    amended = await shop.app.dead.amend(group.newest_id, payload='{"order":"z"}', requeue=True)
+    assert amended.status is Status.PENDING
     await drain(shop.app)
     assert shop.done == ["z"]
 
@@ -266,26 +266,26 @@ async def test_arguments_that_do_not_fit_change_nothing(shop: Shop) -> None:
     group = await shop.dies("a")
     for arguments, word in (({"copies": "two"}, "copies"), ({"colour": 1}, "colour")):
         with pytest.raises(InvalidArguments, match=word):
-            await shop.app.dead.edit(group.newest_id, arguments)
+            await shop.app.dead.amend(group.newest_id, arguments)
     for payload in ("{}", "[]", "not JSON", '{"order":' + "[" * 200 + "]" * 200 + "}"):
         with pytest.raises(InvalidArguments):
-            await shop.app.dead.edit(group.newest_id, payload=payload, requeue=True)
+            await shop.app.dead.amend(group.newest_id, payload=payload, requeue=True)
     with pytest.raises(InvalidOption):
-        await shop.app.dead.edit(group.newest_id)
+        await shop.app.dead.amend(group.newest_id)
     job = await shop.app.get(group.newest_id)
     assert (job.status, job.payload) == (Status.DEAD_LETTER, '{"order":"a"}')
 
 
-async def test_only_a_job_that_ended_is_edited(shop: Shop) -> None:
+async def test_only_a_job_that_ended_is_amended(shop: Shop) -> None:
     job = await shop.deliver.enqueue("a")
     with pytest.raises(IllegalTransition):
-        await shop.app.dead.edit(job.id, {"order": "b"})
+        await shop.app.dead.amend(job.id, {"order": "b"})
 
 
 async def test_a_type_nobody_knows_cannot_be_checked(app: Penstock) -> None:
     job_id = await dead_job(app.store)
     with pytest.raises(UnknownType):
-        await app.dead.edit(job_id, {"a": 1})
+        await app.dead.amend(job_id, {"a": 1})
 
 
 async def test_a_whole_group_is_resolved_with_a_note(shop: Shop) -> None:
@@ -297,14 +297,14 @@ async def test_a_whole_group_is_resolved_with_a_note(shop: Shop) -> None:
         (Resolution.IGNORED, "test orders", "ada")
     }
     assert await shop.app.dead.groups() == []
-    assert len(await shop.app.dead.groups(settled=True)) == 1
+    assert len(await shop.app.dead.groups(closed=True)) == 1
 
 
 async def test_single_letters_are_resolved(shop: Shop) -> None:
     group = await shop.dies("a", "b")
     assert await shop.app.dead.resolve(group.newest_id, notes="paid back") == [group.newest_id]
     assert await shop.app.dead.resolve([group.newest_id, "01JD"]) == [group.newest_id]
-    assert (await shop.app.dead.group(group.id)).unresolved == 1
+    assert (await shop.app.dead.group(group.id)).open == 1
 
 
 async def test_the_newest_letters_are_the_last_that_died(shop: Shop) -> None:
@@ -320,10 +320,10 @@ async def test_the_newest_letters_are_the_last_that_died(shop: Shop) -> None:
 
 async def test_a_letter_says_what_its_job_was_corrected_to(shop: Shop) -> None:
     group = await shop.dies("a")
-    assert (await shop.app.dead.show(group.newest_id)).edited is None
-    await shop.app.dead.edit(group.newest_id, {"order": "b"})
+    assert (await shop.app.dead.show(group.newest_id)).amended is None
+    await shop.app.dead.amend(group.newest_id, {"order": "b"})
     view = await shop.app.dead.show(group.newest_id)
-    assert view.edited == '{"order":"b"}'
+    assert view.amended == '{"order":"b"}'
     assert '"a"' in view.letter.snapshot
 
 

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,9 @@ from penstock.model.errors import InvalidOption
 from penstock.testing import FakeClock, drain
 from penstock.upkeep.alerts import judge_all
 from penstock.upkeep.critical import Critical
-from tests.support.receiver import Receiver, receiving
+from tests.support.receiver import APPRISE, Receiver, receiving
 
-# What apprise imports when it first looks for a service.
-pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as made:
-        yield made
+pytestmark = APPRISE
 
 
 @pytest.fixture
@@ -64,7 +56,7 @@ async def test_an_alert_is_delivered_acknowledged_and_resolved(
     await drain(routed)
     [sent] = list(receiver.got.queue)
     assert sent["title"] == "[warning] dead_letters is firing"
-    assert "Dead letters nobody has looked at: 11 dead letters" in sent["message"]
+    assert "Open dead letters: 11 dead letters" in sent["message"]
     assert (sent["type"], "Review the dead letters" in sent["message"]) == ("warning", True)
     await Alerts(routed).acknowledge("dead_letters", "ann", "on it")
     await resolve(routed)

@@ -50,7 +50,7 @@ NAMED: dict[str, Call] = {
     "dead.replay": lambda app, name: app.dead.replay(name),
     "dead.canaries": lambda app, name: app.dead.canaries(name),
     "dead.release": lambda app, name: app.dead.release(name),
-    "dead.edit": lambda app, name: app.dead.edit(name, {"a": 1}),
+    "dead.amend": lambda app, name: app.dead.amend(name, {"a": 1}),
     "dead.resolve several": lambda app, name: app.dead.resolve([name]),
     "dead.resolve resolution": lambda app, name: app.dead.resolve(["a"], name),
     "pause queue": lambda app, name: app.pause(queue=name),
@@ -60,8 +60,8 @@ NAMED: dict[str, Call] = {
     "set_limit key": lambda app, name: app.controls.set_limit(key=name, concurrency=1),
     "set_limit tenant": lambda app, name: app.controls.set_limit(tenant=name, rate="1/s"),
     "set_limit rate": lambda app, name: app.controls.set_limit(key="a", rate=name),
-    "drop_limit": lambda app, name: app.controls.drop_limit(key=name),
-    "drop_limit kind": lambda app, name: app.controls.drop_limit(key="a", kind=name),
+    "remove_limit": lambda app, name: app.controls.remove_limit(key=name),
+    "remove_limit kind": lambda app, name: app.controls.remove_limit(key="a", kind=name),
     "reset_breaker": lambda app, name: app.controls.reset_breaker(name),
 }
 
@@ -91,6 +91,7 @@ OTHERS: dict[str, Callable[[Any], Awaitable[Any]]] = {
     "endless": lambda app: _result(app, float("nan")),
     "filter": lambda app: app.find(colour="red"),
     "status": lambda app: app.find(status="odd"),
+    "statuses": lambda app: app.find(status="queued", statuses=("failed",)),
 }
 
 

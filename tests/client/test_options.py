@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -163,3 +163,22 @@ def test_a_setting_raises_the_longest_timeout(app: Penstock) -> None:
     async def long() -> None: ...
 
     assert long.defaults.timeout == 9_000
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("at", datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))), "the years 1 to 9999"),
+        ("at", datetime.min.replace(tzinfo=timezone(timedelta(hours=14))), "the years 1 to 9999"),
+        ("tags", ("x" * 256,), "at most 255 characters"),
+        ("metadata", {"note": "x" * 70_000}, "65,536 bytes"),
+    ],
+)
+async def test_what_would_be_in_the_way_of_other_jobs_is_refused(
+    app: Penstock, option: str, value: Any, expected: str
+) -> None:
+    @app.job
+    async def send() -> None: ...
+
+    with pytest.raises(InvalidOption, match=expected):
+        send.options(**{option: value})

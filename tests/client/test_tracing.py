@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import baggage, trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from penstock import Context, Penstock
 from penstock.client import tracing
+from penstock.client.trace_context import packed, unpacked
 from penstock.testing import drain
 
 TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]")
@@ -123,6 +124,10 @@ async def test_a_failure_is_told_by_its_name_and_never_by_its_words(
     assert ran.attributes is not None
     assert ran.attributes["error.type"] == "PermissionError"
     assert ran.attributes["penstock.job.outcome"] == "buried"
+    (event,) = ran.events
+    assert event.attributes is not None
+    assert (event.name, event.attributes["exception.type"]) == ("exception", "PermissionError")
+    assert "in fail" in str(event.attributes["exception.stacktrace"])
     assert not any("canary" in span.to_json() for span in spans.get_finished_spans())
 
 
@@ -192,6 +197,69 @@ async def test_a_context_that_is_no_traceparent_begins_a_new_trace(
         await drain(app)
     (sent,) = named(spans, "enqueue default")
     assert sent.parent is None
+
+
+async def test_state_and_baggage_reach_the_handler_and_the_jobs_it_enqueues(
+    app: Penstock, spans: InMemorySpanExporter
+) -> None:
+    seen: list[object] = []
+
+    @app.job
+    async def child() -> None:
+        seen.append(baggage.get_baggage("user"))
+        seen.append(trace.get_current_span().get_span_context().trace_state.get("vendor"))
+
+    @app.job
+    def parent(ctx: Context) -> None:
+        ctx.sync.enqueue(child.new())
+
+    told = {"traceparent": BEFORE, "tracestate": "vendor=7", "baggage": "user=ann"}
+    async with app:
+        with tracing.came_with(packed(told)):
+            handle = await parent.enqueue()
+        carried = unpacked((await handle.get()).trace_context)
+        assert (carried["tracestate"], carried["baggage"]) == ("vendor=7", "user=ann")
+        await drain(app)
+    assert seen == ["ann", "7"]
+    assert baggage.get_all() == {}
+
+
+def test_baggage_that_is_too_long_is_left_behind() -> None:
+    told = {"traceparent": BEFORE, "baggage": "a=" + "x" * 5_000}
+    assert packed(told) == BEFORE
+    assert packed({}) is None
+    assert unpacked('{"spoilt') == {}
+
+
+async def test_every_attempt_is_a_span_of_its_own_below_the_same_enqueue(
+    app: Penstock, spans: InMemorySpanExporter
+) -> None:
+    @app.job(max_retries=1, retry_delay=0)
+    async def fail() -> None:
+        raise ConnectionError("no")
+
+    async with app:
+        await fail.enqueue()
+        await drain(app)
+    (sent,) = named(spans, "enqueue default")
+    ran = named(spans, "run default")
+    assert [span.attributes["penstock.job.attempt"] for span in ran if span.attributes] == [1, 2]
+    assert {parent_of(span) for span in ran} == {place_of(sent)}
+
+
+async def test_a_job_that_a_schedule_enqueued_begins_a_trace(
+    app: Penstock, spans: InMemorySpanExporter
+) -> None:
+    @app.job
+    async def tick() -> None: ...
+
+    async with app:
+        await app.schedule("often", tick, every=60)
+        await app.schedules.run("often")
+        spans.clear()
+        await drain(app)
+    (ran,) = named(spans, "run default")
+    assert ran.parent is None
 
 
 def test_nothing_of_opentelemetry_is_loaded_by_itself() -> None:

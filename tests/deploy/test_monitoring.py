@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+from asyncio import to_thread
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Penstock
 from penstock.testing import drain
-from tests.server.conftest import app, http, server
+from penstock.worker.autoscale.decide import Policy
+from tests.server.conftest import app, document, http, server
 from tests.support.promql import Parser
 
-__all__ = ["app", "http", "server"]
+__all__ = ["app", "document", "http", "server"]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
+PROMTOOL = shutil.which("promtool")
 ADDED = {"instance", "job"}
 """Labels that Prometheus itself puts on everything it reads."""
 
@@ -121,8 +126,62 @@ async def test_what_is_told_is_shown(told: dict[str, set[str]]) -> None:
         parser.parse()
         shown |= {re.sub("_(bucket|sum|count)$", "", metric) for metric, _ in parser.selectors}
     families = {re.sub("_(bucket|sum|count)$", "", name) for name in told}
-    left_out = {name for name in families if name.startswith("penstock_")} - shown
-    assert {name for name in left_out if "autoscale" not in name} == set()
+    assert {name for name in families if name.startswith("penstock_")} <= shown
+
+
+async def test_keda_scales_by_what_is_told_at_the_figures_of_autoscale(
+    told: dict[str, set[str]],
+) -> None:
+    document = yaml.safe_load((DEPLOY / "kubernetes/keda.yaml").read_text())
+    assert (document["apiVersion"], document["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
+    workers = yaml.safe_load_all((DEPLOY / "kubernetes/workers.yaml").read_text())
+    names = {each["metadata"]["name"] for each in workers}
+    assert document["spec"]["scaleTargetRef"]["name"] in names
+    figures = {}
+    for trigger in document["spec"]["triggers"]:
+        assert (trigger["type"], trigger.get("metricType")) in (
+            ("prometheus", None),
+            ("prometheus", "Value"),
+        )
+        query = trigger["metadata"]["query"]
+        # Several servers tell the same: a sum would count each job once for every one of them.
+        assert query.startswith("max(")
+        parser = Parser(query)
+        assert parser.parse() == "vector"
+        for metric, labels in parser.selectors:
+            assert labels <= told[metric] | ADDED
+        figures[trigger["name"]] = float(trigger["metadata"]["threshold"])
+    policy = Policy()
+    assert figures == {
+        "depth": policy.up_depth,
+        "wait": policy.up_wait,
+        "processor": policy.up_cpu,
+    }
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_promtool_takes_the_rules() -> None:
+    assert PROMTOOL is not None
+    given = [PROMTOOL, "check", "rules", str(DEPLOY / "prometheus/rules.yml")]
+    answer = subprocess.run(given, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+async def test_promtool_takes_the_metrics(app: Penstock, http: AsyncClient) -> None:
+    assert PROMTOOL is not None
+    await app.find_type("add").enqueue(1)
+    await drain(app)
+    text = (await http.get("/metrics")).text
+    answer = await to_thread(
+        subprocess.run,
+        [PROMTOOL, "check", "metrics"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout + answer.stderr) == (0, "")
 
 
 def test_panels_have_names_places_and_a_word_on_what_they_show() -> None:

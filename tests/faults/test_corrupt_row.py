@@ -108,7 +108,7 @@ async def test_jobs_of_unknown_types_wait_and_are_reported_while_others_progress
         assert [lease.type for lease in leases] == ["work"] * 5
         waiting = await store.workers.waiting_types()
         assert waiting == {job.type: 1 for job in strangers}
-        assert len(await store.reader.find(JobFilter(status=Status.QUEUED, limit=1000))) == 600
+        assert len(await store.reader.find(JobFilter(statuses=(Status.QUEUED,), limit=1000))) == 600
 
 
 async def test_a_store_with_a_newer_schema_is_refused_and_left_as_it_was(tmp_path: Path) -> None:

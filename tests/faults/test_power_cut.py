@@ -73,7 +73,9 @@ async def check(
     async with opened(path, clock) as store:
         assert digest(path) in allowed, f"cut after change {cut.after}"
         assert integrity(path) == "ok"
-        running = len(await store.reader.find(JobFilter(status=Status.IN_PROGRESS, limit=1000)))
+        running = len(
+            await store.reader.find(JobFilter(statuses=(Status.IN_PROGRESS,), limit=1000))
+        )
     rebooted = FakeClock(clock.now())
     rebooted.reboot()
     async with opened(path, rebooted) as store:

@@ -4,13 +4,13 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, get_origin, get_type_hints
 
-from penstock.model.errors import PenstockError
+from penstock.model.errors import NotFound, PenstockError
 
 
 def sample_error(kind: type[PenstockError]) -> PenstockError:
     """An error whose fields all have a value."""
-    if kind is PenstockError:
-        return PenstockError("Something is wrong.")
+    if kind in (PenstockError, NotFound):
+        return kind("Something is wrong.")
     hints = get_type_hints(kind.__init__)
     return kind(**{name: _value(name, hints[name]) for name in inspect.signature(kind).parameters})
 

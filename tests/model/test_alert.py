@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.alert import HISTORY, Alert, AlertState, Reading, judged, paid
-from penstock.model.alerts import MEASURES, RULES, Metric, Rule, Severity, Unit, figure
+from penstock.model.alert import HISTORY, Alert, AlertState, Reading, acknowledged, judged, paid
+from penstock.model.alert_rules import MEASURES, RULES, Metric, Rule, Severity, Unit, figure
 
 RULE = Rule(
     name="deep",
@@ -55,6 +55,11 @@ def test_a_rule_without_a_duration_fires_at_once() -> None:
     alert = judged(Alert(name="x", rule="x"), RULES[2], Reading(4_000), 1_000)
     assert [turn.state for turn in alert.history] == [PENDING, FIRING]
     assert alert.since_at == alert.fired_at == 1_000
+
+
+def test_that_somebody_knows_does_not_change_since_when_it_fires() -> None:
+    alert = judged(Alert(name="deep", rule="deep"), RULES[2], Reading(4_000), 5)
+    assert acknowledged(alert, "ada", None, 9_000).turned_at == alert.turned_at == 5
 
 
 def test_no_figure_is_no_alarm() -> None:

@@ -1,7 +1,7 @@
 """An application with a server in front of it, reached without a network."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,6 +11,8 @@ from penstock import Penstock
 from penstock.config import Settings
 from penstock.server.access.scopes import parse_scopes
 from penstock.server.app import create_server
+from penstock.server.fresh import Fresh
+from tests.support.places import Place
 
 ADDRESS = "http://localhost"
 Bearer = dict[str, str]
@@ -18,9 +20,9 @@ TokenMaker = Callable[..., Awaitable[Bearer]]
 
 
 @pytest.fixture
-def app(tmp_path: Path) -> Penstock:
-    """An application with a few job types, on a file."""
-    made = Penstock(settings=Settings(url=f"sqlite:///{tmp_path}/jobs.db", requests_per_minute=0))
+def app(place: Place) -> Penstock:
+    """An application with a few job types."""
+    made = Penstock(settings=Settings(**place.settings, requests_per_minute=0))
 
     @made.job
     async def add(a: int, b: int = 1) -> int:
@@ -36,10 +38,17 @@ def app(tmp_path: Path) -> Penstock:
     return made
 
 
+@pytest.fixture(scope="session")
+def document() -> dict[str, Any]:
+    """What a server says of itself: the same for all of them, and slow to put together."""
+    return create_server(Penstock("sqlite:///:memory:")).openapi()
+
+
 @pytest.fixture
-async def server(app: Penstock) -> AsyncIterator[FastAPI]:
+async def server(app: Penstock, document: dict[str, Any]) -> AsyncIterator[FastAPI]:
     """Its server, open, which trusts whoever asks until there is a token."""
     made = create_server(app, trusts_callers=True)
+    made.openapi_schema = document
     async with made.router.lifespan_context(made):
         yield made
 
@@ -50,6 +59,12 @@ async def http(server: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(server, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
         yield client
+
+
+@pytest.fixture
+def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that was seen is kept."""
+    monkeypatch.setattr(Fresh, "get", lambda kept: kept.look())
 
 
 @pytest.fixture

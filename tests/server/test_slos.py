@@ -7,8 +7,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.server.slos import Slo, slos
-from penstock.server.stats import Stats
+from penstock.client.stats import Slo, Stats
+from penstock.server.slos import slos
 from penstock.server.traffic import Recent, Traffic
 from penstock.server.uptime import Uptime
 from penstock.store.contract import QueueDepth

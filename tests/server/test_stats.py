@@ -9,7 +9,6 @@ from httpx import AsyncClient
 
 from penstock import Penstock
 from penstock.config import Settings
-from penstock.server import stats
 from penstock.server.app import create_server
 from penstock.server.window import MOST_STEPS, steps_over
 from penstock.testing import FakeClock, drain
@@ -17,9 +16,7 @@ from penstock.testing import FakeClock, drain
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
-@pytest.fixture(autouse=True)
-def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats, "FRESH_SECONDS", 0.0)
+pytestmark = pytest.mark.usefixtures("always_fresh")
 
 
 async def read(http: AsyncClient, window: str = "1h") -> dict[str, Any]:

@@ -8,6 +8,11 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
+import pytest
+
+APPRISE = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+"""For what apprise imports when it first looks for a service."""
+
 
 class Receiver:
     """What was sent to it; while `refuses` is set it answers with that status."""

@@ -8,6 +8,7 @@ import redis
 from msgspec.json import decode
 
 from penstock.model.rank import rank
+from penstock.store.contract import OPEN
 
 ENDED = ("completed", "cancelled", "dead_letter")
 WAITING = ("pending", "queued", "failed")
@@ -177,12 +178,38 @@ def _check_lines(found: Audit) -> None:
 
 
 def _check_dead_letters(found: Audit) -> None:
-    letters = [name for name in found.names("dead:") if name not in ("seq", "pending")]
+    letters = [name for name in found.names("dead:") if name != "seq"]
     rows = {job_id: found.hash(f"dead:{job_id}") for job_id in letters}
     rows = {job_id: row for job_id, row in rows.items() if "resolution" in row}
     assert found.scores("dead").keys() == rows.keys()
-    pending = {job_id for job_id, row in rows.items() if row["resolution"] == "pending"}
-    assert found.members("dead:pending") == pending
+    deaths = found.scores("dead")
+    opened: dict[str, dict[str, float]] = {}
+    for job_id, row in rows.items():
+        if row["resolution"] in set(OPEN):
+            for name in ("letters:open", f"letters:open:{decode(row['lane'])[2]}"):
+                opened.setdefault(name, {})[job_id] = deaths[job_id]
+    assert {name: found.scores(name) for name in opened} == opened
+    assert {f"letters:{name}" for name in found.names("letters:")} == opened.keys()
+    _check_groups(found, rows, deaths)
+
+
+def _check_groups(found: Audit, rows: dict[str, Job], deaths: Scores) -> None:
+    lists: dict[str, Scores] = {}
+    for job_id, row in rows.items():
+        _, tenant, type_, _ = decode(row["lane"])
+        for scope in ("*", f"={tenant}"):
+            group = f"{type_}\n{row['fingerprint']}"
+            lists.setdefault(f"group:{scope}\n{group}", {})[job_id] = deaths[job_id]
+            if row["resolution"] in set(OPEN):
+                lists.setdefault(f"group:open:{scope}\n{group}", {})[job_id] = deaths[job_id]
+        if row.get("canary_of"):
+            lists.setdefault(f"canaries:{row['canary_of']}", {})[job_id] = deaths[job_id]
+    for name in [name for name in lists if name.startswith("group:")]:
+        which, _, group = name.partition("\n")
+        newest = max(lists[name.replace("group:open:", "group:", 1)].values())
+        lists.setdefault(which.replace("group", "groups", 1), {})[group] = newest
+    kept = [f"{b}{name}" for b in ("group:", "groups:", "canaries:") for name in found.names(b)]
+    assert {name: found.scores(name) for name in kept} == lists
 
 
 def _check_keys(found: Audit) -> None:

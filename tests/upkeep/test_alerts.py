@@ -8,15 +8,15 @@ from penstock import Dead, Penstock
 from penstock.client.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import HISTORY, Alert, AlertState
+from penstock.model.alert_rules import CRITICAL_DEAD_LETTER, OFFERED, RULES, Metric, Rule
 from penstock.model.alert_settings import AlertSettings, RuleSettings
-from penstock.model.alerts import CRITICAL_DEAD_LETTER, RULES, Metric, Rule
 from penstock.model.refused import AlertNotFiring, AlertNotFound
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, drain
 from penstock.upkeep.alerts import WatchAlerts, judge_all, last_judged_at
 from penstock.upkeep.critical import Critical
 from penstock.upkeep.leader import Leader
-from tests.support.beats import beat
+from tests.support.workers import beat
 
 HOUR = 3_610
 
@@ -61,8 +61,11 @@ class Ground:
     async def wait(self, seconds: float = HOUR) -> None:
         self.clock.advance(seconds)
 
-    async def silence(self) -> None:
+    async def beat(self) -> None:
         self.app.store.workers.beat(beat())
+
+    async def silence(self) -> None:
+        await self.beat()
         self.clock.advance(31)
 
     async def expire(self, number: int) -> None:
@@ -98,6 +101,9 @@ WRONG_THEN_RIGHT: dict[str, tuple[Step, Step]] = {
     "lease_expiries": (lambda g: g.expire(6), lambda g: g.wait(910)),
     "queue_nearly_full": (lambda g: g.fill(80), Ground.cancel),
     "queue_full": (lambda g: g.fill(100), Ground.cancel),
+    "busy_queue": (lambda g: g.enqueue(101), Ground.cancel),
+    "high_latency": (lambda g: g.work(1, seconds=11), Ground.wait),
+    "final_failure": (lambda g: g.work(1, dies=True), Ground.resolve),
 }
 JUST_RIGHT: dict[str, Step] = {
     "high_queue_depth": lambda g: g.enqueue(1_000),
@@ -109,11 +115,14 @@ JUST_RIGHT: dict[str, Step] = {
     "dead_letter_accumulation": lambda g: g.work(50, dies=True),
     CRITICAL_DEAD_LETTER: lambda g: g.work(1, dies=True),
     "slow_jobs": lambda g: g.work(1, seconds=30),
-    "worker_down": lambda g: asyncio.sleep(0, g.app.store.workers.beat(beat())),
-    "unserved_jobs": lambda g: _then(asyncio.sleep(0, g.app.store.workers.beat(beat()))),
+    "worker_down": Ground.beat,
+    "unserved_jobs": Ground.beat,
     "lease_expiries": lambda g: g.expire(5),
     "queue_nearly_full": lambda g: g.fill(79),
     "queue_full": lambda g: g.fill(99),
+    "busy_queue": lambda g: g.enqueue(100),
+    "high_latency": lambda g: g.work(1, seconds=8),
+    "final_failure": lambda g: g.work(1),
 }
 
 
@@ -127,16 +136,21 @@ def ground(app: Penstock, clock: FakeClock) -> Ground:
     return Ground(app, clock)
 
 
+def naming_all_that_is_offered() -> AlertSettings:
+    return AlertSettings(rules={rule.name: RuleSettings() for rule in OFFERED})
+
+
 async def look(app: Penstock) -> dict[str, Alert]:
     await judge_all(app)
     await Critical(app).look()
     return {alert.rule: alert for alert in await Alerts(app).list()}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*RULES, *OFFERED], ids=lambda rule: rule.name)
 async def test_a_rule_goes_from_quiet_to_firing_to_resolved(
     app: Penstock, clock: FakeClock, ground: Ground, rule: Rule
 ) -> None:
+    app.settings = app.settings.replace(alerts=naming_all_that_is_offered())
     wrong, right = WRONG_THEN_RIGHT[rule.name]
     assert rule.name not in await look(app)
     await wrong(ground)
@@ -155,12 +169,20 @@ async def test_a_rule_goes_from_quiet_to_firing_to_resolved(
     assert states == ["pending", "firing", "resolved"]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*RULES, *OFFERED], ids=lambda rule: rule.name)
 async def test_a_rule_is_quiet_up_to_its_threshold(
     app: Penstock, clock: FakeClock, ground: Ground, rule: Rule
 ) -> None:
+    app.settings = app.settings.replace(alerts=naming_all_that_is_offered())
     await JUST_RIGHT[rule.name](ground)
     assert rule.name not in await look(app)
+
+
+async def test_what_is_only_offered_is_silent_until_it_is_named(
+    app: Penstock, ground: Ground
+) -> None:
+    await ground.work(1, dies=True)
+    assert "final_failure" not in await look(app)
 
 
 async def test_rates_over_few_jobs_say_nothing(app: Penstock, ground: Ground) -> None:

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from penstock.service import Service
+from penstock.service import SELDOM_SECONDS, Seldom, Service
 from penstock.testing import Signals
 
 
@@ -77,3 +77,12 @@ async def test_stopping_waits_until_the_running_pass_has_let_go() -> None:
     await signals.wait("running")
     await service.stop()
     assert signals.values("let go") == [None]
+
+
+def test_a_warning_is_let_through_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("penstock.service.time.monotonic", lambda: now)
+    may_warn = Seldom()
+    assert [may_warn(), may_warn()] == [True, False]
+    now += SELDOM_SECONDS
+    assert [may_warn(), may_warn()] == [True, False]

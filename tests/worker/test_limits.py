@@ -110,7 +110,7 @@ async def test_limits_change_while_workers_run(app: Penstock) -> None:
         await app.controls.set_limit(type=task, concurrency=4)
         await signals.wait("running", times=4)
         assert running == 4
-        await app.controls.drop_limit(type=task)
+        await app.controls.remove_limit(type=task)
         await signals.wait("running", times=8)
         assert signals.values("running")[:4] == [1, 2, 3, 4]
         signals.send("go on")

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import exits
-from penstock.cli.output import JsonFlag, console, counted, plain, table, write_json
+from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask_app, bare_app, operate
-from penstock.client.documents import document
+from penstock.client.documents import alert_document, document, rules_document
+from penstock.model.counted import counted
 from penstock.model.spans import ago, span
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.client.app import Penstock
     from penstock.model.alert import Alert
-    from penstock.model.alerts import Rule
+    from penstock.model.alert_rules import Rule
 
 app = typer.Typer(no_args_is_help=True, help="See alerts and their rules, and acknowledge them.")
 
@@ -97,8 +98,7 @@ def rules(ctx: typer.Context, as_json: JsonFlag = False) -> None:
 
     settings = bare_app(ctx).settings.alerts
     if as_json:
-        routes = {name: [shown(url) for url in settings.urls(name)] for name in settings.routes}
-        write_json({"rules": [document(rule) for rule in settings.standing], "routes": routes})
+        write_json(rules_document(settings))
         return
     out = console()
     out.print(rule_table(settings.standing))
@@ -144,12 +144,6 @@ def try_routes(
         raise typer.Exit(say(sentence, exits.FAILED))
 
 
-def alert_document(alert: "Alert") -> dict[str, Any]:
-    """An alert as a script wants to read it."""
-    hidden = {"owed", "history", "told", "told_at", "number", "cause"}
-    return {name: value for name, value in document(alert).items() if name not in hidden}
-
-
 def alert_table(found: "list[Alert]", now: int) -> "Table":
     """One line per alert."""
     made = table("ALERT", "STATE", "SEVERITY", "SINCE", "KNOWN TO", note="WHAT")
@@ -158,7 +152,7 @@ def alert_table(found: "list[Alert]", now: int) -> "Table":
             plain(alert.name),
             _state(alert.state),
             alert.severity,
-            ago(alert.history[-1].at if alert.history else None, now),
+            ago(alert.turned_at, now),
             plain(alert.acknowledged_by or "–"),
             plain(alert.text),
         )
@@ -167,7 +161,7 @@ def alert_table(found: "list[Alert]", now: int) -> "Table":
 
 def rule_table(found: "list[Rule]") -> "Table":
     """One line per rule."""
-    from penstock.model.alerts import MEASURES
+    from penstock.model.alert_rules import MEASURES
 
     made = table("RULE", "SEVERITY", "FIRES AT", "FOR#", "ROUTE", note="MEASURES")
     for rule in found:

@@ -1,6 +1,6 @@
 """`penstock audit`: who did what, and the proof that nobody changed the record."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +9,7 @@ from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import say
 from penstock.cli.session import ask, ask_now
 from penstock.cli.times import parse_span
-from penstock.client.documents import decoded, document
+from penstock.client.documents import document, entry_document
 from penstock.model.spans import ago
 
 if TYPE_CHECKING:
@@ -69,12 +69,22 @@ def ls(
 
 
 @app.command("verify")
-def verify(ctx: typer.Context, as_json: JsonFlag = False) -> None:
-    """Prove that no entry was changed, removed or slipped in since it was written."""
+def verify(
+    ctx: typer.Context,
+    known: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="The last hash of an earlier check, kept elsewhere."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Prove that no entry was changed, removed or slipped in since it was written.
+
+    That none was cut off at the end is proved by --known.
+    """
     from penstock.client.journal import Journal
 
     async def look(store: "Store") -> "tuple[Verified, Entry | None]":
-        return await Journal(store).verify(), await store.audit.last()
+        return await Journal(store).verify(known), await store.audit.last()
 
     found, last = ask(ctx, look)
     if as_json:
@@ -98,11 +108,6 @@ def verify(ctx: typer.Context, as_json: JsonFlag = False) -> None:
 def entries(number: int) -> str:
     """A number of entries, in words."""
     return "1 entry" if number == 1 else f"{number:,} entries"
-
-
-def entry_document(entry: "Entry") -> dict[str, Any]:
-    """An entry with its details opened."""
-    return document(entry) | {"details": decoded(entry.details)}
 
 
 def entry_table(found: "list[Entry]", now: int) -> "Table":

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.root import Refused
-from penstock.cli.session import load, run, session
+from penstock.cli.session import run
 from penstock.cli.times import parse_span
-from penstock.cli.worker import LogLevel, Target, listed
+from penstock.cli.worker import LogLevel, Target, listed, worker_spec
 
 if TYPE_CHECKING:
     from penstock.worker.autoscale.decide import Policy
@@ -54,16 +54,11 @@ def autoscale(
     """Run workers, more or fewer as the load has it; those that are stopped finish their jobs."""
     from penstock.logs import configure_logs
     from penstock.worker.autoscale.decide import Policy
-    from penstock.worker.process import WorkerSpec
 
     _refuse(least > most, "min", least, f"at most --max, which is {most}")
     _refuse(down_depth > up_depth, "down-depth", down_depth, f"at most --up-depth {up_depth}")
     seconds = parse_span(interval, "interval") / 1000
     _refuse(seconds <= 0, "interval", interval, "longer than nothing")
-    app = load(ctx, target)
-    wanted = listed(types, "types")
-    for type_name in wanted or ():
-        app.find_type(type_name)
     policy = Policy(
         least=least,
         most=most,
@@ -74,13 +69,12 @@ def autoscale(
         cool_down=parse_span(cool_down, "cool-down") / 1000,
         calm=parse_span(calm, "calm") / 1000,
     )
-    spec = WorkerSpec(
-        target=target,
-        url=session(ctx).url,
-        settings={"dispatch": session(ctx).dispatch},
-        name=name,
+    spec = worker_spec(
+        ctx,
+        target,
         queues=listed(queues, "queues"),
-        types=wanted,
+        types=listed(types, "types"),
+        name=name,
         concurrency=concurrency,
         log_json=log_json,
         log_level=log_level,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
-from penstock.cli.root import NotFound
 from penstock.cli.session import ask_now, operate
 from penstock.client.documents import document
 from penstock.model.breaker import BreakerPosition
@@ -44,8 +43,7 @@ def reset(
     as_json: JsonFlag = False,
 ) -> None:
     """Close a breaker by hand, so that its jobs run at once."""
-    if not operate(ctx, lambda operator: operator.controls.reset_breaker(name)):
-        raise NotFound(f"There is no breaker {name!r}; see `penstock breakers ls`.")
+    operate(ctx, lambda operator: operator.controls.reset_breaker(name))
     if as_json:
         write_json({"reset": name})
     else:

@@ -12,8 +12,9 @@ from penstock.cli.dead_choice import (
     ended_ids,
     known_letter,
     letters_with,
+    open_of_group,
 )
-from penstock.cli.dead_triage import edit, groups, release, replay
+from penstock.cli.dead_triage import amend, groups, release, replay
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask, ask_now, operate, user
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Look at dead letters and decide about them.")
 
 OptionalIds = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID...]", help="The jobs' ids.", show_default=False)
+    list[str] | None, typer.Argument(metavar="ID", help="The jobs' ids.", show_default=False)
 ]
 TypeOption = Annotated[str | None, typer.Option("--type", help="All of this type.")]
+OpenGroup = Annotated[
+    str | None, typer.Option("--group", help="All open ones of this group instead.")
+]
 AllFlag = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 
@@ -43,7 +47,7 @@ def ls(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """List dead letters, newest first; those that nobody has settled, unless told otherwise."""
+    """List dead letters, newest first; the open ones, unless told otherwise."""
     from penstock.cli.dead_view import dead_table
 
     wanted = by_resolution(resolution)
@@ -57,7 +61,7 @@ def ls(
         if len(found) == limit:
             out.print(f"[dim]Older ones: add --before {found[-1].job_id}[/]", soft_wrap=True)
     elif resolution == "open" and type_name is None:
-        typer.echo("No dead letters wait for a decision.")
+        typer.echo("No dead letter is open.")
     else:
         typer.echo("No dead letter matches; try --resolution any.")
 
@@ -86,7 +90,7 @@ def show(
 app.command("groups")(groups)
 app.command("replay")(replay)
 app.command("release")(release)
-app.command("edit")(edit)
+app.command("amend")(amend)
 
 
 @app.command("requeue")
@@ -102,7 +106,7 @@ def requeue(
     ids = chosen_ids(ctx, job_ids, type_name, all_)
     if all_ and ids:
         confirm(f"Run {len(ids):,} dead jobs again?", yes=yes)
-    answer = operate(ctx, lambda operator: operator.dead.requeue(ids))
+    answer = operate(ctx, lambda operator: operator.bulk.requeue(ids))
     if as_json:
         write_json({"requeued": answer.done, "refused": answer.refused})
     elif ids:
@@ -118,9 +122,7 @@ def requeue(
 def resolve(
     ctx: typer.Context,
     job_ids: OptionalIds = None,
-    group: Annotated[
-        str | None, typer.Option(help="All open ones of this group instead of ids.")
-    ] = None,
+    group: OpenGroup = None,
     as_: Annotated[
         str, typer.Option("--as", help="pending, investigating, resolved or ignored.")
     ] = "resolved",
@@ -154,11 +156,20 @@ def purge(
     job_ids: OptionalIds = None,
     type_name: TypeOption = None,
     all_: AllFlag = False,
+    group: OpenGroup = None,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete dead letters and their jobs for good: by id, by type, or all."""
-    named = chosen_ids(ctx, job_ids, type_name, all_, settled=True)
+    """Delete dead letters and their jobs for good: by id, by type or all, closed ones too.
+
+    Of a group, the open ones.
+    """
+    if group is None:
+        named = chosen_ids(ctx, job_ids, type_name, all_, closed=True)
+    elif job_ids or type_name or all_:
+        raise Refused("Say which: ids, --type TYPE, --group GROUP or --all, and only one of them.")
+    else:
+        named = ask(ctx, lambda store: open_of_group(store, group))
     ids, alive = ask(ctx, lambda store: ended_ids(store, named))
     if job_ids and alive:
         raise Refused(f"Job {alive[0]} was requeued and has not ended; cancel it first.")
@@ -167,7 +178,7 @@ def purge(
             f"{len(ids):,} dead letters" if len(ids) > 1 else f"the dead letter of {plain(ids[0])}"
         )
         confirm(f"Delete {many} for good?", yes=yes)
-    purged = operate(ctx, lambda operator: operator.dead.purge_all(ids))
+    purged = operate(ctx, lambda operator: operator.dead.purge(ids))
     if as_json:
         write_json({"purged": purged})
     else:

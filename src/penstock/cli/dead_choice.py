@@ -8,47 +8,31 @@ from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import ask
 
 if TYPE_CHECKING:
-    from penstock.store.contract import DeadLetter, Resolution, Store
+    from penstock.client.dead import Standing
+    from penstock.store.contract import DeadLetter, Store
 
 PAGE = 500
 
 
-def by_resolution(text: str) -> "list[Resolution | None]":
-    """The resolutions a word stands for; `None` is any."""
-    from penstock.client.dead import OPEN
-    from penstock.store.contract import Resolution
+def by_resolution(text: str) -> "Standing":
+    """What a word for a resolution asks a store for."""
+    from penstock.client.dead import RESOLUTIONS, standing
 
-    words: dict[str, list[Resolution | None]] = {
-        "open": [*OPEN],
-        "any": [None],
-        **{resolution.value: [resolution] for resolution in Resolution},
-    }
+    words = (*RESOLUTIONS, "any")
     if text not in words:
         raise Refused(
             f"Option 'resolution' is {text!r}, but it must be one of: {', '.join(words)}."
         )
-    return words[text]
+    return standing(None if text == "any" else text)
 
 
 async def letters_with(
-    store: "Store",
-    resolutions: "list[Resolution | None]",
-    type_name: str | None,
-    before: str | None,
-    limit: int,
+    store: "Store", wanted: "Standing", type_name: str | None, before: str | None, limit: int
 ) -> "list[DeadLetter]":
-    """A page across several resolutions, newest first."""
+    """A page, newest first."""
     if before is not None:
         await known_letter(store, before)
-    found = [
-        letter
-        for resolution in resolutions
-        for letter in await store.dead.find(
-            type=type_name, resolution=resolution, before=before, limit=limit
-        )
-    ]
-    found.sort(key=lambda letter: letter.created_at, reverse=True)
-    return found[:limit]
+    return await store.dead.find(type=type_name, before=before, limit=limit, **wanted)
 
 
 async def known_letter(store: "Store", job_id: str) -> "DeadLetter":
@@ -65,7 +49,7 @@ def chosen_ids(
     type_name: str | None,
     all_: bool,
     *,
-    settled: bool = False,
+    closed: bool = False,
 ) -> list[str]:
     """The ids that `ID...`, `--type` or `--all` name; exactly one of the three is needed."""
     if sum((bool(job_ids), type_name is not None, all_)) != 1:
@@ -74,22 +58,26 @@ def chosen_ids(
     async def look(store: "Store") -> list[str]:
         if job_ids:
             return [(await known_letter(store, job_id)).job_id for job_id in dict.fromkeys(job_ids)]
-        return await every_id(store, type_name, settled=settled)
+        return await every_id(store, type_name, closed=closed)
 
     return ask(ctx, look)
 
 
-async def every_id(store: "Store", type_name: str | None, *, settled: bool) -> list[str]:
-    """All open dead letters of a type (or any); with `settled`, the decided ones too."""
+async def every_id(store: "Store", type_name: str | None, *, closed: bool) -> list[str]:
+    """All open dead letters of a type (or any); with `closed`, those as well."""
     ids: list[str] = []
-    for resolution in by_resolution("any" if settled else "open"):
-        before: str | None = None
-        while page := await store.dead.find(
-            type=type_name, resolution=resolution, before=before, limit=PAGE
-        ):
-            ids += [letter.job_id for letter in page]
-            before = page[-1].job_id
+    while page := await store.dead.find(
+        type=type_name, only_open=not closed, before=ids[-1] if ids else None, limit=PAGE
+    ):
+        ids += [letter.job_id for letter in page]
     return ids
+
+
+async def open_of_group(store: "Store", group: str) -> list[str]:
+    """The open dead letters of a group."""
+    from penstock.client.dead import find_group, open_ids
+
+    return await open_ids(store, await find_group(store, group))
 
 
 async def ended_ids(store: "Store", ids: list[str]) -> tuple[list[str], list[str]]:

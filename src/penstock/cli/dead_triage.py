@@ -1,4 +1,4 @@
-"""`penstock dead groups`, `replay`, `release` and `edit`: dead letters many at a time."""
+"""`penstock dead groups`, `replay`, `release` and `amend`: dead letters many at a time."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,12 +8,13 @@ from penstock.cli import exits
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.dead_view import group_document, group_table
 from penstock.cli.enqueue import read_payload
-from penstock.cli.output import JsonFlag, console, counted, write_json
+from penstock.cli.output import JsonFlag, console, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.root import Refused, say
 from penstock.cli.session import ask_app, bare_app, load, operate, operate_on
 from penstock.cli.times import parse_span
 from penstock.client.documents import document
+from penstock.model.counted import counted
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
@@ -30,14 +31,18 @@ GroupId = Annotated[
 def groups(
     ctx: typer.Context,
     type_name: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Also those that are settled.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also those with no open letter.")] = False,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Died earlier than this: a group's newest_id."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """List dead letters by what they died of, the largest open group first."""
+    """List dead letters by what they died of, the latest death first."""
 
     async def look(app: "Penstock") -> "tuple[list[DeadGroup], int]":
-        found = await app.dead.groups(type_name, settled=all_, limit=limit)
+        found = await app.dead.groups(type_name, closed=all_, before=before, limit=limit)
         return found, app.store.clock.now()
 
     found, now = ask_app(bare_app(ctx), look)
@@ -46,10 +51,12 @@ def groups(
     elif found:
         out = console()
         out.print(group_table(found, now))
-        if found[0].unresolved:
+        if found[0].open:
             out.print(f"[dim]Try a few: penstock dead replay {found[0].id} --canary 5[/]")
+        if len(found) == limit:
+            out.print(f"[dim]Older ones: add --before {found[-1].newest_id}[/]", soft_wrap=True)
     else:
-        typer.echo("No dead letters wait for a decision.")
+        typer.echo("No dead letter is open.")
 
 
 def replay(
@@ -99,8 +106,8 @@ def release(
     """Run the rest of a group again, spread at a rate, once its canaries have completed."""
     if not force:
         found, tried = ask_app(bare_app(ctx), lambda app: _state_of(app.dead, group))
-        if not (tried.completed or tried.failed or tried.unfinished) and found.unresolved:
-            many = counted(found.unresolved, "job")
+        if not (tried.completed or tried.failed or tried.unfinished) and found.open:
+            many = counted(found.open, "job")
             confirm(f"No canary of group {found.id} was tried. Release {many} anyway?", yes=yes)
 
     async def work(operator: "Operator") -> "Requeued":
@@ -119,7 +126,7 @@ def release(
     raise typer.Exit(exits.WRONG if answer.refused else exits.OK)
 
 
-def edit(
+def amend(
     ctx: typer.Context,
     job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
     target: Annotated[
@@ -142,7 +149,7 @@ def edit(
     text = None if payload is None else read_payload(payload)
     job = operate_on(
         load(ctx, target),
-        lambda operator: operator.amend(job_id, changes, payload=text, requeue=requeue),
+        lambda operator: operator.dead.amend(job_id, changes, payload=text, requeue=requeue),
     )
     if as_json:
         write_json(document(job))

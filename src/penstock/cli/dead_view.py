@@ -1,9 +1,8 @@
 """Dead letters as tables and pages for people."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.output import Fitted, plain, styled, table
+from penstock.cli.output import Fitted, highlighted, lines, plain, styled, table
 from penstock.client.documents import dead_document, decoded, document
 from penstock.model.clock import iso
 from penstock.model.spans import ago, span
@@ -40,7 +39,7 @@ def group_table(groups: "list[DeadGroup]", now: int) -> Fitted:
         made.add_row(
             group.id,
             plain(group.type),
-            f"{group.unresolved:,}",
+            f"{group.open:,}",
             f"{group.count:,}",
             ago(group.first_at, now),
             ago(group.last_at, now),
@@ -61,13 +60,12 @@ def view_document(view: "DeadView") -> dict[str, Any]:
     return dead_document(view.letter) | {
         "group": group,
         "stack": view.stack,
-        "edited": decoded(view.edited),
+        "amended": decoded(view.amended),
     }
 
 
 def show_letter(out: "Console", view: "DeadView", now: int) -> None:
     """A page about one dead letter."""
-    from rich.syntax import Syntax
     from rich.table import Table
 
     letter = view.letter
@@ -80,22 +78,22 @@ def show_letter(out: "Console", view: "DeadView", now: int) -> None:
     out.print(grid)
     snapshot = decoded(letter.snapshot)
     payload = snapshot.get("payload") if isinstance(snapshot, dict) else snapshot
-    pretty = json.dumps(payload, indent=2, ensure_ascii=False)
     out.print("\n[dim]payload[/]")
-    out.print(Syntax(pretty, "json", theme="ansi_dark", background_color="default", word_wrap=True))
-    if view.edited is not None:
-        out.print("\n[dim]edited since; it will run with[/]")
-        out.print(Syntax(view.edited, "json", theme="ansi_dark", background_color="default"))
+    out.print(highlighted(payload))
+    if view.amended is not None:
+        out.print("\n[dim]amended since; it will run with[/]")
+        out.print(highlighted(decoded(view.amended)))
     history = decoded(letter.executions)
     if isinstance(history, list) and history:
+        out.print()
         out.print(history_table(sorted(history, key=lambda run: run.get("fence", 0)), now))
     if view.stack:
         out.print("\n[dim]traceback of the last execution that has one[/]")
-        out.print(view.stack.rstrip(), markup=False, soft_wrap=True)
+        out.print(lines(view.stack.rstrip()), markup=False, soft_wrap=True)
     out.print(
-        f"[dim]Run it again: penstock dead requeue {letter.job_id}\n"
+        f"\n[dim]Run it again: penstock dead requeue {letter.job_id}\n"
         f"Its group:    penstock dead replay {view.group.id} --canary 5\n"
-        f"Settle it:    penstock dead resolve {letter.job_id} --notes '…'[/]",
+        f"Close it:     penstock dead resolve {letter.job_id} --notes '…'[/]",
         soft_wrap=True,
     )
 
@@ -107,11 +105,14 @@ def facts(view: "DeadView", now: int) -> list[tuple[str, str]]:
     rows: list[tuple[str, str | None]] = [
         ("why", f"[red]{plain(letter.error or letter.reason)}[/]"),
         ("class", plain(letter.reason)),
-        ("code", letter.error_code),
+        ("code", letter.error_code and plain(letter.error_code)),
         ("died", f"{ago(letter.created_at, now)} [dim]({iso(letter.created_at)})[/]"),
         ("queue", plain(letter.queue)),
-        ("tries", f"{letter.attempts}, rescued {letter.rescues}×"),
-        ("group", f"{group.id}, {group.count:,} alike, {group.unresolved:,} of them open"),
+        (
+            "tries",
+            f"{letter.attempts}" + (f", rescued {letter.rescues}×" if letter.rescues else ""),
+        ),
+        ("group", f"{group.id}, {group.count:,} alike, {group.open:,} of them open"),
         ("alike", plain(letter.fingerprint)),
         ("canary", letter.canary_of and f"replayed for group {letter.canary_of}"),
         ("notes", letter.notes and plain(letter.notes)),

@@ -19,7 +19,7 @@ def doctor(
     ctx: typer.Context,
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[MODULE:APP]", help="Also check this application's job types."),
+        typer.Argument(metavar="MODULE:APP", help="Also check this application's job types."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
     as_json: JsonFlag = False,
@@ -34,7 +34,7 @@ def doctor(
     types = None if app is None else frozenset(app.types)
 
     async def look(store: "Store") -> "tuple[str, list[Check]]":
-        return await examine(store, types)
+        return await examine(store, settings, types)
 
     promise, checks = run(asked(settings.url, look, dispatch=settings.dispatch or None))
     wrong = [c for c in checks if c.level == "wrong" or (strict and c.level == "warning")]

@@ -1,13 +1,12 @@
 """`penstock enqueue`: put one job into the store."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.output import JsonFlag, console, plain, write_json
+from penstock.cli.output import JsonFlag, console, json_text, plain, write_json
 from penstock.cli.root import Refused, say
 from penstock.cli.session import bare_app, load, place_of, run
 from penstock.cli.times import parse_span
@@ -45,7 +44,11 @@ def enqueue(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--app", metavar="MODULE:APP", help="Check the arguments against the type."),
+        typer.Option(
+            "--app",
+            metavar="MODULE:APP",
+            help="The application: checks the arguments, knows the type's queue.",
+        ),
     ] = None,
     wait: Annotated[
         str | None,
@@ -190,4 +193,4 @@ def tell(job: "Job", created: bool, *, waited: bool) -> None:
         where = f"{plain(job.type)}, queue {plain(job.queue)}, priority {job.priority}"
         out.print(f"Enqueued [bold]{job.id}[/] ({where}).", soft_wrap=True)
     if waited:
-        out.print(json.dumps(decoded(job.result), indent=2, ensure_ascii=False), markup=False)
+        out.print(json_text(decoded(job.result)), markup=False)

@@ -1,11 +1,10 @@
 """Log lines of a job, as they come."""
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.output import console, plain
+from penstock.cli.output import console, json_text, plain
 from penstock.client.documents import document
 from penstock.model.clock import iso
 
@@ -31,7 +30,7 @@ async def follow_logs(store: "Store", job_id: str, *, as_json: bool) -> None:
             lines = await store.reader.logs(job_id, MANY)
             for line in lines[printed:]:
                 if as_json:
-                    typer.echo(json.dumps(document(line), ensure_ascii=False))
+                    typer.echo(json_text(document(line), indent=None))
                 else:
                     print_line(out, line)
             printed = len(lines)

@@ -9,7 +9,7 @@ from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.session import ask, session
 
 if TYPE_CHECKING:
-    from penstock.server.health import Health
+    from penstock.client.health import Health
     from penstock.store.contract import Store
 
 MARKS = {"healthy": "[green]✓[/]", "degraded": "[yellow]![/]", "unhealthy": "[red]✗[/]"}
@@ -17,7 +17,7 @@ MARKS = {"healthy": "[green]✓[/]", "degraded": "[yellow]![/]", "unhealthy": "[
 
 def health(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """Say how store, workers, queues and dead letters are; exit 1 when one is unhealthy."""
-    from penstock.server.health import check_health
+    from penstock.client.health import check_health
 
     settings = session(ctx).settings
 

@@ -1,18 +1,17 @@
 """Jobs as tables and pages for people."""
 
-import json
 from typing import TYPE_CHECKING
 
-from penstock.cli.output import Fitted, counted, plain, styled, table
+from penstock.cli.output import Fitted, highlighted, plain, styled, table
 from penstock.client.documents import decoded
 from penstock.model.clock import iso
+from penstock.model.counted import counted
 from penstock.model.dependency import fell_with_parent
 from penstock.model.spans import ago, span
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from penstock.model.job import Job
     from penstock.store.contract import Dependencies, Dependency, Execution
@@ -69,9 +68,10 @@ def show_job(
     out.print(grid)
     show_documents(out, job)
     if executions:
+        out.print()
         out.print(execution_table(executions, now))
     show_edges(out, edges)
-    out.print(f"[dim]{next_step(job)}[/]", soft_wrap=True)
+    out.print(f"\n[dim]{next_step(job)}[/]", soft_wrap=True)
 
 
 def facts(job: "Job", now: int) -> list[tuple[str, str]]:
@@ -98,20 +98,15 @@ def facts(job: "Job", now: int) -> list[tuple[str, str]]:
 
 def show_documents(out: "Console", job: "Job") -> None:
     """The payload and what the job made of it."""
-    from rich.syntax import Syntax
-
     for name in ("payload", "checkpoint", "result"):
         text = getattr(job, name)
         if text is None:
             continue
-        pretty = json.dumps(decoded(text), indent=2, ensure_ascii=False)
         out.print(f"\n[dim]{name}[/]")
-        out.print(
-            Syntax(pretty, "json", theme="ansi_dark", background_color="default", word_wrap=True)
-        )
+        out.print(highlighted(decoded(text)))
 
 
-def execution_table(executions: "list[Execution]", now: int) -> "Table":
+def execution_table(executions: "list[Execution]", now: int) -> Fitted:
     """One line per execution, oldest first."""
     made = table("EXECUTION#", "ENDED AS", "STARTED", "WAITED#", "TOOK#", "CLASS", note="ERROR")
     for run in executions:
@@ -124,7 +119,7 @@ def execution_table(executions: "list[Execution]", now: int) -> "Table":
             run.error_class or "",
             plain(run.error or ""),
         )
-    return made
+    return Fitted(made, "WAITED", "CLASS")
 
 
 def show_edges(out: "Console", edges: "Dependencies") -> None:
@@ -133,11 +128,13 @@ def show_edges(out: "Console", edges: "Dependencies") -> None:
         made = table("RUNS AFTER", "TYPE", "STATUS", "EDGE", "CLOSED AS")
         for edge in edges.parents[:MAX_EDGES]:
             made.add_row(edge.edge.parent_id, *_end(edge, edge.parent_type, edge.parent_status))
+        out.print()
         out.print(made)
     if edges.children:
         made = table("RUNS BEFORE", "TYPE", "STATUS", "EDGE", "CLOSED AS")
         for edge in edges.children[:MAX_EDGES]:
             made.add_row(edge.child_id, *_end(edge, edge.child_type, edge.child_status))
+        out.print()
         out.print(made)
     if max(len(edges.parents), len(edges.children)) > MAX_EDGES:
         out.print("[dim]And more: penstock jobs tree[/]")

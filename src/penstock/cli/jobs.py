@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, requeue, and the lines jobs logged."""
+"""`penstock jobs`: list, show, cancel, requeue, tie together, and the lines jobs logged."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +9,7 @@ from penstock.cli.explain import explain
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
 from penstock.cli.session import ask, ask_now, operate
 from penstock.client.documents import document
+from penstock.model.counted import counted
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def ls(
     from penstock.store.contract import JobFilter
 
     where = JobFilter(
-        status=status,
+        statuses=() if status is None else (status,),
         type=type_name,
         queue=queue,
         tag=tag,
@@ -135,6 +136,32 @@ def requeue(ctx: typer.Context, job_ids: JobIds, as_json: JsonFlag = False) -> N
             typer.echo(f"Requeued {job_id}.")
 
 
+@app.command("after")
+def after(
+    ctx: typer.Context,
+    job_id: JobId,
+    parents: Annotated[
+        list[str], typer.Argument(metavar="PARENT...", help="The ids of what it is to wait for.")
+    ],
+    completion: Annotated[
+        bool, typer.Option("--completion", help="However they end, not only if they succeed.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Have a job that has not been queued yet wait for more jobs; all of them or none."""
+    from penstock.client.after import after, edges_of
+
+    entries = [after(each, when="completion" if completion else "success") for each in parents]
+    edges = edges_of(entries)
+    job = operate(ctx, lambda operator: operator.add_dependency(job_id, edges))
+    if as_json:
+        write_json(document(job))
+    elif job.waiting_on:
+        typer.echo(f"{job_id} waits for {counted(job.waiting_on, 'job')}.")
+    else:
+        typer.echo(f"{job_id} waits for nothing: what it was to wait for has ended.")
+
+
 @app.command("logs")
 def logs(
     ctx: typer.Context,
@@ -142,7 +169,7 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="How many lines.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the latest lines.")] = 1000,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the lines a job logged with ctx.log."""

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
-from penstock.cli.root import NotFound
 from penstock.cli.session import ask, operate
 from penstock.client.documents import document
 from penstock.model.limits import EVERY, LimitKind, LimitScope
@@ -46,10 +45,11 @@ def set_(
     as_json: JsonFlag = False,
 ) -> None:
     """Set limits; they hold from the next claim on, and no deploy overwrites them."""
-    wanted: Any = {about.value: name, "concurrency": concurrency, "rate": rate, "depth": depth}
 
     async def put(operator: "Operator") -> "list[LimitState]":
-        await operator.controls.set_limit(**wanted)
+        await operator.controls.set_limit(
+            about.value, name, concurrency=concurrency, rate=rate, depth=depth
+        )
         known = await operator.app.store.controls.limits()
         return [state for state in known if is_about(state, about, name)]
 
@@ -71,13 +71,10 @@ def rm(
     as_json: JsonFlag = False,
 ) -> None:
     """Take limits away; one that code declares comes back with the next worker that starts."""
-    subject: Any = {about.value: name}
     chosen = None if kind is None else kind.value
-    dropped = operate(ctx, lambda it: it.controls.drop_limit(kind=chosen, **subject))
-    if not dropped:
-        raise NotFound(f"There is no such limit on {about} {name!r}; see `penstock limits ls`.")
+    operate(ctx, lambda operator: operator.controls.remove_limit(about.value, name, chosen))
     if as_json:
-        write_json({"dropped": {"kind": about.value, "name": name}})
+        write_json({"removed": {"kind": about.value, "name": name}})
     else:
         typer.echo(f"{about.value.capitalize()} {name} has no such limit any more.")
 

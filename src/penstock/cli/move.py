@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import exits
-from penstock.cli.output import JsonFlag, counted, write_json
+from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.progress import progress_bars
 from penstock.cli.root import say
 from penstock.cli.session import run
+from penstock.model.counted import counted
 
 if TYPE_CHECKING:
     from penstock.client.move import Moved

@@ -1,6 +1,7 @@
 """What is written to standard output: tables for people, one JSON document for scripts."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.syntax import Syntax
     from rich.table import Table
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON document.")]
 
 STYLES = {
-    "pending": "cyan",
-    "queued": "bright_cyan",
+    "pending": "default",
+    "queued": "cyan",
     "in_progress": "bright_blue",
     "running": "bright_blue",
     "failed": "yellow",
@@ -29,6 +31,7 @@ STYLES = {
     "lost": "red",
 }
 SPARKS = "▁▂▃▄▅▆▇█"
+UNSURE = re.compile(r"[^\n -~]")
 
 
 def console() -> "Console":
@@ -111,9 +114,23 @@ def plain(value: object) -> str:
     return escape("".join(letter for letter in words if letter.isprintable()))
 
 
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: `1 job`, `2,000 jobs`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def lines(text: str) -> str:
+    """Text from outside on lines of its own, with nothing in it that commands a terminal."""
+    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+
+
+def json_text(document: Any, indent: int | None = 2) -> str:
+    """JSON that people can read, with what could command a terminal escaped."""
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    return UNSURE.sub(lambda found: _seen(found[0]), text)
+
+
+def highlighted(document: Any) -> "Syntax":
+    """The same in colours."""
+    from rich.syntax import Syntax
+
+    text = json_text(document)
+    return Syntax(text, "json", theme="ansi_dark", background_color="default", word_wrap=True)
 
 
 def sparkline(values: list[float]) -> str:
@@ -131,4 +148,8 @@ def bar(part: float, whole: float, cells: int = 10) -> str:
 
 def write_json(document: Any) -> None:
     """Write one JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(json_text(document))
+
+
+def _seen(letter: str) -> str:
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]

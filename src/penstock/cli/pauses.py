@@ -1,6 +1,6 @@
 """`penstock pause`, `resume` and `pauses`: holding work back, and letting it go on."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,10 @@ from penstock.cli.session import ask_now, operate, user
 from penstock.client.documents import document
 from penstock.model.pause import PauseScope
 from penstock.model.spans import ago
+
+if TYPE_CHECKING:
+    from penstock.client.operator import Operator
+    from penstock.model.pause import Pause
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]
@@ -23,9 +27,14 @@ def pause(
     as_json: JsonFlag = False,
 ) -> None:
     """Hold back the jobs of a queue, type or tenant, or one job; what runs already runs on."""
-    what: Any = {kind.value: name}
     who = by or user()
-    made = operate(ctx, lambda operator: operator.controls.pause(reason=reason, by=who, **what))
+
+    async def hold(operator: "Operator") -> "Pause":
+        if kind is PauseScope.JOB:
+            return await operator.pause(name, reason, by=who)
+        return await operator.controls.pause(kind.value, name, reason=reason, by=who)
+
+    made = operate(ctx, hold)
     if as_json:
         write_json(document(made))
     else:
@@ -34,8 +43,13 @@ def pause(
 
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:
     """Let what is paused go on, with its own times and order."""
-    what: Any = {kind.value: name}
-    resumed = operate(ctx, lambda operator: operator.controls.resume(**what))
+
+    async def let_go(operator: "Operator") -> bool:
+        if kind is PauseScope.JOB:
+            return await operator.resume(name)
+        return await operator.controls.resume(kind.value, name)
+
+    resumed = operate(ctx, let_go)
     if as_json:
         write_json({"resumed": resumed})
     elif resumed:

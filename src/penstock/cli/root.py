@@ -51,19 +51,17 @@ def hoisted(args: list[str]) -> list[str]:
 
 def complain(error: Exception) -> int:
     """Say what went wrong in one sentence on standard error; the exit code for it."""
-    from penstock.model.errors import JobFailed, JobNotFound, PenstockError, ResultTimeout
-    from penstock.model.refused import AlertNotFound, GroupNotFound, ScheduleNotFound
+    from penstock.model import errors
 
     if isinstance(error, typer.Abort):
         return say("nothing was done.", exits.WRONG)
     if hasattr(error, "format_message"):
         return say(_usage(error), exits.WRONG)
-    missing = JobNotFound | GroupNotFound | ScheduleNotFound | AlertNotFound | NotFound
-    if isinstance(error, missing):
+    if isinstance(error, errors.NotFound | NotFound):
         return say(str(error), exits.NOT_FOUND)
-    if isinstance(error, JobFailed | ResultTimeout):
+    if isinstance(error, errors.JobFailed | errors.ResultTimeout):
         return say(str(error), exits.FAILED)
-    if isinstance(error, PenstockError | Refused):
+    if isinstance(error, errors.PenstockError | Refused):
         return say(str(error), exits.WRONG)
     kind = type(error).__name__
     return say(f"{kind}: {error}; run it again with --debug for the traceback.", exits.BUG)
@@ -71,7 +69,9 @@ def complain(error: Exception) -> int:
 
 def say(sentence: str, code: int) -> int:
     """Write `penstock: sentence` to standard error and pass the code on."""
-    typer.echo(f"penstock: {' '.join(sentence.split())}", err=True)
+    # What is said may hold names and errors from elsewhere: nothing in it commands the terminal.
+    words = "".join(letter for letter in " ".join(sentence.split()) if letter.isprintable())
+    typer.echo(f"penstock: {words}", err=True)
     return code
 
 

@@ -22,7 +22,7 @@ def schedule_document(view: "ScheduleView") -> dict[str, Any]:
     """A schedule as a script wants to read it, with its next runs in its zone."""
     opened = document(view.schedule)
     opened["options"] = decoded(view.schedule.options)
-    runs = [moment.isoformat(timespec="seconds") for moment in upcoming(view, SHOWN_RUNS)]
+    runs = [moment.isoformat(timespec="seconds") for moment in view.next_runs(SHOWN_RUNS)]
     return opened | {"next_runs": runs}
 
 
@@ -31,7 +31,7 @@ def schedule_table(views: "list[ScheduleView]", now: int) -> Fitted:
     made = table("NAME", "TYPE", "WHEN", "ZONE", "STATE", "RUNS#", "LAST", "NEXT", note="DUE")
     for view in views:
         schedule = view.schedule
-        following = upcoming(view, 1)
+        following = view.next_runs(1)
         made.add_row(
             plain(schedule.name),
             plain(schedule.type),
@@ -71,7 +71,7 @@ def show_schedule(out: "Console", view: "ScheduleView", now: int) -> None:
 
 def show_runs(out: "Console", view: "ScheduleView", now: int) -> None:
     """The next five runs, in the schedule's zone."""
-    following = upcoming(view, SHOWN_RUNS)
+    following = view.next_runs(SHOWN_RUNS)
     if not following:
         held = "it is paused" if view.paused else "it is over"
         out.print(f"  No runs to come: {held}.")
@@ -79,16 +79,6 @@ def show_runs(out: "Console", view: "ScheduleView", now: int) -> None:
         name = "next" if number == 0 else ""
         distance = ago(milliseconds(moment), now)
         out.print(f"  [dim]{name:<9}[/] {local(moment)}  [dim]{distance}[/]", soft_wrap=True)
-
-
-def upcoming(view: "ScheduleView", count: int) -> "list[datetime]":
-    """Its next runs; none of one that a hand edited into nonsense, so that the rest is shown."""
-    from penstock.model.refused import InvalidSchedule
-
-    try:
-        return view.next_runs(count)
-    except (InvalidSchedule, OverflowError):
-        return []
 
 
 def when(schedule: "Schedule") -> str:

@@ -125,9 +125,9 @@ def rm(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete a schedule; jobs it enqueued stay."""
+    """Remove a schedule; jobs it enqueued stay."""
     ask(ctx, lambda store: schedules(store).get(name, tenant))
-    confirm(f"Delete the schedule {plain(name)}?", yes=yes)
+    confirm(f"Remove the schedule {plain(name)}?", yes=yes)
     operate(ctx, lambda operator: operator.schedules.remove(name, tenant))
     if as_json:
         write_json({"removed": name})

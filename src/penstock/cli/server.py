@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from penstock.server.door import Door
     from penstock.server.spec import ServerSpec
 
-GREETING = "Penstock answers at {address}; Ctrl-C stops it."
+GREETING = "Penstock answers at {address} for {store}; Ctrl-C stops it."
 
 Target = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODULE:APP]",
+        metavar="MODULE:APP",
         help="The application, whose job types the server then knows.",
         show_default=False,
     ),
@@ -54,8 +54,20 @@ Proxies = Annotated[
         show_default="none",
     ),
 ]
+RootPath = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="The path a proxy has it under, such as /penstock (or PENSTOCK_ROOT_PATH).",
+        show_default="none",
+    ),
+]
 OpenFlag = Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")]
+AccessLog = Annotated[
+    bool,
+    typer.Option("--access-log", help="Log every request, without its query."),
+]
 Level = Annotated[LogLevel, typer.Option(help="How much to log.")]
 
 
@@ -67,16 +79,18 @@ def server(
     certificate: Certificate = None,
     key: Key = None,
     proxies: Proxies = None,
+    root_path: RootPath = None,
     upkeep: Annotated[
         bool, typer.Option("--upkeep", help="Run upkeep too, where no worker does.")
     ] = False,
     opens: OpenFlag = False,
+    access_log: AccessLog = False,
     log_json: LogJson = False,
     log_level: Level = LogLevel.INFO,
 ) -> None:
     """Serve the API and the dashboard until SIGTERM or Ctrl-C."""
     app = served_app(ctx, target)
-    door = door_of(app.settings, host, port, certificate, key, proxies)
+    door = door_of(app.settings, host, port, certificate, key, proxies, root_path)
     spec = server_spec(
         ctx,
         target,
@@ -84,6 +98,7 @@ def server(
         upkeep=upkeep,
         greeting=GREETING,
         opens_browser=opens and has_screen(),
+        access_log=access_log,
         log_json=log_json,
         log_level=log_level.value,
     )
@@ -115,6 +130,7 @@ def door_of(
     certificate: Path | None,
     key: Path | None,
     proxies: str | None,
+    root_path: str | None,
 ) -> "Door":
     """Where to listen: what the flags say, else the settings."""
     from penstock.server.door import Door
@@ -125,6 +141,7 @@ def door_of(
         tls_certificate=None if certificate is None else str(certificate),
         tls_key=None if key is None else str(key),
         trusted_proxies=proxies,
+        root_path=root_path,
     )
     if chosen.tls_key and not chosen.tls_certificate:
         raise Refused("A key alone is no use; name its certificate with --tls-certificate.")
@@ -139,6 +156,7 @@ def door_of(
         certificate=chosen.tls_certificate,
         key=chosen.tls_key,
         proxies=chosen.trusted_proxies,
+        root_path=chosen.root_path,
     )
 
 
@@ -152,12 +170,16 @@ def has_screen() -> bool:
 
 
 def server_spec(
-    ctx: typer.Context, target: str | None, door: "Door", **fields: Any
+    ctx: typer.Context,
+    target: str | None,
+    door: "Door",
+    *,
+    access_log: bool = False,
+    **fields: Any,
 ) -> "ServerSpec":
     """What a server process is told."""
     from penstock.server.spec import ServerSpec
 
     chosen = session(ctx)
-    return ServerSpec(
-        target=target, url=chosen.url, settings={"dispatch": chosen.dispatch}, door=door, **fields
-    )
+    settings = {"dispatch": chosen.dispatch, "access_log": access_log or None}
+    return ServerSpec(target=target, url=chosen.url, settings=settings, door=door, **fields)

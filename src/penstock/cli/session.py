@@ -35,6 +35,13 @@ class Session:
 
         return load_settings(self.config, url=self.url, dispatch=self.dispatch)
 
+    @property
+    def names_a_store(self) -> bool:
+        """Whether anybody said which store is meant."""
+        from penstock.config import Settings
+
+        return self.url is not None or self.settings.url != Settings().url
+
 
 def session(ctx: typer.Context) -> Session:
     """The session the root command made."""
@@ -77,8 +84,12 @@ def ask_app(app: "Penstock", question: "Callable[[Penstock], Awaitable[T]]") -> 
 def operate(
     ctx: typer.Context, action: "Callable[[Operator], Awaitable[T]]", *, create: bool = False
 ) -> T:
-    """Do one thing as the person at this terminal, on record."""
-    return operate_on(bare_app(ctx), action, create=create)
+    """Do one thing as the person at this terminal, on record; only a store that was named is made.
+
+    One that nobody named would be a second one beside that of the application.
+    """
+    named = session(ctx).names_a_store
+    return operate_on(bare_app(ctx), action, create=create and named)
 
 
 def operate_on(

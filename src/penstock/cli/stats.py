@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import JsonFlag, console, counted, plain, sparkline, table, write_json
+from penstock.cli.output import Fitted, JsonFlag, console, plain, sparkline, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now
 from penstock.cli.times import parse_span
 from penstock.client.documents import document
 from penstock.model.clock import iso
+from penstock.model.counted import counted
 from penstock.model.spans import span
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
     from penstock.store.contract import QueueDepth, Store, Window
 
-SHORTEST_MS, LONGEST_MS = 10_000, 1_000 * 86_400_000
-# A step and the longest window for which the store keeps it.
-STEPS = ((10_000, 3_600_000), (60_000, 172_800_000), (3_600_000, 5_184_000_000))
-DAY_MS = 86_400_000
 BARS = 60
 
 Series = list[tuple[int, dict[str, float]]]
@@ -32,10 +29,12 @@ def stats(
     as_json: JsonFlag = False,
 ) -> None:
     """Show depths, throughput, success rate and durations."""
+    from penstock.store.contract.rollups import LONGEST_MS, SHORTEST_MS, resolution_for
+
     span_ms = parse_span(window, "window")
     if not SHORTEST_MS <= span_ms <= LONGEST_MS:
         raise Refused(f"Option 'window' is {window!r}, but it must be from 10s to 1000d.")
-    step = next((step for step, kept in STEPS if span_ms <= kept), DAY_MS)
+    step = resolution_for(span_ms)
 
     async def look(store: "Store") -> "tuple[list[QueueDepth], list[Window], int, Series]":
         metrics = store.metrics
@@ -66,8 +65,10 @@ def stats(
     if any(bars):
         out.print(f"[green]{sparkline(bars)}[/] [dim]completed per {span(width)}[/]")
     if depths:
+        out.print()
         out.print(depth_table(depths))
     if len(windows) > 1:
+        out.print()
         out.print(window_table(windows[1:]))
     if not depths and len(windows) == 1:
         out.print("Nothing waits and nothing ran; enqueue a job or take a longer --window.")
@@ -112,7 +113,7 @@ def depth_table(depths: "list[QueueDepth]") -> "Table":
     return made
 
 
-def window_table(windows: "list[Window]") -> "Table":
+def window_table(windows: "list[Window]") -> Fitted:
     """What each type did."""
     made = table(
         "TYPE",
@@ -139,4 +140,4 @@ def window_table(windows: "list[Window]") -> "Table":
             span(row.duration_p99_ms),
             span(row.wait_p95_ms),
         )
-    return made
+    return Fitted(made, "P99", "WAITED P95", "QUEUE", "TOOK P50")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.confirm import YesFlag, confirm
-from penstock.cli.output import JsonFlag, counted, write_json
+from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import ask, database_file, place_of, run, session
+from penstock.model.counted import counted
 
 if TYPE_CHECKING:
     from penstock.store.contract import Store

@@ -1,22 +1,19 @@
 """`penstock tokens`: what programs show at the server's door."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
-from penstock.cli.root import NotFound
 from penstock.cli.session import ask_now, operate
 from penstock.cli.times import parse_span
-from penstock.client.documents import document
 from penstock.model.spans import ago
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.client.operator import Operator
-    from penstock.server.access.tokens import Token, Tokens
-    from penstock.store.contract import Store
+    from penstock.server.access.tokens import Token
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens for programs.")
 
@@ -33,23 +30,22 @@ def create(
         str, typer.Option(metavar="A,B", help="What it may do: enqueue, read, operate, admin.")
     ],
     tenant: TenantOption = None,
-    expires: Annotated[
+    expires_in: Annotated[
         str | None, typer.Option(metavar="SPAN", help="How long it is valid: 12h, 90d.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a token; it is shown this once, and only its hash is kept."""
+    from penstock.server.access.operating import AccessOperator
     from penstock.server.access.scopes import parse_scopes
+    from penstock.server.access.tokens import token_document
 
     granted = parse_scopes(split(scopes))
-    life = None if expires is None else parse_span(expires, "expires")
+    life = None if expires_in is None else parse_span(expires_in, "expires-in")
 
     async def act(operator: "Operator") -> "tuple[Token, str]":
-        details: dict[str, Any] = {"name": name, "scopes": granted, "tenant": tenant}
-        async with operator.doing("token.create", "tokens", **details):
-            return await tokens(operator.app.store).create(
-                name, granted, by=operator.actor, tenant_id=tenant, expires_in_ms=life
-            )
+        access = AccessOperator(operator)
+        return await access.create_token(name, granted, tenant_id=tenant, expires_in_ms=life)
 
     made, text = operate(ctx, act, create=True)
     if as_json:
@@ -62,7 +58,9 @@ def create(
 @app.command("ls")
 def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """List every token there is or was, the oldest first."""
-    found, now = ask_now(ctx, lambda store: tokens(store).all())
+    from penstock.server.access.tokens import Tokens, token_document
+
+    found, now = ask_now(ctx, lambda store: Tokens(store).all())
     if as_json:
         write_json([token_document(token) for token in found])
     elif found:
@@ -79,36 +77,19 @@ def revoke(
 ) -> None:
     """Let a token open nothing any more; it stays listed."""
 
-    async def act(operator: "Operator") -> "Token":
-        known = tokens(operator.app.store)
-        if token_id not in {token.id for token in await known.all()}:
-            raise NotFound(f"There is no token {token_id!r}; see `penstock tokens ls`.")
-        async with operator.doing("token.revoke", f"token:{token_id}"):
-            return await known.revoke(token_id)
+    from penstock.server.access.operating import AccessOperator
+    from penstock.server.access.tokens import token_document
 
-    revoked = operate(ctx, act)
+    revoked = operate(ctx, lambda operator: AccessOperator(operator).revoke_token(token_id))
     if as_json:
         write_json(token_document(revoked))
     else:
         typer.echo(f"Token {revoked.id} ({plain(revoked.name)}) opens nothing any more.")
 
 
-def tokens(store: "Store") -> "Tokens":
-    """Imported only when something has to run."""
-    from penstock.server.access.tokens import Tokens
-
-    return Tokens(store)
-
-
 def split(text: str) -> list[str]:
     """Words separated by commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def token_document(token: "Token") -> dict[str, Any]:
-    """What is known of a token, without its hash."""
-    opened = document(token) | {"scopes": list(token.scopes)}
-    return {name: value for name, value in opened.items() if name != "hash"}
 
 
 def token_table(found: "list[Token]", now: int) -> "Table":

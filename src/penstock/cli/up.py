@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.root import Refused
 from penstock.cli.server import (
+    AccessLog,
     Certificate,
     Host,
     Key,
@@ -14,22 +14,27 @@ from penstock.cli.server import (
     OpenFlag,
     Port,
     Proxies,
+    RootPath,
     Target,
     door_of,
     has_screen,
     served_app,
     server_spec,
 )
-from penstock.cli.session import run, session
+from penstock.cli.session import run
 from penstock.cli.times import parse_span
-from penstock.cli.worker import LogLevel
+from penstock.cli.worker import LogLevel, worker_spec
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.server.spec import ServerSpec
     from penstock.worker.process import WorkerSpec
 
-GREETING = "Penstock is up at {address}; Ctrl-C stops everything."
+GREETING = "Penstock is up at {address} on {store}; Ctrl-C stops everything."
+WITHOUT_WORKERS = (
+    "Penstock is up at {address} on {store}, without workers: "
+    "`penstock up module:app` runs the jobs of an application. Ctrl-C stops everything."
+)
 
 
 def up(
@@ -46,42 +51,37 @@ def up(
     certificate: Certificate = None,
     key: Key = None,
     proxies: Proxies = None,
+    root_path: RootPath = None,
     opens: OpenFlag = False,
     stop_after: Annotated[
         str | None,
         typer.Option("--for", metavar="SPAN", help="Stop by itself after so long: 90s, 15m."),
     ] = None,
+    access_log: AccessLog = False,
     log_json: LogJson = False,
     log_level: Level = LogLevel.WARNING,
 ) -> None:
     """Start the API, the dashboard, workers and upkeep; a part that crashes is replaced."""
     from penstock.logs import configure_logs
-    from penstock.worker.process import WorkerSpec
 
     seconds = None if stop_after is None else parse_span(stop_after, "for") / 1000
     app = served_app(ctx, target)
-    if target is not None and not app.types:
-        raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
+    workers: WorkerSpec | None = None
+    if target is not None:
+        workers = worker_spec(
+            ctx, target, concurrency=concurrency, log_json=log_json, log_level=log_level
+        )
     server = server_spec(
         ctx,
         target,
-        door_of(app.settings, host, port, certificate, key, proxies),
+        door_of(app.settings, host, port, certificate, key, proxies, root_path),
         upkeep=True,
-        greeting=GREETING,
+        greeting=GREETING if workers else WITHOUT_WORKERS,
         opens_browser=opens and has_screen(),
+        access_log=access_log,
         log_json=log_json,
         log_level=log_level.value,
     )
-    workers: WorkerSpec | None = None
-    if target is not None:
-        workers = WorkerSpec(
-            target=target,
-            url=session(ctx).url,
-            settings={"dispatch": session(ctx).dispatch},
-            concurrency=concurrency,
-            log_json=log_json,
-            log_level=log_level.value,
-        )
     configure_logs(json=log_json, level=log_level)
     raise typer.Exit(run(_everything(app, server, workers, processes, seconds)))
 

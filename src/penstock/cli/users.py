@@ -1,24 +1,22 @@
 """`penstock users`: who may log in to the dashboard."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
-from penstock.cli.root import NotFound
+from penstock.cli.root import Refused
 from penstock.cli.session import ask_now, operate
 from penstock.cli.tokens import TenantOption, split
-from penstock.client.documents import document
 from penstock.model.spans import ago
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.client.operator import Operator
-    from penstock.server.access.users import User, Users
-    from penstock.store.contract import Store
+    from penstock.server.access.users import User
 
 app = typer.Typer(no_args_is_help=True, help="Say who may log in to the dashboard.")
 
@@ -36,29 +34,30 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Add a user; the password is asked for, or read from standard input."""
+    from penstock.server.access.operating import AccessOperator
     from penstock.server.access.scopes import parse_scopes
+    from penstock.server.access.users import user_document
 
     granted = parse_scopes(split(scopes))
     password = read_password()
 
     async def act(operator: "Operator") -> "User":
-        details: dict[str, Any] = {"scopes": granted, "tenant": tenant}
-        async with operator.doing("user.create", f"user:{name}", **details):
-            return await users(operator.app.store).create(
-                name, password, granted, by=operator.actor, tenant_id=tenant
-            )
+        access = AccessOperator(operator)
+        return await access.add_user(name, password, granted, tenant_id=tenant)
 
-    made = operate(ctx, act, create=True)
+    added = operate(ctx, act, create=True)
     if as_json:
-        write_json(user_document(made))
+        write_json(user_document(added))
     else:
-        typer.echo(f"{plain(made.name)} may log in and do: {', '.join(made.scopes)}.")
+        typer.echo(f"{plain(added.name)} may log in and do: {', '.join(added.scopes)}.")
 
 
 @app.command("ls")
 def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """List the users, by name."""
-    found, now = ask_now(ctx, lambda store: users(store).all())
+    from penstock.server.access.users import Users, user_document
+
+    found, now = ask_now(ctx, lambda store: Users(store).all())
     if as_json:
         write_json([user_document(user) for user in found])
     elif found:
@@ -70,15 +69,11 @@ def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
 @app.command("passwd")
 def passwd(ctx: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Give a user another password, which ends their sessions."""
+    from penstock.server.access.operating import AccessOperator
+    from penstock.server.access.users import user_document
+
     password = read_password()
-
-    async def act(operator: "Operator") -> "User":
-        known = users(operator.app.store)
-        await existing(known, name)
-        async with operator.doing("user.password", f"user:{name}"):
-            return await known.set_password(name, password)
-
-    changed = operate(ctx, act)
+    changed = operate(ctx, lambda operator: AccessOperator(operator).set_password(name, password))
     if as_json:
         write_json(user_document(changed))
     else:
@@ -88,45 +83,24 @@ def passwd(ctx: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
 @app.command("rm")
 def rm(ctx: typer.Context, name: Name, yes: YesFlag = False, as_json: JsonFlag = False) -> None:
     """Remove a user, which ends their sessions."""
+    from penstock.server.access.operating import AccessOperator
+
     confirm(f"Remove the user {plain(name)}?", yes=yes)
-
-    async def act(operator: "Operator") -> "User":
-        known = users(operator.app.store)
-        await existing(known, name)
-        async with operator.doing("user.remove", f"user:{name}"):
-            return await known.remove(name)
-
-    removed = operate(ctx, act)
+    removed = operate(ctx, lambda operator: AccessOperator(operator).remove_user(name))
     if as_json:
         write_json({"removed": removed.name})
     else:
         typer.echo(f"{plain(removed.name)} may not log in any more.")
 
 
-def users(store: "Store") -> "Users":
-    """Imported only when something has to run."""
-    from penstock.server.access.users import Users
-
-    return Users(store)
-
-
-async def existing(known: "Users", name: str) -> None:
-    """Refuse a name that nobody has."""
-    if await known.get(name) is None:
-        raise NotFound(f"There is no user {name!r}; see `penstock users ls`.")
-
-
 def read_password() -> str:
     """A password that was typed twice and not shown, or one line of standard input."""
     if sys.stdin.isatty():
         return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
-    return sys.stdin.readline().rstrip("\r\n")
-
-
-def user_document(user: "User") -> dict[str, Any]:
-    """What is known of a user, without the password's hash."""
-    opened = document(user) | {"scopes": list(user.scopes)}
-    return {name: value for name, value in opened.items() if name != "password"}
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise Refused("No password came; type it when asked, or send it on standard input.")
+    return password
 
 
 def user_table(found: "list[User]", now: int) -> "Table":

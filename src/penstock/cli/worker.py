@@ -1,7 +1,7 @@
 """`penstock worker`: run jobs, under a supervisor."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -58,21 +58,13 @@ def worker(
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C, which drain; a second signal ends at once."""
     from penstock.logs import configure_logs
-    from penstock.worker.process import WorkerSpec
 
-    app = load(ctx, target)
-    wanted = listed(types, "types")
-    for type_name in wanted or ():
-        app.find_type(type_name)
-    if not app.types:
-        raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
-    spec = WorkerSpec(
-        target=target,
-        url=session(ctx).url,
-        settings={"dispatch": session(ctx).dispatch},
-        name=name,
+    spec = worker_spec(
+        ctx,
+        target,
         queues=listed(queues, "queues"),
-        types=wanted,
+        types=listed(types, "types"),
+        name=name,
         concurrency=concurrency,
         max_priority=max_priority,
         burst=burst,
@@ -88,6 +80,21 @@ async def _supervise(spec: "WorkerSpec", processes: int) -> int:
     from penstock.worker.supervisor import Supervisor
 
     return await Supervisor(spec, processes).run()
+
+
+def worker_spec(
+    ctx: typer.Context, target: str, types: tuple[str, ...] | None = None, **fields: Any
+) -> "WorkerSpec":
+    """What a worker process is told; types that the application does not have are refused."""
+    from penstock.worker.process import WorkerSpec
+
+    app, chosen = load(ctx, target), session(ctx)
+    if not app.types:
+        raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
+    for name in types or ():
+        app.find_type(name)
+    beside = {"dispatch": chosen.dispatch}
+    return WorkerSpec(target=target, url=chosen.url, settings=beside, types=types, **fields)
 
 
 def listed(text: str | None, option: str) -> tuple[str, ...] | None:

@@ -57,15 +57,15 @@ def worker_table(found: "list[WorkerInfo]", now: int) -> Fitted:
             f"{worker.failed:,}",
             f"{worker.cpu_percent:.0f} %",
             f"{worker.memory_mb:.0f} MB",
-            f"{span(worker.poll_age_ms)} ago",
+            f"{span(worker.poll_age_ms + worker.heartbeat_age_ms)} ago",
             ago(worker.started_at, now).removesuffix(" ago"),
             plain(", ".join(worker.queues)) if worker.queues else "all",
         )
-    return Fitted(made, "UP", "CPU")
+    return Fitted(made, "UP", "CPU", "POLLED", "PID")
 
 
 def state(worker: "WorkerInfo") -> str:
     """Running, draining, degraded (the store fails it), or silent for too long."""
     if not worker.alive:
-        return f"[red]silent {span(worker.heartbeat_age_ms)}[/]"
+        return f"[red]silent {ago(0, worker.heartbeat_age_ms).removesuffix(' ago')}[/]"
     return f"[{'green' if worker.state == 'running' else 'yellow'}]{worker.state}[/]"

@@ -16,7 +16,7 @@ from penstock.client.options import check_wait
 from penstock.client.room import TRUST_SECONDS, Room
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.limits import EVERY, LimitKind, LimitState
+from penstock.model.limits import DepthLimits
 from penstock.model.refused import QueueFull
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Admission:
         self._hooks: list[Hook] = []
         self._rooms: dict[str, Room] = {}
         self._most_rooms = ROOMS
-        self._limits: dict[str, int] = {}
+        self._limits = DepthLimits((), app.settings.queue_limit)
         self._limits_read_at = float("-inf")
         self._measuring: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
         self._measuring = WeakKeyDictionary()
@@ -200,12 +200,7 @@ class Admission:
 
     async def _limit_of(self, queue: str) -> int:
         if time.monotonic() - self._limits_read_at >= LIMITS_TRUSTED_SECONDS:
-            self._limits = _depths(await self._app.store.controls.limits())
+            limits = await self._app.store.controls.limits()
+            self._limits = DepthLimits(limits, self._app.settings.queue_limit)
             self._limits_read_at = time.monotonic()
-        default = self._limits.get(EVERY, self._app.settings.queue_limit)
-        return self._limits.get(queue, default)
-
-
-def _depths(limits: Sequence[LimitState]) -> dict[str, int]:
-    found = (state.limit for state in limits if state.limit.kind is LimitKind.DEPTH)
-    return {limit.name: limit.capacity for limit in found}
+        return self._limits.of(queue)

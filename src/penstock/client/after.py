@@ -87,7 +87,7 @@ def after(
         raise InvalidOption("when", when, f"'success' where {named}= needs the parent's result")
     if data is not None and not str(data).isidentifier():
         raise InvalidOption("data", data, "the name of an argument")
-    ids = _ids_of(parent)
+    ids = ids_of(parent)
     policy = Edge(
         parent_id="",
         kind=EdgeKind.SUCCESS if when == "success" else EdgeKind.COMPLETION,
@@ -134,7 +134,7 @@ def awaited(edges: Sequence[Edge]) -> tuple[str, ...]:
 async def add_edges(app: "Penstock", child: "Parent", parents: Sequence[Any]) -> None:
     """Have an enqueued job wait for more parents; a refusal names the jobs' types."""
     edges = edges_of(parents)
-    [child_id] = _ids_of(child)
+    [child_id] = ids_of(child)
     job = await app.get(child_id)
     filled = awaited(edges)
     if filled and job.type in app.types:
@@ -170,7 +170,7 @@ def _merged(edges: Sequence[Edge]) -> list[Edge]:
     return list(kept.values())
 
 
-def _ids_of(parent: Any) -> list[str]:
+def ids_of(parent: Any) -> list[str]:
     """The id of a job in any of its shapes; a flow is waited for at its ends."""
     if hasattr(parent, "ends"):
         return [handle.id for handle in parent.ends]

@@ -10,13 +10,13 @@ from penstock.client.notices import hand_over
 from penstock.model.alert import Alert, AlertState, acknowledged, paid
 from penstock.model.redact import redacted
 from penstock.model.refused import AlertNotFiring, AlertNotFound
+from penstock.store.contract.records import every
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.store.contract import Record
 
 KIND = "alert"
-MOST = 1_000
 NOTE_LIMIT = 1_000
 
 Change = Callable[[Alert], Alert]
@@ -28,11 +28,11 @@ class Alerts:
     def __init__(self, app: "Penstock") -> None:
         self._app = app
         self._records = app.store.records
-        self._clock = app.store.clock
+        self.clock = app.store.clock
 
     async def list(self) -> list[Alert]:
         """All that ever stirred: firing, then pending, then over; the latest to change first."""
-        found = [_opened(record) for record in await self._records.list(KIND, limit=MOST)]
+        found = [_opened(record) async for record in every(self._records, KIND)]
         kept = [alert for alert in found if alert.history]
         return sorted(
             kept,
@@ -67,7 +67,7 @@ class Alerts:
         def noted(alert: Alert) -> Alert:
             if alert.state is not AlertState.FIRING:
                 raise AlertNotFiring(name, alert.state)
-            return acknowledged(alert, by, kept, self._clock.now())
+            return acknowledged(alert, by, kept, self.clock.now())
 
         return await self.change(name, found.rule, noted)
 

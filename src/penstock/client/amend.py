@@ -1,12 +1,12 @@
 """Other arguments for a job that has ended, checked against its type."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from penstock.client.codec import encode
-from penstock.model.dependency import EdgeKind
+from penstock.model.dependency import Edge, EdgeKind
 from penstock.model.errors import InvalidArguments, InvalidOption, PenstockError
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from penstock.client.job_type import JobType
     from penstock.model.job import Job
     from penstock.store.contract import Store
+
+EdgesOf = Callable[[str], Awaitable[Sequence[Edge]]]
+"""Tells what a job waits for, by its id."""
 
 
 async def amended(
@@ -25,29 +28,37 @@ async def amended(
         raise InvalidOption("arguments", "given twice or not at all", "arguments or a payload")
     text = _changed(job, arguments) if payload is None else payload
     type_.check_bounds(text)
-    problem = await misfit(app.store, type_, job, text)
+    problem = await misfit(stored_edges(app.store), type_, job, text)
     if problem is not None:
         raise problem
     return text
 
 
+def stored_edges(store: "Store") -> EdgesOf:
+    """What a job waits for, read from its store."""
+
+    async def edges_of(job_id: str) -> list[Edge]:
+        return [each.edge for each in (await store.reader.dependencies(job_id)).parents]
+
+    return edges_of
+
+
 async def misfit(
-    store: "Store", type_: "JobType[..., ..., Any]", job: "Job", payload: str
+    edges_of: EdgesOf, type_: "JobType[..., ..., Any]", job: "Job", payload: str
 ) -> PenstockError | None:
     """Why a payload does not fit; an argument that a parent is still to give may be missing."""
     try:
-        type_.arguments.check(payload, await _awaited(store, job, payload))
+        type_.arguments.check(payload, await _awaited(edges_of, job, payload))
     except PenstockError as error:
         return error
     return None
 
 
-async def _awaited(store: "Store", job: "Job", payload: str) -> list[str]:
+async def _awaited(edges_of: EdgesOf, job: "Job", payload: str) -> list[str]:
     """The arguments that parents have not given yet."""
     if job.waiting_on == 0:
         return []
-    edges = (await store.reader.dependencies(job.id)).parents
-    names = {each.edge.argument for each in edges if each.edge.kind is EdgeKind.DATA}
+    names = {each.argument for each in await edges_of(job.id) if each.kind is EdgeKind.DATA}
     try:
         given = msgspec.json.decode(payload, type=dict[str, msgspec.Raw]).keys()
     except (msgspec.MsgspecError, RecursionError):

@@ -32,6 +32,7 @@ from penstock.client.sync import SyncPenstock
 from penstock.client.times import TimeFields
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
+from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
 from penstock.model.explain import Explanation
 from penstock.model.job import Job
@@ -354,7 +355,7 @@ class Penstock:
         return await self.store.reader.executions(check_text("job_id", job_id))
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
-        """The lines its handler logged."""
+        """The latest lines its handler logged, oldest first."""
         return await self.store.reader.logs(check_text("job_id", job_id), check_rows(limit))
 
     async def handle(self, job_id: str) -> JobHandle[Any]:
@@ -367,7 +368,9 @@ class Penstock:
         asked = [check_text("job_id", job_id)]
         return Status((await self.store.jobs.cancel(asked, reason))[job_id])
 
-    async def add_dependency(self, child: "Parent", *parents: "Parent | After | Input") -> None:
+    async def add_dependency(
+        self, child: "Parent", *parents: "Parent | After | Input | Edge"
+    ) -> None:
         """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
         await add_edges(self, child, parents)
 

@@ -1,6 +1,6 @@
 """Calls and flows that are enqueued together: taken apart into jobs, put together as handles."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.flow import Flow, Plan, plan
@@ -35,7 +35,7 @@ class Batch:
         self,
         app: "Penstock",
         jobs: Sequence[JobHandle[Any]],
-        flow: type[FlowHandle[Any]] = FlowHandle,
+        flow: Callable[..., FlowHandle[Any]] = FlowHandle,
     ) -> list[Any]:
         """A handle for each thing that was given, from those of the calls."""
         if self._items is None:

@@ -1,11 +1,11 @@
 """Whether what waits in the store fits the code: asked before a deploy."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.client.amend import misfit
+from penstock.client.amend import EdgesOf, misfit, stored_edges
 from penstock.client.notices import TYPE as NOTICE
 from penstock.model.errors import PenstockError, UnknownType
 from penstock.model.template import render
@@ -69,22 +69,45 @@ async def check_payloads(
     app: "Penstock", *, examples: int = 3, progress: Checked | None = None
 ) -> PayloadCheck:
     """Validate every waiting job and every schedule against the application's types."""
+    edges_of = stored_edges(app.store)
+    return PayloadCheck(
+        await check_jobs(app, _pages(app), edges_of, examples=examples, progress=progress),
+        check_schedules(app, await app.store.schedules.known(SCHEDULES), examples=examples),
+    )
+
+
+async def check_jobs(
+    app: "Penstock",
+    pages: "AsyncIterator[list[Job]]",
+    edges_of: EdgesOf,
+    *,
+    examples: int,
+    progress: Checked | None,
+) -> list[TypeCheck]:
+    """Validate waiting jobs, wherever they are read from."""
     jobs: dict[str, TypeCheck] = {}
     looked_at = 0
-    async for page in _pages(app):
+    async for page in pages:
         for job in page:
             found = jobs.setdefault(job.type, TypeCheck(type=job.type))
-            found.count(job.id, await _problem(app, job, found), examples)
+            found.count(job.id, await _problem(app, edges_of, job, found), examples)
         looked_at += len(page)
         if progress is not None:
             progress(looked_at)
+    return _by_name(jobs)
+
+
+def check_schedules(
+    app: "Penstock", known: "Iterable[Schedule]", *, examples: int
+) -> list[TypeCheck]:
+    """Validate what schedules will enqueue."""
     schedules: dict[str, TypeCheck] = {}
-    for schedule in await app.store.schedules.known(SCHEDULES):
+    for schedule in known:
         if schedule.enabled and schedule.next_run_at is None:
             continue  # it is over
         found = schedules.setdefault(schedule.type, TypeCheck(type=schedule.type))
         found.count(schedule.name, _template_problem(app, schedule, found), examples)
-    return PayloadCheck(_by_name(jobs), _by_name(schedules))
+    return _by_name(schedules)
 
 
 async def _pages(app: "Penstock") -> "AsyncIterator[list[Job]]":
@@ -94,7 +117,7 @@ async def _pages(app: "Penstock") -> "AsyncIterator[list[Job]]":
         after = page[-1].id
 
 
-async def _problem(app: "Penstock", job: "Job", found: TypeCheck) -> str | None:
+async def _problem(app: "Penstock", edges_of: EdgesOf, job: "Job", found: TypeCheck) -> str | None:
     if job.type == NOTICE:
         return None
     try:
@@ -102,7 +125,7 @@ async def _problem(app: "Penstock", job: "Job", found: TypeCheck) -> str | None:
     except UnknownType as error:
         found.known = False
         return str(error)
-    problem = await misfit(app.store, type_, job, job.payload)
+    problem = await misfit(edges_of, type_, job, job.payload)
     return None if problem is None else str(problem)
 
 

@@ -53,14 +53,14 @@ class Controls:
         """Set a limit that outlives a deploy: `set_limit(key="openai", concurrency=5)`."""
         await self._store.controls.set_limits(limits_of(limit, by_operator=True))
 
-    async def drop_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
-        """Take limits away, all kinds or one: `drop_limit(key="openai", kind="rate")`."""
+    async def remove_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
+        """Take limits away, all kinds or one: `remove_limit(key="openai", kind="rate")`."""
         scope, name = subject_of(about)
         if kind is not None and kind not in list(LimitKind):
             raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
         kinds = list(LimitKind) if kind is None else [LimitKind(kind)]
-        dropped = [await self._store.controls.drop_limit(scope, name, each) for each in kinds]
-        return any(dropped)
+        removed = [await self._store.controls.remove_limit(scope, name, each) for each in kinds]
+        return any(removed)
 
     async def limits(self) -> list[LimitState]:
         """All limits, and how much of each is taken."""

@@ -1,8 +1,8 @@
 """Dead letters in groups: look, try a few, release the rest, correct arguments, take notes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from penstock.client.handle import JobHandle
 from penstock.client.lookups import check_patience, check_rows, check_text, check_words
 from penstock.client.requeue import PAGE, Progress, Requeued, requeue_all
 from penstock.model.errors import InvalidOption, JobNotFound
+from penstock.model.failure import group_id
 from penstock.model.limits import parse_rate
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.model.states import Status
@@ -22,21 +23,39 @@ if TYPE_CHECKING:
     from penstock.model.job import Job
     from penstock.store.contract import Store
 
-ALL_GROUPS = 100_000
 MOST_CANARIES = 1_000
-OPEN = (Resolution.PENDING, Resolution.INVESTIGATING)
+
+
+RESOLUTIONS = ("open", *(resolution.value for resolution in Resolution))
+"""The words that letters are listed by; `open` is pending or investigating."""
+
+
+class Standing(TypedDict, total=False):
+    """Which letters a store is asked for."""
+
+    resolution: Resolution
+    only_open: bool
+
+
+def standing(word: str | None) -> Standing:
+    """What one of these words asks a store for; none is any."""
+    if word is None:
+        return {}
+    if word not in RESOLUTIONS:
+        raise InvalidOption("resolution", word, f"one of: {', '.join(RESOLUTIONS)}")
+    return {"only_open": True} if word == "open" else {"resolution": Resolution(word)}
 
 
 class DeadView(Struct, frozen=True):
     """A dead letter with what its group has in common and where its code broke.
 
-    `edited` are the arguments the job has now, where those it died with were corrected.
+    `amended` are the arguments the job has now, where those it died with were corrected.
     """
 
     letter: DeadLetter
     group: DeadGroup
     stack: str | None
-    edited: str | None
+    amended: str | None
 
 
 class Replay(Struct, frozen=True):
@@ -63,22 +82,34 @@ class Triage:
         self._tenant_id = tenant_id
 
     async def groups(
-        self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
+        self,
+        type_name: str | None = None,
+        *,
+        closed: bool = False,
+        before: str | None = None,
+        limit: int = 50,
     ) -> list[DeadGroup]:
-        """What died of the same error in the same place; the largest open group first."""
-        if type_name is not None:
-            check_text("type_name", type_name)
-        found = await self._store.dead.groups(
-            type=type_name, tenant_id=self._tenant_id, limit=check_rows(limit)
+        """What died of the same error in the same place, a page; the latest death first.
+
+        `before` is the `newest_id` of the group to continue after.
+        """
+        for option, given in (("type_name", type_name), ("before", before)):
+            if given is not None:
+                check_text(option, given)
+        return await self._store.dead.groups(
+            type=type_name,
+            tenant_id=self._tenant_id,
+            only_open=not closed,
+            before=before,
+            limit=check_rows(limit),
         )
-        return [group for group in found if settled or group.unresolved]
 
     async def group(self, group: str) -> DeadGroup:
         """The group of a short id, or of an unmistakable beginning of one."""
         return await find_group(self._store, group, tenant_id=self._tenant_id)
 
     async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
-        """Dead letters of a group, newest first, the settled ones too."""
+        """Dead letters of a group, newest first, the closed ones too."""
         rows = check_rows(limit)
         found = await self.group(group)
         return await self._store.dead.find(
@@ -155,7 +186,7 @@ class Triage:
         ids = (await open_ids(self._store, found, tenant_id=self._tenant_id))[::-1]
         return await requeue_all(self._store, ids, spread_ms=spread_ms, progress=progress)
 
-    async def edit(
+    async def amend(
         self,
         job_id: str,
         arguments: Mapping[str, Any] | None = None,
@@ -163,7 +194,7 @@ class Triage:
         payload: str | None = None,
         requeue: bool = False,
     ) -> "Job":
-        """Correct arguments of a dead job: `edit(job_id, {"to": "ann@example.com"})`.
+        """Correct arguments of a dead job: `amend(job_id, {"to": "ann@example.com"})`.
 
         Those that are not named stay; `payload` replaces them all. The type must be registered.
         """
@@ -204,8 +235,9 @@ class Triage:
         return done
 
     async def _own(self, ids: Sequence[str]) -> list[str]:
-        letters = [await self._store.dead.get(job_id) for job_id in ids]
-        return [each.job_id for each in letters if each and each.tenant_id == self._tenant_id]
+        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
+        known = [job for page in pages for job in await self._store.reader.get(page)]
+        return [job.id for job in known if job.tenant_id == self._tenant_id]
 
     @property
     def _store(self) -> "Store":
@@ -219,11 +251,13 @@ async def view(store: "Store", job_id: str, tenant_id: str | None = None) -> Dea
         raise JobNotFound(job_id)
     runs = await store.reader.executions(job_id)
     stack = next((run.error_stack for run in reversed(runs) if run.error_stack), None)
-    group = await find_group(store, letter.group, letter.type, tenant_id)
-    return DeadView(letter, group, stack, await _edited(store, letter))
+    group = await store.dead.group(letter.type, letter.fingerprint, tenant_id=tenant_id)
+    if group is None:  # purged a moment ago
+        raise JobNotFound(job_id)
+    return DeadView(letter, group, stack, await _amended(store, letter))
 
 
-async def _edited(store: "Store", letter: DeadLetter) -> str | None:
+async def _amended(store: "Store", letter: DeadLetter) -> str | None:
     jobs = await store.reader.get([letter.job_id])
     try:
         died_with = msgspec.json.decode(letter.snapshot)["payload"]
@@ -233,53 +267,37 @@ async def _edited(store: "Store", letter: DeadLetter) -> str | None:
     return None if same else jobs[0].payload
 
 
-async def find_group(
-    store: "Store", group: str, type_name: str | None = None, tenant_id: str | None = None
-) -> DeadGroup:
+async def find_group(store: "Store", group: str, tenant_id: str | None = None) -> DeadGroup:
     """The group of a short id, or of an unmistakable beginning of one."""
     beginning = check_text("group", group).lower()
-    known = await store.dead.groups(type=type_name, tenant_id=tenant_id, limit=ALL_GROUPS)
-    found = [each for each in known if beginning and each.id.startswith(beginning)]
-    if len(found) != 1:
-        raise GroupNotFound(group, [each.id for each in found])
-    return found[0]
+    names = await store.dead.group_names(tenant_id=tenant_id)
+    ids = {group_id(*name): name for name in names}
+    like = [each for each in ids if beginning and each.startswith(beginning)]
+    if len(like) == 1:
+        found = await store.dead.group(*ids[like[0]], tenant_id=tenant_id)
+        if found is not None:
+            return found
+    raise GroupNotFound(group, like)
 
 
 async def open_ids(
     store: "Store", group: DeadGroup, limit: int | None = None, *, tenant_id: str | None = None
 ) -> list[str]:
-    """The dead letters of a group that nobody has settled, newest first."""
-    found: list[tuple[int, str]] = []
-    for resolution in OPEN:
-        alike = _alike(store, group, resolution, limit, tenant_id)
-        found += [(letter.created_at, letter.job_id) async for letter in alike]
-    # Both lists are newest first already; a sort that keeps ties keeps that.
-    return [job_id for _, job_id in sorted(found, key=lambda each: -each[0])][:limit]
-
-
-async def _alike(
-    store: "Store",
-    group: DeadGroup,
-    resolution: Resolution,
-    limit: int | None,
-    tenant_id: str | None,
-) -> AsyncIterator[DeadLetter]:
-    before: str | None = None
-    seen = 0
-    while limit is None or seen < limit:
+    """The open dead letters of a group, newest first."""
+    found: list[str] = []
+    while limit is None or len(found) < limit:
         page = await store.dead.find(
             type=group.type,
             fingerprint=group.fingerprint,
             tenant_id=tenant_id,
-            resolution=resolution,
-            before=before,
-            limit=PAGE if limit is None else min(PAGE, limit - seen),
+            only_open=True,
+            before=found[-1] if found else None,
+            limit=PAGE if limit is None else min(PAGE, limit - len(found)),
         )
-        for letter in page:
-            yield letter
         if not page:
-            return
-        before, seen = page[-1].job_id, seen + len(page)
+            break
+        found += [letter.job_id for letter in page]
+    return found
 
 
 async def canaries_of(store: "Store", group: str, tenant_id: str | None = None) -> Canaries:

@@ -3,11 +3,17 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.clock import iso
+from penstock.model.clock import EARLIEST, LATEST, iso
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
+    from penstock.model.alert import Alert
+    from penstock.model.alert_rules import Rule
+    from penstock.model.alert_settings import AlertSettings
+    from penstock.model.audit import Entry
+
+_OF_ALERTS = {"owed", "history", "told", "told_at", "number", "cause"}
 STORED = {"payload", "result", "checkpoint", "metadata", "error_details", "trace_context"}
 TIMES = {"at", "lease_until"}
 
@@ -28,14 +34,50 @@ def dead_document(letter: "Struct") -> dict[str, Any]:
     return opened
 
 
-def decoded(text: str | None) -> Any:
-    """A stored document; text that is no JSON is given back as it is."""
-    if text is None:
-        return None
+def entry_document(entry: "Entry") -> dict[str, Any]:
+    """An entry of the audit log with its details opened."""
+    return document(entry) | {"details": decoded(entry.details)}
+
+
+def alert_document(alert: "Alert") -> dict[str, Any]:
+    """An alert as it stands, without its history and what it is made of."""
+    return {name: value for name, value in document(alert).items() if name not in _OF_ALERTS}
+
+
+def rules_document(settings: "AlertSettings") -> dict[str, Any]:
+    """The rules that hold with what they measure, and the routes of notices without secrets."""
+    from penstock.model.alert_settings import shown
+
+    return {
+        "rules": [_rule(rule) for rule in settings.standing],
+        "routes": [
+            {"name": name, "services": [shown(url) for url in settings.urls(name)]}
+            for name in settings.routes
+        ],
+    }
+
+
+def decoded(stored: Any) -> Any:
+    """A stored document; what is no text, or no JSON, is given back as it is."""
+    if not isinstance(stored, str):
+        return stored
     try:
-        return json.loads(text)
+        return json.loads(stored)
     except ValueError:
-        return text
+        return stored
+
+
+def _rule(rule: "Rule") -> dict[str, Any]:
+    from penstock.model.alert_rules import MEASURES
+
+    measure = MEASURES[rule.metric]
+    return document(rule) | {
+        "meaning": measure.meaning,
+        "unit": measure.unit,
+        "below": measure.below,
+        "reached": measure.reached,
+        "window": rule.window if measure.windowed else None,
+    }
 
 
 def _opened(found: Any) -> Any:
@@ -56,5 +98,6 @@ def _readable(name: str, value: Any) -> Any:
 
 def _time(name: str, value: Any) -> Any:
     if isinstance(value, int) and (name.endswith("_at") or name in TIMES):
-        return iso(value)
+        # One row with a wild time must not keep a page of others from being read.
+        return iso(min(max(value, EARLIEST), LATEST))
     return value

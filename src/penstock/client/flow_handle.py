@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from penstock.client.app import Penstock
 
@@ -97,8 +98,11 @@ class FlowHandle(Generic[R]):
         ended: dict[str, Job] = {}
         ids = [handle.id for handle in self.ends]
         try:
-            async with asyncio.timeout(check_patience(timeout)):
-                async for job in self._changes(ids):
+            async with (
+                asyncio.timeout(check_patience(timeout)),
+                aclosing(self._changes(ids)) as changes,
+            ):
+                async for job in changes:
                     ended[job.id] = job
                     if job.status.terminal and job.status is not Status.COMPLETED:
                         break
@@ -133,7 +137,7 @@ class FlowHandle(Generic[R]):
             return JobCancelled(self.jobs[place].id, words)
         return JobFailed(self.jobs[place].id, status, words)
 
-    def _changes(self, ids: list[str]) -> "AsyncIterator[Job]":
+    def _changes(self, ids: list[str]) -> "AsyncGenerator[Job, None]":
         """Each of these jobs now and whenever it changes, until all have ended."""
         return self._app.store.reader.watch(ids)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.json import encode
 
+from penstock.client.kept import kept
 from penstock.model.audit import Break, Entry, first_break, sealed
 from penstock.model.errors import PenstockError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 KIND = "secret"
 HASHES = "audit-hashes"
 PAGE = 1_000
+GONE = "the entry of the known hash is not there, so the end was cut off or all written anew"
 
 
 class Verified(Struct, frozen=True):
@@ -84,21 +86,20 @@ class Journal:
         key = await self._key()
         return hmac.new(key, content.encode(), hashlib.sha256).hexdigest()
 
-    async def verify(self) -> Verified:
-        """Check the whole chain."""
+    async def verify(self, known: str | None = None) -> Verified:
+        """Check the whole chain, and that an entry of a hash noted earlier is still part of it."""
         last: Entry | None = None
+        missing = known is not None
         while page := await self._store.audit.page(last.seq if last else 0, PAGE):
             problem = first_break(page, last)
             if problem is not None:
                 return Verified(problem.seq - 1, problem)
+            missing = missing and known not in {entry.hash for entry in page}
             last = page[-1]
-        return Verified(last.seq if last else 0, None)
+        entries = last.seq if last else 0
+        return Verified(entries, Break(entries + 1, GONE) if missing else None)
 
     async def _key(self) -> bytes:
         from secrets import token_hex
 
-        while True:
-            record = await self._store.records.get(KIND, HASHES)
-            if record is not None:
-                return bytes.fromhex(record.document.strip('"'))
-            await self._store.records.put(KIND, HASHES, f'"{token_hex(32)}"', revision=0)
+        return bytes.fromhex(await kept(self._store, KIND, HASHES, lambda: token_hex(32)))

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from penstock.client.lookups import check_text
-from penstock.client.options import MAX_KEY, check_name
+from penstock.client.options import check_name
+from penstock.model.bounds import MAX_TEXT
 from penstock.model.errors import InvalidOption
 from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope, check_limits, parse_rate
 
@@ -64,8 +65,8 @@ def named_as(option: str, value: Any) -> str:
     if option in ("type", "queue"):
         if name != EVERY:
             check_name(option, name)
-    elif not isinstance(name, str) or not 0 < len(name) <= MAX_KEY:
-        raise InvalidOption(option, value, f"a text of 1 to {MAX_KEY} characters")
+    elif not isinstance(name, str) or not 0 < len(name) <= MAX_TEXT:
+        raise InvalidOption(option, value, f"a text of 1 to {MAX_TEXT} characters")
     return check_text(option, name)
 
 

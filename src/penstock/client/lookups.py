@@ -42,14 +42,14 @@ def check_patience(timeout: object) -> float | None:
 
 
 _TEXTS = frozenset(
-    {"status", "type", "queue", "category", "tenant_id", "tag", "parent_job_id", "schedule_id"}
-    | {"text", "before"}
+    {"type", "queue", "category", "tenant_id", "tag", "parent_job_id", "schedule_id"}
+    | {"lease_owner", "text", "before"}
 )
 
 
 def job_filter(where: Mapping[str, Any]) -> JobFilter:
     """The filter that keyword arguments describe: `status="failed", type="resize"`."""
-    known = JobFilter.__struct_fields__
+    known = ("status", *JobFilter.__struct_fields__)
     for name, value in where.items():
         if name not in known:
             raise InvalidOption("filter", name, f"one of: {', '.join(known)}")
@@ -57,13 +57,23 @@ def job_filter(where: Mapping[str, Any]) -> JobFilter:
             check_rows(value)
         elif value is not None and name in _TEXTS:
             check_text(name, value)
-    status = where.get("status")
-    if status is not None and status not in list(Status):
-        raise InvalidOption("status", status, f"one of: {', '.join(Status)}")
     try:
-        return msgspec.convert(where, JobFilter)
+        return msgspec.convert(_with_statuses(where), JobFilter)
     except msgspec.ValidationError as error:
         raise InvalidOption("filter", where, f"made of valid values ({error})") from error
+
+
+def _with_statuses(where: Mapping[str, Any]) -> dict[str, Any]:
+    """One status is a list of one."""
+    wanted = dict(where)
+    status = wanted.pop("status", None)
+    if status is None:
+        return wanted
+    if wanted.get("statuses"):
+        raise InvalidOption("statuses", wanted["statuses"], "left out where there is a status")
+    if status not in list(Status):
+        raise InvalidOption("status", status, f"one of: {', '.join(Status)}")
+    return {**wanted, "statuses": [status]}
 
 
 def _is_unicode(text: str) -> bool:

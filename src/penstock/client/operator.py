@@ -1,8 +1,6 @@
 """What an operator does: checked against their tenant, and written into the audit log."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -12,11 +10,12 @@ from penstock.client.operating.bulk import BulkOperator
 from penstock.client.operating.controls import ControlOperator
 from penstock.client.operating.dead import DeadOperator
 from penstock.client.operating.schedules import ScheduleOperator
-from penstock.model.audit import Entry
+from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation, Reason
-from penstock.model.ids import is_id
 from penstock.model.job import Job
+from penstock.model.pause import Pause
+from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Dependencies, Dependency
 
@@ -49,15 +48,6 @@ class Operator(Acting):
         """Many jobs at once."""
         return BulkOperator(self)
 
-    async def get(self, job_id: str) -> Job:
-        """A job, or JobNotFound; one of another tenant is not found."""
-        if not is_id(job_id):
-            raise JobNotFound(job_id)
-        job = await self.app.get(job_id)
-        if not self.owns(job.tenant_id):
-            raise JobNotFound(job_id)
-        return job
-
     async def dependencies(self, job_id: str, limit: int = 100) -> Dependencies:
         """What a job waits for and what waits for it; edges to another tenant's are left out."""
         found = await self.app.store.reader.dependencies(job_id, limit)
@@ -87,73 +77,59 @@ class Operator(Acting):
     async def cancel(self, job_id: str, reason: str | None = None) -> Status:
         """Cancel a waiting job, or ask a running one to stop."""
         job = await self.get(job_id)
-        told = reason or f"cancelled by {self.name}"
-        async with self._doing("job.cancel", job):
-            return await self.app.cancel(job_id, told.replace(self.actor, self.name))
+        async with self.on_jobs("cancel", [job]):
+            return await self.app.cancel(job_id, reason or f"cancelled by {self.name}")
 
     async def cancel_all(self, ids: Sequence[str], reason: str) -> dict[str, str]:
         """Cancel jobs that all exist, and what each has become; none if one does not."""
         own = await self._all(ids)
-        async with self._doing_all("cancel", own):
-            return await self.app.store.jobs.cancel(own, reason)
+        async with self.on_jobs("cancel", own):
+            return await self.app.store.jobs.cancel([job.id for job in own], reason)
 
     async def requeue_all(self, ids: Sequence[str]) -> list[str]:
         """Run cancelled or dead jobs again: all of them, or none."""
         own = await self._all(ids)
-        async with self._doing_all("requeue", own):
-            return await self.app.store.jobs.requeue(own)
+        async with self.on_jobs("requeue", own):
+            return await self.app.store.jobs.requeue([job.id for job in own])
 
-    async def pause(self, job_id: str, reason: str | None = None) -> None:
-        """Hold a waiting job back."""
+    async def pause(
+        self, job_id: str, reason: str | None = None, *, by: str | None = None
+    ) -> Pause:
+        """Hold a waiting job back; `by` is whom others see, if somebody else."""
         job = await self.get(job_id)
-        async with self._doing("job.pause", job):
-            await self.app.pause(job=job_id, reason=reason, by=self.name)
+        async with self.on_jobs("pause", [job]):
+            return await self.app.pause(job=job_id, reason=reason, by=by or self.name)
 
     async def resume(self, job_id: str) -> bool:
         """Let a paused job go on; whether it was paused."""
         job = await self.get(job_id)
-        async with self._doing("job.resume", job):
+        async with self.on_jobs("resume", [job]):
             return await self.app.resume(job=job_id)
 
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again."""
         job = await self.get(job_id)
-        async with self._doing("job.requeue", job):
+        async with self.on_jobs("requeue", [job]):
             return await self.app.requeue(job_id)
 
-    async def amend(
-        self,
-        job_id: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        payload: str | None = None,
-        requeue: bool = False,
-    ) -> Job:
-        """Correct arguments of a dead or cancelled job; those that are not named stay."""
+    async def add_dependency(self, job_id: str, edges: Sequence[Edge]) -> Job:
+        """Have a job that has not been queued yet wait for more; the job afterwards."""
         job = await self.get(job_id)
-        details = {"arguments": sorted(arguments or {}), "requeue": requeue}
-        async with self._doing("job.amend", job, **details):
-            return await self.app.dead.edit(job_id, arguments, payload=payload, requeue=requeue)
+        parents = {edge.parent_id for edge in edges}
+        for parent in sorted(parents - await self.own_ids(parents)):
+            raise ParentNotFound(parent)
+        async with self.on_jobs("depend", [job], parents=sorted(parents)):
+            await self.app.add_dependency(job_id, *edges)
+        return await self.app.get(job_id)
 
-    async def _all(self, ids: Sequence[str]) -> list[str]:
-        """The ids, each once, if all of them are the operator's business."""
-        wanted = list(dict.fromkeys(ids))
-        found = {
-            job.id for job in await self.app.store.reader.get(wanted) if self.owns(job.tenant_id)
-        }
-        for job_id in wanted:
+    async def _all(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs, each once, if all of them are the operator's business."""
+        known = await self.known(ids)
+        found = {job.id for job in known}
+        for job_id in ids:
             if job_id not in found:
                 raise JobNotFound(job_id)
-        return wanted
-
-    def _doing_all(self, action: str, ids: list[str]) -> AbstractAsyncContextManager[Entry]:
-        if len(ids) == 1:
-            return self.doing(f"job.{action}", f"job:{ids[0]}")
-        return self.doing(f"jobs.{action}", "jobs", ids=ids)
-
-    def _doing(self, action: str, job: Job, **details: Any) -> AbstractAsyncContextManager[Entry]:
-        told = {"type": job.type, "status": job.status, **details}
-        return self.doing(action, f"job:{job.id}", tenant_id=job.tenant_id, **told)
+        return known
 
 
 def _without_others(reason: Reason, own: set[str]) -> Reason:

@@ -9,7 +9,8 @@ import msgspec
 
 from penstock.client.after import After, Wait, edges_of
 from penstock.client.lookups import check_text
-from penstock.model.clock import milliseconds
+from penstock.model.bounds import MAX_TAGS, MAX_TEXT
+from penstock.model.clock import EARLIEST, LATEST, milliseconds
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption
 from penstock.model.job import (
@@ -23,8 +24,7 @@ from penstock.model.job import (
 if TYPE_CHECKING:
     from penstock.client.after import Parent
 
-MAX_KEY = 255
-MAX_TAGS = 32
+MAX_METADATA = 65_536
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,127}")
 
 
@@ -116,13 +116,14 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check_key(self)
         _check_texts(self)
         _check_backoff(self.backoff)
-        if self.at is not None and getattr(self.at, "tzinfo", None) is None:
-            raise InvalidOption("at", self.at, "a time with its zone, such as datetime.now(UTC)")
+        if self.at is not None:
+            _check_time(self.at)
         if self.metadata is not None:
             _check_metadata(self.metadata)
         tags: object = self.tags
         if not isinstance(tags, tuple | list) or len(tags) > MAX_TAGS or not _are_words(tags):
-            raise InvalidOption("tags", self.tags, f"at most {MAX_TAGS} words")
+            expected = f"at most {MAX_TAGS} words of at most {MAX_TEXT} characters"
+            raise InvalidOption("tags", self.tags, expected)
         for tag in self.tags:
             check_text("tags", tag)
 
@@ -164,8 +165,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 def _check_key(options: JobOptions) -> None:
     key: object = options.key
     # A number is taken too: it is what many rows are known by.
-    if key is not None and not (isinstance(key, str | int) and 0 < len(str(key)) <= MAX_KEY):
-        raise InvalidOption("key", key, f"a text of 1 to {MAX_KEY} characters")
+    if key is not None and not (isinstance(key, str | int) and 0 < len(str(key)) <= MAX_TEXT):
+        raise InvalidOption("key", key, f"a text of 1 to {MAX_TEXT} characters")
     if isinstance(key, str):
         check_text("key", key)
     if options.key_scope not in list(KeyScope):
@@ -188,8 +189,8 @@ def _check_texts(options: JobOptions) -> None:
 def _check_text(name: str, value: Any) -> None:
     if value is None:
         return
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_KEY:
-        raise InvalidOption(name, value, f"a text of 1 to {MAX_KEY} characters")
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
+        raise InvalidOption(name, value, f"a text of 1 to {MAX_TEXT} characters")
     check_text(name, value)
 
 
@@ -201,14 +202,25 @@ def _check_backoff(value: Any) -> None:
 
 
 def _are_words(tags: Sequence[object]) -> bool:
-    return all(isinstance(tag, str) for tag in tags)
+    return all(isinstance(tag, str) and len(tag) <= MAX_TEXT for tag in tags)
+
+
+def _check_time(at: Any) -> None:
+    if getattr(at, "tzinfo", None) is None:
+        raise InvalidOption("at", at, "a time with its zone, such as datetime.now(UTC)")
+    if not EARLIEST <= milliseconds(at) <= LATEST:
+        raise InvalidOption("at", at, "a time within the years 1 to 9999 in UTC")
 
 
 def _check_metadata(metadata: Any) -> None:
     try:
-        msgspec.json.encode(metadata)
+        size = len(msgspec.json.encode(metadata))
     except (TypeError, ValueError) as error:
         raise InvalidOption("metadata", metadata, f"something JSON can hold ({error})") from error
+    if size > MAX_METADATA:
+        raise InvalidOption(
+            "metadata", f"{size:,} bytes", f"at most {MAX_METADATA:,} bytes of JSON"
+        )
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> None:

@@ -66,15 +66,21 @@ class ScheduleView:
         return self._local(self.schedule.next_run_at if self.schedule.enabled else None)
 
     def next_runs(self, count: int = 5) -> list[datetime]:
-        """The ticks to come."""
+        """The ticks to come; none of a schedule that somebody edited into nonsense."""
         upcoming = self.schedule.next_run_at
         if upcoming is None or self.paused:
             return []
-        zone = find_zone(self.schedule.zone)
-        return [aware(tick, zone) for tick in next_ticks(self.schedule, upcoming - 1, count)]
+        try:
+            zone = find_zone(self.schedule.zone)
+            return [aware(tick, zone) for tick in next_ticks(self.schedule, upcoming - 1, count)]
+        except (InvalidSchedule, OverflowError):
+            return []
 
     def _local(self, ms: int | None) -> datetime | None:
-        return None if ms is None else aware(ms, find_zone(self.schedule.zone))
+        try:
+            return None if ms is None else aware(ms, find_zone(self.schedule.zone))
+        except (InvalidSchedule, OverflowError):
+            return None
 
 
 class Schedules:
@@ -109,7 +115,7 @@ class Schedules:
         return ScheduleView(found)
 
     async def remove(self, name: str, tenant: str = "") -> None:
-        """Delete a schedule; jobs it enqueued stay."""
+        """Remove a schedule; jobs it enqueued stay."""
         if not await self._schedules.remove(*_asked_for(name, tenant)):
             await self._known(name, tenant)
 

@@ -1,9 +1,11 @@
 """Spans of OpenTelemetry from enqueue to run, across processes.
 
-A job carries where its trace comes from in `trace_context`, as a W3C `traceparent`. Nothing is
-imported and nothing happens unless the application itself has set a tracer provider.
+A job carries where its trace comes from in `trace_context`, with the trace's state and baggage if
+it has any. Nothing is imported and nothing happens unless the application itself has set a tracer
+provider; its propagators decide what is carried.
 """
 
+import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from penstock.client.trace_context import packed, unpacked
 from penstock.model.job import Lease, NewJob
 from penstock.model.settlement import Buried, Crashed, Failed, Settlement
 
@@ -21,16 +24,17 @@ if TYPE_CHECKING:
 
 SYSTEM = "penstock"
 
-_came_with: ContextVar[str | None] = ContextVar("penstock_traceparent", default=None)
+_came_with: ContextVar[str | None] = ContextVar("penstock_trace", default=None)
+_FRAME = re.compile(r'^ +File ".*", line \d+, in .*$', re.MULTILINE)
 
 
 @contextmanager
-def came_with(traceparent: str | None) -> Generator[None, None, None]:
+def came_with(trace_context: str | None) -> Generator[None, None, None]:
     """Take what is enqueued meanwhile for part of a trace that began in another program."""
-    if traceparent is None:
+    if trace_context is None:
         yield
         return
-    token = _came_with.set(traceparent)
+    token = _came_with.set(trace_context)
     try:
         yield
     finally:
@@ -59,13 +63,12 @@ def sending(jobs: Sequence[NewJob]) -> Generator[Sequence[NewJob], None, None]:
         return
     from opentelemetry.trace import SpanKind
 
-    with found.start_as_current_span(
-        _name("enqueue", [job.queue for job in jobs]),
-        _parent_of(jobs),
-        SpanKind.PRODUCER,
-        _sent(jobs),
-    ) as span:
-        here = _traceparent(span)
+    name = _name("enqueue", [job.queue for job in jobs])
+    with (
+        _within(_parent_of(jobs)),
+        found.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=_sent(jobs)),
+    ):
+        here = _carried()
         yield [replace(job, trace_context=here) for job in jobs]
 
 
@@ -78,13 +81,15 @@ async def traced(
         return await run()
     from opentelemetry.trace import SpanKind
 
-    with found.start_as_current_span(
-        _name("run", [lease.queue]),
-        _extracted(lease.trace_context),
-        SpanKind.CONSUMER,
-        _taken(lease, owner),
-        record_exception=False,
-    ) as span:
+    with (
+        _within(_extracted(lease.trace_context)),
+        found.start_as_current_span(
+            _name("run", [lease.queue]),
+            kind=SpanKind.CONSUMER,
+            attributes=_taken(lease, owner),
+            record_exception=False,
+        ) as span,
+    ):
         settlement = await run()
         _finish(span, settlement)
         return settlement
@@ -92,27 +97,17 @@ async def traced(
 
 def handed_on(lease: Lease) -> Lease:
     """The lease as another process gets it: what happens there belongs to the span of here."""
-    api = sys.modules.get("opentelemetry.trace")
-    if api is None or tracer() is None:
+    if tracer() is None:
         return lease
-    here = _traceparent(api.get_current_span())
+    here = _carried()
     return lease if here is None else replace(lease, trace_context=here)
 
 
 @contextmanager
 def continued(trace_context: str | None) -> Generator[None, None, None]:
     """Have the spans of a handler follow from one of another process."""
-    found = None if tracer() is None else _extracted(trace_context)
-    if found is None:
+    with _within(None if tracer() is None else _extracted(trace_context)):
         yield
-        return
-    from opentelemetry import context
-
-    token = context.attach(found)
-    try:
-        yield
-    finally:
-        context.detach(token)
 
 
 async def continuing(trace_context: str | None, call: Awaitable[Any]) -> Any:
@@ -162,7 +157,10 @@ def _finish(span: "Span", settlement: Settlement | None) -> None:
     span.set_attribute("penstock.job.outcome", outcome)
     if isinstance(settlement, Failed | Buried | Crashed):
         span.set_attribute("error.type", settlement.failure.code)
-        # Not the message: it may quote what the job was given.
+        # Neither its message nor its source lines: they may quote what the job was given.
+        frames = "\n".join(_FRAME.findall(settlement.failure.stack))
+        told = {"exception.type": settlement.failure.code, "exception.stacktrace": frames}
+        span.add_event("exception", told)
         span.set_status(StatusCode.ERROR, settlement.failure.error_class.value)
 
 
@@ -180,18 +178,34 @@ def _traced(job: NewJob, before: str) -> NewJob:
     return job if job.trace_context else replace(job, trace_context=before)
 
 
-def _traceparent(span: "Span") -> str | None:
-    from opentelemetry.trace import set_span_in_context
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+@contextmanager
+def _within(found: "SpanContext | None") -> Generator[None, None, None]:
+    """Have what happens meanwhile belong to a trace, and see its baggage."""
+    if found is None:
+        yield
+        return
+    from opentelemetry import context
 
-    carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier, set_span_in_context(span))
-    return carrier.get("traceparent")
+    token = context.attach(found)
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
-def _extracted(traceparent: str | None) -> "SpanContext | None":
-    if not traceparent:
+def _carried() -> str | None:
+    """Where this very place is, for a job to carry."""
+    from opentelemetry.propagate import inject
+
+    headers: dict[str, str] = {}
+    inject(headers)
+    return packed(headers)
+
+
+def _extracted(trace_context: str | None) -> "SpanContext | None":
+    headers = unpacked(trace_context)
+    if not headers:
         return None
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    from opentelemetry.propagate import extract
 
-    return TraceContextTextMapPropagator().extract({"traceparent": traceparent})
+    return extract(headers)

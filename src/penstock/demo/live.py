@@ -62,7 +62,7 @@ async def campaign() -> None:
 @app.job(name="shop.unpaid_orders", queue="shop", max_retries=0)
 async def unpaid_orders() -> None:
     """An order without a customer, which becomes a dead letter; not more than somebody reads."""
-    total = sum(each.unresolved for each in await app.dead.groups())
+    total = sum(each.open for each in await app.dead.groups())
     if total < FEW_DEAD:
         await app.enqueue(jobs.charge.new(f"A-{random.randint(1_000, 9_999)}"))
 

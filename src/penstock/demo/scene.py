@@ -60,11 +60,11 @@ class Watcher:
         scene.depths = await store.metrics.depths()
         scene.workers = sorted(await store.workers.list(), key=lambda worker: worker.name)
         scene.latest = await store.reader.find(JobFilter(limit=LATEST))
-        running = await store.reader.find(JobFilter(status=Status.IN_PROGRESS, limit=100))
+        running = await store.reader.find(JobFilter(statuses=(Status.IN_PROGRESS,), limit=100))
         scene.running = [job for job in running if job.progress_percent is not None]
         scene.troubled = [
-            *await store.reader.find(JobFilter(status=Status.DEAD_LETTER, limit=1)),
-            *await store.reader.find(JobFilter(status=Status.FAILED, limit=TROUBLED)),
+            *await store.reader.find(JobFilter(statuses=(Status.DEAD_LETTER,), limit=1)),
+            *await store.reader.find(JobFilter(statuses=(Status.FAILED,), limit=TROUBLED)),
             *(job for job in running if job.rescues),
         ][:TROUBLED]
         scene.now = store.clock.now()

@@ -13,6 +13,7 @@ from penstock.client.job_type import Prepared
 from penstock.demo import jobs
 from penstock.demo.fleet import kill
 from penstock.demo.scene import Scene, read_jobs
+from penstock.model.counted import counted
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, WorkerInfo
 
@@ -107,7 +108,7 @@ class Story:
             return
         held = await self._held_by(victim.owner)
         self._scene.tell(
-            f"kill -9 {victim.pid}: worker {victim.name} dies holding {len(held)} jobs."
+            f"kill -9 {victim.pid}: worker {victim.name} dies holding {counted(len(held), 'job')}."
         )
         await self._see_rescue(held)
 
@@ -168,7 +169,7 @@ class Story:
         """The worker of ours with the most imports, whose checkpoints will then show."""
         mine = {worker.owner: worker for worker in self._scene.workers if worker.name[:4] == "demo"}
         imports = await self._app.store.reader.find(
-            JobFilter(type=jobs.import_rows.name, status=Status.IN_PROGRESS)
+            JobFilter(type=jobs.import_rows.name, statuses=(Status.IN_PROGRESS,))
         )
         holders = Counter(job.lease_owner for job in imports if job.lease_owner in mine)
         owner = next((owner for owner, _ in holders.most_common(1)), next(iter(mine), None))
@@ -176,6 +177,6 @@ class Story:
 
     async def _held_by(self, owner: str) -> list[str]:
         running = await self._app.store.reader.find(
-            JobFilter(status=Status.IN_PROGRESS, limit=1000)
+            JobFilter(statuses=(Status.IN_PROGRESS,), limit=1000)
         )
         return [job.id for job in running if job.lease_owner == owner]

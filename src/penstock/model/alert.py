@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.model.alerts import MEASURES, Rule, Severity, figure
+from penstock.model.alert_rules import MEASURES, Rule, Severity, figure
 
 HISTORY = 50
 """How many turns an alert remembers."""
@@ -83,6 +83,11 @@ class Alert(Struct, frozen=True, kw_only=True):
         """Whether its condition holds, for long enough or not yet."""
         return self.state in (AlertState.PENDING, AlertState.FIRING)
 
+    @property
+    def turned_at(self) -> int | None:
+        """Since when it is in its state; that somebody acknowledged it changes none."""
+        return next((turn.at for turn in reversed(self.history) if turn.by is None), None)
+
 
 def judged(alert: Alert, rule: Rule, reading: Reading, now: int) -> Alert:
     """The alert after a measurement; the very same one if there is nothing to change."""
@@ -135,7 +140,7 @@ def sentence(rule: Rule, reading: Reading) -> str:
     found = figure(measure.unit, reading.value or 0)
     about = f" ({reading.about})" if reading.about else ""
     told = f"{measure.meaning}{rule.about}: {found}{about}"
-    bound = "" if rule.any else f", which is {rule.condition}"
+    bound = "" if rule.fires_at_one else f", which is {rule.condition}"
     return f"{told[0].upper()}{told[1:]}{bound}."
 
 

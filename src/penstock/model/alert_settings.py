@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from penstock.model.alerts import MEASURES, RULES, Metric, Rule, Severity
+from penstock.model.alert_rules import MEASURES, OFFERED, RULES, Metric, Rule, Severity
 
 EVERY_TYPE = "*"
 Seconds = Annotated[float, Meta(ge=0, le=30 * 86_400)]
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _ROUTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _BY_TYPE = {metric for metric, measure in MEASURES.items() if measure.windowed}
 _BY_QUEUE = {Metric.QUEUE_DEPTH, Metric.OLDEST_JOB, Metric.BACKPRESSURE, *_BY_TYPE}
-_KNOWN = {rule.name: rule for rule in RULES}
+_KNOWN = {rule.name: rule for rule in (*RULES, *OFFERED)}
 
 
 class RuleSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +46,9 @@ class RuleSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rules that differ, routes to people, and the types whose every death matters.
 
+    A rule that names no route takes `critical_route` if it is critical, else `route`, else the
+    first one.
+
     A route is one URL of apprise or several; `${NAME}` in it stands for a variable of the
     environment, and `${file:PATH}` for what a file holds. `critical_types` may be `["*"]`.
     """
@@ -53,15 +56,16 @@ class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     enabled: bool = True
     cool_down: Seconds | None = None
     route: str | None = None
+    critical_route: str | None = None
     routes: dict[str, str | tuple[str, ...]] = {}
     critical_types: tuple[str, ...] = ()
     rules: dict[str, RuleSettings] = {}
 
     def __post_init__(self) -> None:
-        named = [("", self.route), *((name, rule.route) for name, rule in self.rules.items())]
-        for name, route in named:
+        named = {f"rule {name!r}": rule.route for name, rule in self.rules.items()}
+        named |= {"'route'": self.route, "'critical_route'": self.critical_route}
+        for whose, route in named.items():
             if route is not None and route not in self.routes:
-                whose = f"rule {name!r}" if name else "'route'"
                 known = ", ".join(self.routes) or "none is named"
                 raise ValueError(f"{whose} names the route {route!r}; known are: {known}")
         for name, urls in self.routes.items():
@@ -79,7 +83,8 @@ class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return []
         named = {name: found for name, found in self.rules.items() if found.enabled}
         off = self.rules.keys() - named.keys()
-        known = [self._changed(rule) for rule in RULES if rule.name not in off]
+        chosen = [rule for rule in OFFERED if rule.name in named]
+        known = [self._changed(rule) for rule in (*RULES, *chosen) if rule.name not in off]
         own = [_own(name, found) for name, found in named.items() if name not in _KNOWN]
         return [self._routed(rule) for rule in (*known, *own)]
 
@@ -96,7 +101,8 @@ class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def _routed(self, rule: Rule) -> Rule:
         if rule.route is not None:
             return rule
-        return replace(rule, route=self.route or next(iter(self.routes), None))
+        chosen = self.critical_route if rule.severity is Severity.CRITICAL else None
+        return replace(rule, route=chosen or self.route or next(iter(self.routes), None))
 
 
 def shown(url: str) -> str:

@@ -10,6 +10,9 @@ from penstock.model.errors import InvalidOption
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+EARLIEST = -62_135_596_800_000
+LATEST = 253_402_300_799_999
+"""The first and last milliseconds of the years 1 to 9999, which are all that ISO-8601 spells."""
 _LINUX_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 

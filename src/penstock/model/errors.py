@@ -113,7 +113,11 @@ class CorruptPayload(PenstockError):
         )
 
 
-class JobNotFound(PenstockError):
+class NotFound(PenstockError):
+    """Something that was named and is not there."""
+
+
+class JobNotFound(NotFound):
     """A job id that the store does not know."""
 
     def __init__(self, job_id: str) -> None:

@@ -17,6 +17,16 @@ def middle_of(step: int) -> float:
     return 0.5 if step == 0 else GROWTH ** (step - 0.5)
 
 
+def steps_of(counters: Mapping[str, float], name: str) -> dict[int, float]:
+    """What was counted in each step, out of counters named `duration:3` or `wait:3`."""
+    prefix = f"{name}:"
+    return {
+        int(each.removeprefix(prefix)): count
+        for each, count in counters.items()
+        if each.startswith(prefix)
+    }
+
+
 def percentile(counts: Mapping[int, float], fraction: float) -> float | None:
     """The duration below which that fraction of all counted ones lie."""
     total = sum(counts.values())

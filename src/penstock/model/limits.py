@@ -63,6 +63,19 @@ class LimitState(Struct, frozen=True, kw_only=True):
     holders: tuple[str, ...] = ()
 
 
+class DepthLimits:
+    """How many jobs each queue takes; 0 means any number."""
+
+    def __init__(self, limits: Iterable[LimitState], default: int) -> None:
+        found = (state.limit for state in limits if state.limit.kind is LimitKind.DEPTH)
+        self._depths = {limit.name: limit.capacity for limit in found}
+        self._every = self._depths.get(EVERY, default)
+
+    def of(self, queue: str) -> int:
+        """How many a queue takes."""
+        return self._depths.get(queue, self._every)
+
+
 LimitName = tuple[LimitScope, str]
 """What a limit is about, such as one tenant."""
 

@@ -16,6 +16,10 @@ class PauseScope(StrEnum):
     TENANT = "tenant"
 
 
+PAUSABLE = (PauseScope.QUEUE, PauseScope.TYPE, PauseScope.TENANT)
+"""What holds back jobs together; a single job is paused by its id."""
+
+
 class Pause(Struct, frozen=True, kw_only=True):
     """Who paused what, when and why."""
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from penstock.model.errors import PenstockError
+from penstock.model.counted import counted
+from penstock.model.errors import NotFound, PenstockError
 
 
 class ParentNotFound(PenstockError):
@@ -54,7 +55,7 @@ class ScheduleOver(InvalidSchedule):
     """A schedule whose times are all in the past, so that it would never run."""
 
 
-class ScheduleNotFound(PenstockError):
+class ScheduleNotFound(NotFound):
     """A schedule that the store does not know."""
 
     def __init__(self, name: str, known: Sequence[str] = ()) -> None:
@@ -73,12 +74,12 @@ class QueueFull(PenstockError):
         self.limit = limit
         self.retry_after = retry_after
         super().__init__(
-            f"Queue {queue!r} is full ({depth:,} jobs wait, its limit is {limit:,}); nothing was "
-            f"enqueued, come back in about {retry_after:g} s."
+            f"Queue {queue!r} is full ({counted(depth, 'job')} queued, its limit is {limit:,}); "
+            f"nothing was enqueued, come back in about {retry_after:g} s."
         )
 
 
-class GroupNotFound(PenstockError):
+class GroupNotFound(NotFound):
     """A group of dead letters that the store does not have."""
 
     def __init__(self, group: str, known: Sequence[str] = ()) -> None:
@@ -108,12 +109,47 @@ class CanariesUnproven(PenstockError):
         )
 
 
-class AlertNotFound(PenstockError):
+class AlertNotFound(NotFound):
     """An alert that no rule has raised yet."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"There is no alert {name!r}; see `penstock alerts ls --all`.")
+
+
+class BreakerNotFound(NotFound):
+    """A circuit breaker that the store does not know."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no breaker {name!r}; see `penstock breakers ls`.")
+
+
+class LimitNotFound(NotFound):
+    """A limit that is to be taken away and is not there."""
+
+    def __init__(self, scope: str, name: str, kind: str | None = None) -> None:
+        self.scope = scope
+        self.name = name
+        self.kind = kind
+        what = "limit" if kind is None else f"limit of {kind}"
+        super().__init__(f"There is no {what} on {scope} {name!r}; see `penstock limits ls`.")
+
+
+class TokenNotFound(NotFound):
+    """A token that was never made."""
+
+    def __init__(self, token_id: str) -> None:
+        self.token_id = token_id[:64]
+        super().__init__(f"There is no token {self.token_id!r}; see `penstock tokens ls`.")
+
+
+class UserNotFound(NotFound):
+    """A user whom nobody added, or somebody removed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name[:64]
+        super().__init__(f"There is no user {self.name!r}; see `penstock users ls`.")
 
 
 class AlertNotFiring(PenstockError):

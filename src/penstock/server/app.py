@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.server import observe, problems
+from penstock.server import access_log, problems, traffic
 from penstock.server.api import (
     alerts,
     audit,
@@ -21,6 +21,7 @@ from penstock.server.api import (
     jobs,
     metrics,
     openapi,
+    payload_check,
     schedules,
     stats,
     tokens,
@@ -36,6 +37,7 @@ ROUTERS = (
     bulk.router,
     events.router,
     jobs.router,
+    payload_check.router,
     schedules.router,
     dead.router,
     controls.router,
@@ -60,13 +62,15 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
     @asynccontextmanager
     async def opened(_: FastAPI) -> AsyncGenerator[None]:
         async with app:
-            await observer.start()
+            server.streams.begin()
+            await server.observer.uptime.start()
             try:
                 yield
             finally:
-                await observer.stop()
-                api.state.live.close()
+                server.streams.end()
+                await server.observer.uptime.stop()
 
+    server = Server(app, trusts_callers=trusts_callers)
     api = FastAPI(
         title="Penstock",
         version=__version__,
@@ -75,14 +79,14 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
+        # Were they included router by router, every server would work each of them out again.
+        routes=[route for router in (*ROUTERS, *dashboard.VIEWS) for route in router.routes],
     )
-    api.state.server = Server(app, trusts_callers=trusts_callers)
-    api.state.streams = events.Streams()
+    api.state.server = server
     problems.install(api)
     openapi.install(api)
     api.add_middleware(envelope.Envelope, api=api, limit=app.settings.request_limit)
-    observer = observe.install(api, app)
-    for router in ROUTERS:
-        api.include_router(router)
-    dashboard.install(api, app)
+    api.add_middleware(traffic.Measured, traffic=server.observer.traffic)
+    api.add_middleware(access_log.AccessLog, tells=app.settings.access_log)
+    dashboard.install(api)
     return api

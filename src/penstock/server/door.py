@@ -19,7 +19,8 @@ class Door(Struct, frozen=True, kw_only=True):
     """Where a server listens, and what it believes of who comes in.
 
     `proxies` are the addresses, separated by commas, whose word on the caller's address and
-    scheme is taken; `certificate` and `key` are files in PEM.
+    scheme is taken; `root_path` is the path a proxy has it under; `certificate` and `key` are
+    files in PEM.
     """
 
     host: str
@@ -27,6 +28,7 @@ class Door(Struct, frozen=True, kw_only=True):
     certificate: str | None = None
     key: str | None = None
     proxies: str = ""
+    root_path: str = ""
 
     @property
     def is_private(self) -> bool:
@@ -37,7 +39,7 @@ class Door(Struct, frozen=True, kw_only=True):
         """What to type into a browser."""
         scheme = "https" if self.certificate else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{port}"
+        return f"{scheme}://{host}:{port}{self.root_path.rstrip('/')}"
 
 
 def addresses_of(host: str) -> list[str]:
@@ -62,7 +64,7 @@ def listen(door: Door) -> socket.socket:
         taken.bind((host, door.port))
     except OSError as error:
         taken.close()
-        expected = f"free on {door.host} ({error.strerror})"
+        expected = f"free on {door.host} ({error.strerror}); --port 0 takes any that is"
         raise InvalidOption("port", door.port, expected) from None
     taken.listen(BACKLOG)
     return taken

@@ -1,13 +1,14 @@
 """What a server notices about itself and its store: traffic, workers, figures, metrics."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from fastapi import Depends, FastAPI, Request
+from msgspec.structs import replace
 
-from penstock.server.prometheus.reading import Readings
-from penstock.server.slos import Slo, slos
-from penstock.server.stats import Stats, StatsDesk
-from penstock.server.traffic import Measured, Traffic
+from penstock.client.stats import Stats
+from penstock.server.prometheus.scrape import Scraper
+from penstock.server.slos import slos
+from penstock.server.stats import RecentStats
+from penstock.server.traffic import Traffic
 from penstock.server.uptime import Uptime
 
 if TYPE_CHECKING:
@@ -15,39 +16,15 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Kept for as long as the server runs; `start` and `stop` with it."""
+    """Kept for as long as the server runs; its `uptime` starts and stops with it."""
 
     def __init__(self, app: "Penstock") -> None:
         self.traffic = Traffic()
         self.uptime = Uptime(app.store, app.settings.min_workers)
-        self.stats = StatsDesk(app.store)
-        self.readings = Readings(app)
+        self.stats = RecentStats(app.store)
+        self.scraper = Scraper(app)
 
-    async def over(self, span_ms: int) -> tuple[Stats, list[Slo]]:
+    async def over(self, span_ms: int) -> Stats:
         """Figures over a window, and whether the objectives were met in it."""
         found = await self.stats.over(span_ms)
-        return found, slos(found, self.traffic, self.uptime)
-
-    async def start(self) -> None:
-        """Begin to look after the workers."""
-        await self.uptime.start()
-
-    async def stop(self) -> None:
-        """End it."""
-        await self.uptime.stop()
-
-
-def install(api: FastAPI, app: "Penstock") -> Observer:
-    """Have every request to an application noticed."""
-    observer = api.state.observer = Observer(app)
-    api.add_middleware(Measured, traffic=observer.traffic)
-    return observer
-
-
-async def _observer(request: Request) -> Observer:
-    found: Observer = request.app.state.observer
-    return found
-
-
-Watching = Annotated[Observer, Depends(_observer)]
-"""The observer of the server a route belongs to."""
+        return replace(found, slos=slos(found, self.traffic, self.uptime))

@@ -1,9 +1,12 @@
 """Errors as problem documents (RFC 9457): what is wrong, in which field, and what to do."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
@@ -16,8 +19,8 @@ from penstock.model.errors import (
     IllegalTransition,
     InvalidArguments,
     InvalidOption,
-    JobNotFound,
     KeyTaken,
+    NotFound,
     PayloadTooLarge,
     PenstockError,
     StoreError,
@@ -26,18 +29,24 @@ from penstock.model.errors import (
 )
 from penstock.model.refused import (
     AlertNotFiring,
-    AlertNotFound,
     CanariesUnproven,
     DependencyCycle,
-    GroupNotFound,
     InvalidCondition,
     InvalidSchedule,
     ParentNotFound,
     QueueFull,
-    ScheduleNotFound,
 )
+from penstock.service import Seldom
+
+log = structlog.get_logger("penstock.server")
+_may_warn: defaultdict[type[StoreError], Seldom] = defaultdict(Seldom)
 
 MEDIA_TYPE = "application/problem+json"
+AWAY_SECONDS = 1.0
+STORE_FULL = "The store is full, and nothing was written; come back later."
+STORE_AWAY = "The store cannot do this now; come back later. The server's log says why."
+PLACES = frozenset({"store", "reason", "problem", "advice", "moved_to", "other"})
+"""What an error of a store knows of where the store is."""
 
 
 class Problem(BaseModel):
@@ -67,19 +76,32 @@ class Refusal(Exception):
         *,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
+        retry_after: float | None = None,
+        cause: PenstockError | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.field = field
-        self.headers = headers
+        self.headers = dict(headers or {})
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(max(1, ceil(retry_after)))
+        self.cause = cause
+
+    @classmethod
+    def of(cls, error: PenstockError, *, field: str | None = None) -> "Refusal":
+        """How an error of ours is answered."""
+        return cls(
+            status_of(error),
+            told_of(error),
+            field=field or field_of(error),
+            retry_after=_retry_after(error),
+            cause=error,
+        )
 
 
 STATUSES: Mapping[type[PenstockError], int] = {
-    JobNotFound: 404,
-    GroupNotFound: 404,
-    ScheduleNotFound: 404,
-    AlertNotFound: 404,
+    NotFound: 404,
     PayloadTooLarge: 413,
     KeyTaken: 409,
     IllegalTransition: 409,
@@ -98,11 +120,11 @@ STATUSES: Mapping[type[PenstockError], int] = {
 }
 """How each error is answered; the first class that fits counts."""
 
+_LATER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
 _HEADERS: Mapping[int, dict[str, Any]] = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "`Bearer`."}},
-    429: {
-        "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."},
-    },
+    429: _LATER,
+    503: _LATER,
 }
 
 COMMON: dict[int | str, dict[str, Any]] = {
@@ -121,7 +143,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Refusal, _refusal)
     app.add_exception_handler(PenstockError, _penstock)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(HTTPException, http_problem)
     app.add_exception_handler(ClientDisconnect, _hung_up)
     app.add_exception_handler(Exception, _broken)
 
@@ -141,7 +163,7 @@ def problem(
         status=status,
         detail=detail,
         field=field,
-        about=None if cause is None else fields_of(cause),
+        about=None if cause is None else _about(cause),
     )
     return JSONResponse(
         document.model_dump(exclude_none=True),
@@ -152,8 +174,8 @@ def problem(
 
 
 def status_of(error: PenstockError) -> int:
-    """The HTTP status for an error of ours."""
-    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 400)
+    """The HTTP status for an error of ours; what no caller can have caused is the server's."""
+    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
 
 
 def field_of(error: PenstockError) -> str | None:
@@ -162,26 +184,48 @@ def field_of(error: PenstockError) -> str | None:
     return next((name for name in named if isinstance(name, str)), None)
 
 
+def told_of(error: PenstockError) -> str:
+    """What callers are told of an error; where the store is, is for the log alone."""
+    if not isinstance(error, StoreError):
+        return str(error)
+    if _may_warn[type(error)]():
+        log.warning("store_failed", kind=type(error).__name__, error=str(error))
+    return STORE_FULL if isinstance(error, StoreFull) else STORE_AWAY
+
+
+def mistake(request: Request, error: Exception) -> str:
+    """What callers are told of what nobody expected; the log is told everything."""
+    request_id = getattr(request.state, "request_id", "")
+    log.error("request_failed", request_id=request_id, exc_info=error)
+    return f"The server made a mistake; its log says which, under {request_id}."
+
+
+def _retry_after(error: PenstockError) -> float | None:
+    if isinstance(error, QueueFull):
+        return error.retry_after
+    return AWAY_SECONDS if isinstance(error, StoreError) else None
+
+
+def _about(error: PenstockError) -> dict[str, Any]:
+    known = fields_of(error)
+    if isinstance(error, StoreError):
+        return {name: value for name, value in known.items() if name not in PLACES}
+    return known
+
+
 async def _refusal(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Refusal)
-    behind = error.__cause__
     return problem(
-        error.status,
-        error.detail,
-        field=error.field,
-        headers=error.headers,
-        cause=behind if isinstance(behind, PenstockError) else None,
+        error.status, error.detail, field=error.field, headers=error.headers, cause=error.cause
     )
 
 
-async def _penstock(_: Request, error: Exception) -> JSONResponse:
+async def _penstock(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PenstockError)
-    headers = {}
-    if isinstance(error, QueueFull):
-        headers["Retry-After"] = str(max(1, round(error.retry_after)))
-    return problem(
-        status_of(error), str(error), field=field_of(error), headers=headers, cause=error
-    )
+    refusal = Refusal.of(error)
+    if refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return await _broken(request, error)
+    return await _refusal(request, refusal)
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
@@ -196,10 +240,12 @@ async def _hung_up(_: Request, __: Exception) -> JSONResponse:
     return problem(400, "The caller hung up before the request was complete.")
 
 
-async def _http(_: Request, error: Exception) -> JSONResponse:
+async def http_problem(_: Request, error: Exception) -> JSONResponse:
+    """What the framework refuses, such as an address that is not there."""
     assert isinstance(error, HTTPException)
     return problem(error.status_code, str(error.detail), headers=error.headers)
 
 
-async def _broken(_: Request, __: Exception) -> JSONResponse:
-    return problem(500, "The server made a mistake; its log says which.")
+async def _broken(request: Request, error: Exception) -> JSONResponse:
+    request_id = getattr(request.state, "request_id", "")
+    return problem(500, mistake(request, error), headers={"X-Request-ID": request_id})

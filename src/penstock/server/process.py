@@ -1,23 +1,25 @@
 """A server in a process of its own: `python -m penstock.server.process SPEC SOCKET`."""
 
 import asyncio
-import os
 import socket
 import sys
 import webbrowser
 
 import msgspec
+import structlog
 
 from penstock.client.app import Penstock
 from penstock.config import load_settings
 from penstock.logs import configure_logs
-from penstock.model.errors import PenstockError, StoreFull, StoreUnavailable
+from penstock.model.errors import PenstockError
+from penstock.model.urls import without_password
 from penstock.server.serve import Serving
 from penstock.server.spec import ServerSpec
 from penstock.worker import loop
+from penstock.worker.keeping import exit_code_of, orphaned
 from penstock.worker.process import load_app
 
-ORPHAN_SECONDS = 1.0
+log = structlog.get_logger("penstock.server")
 
 
 def app_of(spec: ServerSpec) -> Penstock:
@@ -31,28 +33,34 @@ def app_of(spec: ServerSpec) -> Penstock:
 
 async def serve(spec: ServerSpec, taken: socket.socket) -> None:
     """Serve until a signal ends it, or whoever started it is gone."""
-    serving = Serving(app_of(spec), spec.door, taken, upkeep=spec.upkeep)
-    beside = (_greet(serving, spec), _stop_when_orphaned(serving, spec.parent_pid))
+    app = app_of(spec)
+    serving = Serving(app, spec.door, taken, upkeep=spec.upkeep)
+    beside = (
+        _greet(serving, spec, without_password(app.settings.url)),
+        _stop_when_orphaned(serving, spec.parent_pid),
+    )
     tasks = [asyncio.create_task(each) for each in beside]
     try:
         await serving.run()
     finally:
         for task in tasks:
             task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                log.warning("greeting_failed", error=str(ended))
 
 
-async def _greet(serving: Serving, spec: ServerSpec) -> None:
+async def _greet(serving: Serving, spec: ServerSpec, store: str) -> None:
     await serving.ready.wait()
     if spec.greeting is not None:
-        sys.stdout.write(f"{spec.greeting.format(address=serving.address)}\n")
+        sys.stdout.write(f"{spec.greeting.format(address=serving.address, store=store)}\n")
         sys.stdout.flush()
     if spec.opens_browser:
         await asyncio.to_thread(webbrowser.open, serving.address)
 
 
 async def _stop_when_orphaned(serving: Serving, parent_pid: int | None) -> None:
-    while parent_pid is None or os.getppid() == parent_pid:  # noqa: ASYNC110 - nothing rings
-        await asyncio.sleep(ORPHAN_SECONDS)
+    await orphaned(parent_pid)
     serving.stop()
 
 
@@ -63,7 +71,7 @@ def run(spec: ServerSpec, taken: socket.socket) -> int:
         loop.run(serve(spec, taken))
     except PenstockError as error:
         sys.stderr.write(f"penstock: {error}\n")
-        return 1 if isinstance(error, StoreUnavailable | StoreFull) else 2
+        return exit_code_of(error)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Answering on a socket until told to stop."""
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING
 import structlog
 import uvicorn
 
-from penstock.server.alerts.delivery import Delivery
+from penstock.server.access_log import Told
 from penstock.server.app import create_server
+from penstock.server.delivery import Delivery
 from penstock.server.door import Door, is_private
+from penstock.server.prefix import below
+from penstock.server.protocol import Punctual
 from penstock.upkeep import upkeep_services
 from penstock.worker.worker import new_owner
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("penstock.server")
 
 GRACE_SECONDS = 3
+MAX_CONNECTIONS = 2_000
 
 
 class Listener(uvicorn.Server):
@@ -63,6 +68,7 @@ class Serving:
 
     async def run(self) -> None:
         """Answer until SIGTERM or SIGINT, then end the streams and finish the answers begun."""
+        logging.getLogger("uvicorn.error").addFilter(Told())
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -71,7 +77,8 @@ class Serving:
             if self._upkeep:
                 services += upkeep_services(self._app, new_owner())
             try:
-                await _start(services)
+                for service in services:
+                    await service.start()
                 await self._listener.serve([self._socket])
             finally:
                 await asyncio.gather(*(service.stop() for service in services))
@@ -81,8 +88,7 @@ class Serving:
         """Stop; a second call waits for nobody."""
         self._listener.force_exit = self._listener.should_exit
         self._listener.should_exit = True
-        self._api.state.live.close()
-        self._api.state.streams.end()
+        self._api.state.server.streams.end()
 
     def _answers(self) -> None:
         log.info("server_started", address=self.address)
@@ -92,19 +98,16 @@ class Serving:
         """How uvicorn answers."""
         door = self._door
         return uvicorn.Config(
-            self._api,
+            below(self._api, door.root_path),
             ssl_certfile=door.certificate,
             ssl_keyfile=door.key,
             proxy_headers=bool(door.proxies),
             forwarded_allow_ips=door.proxies,
+            http=Punctual,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_SECONDS,
             access_log=False,
             log_config=None,
             server_header=False,
             ws="none",
         )
-
-
-async def _start(services: "list[Service]") -> None:
-    for service in services:
-        await service.start()

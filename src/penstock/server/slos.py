@@ -1,38 +1,12 @@
 """Service level objectives: what is promised, what was measured, and whether the two agree."""
 
 from collections.abc import Callable
-from enum import StrEnum
 
 from msgspec import Struct
 
-from penstock.server.stats import Stats
+from penstock.client.stats import Slo, SloState, Stats
 from penstock.server.traffic import Traffic
 from penstock.server.uptime import Uptime
-
-
-class SloState(StrEnum):
-    """Whether an objective was met; unknown while there is nothing to measure."""
-
-    MET = "met"
-    MISSED = "missed"
-    UNKNOWN = "unknown"
-
-
-class Slo(Struct, frozen=True, kw_only=True):
-    """An objective over a window: `target` and `measured` in words, `value` and `bound` to count.
-
-    `bound` is what `value` must stay below, or above where `above` is set.
-    """
-
-    key: str
-    name: str
-    target: str
-    measured: str
-    unit: str
-    above: bool
-    bound: float
-    value: float | None
-    state: SloState
 
 
 class _Objective(Struct, frozen=True):

@@ -1,10 +1,12 @@
 """What every route of one server shares."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
 from penstock.client.journal import Journal
+from penstock.client.kept import kept
 from penstock.client.operator import Operator
 from penstock.server.access.credentials import any_credentials
 from penstock.server.access.identity import Identity
@@ -14,13 +16,20 @@ from penstock.server.access.secrets import random_secret
 from penstock.server.access.sessions import Sessions
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
+from penstock.server.fresh import Fresh
+from penstock.server.glance import glance_at
+from penstock.server.live import Live
+from penstock.server.observe import Observer
+from penstock.server.streams import Streams
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
 
+GLANCE_SECONDS = 1.0
+
 
 class Server:
-    """An application and who may use it over HTTP."""
+    """An application, who may use it over HTTP, and what is seen and told of it."""
 
     def __init__(self, app: "Penstock", *, trusts_callers: bool) -> None:
         self.app = app
@@ -31,7 +40,11 @@ class Server:
         self.journal = Journal(app.store)
         self.logins = Logins(self.users, self.journal)
         self.rates = Rates(app.settings.requests_per_minute)
-        self.csrf = random_secret()
+        self.observer = Observer(app)
+        self.streams = Streams()
+        self.live = Live(app.store)
+        self.glance = Fresh(partial(glance_at, app), GLANCE_SECONDS)
+        self._csrf: str | None = None
         self._closed = False
 
     async def is_closed(self) -> bool:
@@ -39,6 +52,12 @@ class Server:
         if not self._closed:
             self._closed = await any_credentials(self.app.store)
         return self._closed
+
+    async def csrf(self) -> str:
+        """What the pages of callers without a session send back; to any process of this server."""
+        if self._csrf is None:
+            self._csrf = await kept(self.app.store, "secret", "csrf", random_secret)
+        return self._csrf
 
     def operator(self, identity: Identity) -> Operator:
         """What a caller does to jobs, written into the audit log."""

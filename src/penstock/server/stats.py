@@ -1,11 +1,13 @@
 """Figures over the last minutes, hours or days, read from the roll-ups and kept for a moment."""
 
-import time
+from collections.abc import Mapping
+from functools import partial
 
-from msgspec import Struct
-
-from penstock.server.window import Steps, percentile_of, steps_over
-from penstock.store.contract import QueueDepth, Store, Window
+from penstock.client.stats import Point, Stats
+from penstock.model.histogram import percentile, steps_of
+from penstock.server.fresh import Fresh
+from penstock.server.window import Steps, steps_over
+from penstock.store.contract import Store
 from penstock.store.contract.rollups import HOUR_MS, resolution_for
 
 FRESH_SECONDS = 2.0
@@ -16,57 +18,21 @@ KEPT = 16
 COUNTED = ("completed", "failed", "cancelled", "dead", "snoozed", "crashed", "lease_expiries")
 
 
-class Point(Struct, frozen=True, kw_only=True):
-    """What happened in one step of a series."""
-
-    at: int
-    completed: int
-    failed: int
-    cancelled: int
-    dead: int
-    snoozed: int
-    crashed: int
-    lease_expiries: int
-    duration_p50_ms: float | None
-    duration_p95_ms: float | None
-    duration_p99_ms: float | None
-    wait_p50_ms: float | None
-    wait_p95_ms: float | None
-    wait_p99_ms: float | None
-
-
-class Stats(Struct, frozen=True, kw_only=True):
-    """What happened in a window of time, in all, per type and queue, and step by step."""
-
-    at: int
-    window_ms: int
-    step_ms: int
-    total: Window
-    types: list[Window]
-    queues: list[QueueDepth]
-    dead_letters: int
-    series: list[Point]
-
-
-class StatsDesk:
+class RecentStats:
     """Stats by window, each read again only when it has aged."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: dict[int, tuple[float, Stats]] = {}
+        self._kept: dict[int, Fresh[Stats]] = {}
 
     async def over(self, span_ms: int) -> Stats:
         """What happened in the last so many milliseconds."""
-        now = time.monotonic()
-        until, kept = self._kept.get(span_ms, (0.0, None))
-        if kept is None or now >= until:
-            kept = await self._look(span_ms)
-            fresh = FRESH_SECONDS if span_ms <= HOUR_MS else FRESH_LONG_SECONDS
-            self._kept.pop(span_ms, None)
-            self._kept[span_ms] = now + fresh, kept
-            if len(self._kept) > KEPT:
-                del self._kept[next(iter(self._kept))]
-        return kept
+        seconds = FRESH_SECONDS if span_ms <= HOUR_MS else FRESH_LONG_SECONDS
+        kept = self._kept.pop(span_ms, None) or Fresh(partial(self._look, span_ms), seconds)
+        self._kept[span_ms] = kept
+        if len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return await kept.get()
 
     async def _look(self, span_ms: int) -> Stats:
         metrics = self._store.metrics
@@ -88,16 +54,18 @@ class StatsDesk:
 
 def points(steps: Steps) -> list[Point]:
     """Steps as counts and percentiles."""
-    return [
-        Point(
-            at=at,
-            **{name: int(values.get(name, 0)) for name in COUNTED},
-            duration_p50_ms=percentile_of(values, "duration:", 0.50),
-            duration_p95_ms=percentile_of(values, "duration:", 0.95),
-            duration_p99_ms=percentile_of(values, "duration:", 0.99),
-            wait_p50_ms=percentile_of(values, "wait:", 0.50),
-            wait_p95_ms=percentile_of(values, "wait:", 0.95),
-            wait_p99_ms=percentile_of(values, "wait:", 0.99),
-        )
-        for at, values in steps
-    ]
+    return [_point(at, values) for at, values in steps]
+
+
+def _point(at: int, values: Mapping[str, float]) -> Point:
+    durations, waits = steps_of(values, "duration"), steps_of(values, "wait")
+    return Point(
+        at=at,
+        **{name: int(values.get(name, 0)) for name in COUNTED},
+        duration_p50_ms=percentile(durations, 0.50),
+        duration_p95_ms=percentile(durations, 0.95),
+        duration_p99_ms=percentile(durations, 0.99),
+        wait_p50_ms=percentile(waits, 0.50),
+        wait_p95_ms=percentile(waits, 0.95),
+        wait_p99_ms=percentile(waits, 0.99),
+    )

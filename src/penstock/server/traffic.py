@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
+from penstock.client.trace_context import TRACEPARENT, packed
 from penstock.client.tracing import came_with
 from penstock.model.histogram import percentile, step_of
 from penstock.store.contract.rollups import FINE_MS, HOUR_MS
@@ -18,6 +19,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 UNMATCHED = "unmatched"
 SUBMISSION = ("POST", "/api/jobs")
 
+_TRACED = frozenset({b"traceparent", b"tracestate", b"baggage"})
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -101,7 +103,7 @@ class Measured:
                 status = message["status"]
             ended = ended or time.perf_counter()
 
-        with came_with(_traceparent(scope)):
+        with came_with(_trace(scope)):
             try:
                 await self._app(scope, receive, noting)
             finally:
@@ -117,9 +119,11 @@ def _route(scope: "Scope") -> str:
     return path
 
 
-def _traceparent(scope: "Scope") -> str | None:
+def _trace(scope: "Scope") -> str | None:
+    """What a caller says of its trace, its state and its baggage."""
+    found: dict[str, str] = {}
     for name, value in scope["headers"]:
-        if name == b"traceparent":
-            text: str = value.decode("latin-1")
-            return text if _TRACEPARENT.fullmatch(text) else None
-    return None
+        if name in _TRACED:
+            said = [found.get(name.decode(), ""), value.decode("latin-1")]
+            found[name.decode()] = ",".join(filter(None, said))
+    return packed(found) if _TRACEPARENT.fullmatch(found.get(TRACEPARENT, "")) else None

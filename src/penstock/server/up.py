@@ -5,16 +5,18 @@ import os
 import signal
 import socket
 import sys
-import time
 
 import msgspec
 import structlog
 
 from penstock.server.spec import ServerSpec
+from penstock.worker.keeping import BAD_SPEC, keep
 from penstock.worker.process import WorkerSpec
-from penstock.worker.supervisor import BAD_SPEC, HEALTHY_SECONDS, MAX_PAUSE_SECONDS, Supervisor
+from penstock.worker.supervisor import ORDERS, Supervisor
 
 log = structlog.get_logger("penstock.up")
+
+STOP_SECONDS = 10.0
 
 
 class Up:
@@ -28,25 +30,37 @@ class Up:
         if workers is not None:
             self._workers = Supervisor(workers, processes, hears_signals=False)
         self._stopping = asyncio.Event()
+        self._signals = 0
 
     async def run(self) -> int:
         """Run until stopped; the exit code for the shell."""
         running = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             running.add_signal_handler(number, self.stop)
-        codes = await asyncio.gather(self._keep_server(), self._keep_workers())
-        return max(codes)
+        server = asyncio.create_task(self._keep_server())
+        try:
+            worked = await self._keep_workers()
+        finally:
+            served = await server
+        return max(worked, served)
 
     def stop(self) -> None:
-        """Drain the workers, then end the server, which shows them drain; twice is at once."""
+        """Drain the workers, then end the server, which shows them drain.
+
+        A second call hands their jobs back at once, a third kills what hangs.
+        """
         self._stopping.set()
+        self._signals += 1
+        if self._signals >= len(ORDERS):
+            self._server.kill()
         if self._workers is not None:
             self._workers.stop()
 
     async def _keep_server(self) -> int:
-        code = await self._server.run()
-        self.stop()
-        return code
+        try:
+            return await self._server.run()
+        finally:
+            self.stop()
 
     async def _keep_workers(self) -> int:
         try:
@@ -66,31 +80,41 @@ class KeptServer:
         self._socket = taken
         self._child: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
+        self._exit_code = 0
 
     async def run(self) -> int:
         """Keep it alive until stopped; 2 when it can never start."""
-        spec, pause = self._spec, 0.1
-        while not self._stopping.is_set():
-            started = time.monotonic()
-            code = await self._run_child(spec)
-            if self._stopping.is_set() or code == BAD_SPEC:
-                return code
-            log.error("server_died", exit_code=code)
-            spec = msgspec.structs.replace(spec, greeting=None, opens_browser=False)
-            healthy = time.monotonic() - started > HEALTHY_SECONDS
-            pause = 0.1 if healthy else min(pause * 2, MAX_PAUSE_SECONDS)
-            await until(self._stopping, pause)
-        return 0
+        await keep(self._run_once, self._stopping)
+        return self._exit_code
 
     def stop(self) -> None:
-        """End it."""
+        """End it; one that hangs is killed after a while, which loses nothing."""
         self._stopping.set()
         if self._child is not None and self._child.returncode is None:
             self._child.send_signal(signal.SIGTERM)
+            asyncio.get_running_loop().call_later(STOP_SECONDS, self.kill)
 
-    async def _run_child(self, spec: ServerSpec) -> int:
+    def kill(self) -> None:
+        """End it at once."""
+        self._stopping.set()
+        if self._child is not None and self._child.returncode is None:
+            self._child.kill()
+
+    async def _run_once(self) -> bool:
+        """Run it until it ends; whether it is to be replaced."""
+        if self._stopping.is_set():
+            return False
+        code = await self._run_child()
+        if self._stopping.is_set() or code == BAD_SPEC:
+            self._exit_code = code
+            return False
+        log.error("server_died", exit_code=code)
+        self._spec = msgspec.structs.replace(self._spec, greeting=None, opens_browser=False)
+        return True
+
+    async def _run_child(self) -> int:
         fd = self._socket.fileno()
-        told = msgspec.structs.replace(spec, parent_pid=os.getpid())
+        told = msgspec.structs.replace(self._spec, parent_pid=os.getpid())
         self._child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -104,12 +128,3 @@ class KeptServer:
         if self._stopping.is_set():
             self.stop()
         return await self._child.wait()
-
-
-async def until(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, but no longer than that."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return

@@ -2,15 +2,19 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 
-from penstock.model.histogram import percentile
 from penstock.server.problems import Refusal
-from penstock.store.contract.rollups import DAY_MS, FINE_MS, HOUR_MS, MINUTE_MS, resolution_for
+from penstock.store.contract.rollups import (
+    DAY_MS,
+    HOUR_MS,
+    LONGEST_MS,
+    MINUTE_MS,
+    SHORTEST_MS,
+    resolution_for,
+)
 
 PATTERN = r"^[0-9]{1,6}(s|m|h|d)$"
 UNITS_MS = {"s": 1_000, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
-SHORTEST_MS, LONGEST_MS = FINE_MS, 1_000 * DAY_MS
 MOST_STEPS = 120
 
 Steps = list[tuple[int, dict[str, float]]]
@@ -44,13 +48,3 @@ def steps_over(found: Steps, span_ms: int, now: int) -> tuple[int, Steps]:
             for name, value in values.items():
                 step[name] += value
     return width, list(steps.items())
-
-
-def percentile_of(values: Mapping[str, float], prefix: str, fraction: float) -> float | None:
-    """A percentile out of counters named `duration:N` or `wait:N`."""
-    counts = {
-        int(name.removeprefix(prefix)): value
-        for name, value in values.items()
-        if name.startswith(prefix)
-    }
-    return percentile(counts, fraction)

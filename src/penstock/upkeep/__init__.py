@@ -4,6 +4,7 @@ from penstock.client.app import Penstock
 from penstock.service import Service
 from penstock.upkeep.alerts import WatchAlerts
 from penstock.upkeep.critical import WatchCritical
+from penstock.upkeep.declarations import Declarations
 from penstock.upkeep.leader import TERM_SECONDS, Leader
 from penstock.upkeep.prune import Prune
 from penstock.upkeep.release import Release
@@ -20,6 +21,7 @@ def upkeep_services(app: Penstock, owner: str) -> list[Service]:
     leader = Leader(app, owner, min(TERM_SECONDS, app.settings.lease))
     return [
         leader,
+        Declarations(app),
         FireSchedules(app, leader),
         Stage(app, leader),
         Release(app, leader),

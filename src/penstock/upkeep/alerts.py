@@ -5,10 +5,10 @@ import structlog
 from penstock.client.alerts import Alerts
 from penstock.client.app import Penstock
 from penstock.model.alert import Alert, AlertState, Reading, dropped, judged
-from penstock.model.alerts import Metric, Rule
+from penstock.model.alert_rules import Metric, Rule
 from penstock.service import Service
-from penstock.upkeep.figures import look, reading
 from penstock.upkeep.leader import Leader
+from penstock.upkeep.readings import look, reading
 
 log = structlog.get_logger("penstock.alerts")
 
@@ -36,24 +36,28 @@ class WatchAlerts(Service):
 
 
 async def judge_all(app: Penstock) -> list[Alert]:
-    """Measure once and move every alert on; those that stirred, as they now are."""
+    """Measure once and move the alert of every rule on; as they now are."""
     rules = [r for r in app.settings.alerts.standing if r.metric is not Metric.CRITICAL_DEAD]
     alerts = Alerts(app)
     known = {alert.name: alert for alert in await alerts.list()}
     figures = await look(app, rules)
-    for rule in rules:
-        await judge(alerts, rule, reading(rule, figures), known.get(rule.name), app)
+    moved = [
+        await judge(alerts, rule, reading(rule, figures), known.get(rule.name) or alert_of(rule))
+        for rule in rules
+    ]
     await _drop_orphans(app, alerts, known)
     await app.store.records.put(KIND, LAST, str(app.store.clock.now()))
-    return await alerts.list()
+    return moved
 
 
-async def judge(
-    alerts: Alerts, rule: Rule, found: Reading, known: Alert | None, app: Penstock, name: str = ""
-) -> Alert:
+def alert_of(rule: Rule, name: str | None = None) -> Alert:
+    """The alert of a rule that has never stirred."""
+    return Alert(name=name or rule.name, rule=rule.name)
+
+
+async def judge(alerts: Alerts, rule: Rule, found: Reading, before: Alert) -> Alert:
     """Move one alert on by a reading; nothing is written where nothing changes."""
-    now = app.store.clock.now()
-    before = known or Alert(name=name or rule.name, rule=rule.name)
+    now = alerts.clock.now()
     if judged(before, rule, found, now) == before and not before.owed:
         return before
     after = await alerts.change(before.name, rule.name, lambda one: judged(one, rule, found, now))

@@ -1,9 +1,13 @@
 """Reporting jobs that wait although no live worker knows their type."""
 
+from collections.abc import Iterable, Mapping
+
 import structlog
 
 from penstock.client.app import Penstock
+from penstock.client.notices import TYPE as NOTICE
 from penstock.service import Service
+from penstock.store.contract import WorkerInfo
 from penstock.upkeep.leader import Leader
 
 log = structlog.get_logger("penstock.upkeep")
@@ -28,7 +32,11 @@ class Unclaimed(Service):
 
     async def waiting(self) -> dict[str, int]:
         """Types with queued jobs that no live worker runs, and how many."""
-        workers = await self._workers.list()
-        known = {type_ for worker in workers if worker.alive for type_ in worker.types}
-        waiting = await self._workers.waiting_types()
-        return {type_: jobs for type_, jobs in waiting.items() if type_ not in known}
+        return unserved(await self._workers.waiting_types(), await self._workers.list())
+
+
+def unserved(waiting: Mapping[str, int], workers: Iterable[WorkerInfo]) -> dict[str, int]:
+    """Types with queued jobs that no living worker runs, by name."""
+    served = {name for worker in workers if worker.alive for name in worker.types}
+    served.add(NOTICE)  # which a server runs where no worker does
+    return {name: jobs for name, jobs in sorted(waiting.items()) if name not in served}

@@ -44,6 +44,10 @@ class Heartbeat:
         self._store.workers.beat(self._beat())
         self._thread.start()
 
+    def refresh(self) -> None:
+        """Write the worker's row now, because it has changed."""
+        self._quietly(lambda: self._store.workers.beat(self._beat()))
+
     def stop(self) -> None:
         """Stop beating; leases still held run out by themselves."""
         self._stopping.set()
@@ -65,7 +69,7 @@ class Heartbeat:
                 else:
                     pause = soon
             if now - beaten >= self._beat_seconds - step / 2:
-                self._quietly(lambda: self._store.workers.beat(self._beat()))
+                self.refresh()
                 beaten = now
 
     def _renew(self) -> None:

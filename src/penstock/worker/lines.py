@@ -12,6 +12,17 @@ from penstock.model.settlement import Buried, Crashed, Failed, Settlement
 log = structlog.get_logger("penstock.worker")
 
 
+def about(job: Lease | Settlement, owner: str) -> dict[str, Any]:
+    """What every line about a job begins with; `attempts` are those spent before."""
+    return {
+        "job_id": job.id,
+        "job_type": job.type,
+        "queue": job.queue,
+        "worker_id": owner,
+        "attempts": job.attempts,
+    }
+
+
 class JobLines:
     """Failures for everybody; claims and other endings for who asked for debug lines."""
 
@@ -29,23 +40,11 @@ class JobLines:
         if self._detailed is None:
             return
         for lease in leases:
-            self._detailed.debug(
-                "job_claimed",
-                job_id=lease.id,
-                job_type=lease.type,
-                queue=lease.queue,
-                worker_id=self._owner,
-                attempts=lease.attempts,
-                fence=lease.fence,
-            )
+            self._detailed.debug("job_claimed", **about(lease, self._owner), fence=lease.fence)
 
     def ended(self, settlement: Settlement) -> None:
         """An execution ended; an error is told by its name, as its text may quote the payload."""
-        facts: dict[str, Any] = {
-            "job_id": settlement.id,
-            "job_type": settlement.type,
-            "queue": settlement.queue,
-            "worker_id": self._owner,
+        facts = about(settlement, self._owner) | {
             "attempts": settlement.attempts + 1,
             "duration_ms": settlement.duration_ms,
         }

@@ -23,4 +23,10 @@ async def notify(hooks: Sequence[Callable[..., Any]], context: Context, *args: A
         except Exception as error:
             name = getattr(hook, "__qualname__", repr(hook))
             told = Failure.of(error, ErrorClass.UNKNOWN)
-            log.error("hook_failed", hook=name, job_id=context.id, error=told.stack)
+            log.error(
+                "hook_failed",
+                hook=name,
+                job_id=context.id,
+                job_type=context.job.type,
+                error=told.stack,
+            )

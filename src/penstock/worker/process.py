@@ -11,12 +11,12 @@ import msgspec
 
 from penstock.client.app import Penstock
 from penstock.logs import configure_logs
-from penstock.model.errors import InvalidOption, PenstockError, StoreFull, StoreUnavailable
+from penstock.model.errors import InvalidOption, PenstockError
 from penstock.worker import loop
+from penstock.worker.keeping import exit_code_of, orphaned
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import Worker
 
-ORPHAN_SECONDS = 1.0
 AT_ONCE = signal.SIGUSR2
 
 
@@ -47,7 +47,8 @@ def load_app(target: str, url: str | None = None) -> Penstock:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
-            raise InvalidOption("app", target, f"importable ({error})") from error
+            expected = f"importable, such as shop.jobs:app ({error})"
+            raise InvalidOption("app", target, expected) from error
         raise
     found: Any = module
     for name in (attribute or "app").split("."):
@@ -81,9 +82,9 @@ async def serve(spec: WorkerSpec) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, stop)
     running.add_signal_handler(AT_ONCE, worker.end)
-    orphaned = asyncio.create_task(_stop_when_orphaned(worker, spec.parent_pid))
+    alone = asyncio.create_task(_drain_when_orphaned(worker, spec.parent_pid))
     await worker.run()
-    orphaned.cancel()
+    alone.cancel()
     return EXIT_CODE if worker.recycling.chosen else 0
 
 
@@ -93,10 +94,9 @@ def _end_blocked_process() -> None:
     os._exit(1)
 
 
-async def _stop_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
+async def _drain_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
     """A worker whose supervisor is gone drains: nobody would replace or stop it any more."""
-    while parent_pid is None or os.getppid() == parent_pid:  # noqa: ASYNC110 - nothing rings
-        await asyncio.sleep(ORPHAN_SECONDS)
+    await orphaned(parent_pid)
     worker.drain()
 
 
@@ -113,8 +113,7 @@ def main() -> None:
         code = run(spec)
     except PenstockError as error:
         sys.stderr.write(f"penstock: {error}\n")
-        # A store that is away for a while is worth another try, a mistake of the caller is not.
-        code = 1 if isinstance(error, StoreUnavailable | StoreFull) else 2
+        code = exit_code_of(error)
     sys.stdout.flush()
     sys.stderr.flush()
     # Abandoned threads would keep a normal exit waiting for ever.

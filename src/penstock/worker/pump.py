@@ -18,7 +18,9 @@ from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.retry import ErrorClass
 from penstock.model.settlement import HandedBack, Settlement, buried, unstarted
+from penstock.service import Seldom
 from penstock.store.contract import Claim, Claimed, Report, Store
+from penstock.worker.lines import about
 from penstock.worker.slots import RunningSlots
 
 log = structlog.get_logger("penstock.worker")
@@ -48,7 +50,6 @@ class Pump:
     ) -> None:
         self.running = 0
         self.waiting: deque[Lease] = deque()
-        self.settled_total = 0
         self.stale_total = 0
         self.polled_at = time.monotonic()
         self.accepting = True
@@ -67,10 +68,11 @@ class Pump:
         self._started: list[tuple[str, int]] = []
         self._mean_seconds = 1.0
         self._hungry = True
+        self._looked_everywhere = False
         self._cycling = asyncio.Lock()
         self._next_poll = 0.0
         self._wake = asyncio.Event()
-        self._warned_at = 0.0
+        self._may_warn = Seldom()
         self.slots = RunningSlots(running)
         self._running_leases = running
         self._given_up = given_up
@@ -79,9 +81,10 @@ class Pump:
 
     @property
     def idle(self) -> bool:
-        """Nothing running, nothing waiting, nothing to write, and the last claim found nothing."""
+        """Nothing running, waiting or to write, and the last claim found nothing anywhere."""
         held = self.running or self.waiting or self.slots.held()
-        return not (held or self._settled or self._hungry or self._cycling.locked())
+        busy = held or self._settled or self._hungry or self._cycling.locked()
+        return self._looked_everywhere and not busy
 
     @property
     def prefetched(self) -> list[Lease]:
@@ -223,12 +226,13 @@ class Pump:
         except Exception as error:
             await self._settle_apart(settled, error)
             raise
-        self.settled_total += len(settled)
         # Under a lease that was only given back, nothing ran that could be stale.
-        given_back = {s.id for s in settled if isinstance(s, HandedBack) and not s.started}
-        for job_id in set(stale) - given_back:
+        ran = {s.id: s for s in settled if not isinstance(s, HandedBack) or s.started}
+        for job_id in ran.keys() & set(stale):
             self.stale_total += 1
-            log.warning("stale_settlement", job_id=job_id, worker_id=self._owner)
+            took = ran[job_id].duration_ms
+            told = about(ran[job_id], self._owner)
+            log.warning("stale_settlement", **told, duration_ms=took)
 
     async def _settle_apart(self, settled: list[Settlement], error: Exception) -> None:
         """One that cannot be written must not keep the others; refused thrice, it is buried."""
@@ -275,6 +279,7 @@ class Pump:
 
     def _take(self, claimed: Claimed, want: int) -> None:
         self._hungry = self._hungry or len(claimed.leases) == want
+        self._looked_everywhere = claimed.whole
         pause = self._poll_seconds
         if claimed.next_due_in_ms is not None:
             pause = min(pause, claimed.next_due_in_ms / 1000)
@@ -351,8 +356,7 @@ class Pump:
             self._hungry = True
 
     async def _back_off(self, error: BaseException) -> None:
-        if time.monotonic() - self._warned_at > 60:
-            self._warned_at = time.monotonic()
+        if self._may_warn():
             log.warning("store_unavailable", worker_id=self._owner, error=str(error))
         pause = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(self._failures, 10))
         self._failures += 1

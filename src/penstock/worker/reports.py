@@ -1,7 +1,6 @@
 """What running handlers say, gathered and written in batches."""
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,6 +8,7 @@ import structlog
 
 from penstock.client.context import Context
 from penstock.model.errors import PenstockError
+from penstock.service import Seldom
 from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify
 
@@ -32,7 +32,7 @@ class Reports:
         self._waiting: dict[str, JobReporter] = {}
         self._unwritten: list[Report] = []
         self._progress: list[tuple[Context, float, str | None]] = []
-        self._warned_at = 0.0
+        self._may_warn = Seldom()
 
     def note(self, reporter: "JobReporter") -> None:
         """Remember that an execution has something to say."""
@@ -77,8 +77,7 @@ class Reports:
                 self._warn(error)
 
     def _warn(self, error: Exception) -> None:
-        if time.monotonic() - self._warned_at > 60:
-            self._warned_at = time.monotonic()
+        if self._may_warn():
             log.warning("report_failed", worker_id=self.owner, error=str(error))
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-import time
+from functools import partial
 
 import msgspec
 import structlog
@@ -14,15 +14,18 @@ from penstock.model.errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report
+from penstock.worker import keeping
 from penstock.worker.process import AT_ONCE, WorkerSpec, load_app
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import new_owner
 
 log = structlog.get_logger("penstock.supervisor")
 
-BAD_SPEC = 2
-HEALTHY_SECONDS = 10.0
-MAX_PAUSE_SECONDS = 30.0
+PATIENCE_SECONDS = 1.0
+ORDERS = (signal.SIGTERM, AT_ONCE, signal.SIGKILL)
+"""What a worker is told at the first stop, at the second, and from then on."""
+NO_CRASH = frozenset({0, EXIT_CODE, -signal.SIGTERM, -AT_ONCE})
+"""Also of a worker that was told to stop while it still started, and could not hear it."""
 
 
 class Supervisor:
@@ -58,29 +61,36 @@ class Supervisor:
         return not self._stopping.is_set()
 
     def stop(self) -> None:
-        """Drain the workers; a second call ends them at once."""
+        """Drain the workers; a second call ends them at once, a third kills what hangs."""
+        if not self._signals:
+            asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._explain_the_wait)
         self._signals += 1
         self._stopping.set()
         for child in self._children.values():
             self._tell(child)
 
+    def _explain_the_wait(self) -> None:
+        if self._children and sys.stderr.isatty():
+            sys.stderr.write("\rFinishing the jobs that run; Ctrl-C again hands them back.\n")
+
     def _tell(self, child: asyncio.subprocess.Process) -> None:
         if child.returncode is None and self._signals:
-            child.send_signal(signal.SIGTERM if self._signals == 1 else AT_ONCE)
+            child.send_signal(ORDERS[min(self._signals, len(ORDERS)) - 1])
 
     async def _keep_alive(self, index: int, store: Store) -> None:
-        pause = 0.1
-        while self._wants(index):
-            owner = new_owner()
-            started = time.monotonic()
-            code = await self._run_child(index, owner)
-            await self._recover(store, owner, code)
-            if self._spec.burst or code == BAD_SPEC:
-                self._exit_code = max(self._exit_code, code)
-                return
-            healthy = time.monotonic() - started > HEALTHY_SECONDS
-            pause = 0.1 if healthy else min(pause * 2, MAX_PAUSE_SECONDS)
-            await self._sleep(pause)
+        await keeping.keep(partial(self._run_worker, index, store), self._stopping)
+
+    async def _run_worker(self, index: int, store: Store) -> bool:
+        """Run a worker until it ends; whether it is to be replaced."""
+        if not self._wants(index):
+            return False
+        owner = new_owner()
+        code = await self._run_child(index, owner)
+        await self._recover(store, owner, code)
+        if self._spec.burst or code == keeping.BAD_SPEC:
+            self._exit_code = max(self._exit_code, code)
+            return False
+        return True
 
     async def _run_child(self, index: int, owner: str) -> int:
         name = self._spec.name or "worker"
@@ -110,7 +120,7 @@ class Supervisor:
 
         Also after a clean end, which leaves none: a handler may have called `os._exit(0)`.
         """
-        if code not in (0, EXIT_CODE):
+        if code not in NO_CRASH:
             log.error("worker_died", worker_id=owner, exit_code=code)
         try:
             while rescued := await store.upkeep.rescue(owner=owner, max_rescues=self._max_rescues):
@@ -119,10 +129,3 @@ class Supervisor:
             await store.workers.forget(owner)
         except StoreError as error:
             log.warning("recovery_left_to_upkeep", worker_id=owner, error=str(error))
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.client.job_type import JobType
+from penstock.model.counted import counted
 from penstock.model.failure import MESSAGE_LIMIT, Failure
 from penstock.model.job import Lease
 from penstock.model.outcome import Cancel, Dead, Retry, Snooze
@@ -107,7 +108,7 @@ class Verdict:
             return self._dead(
                 ErrorClass.INTERNAL_ERROR,
                 "SnoozedTooOften",
-                f"The job was snoozed {max_snoozes} times: {snooze.reason}",
+                f"The job was snoozed {counted(max_snoozes, 'time')}: {snooze.reason}",
             )
         delay = _bounded_ms(snooze.seconds)
         return Snoozed(**self._facts, delay_ms=delay, reason=_words(snooze.reason))

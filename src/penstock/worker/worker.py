@@ -30,7 +30,7 @@ from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
 from penstock.worker.heartbeat import Heartbeat
 from penstock.worker.holdings import TICK_SECONDS, Holdings, own_leases
-from penstock.worker.lines import JobLines
+from penstock.worker.lines import JobLines, about
 from penstock.worker.pump import Pump
 from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
@@ -185,7 +185,7 @@ class Worker:
         try:
             settlement = await self._executor.run(running)
         except Exception:
-            log.exception("execution_failed", job_id=running.lease.id, worker_id=self.owner)
+            log.exception("execution_failed", **about(running.lease, self.owner))
             self.recycling.note_internal_error()
         finally:
             broken = settlement is None and running.reason is not StopReason.LOST
@@ -243,7 +243,8 @@ class Worker:
         for job_id, fence in lost:
             running = self._holdings.running.get(job_id)
             if running is not None and running.lease.fence == fence:
-                log.warning("lease_lost", job_id=job_id, worker_id=self.owner)
+                ran = self._clock.now() - running.started_at
+                log.warning("lease_lost", **about(running.lease, self.owner), duration_ms=ran)
                 running.stop(StopReason.LOST)
         grace_until = self._clock.monotonic() + int(self.app.settings.cancel_grace * 1000)
         for job_id in cancelled:
@@ -324,6 +325,8 @@ class Worker:
         self._stopping.set()
         self._pump.accepting = False
         self._hand_back_waiting()
+        if self._holdings.running:  # then it stays for a while, and should be seen to drain
+            background.append(asyncio.create_task(asyncio.to_thread(self._heartbeat.refresh)))
         for service in services:
             await service.stop()
         await self._drain(self.app.settings.drain_timeout)

@@ -1,13 +1,17 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.json import decode
 
 from penstock import Penstock
 from penstock.client.journal import Journal
+from penstock.client.operating import acting
 from penstock.client.operating.bulk import BulkAction
 from penstock.client.operator import Operator
 from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.store.contract import AuditFilter, JobFilter
 from penstock.testing.conformance.build import dead_job
 
@@ -88,3 +92,118 @@ async def test_a_purge_of_a_group_takes_the_open_letters_of_the_tenant(app: Pens
     assert [letter.job_id for letter in left] == [other]
     with pytest.raises(JobNotFound):
         await dead.show(own)
+
+
+async def test_an_entry_belongs_to_the_tenant_to_whom_all_it_touches_belongs(
+    app: Penstock,
+) -> None:
+    whole = Operator(app, "user:ann")
+    one, two = [await dead_job(app.store, type="add", tenant_id="acme") for _ in range(2)]
+    group = (await app.dead.groups())[0].id
+    await whole.dead.replay(group, canary=1)
+    await whole.dead.release(group, None, force=True)
+    await whole.cancel_all([one, two], "withdrawn")
+    await whole.bulk.act_on(BulkAction.REQUEUE, [one, two])
+    found = await app.store.audit.find(AuditFilter(tenant_id="acme"))
+    assert [entry.action for entry in found][::-1] == [
+        "dead.replay",
+        "dead.release",
+        "jobs.cancel",
+        "jobs.requeue",
+    ]
+
+
+async def test_an_entry_about_several_tenants_belongs_to_none_of_them(app: Penstock) -> None:
+    whole = Operator(app, "user:ann")
+    ids = [await dead_job(app.store, type="add", tenant_id=name) for name in ("acme", "other")]
+    group = (await app.dead.groups())[0].id
+    await whole.dead.resolve(group, "investigating")
+    await whole.dead.resolve(ids, "investigating")
+    await whole.bulk.act_on(BulkAction.PAUSE, ids)
+    await whole.dead.purge(ids[:1])
+    found = await app.store.audit.find(AuditFilter())
+    assert [(entry.action, entry.tenant_id) for entry in found][::-1] == [
+        ("dead.resolve", ""),
+        ("dead.resolve", ""),
+        ("jobs.pause", ""),
+        ("dead.purge", "acme"),
+    ]
+
+
+async def test_what_is_done_to_one_job_reads_the_same_however_it_was_named(app: Penstock) -> None:
+    whole = Operator(app, "user:ann")
+    ids = [await dead_job(app.store, type="add", tenant_id="acme") for _ in range(3)]
+    await whole.requeue(ids[0])
+    await whole.requeue_all(ids[1:2])
+    await whole.bulk.requeue(ids[2:])
+    await whole.cancel(ids[0])
+    await whole.cancel_all(ids[1:2], "withdrawn")
+    await whole.bulk.act_on(BulkAction.CANCEL, ids[2:])
+    entries = (await app.store.audit.find(AuditFilter(tenant_id="acme")))[::-1]
+    assert [entry.action for entry in entries] == ["job.requeue"] * 3 + ["job.cancel"] * 3
+    assert [entry.subject for entry in entries] == [f"job:{job_id}" for job_id in ids] * 2
+    assert len({entry.details for entry in entries[:3]}) == 1
+    assert len({entry.details for entry in entries[3:]}) == 1
+
+
+async def test_what_is_done_to_several_jobs_names_each(app: Penstock) -> None:
+    whole = Operator(app, "user:ann")
+    ids = [await dead_job(app.store, type="add") for _ in range(2)]
+    await whole.dead.resolve(ids, "investigating")
+    await whole.requeue_all(ids)
+    for entry in await app.store.audit.find(AuditFilter()):
+        assert entry.subject == "jobs"
+        assert decode(entry.details)["ids"] == ids
+        assert decode(entry.details)["count"] == 2
+
+
+async def test_an_entry_of_very_many_jobs_stays_small(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acting, "MOST_IDS", 2)
+    ids = [await dead_job(app.store, type="add") for _ in range(3)]
+    await Operator(app, "user:ann").dead.purge(ids)
+    [entry] = await app.store.audit.find(AuditFilter())
+    assert decode(entry.details) == {"count": 3, "ids": ids[:2]}
+
+
+async def test_many_letters_are_purged_without_a_question_about_each(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [await dead_job(app.store, type="add", tenant_id="acme") for _ in range(20)]
+    asked: list[object] = []
+    for part, name in ((app.store.dead, "get"), (app.store.reader, "get")):
+        real = getattr(part, name)
+
+        def counting(*of: Any, real: Any = real) -> Any:
+            asked.append(of)
+            return real(*of)
+
+        monkeypatch.setattr(part, name, counting)
+    assert await Operator(app, "user:ann", "acme").dead.purge(ids) == 20
+    assert len(asked) == 1
+
+
+async def test_taking_away_what_is_not_there_is_on_record_as_refused(app: Penstock) -> None:
+    controls = Operator(app, "user:ann").controls
+    with pytest.raises(LimitNotFound, match="no limit of rate on key 'gas'"):
+        await controls.remove_limit("key", "gas", "rate")
+    with pytest.raises(BreakerNotFound, match="no breaker 'oven'"):
+        await controls.reset_breaker("oven")
+    assert await actions(app) == [
+        "limit.remove",
+        "limit.remove.refused",
+        "breaker.reset",
+        "breaker.reset.refused",
+    ]
+
+
+async def test_a_cancelled_job_is_amended_on_record(app: Penstock) -> None:
+    handle = await app.enqueue(app.find_type("add").options(tenant="acme").new(1))
+    bound = Operator(app, "user:ann", "acme")
+    await bound.cancel(handle.id)
+    amended = await bound.dead.amend(handle.id, {"a": 2})
+    assert amended.payload == '{"a":2}'
+    assert await actions(app) == ["job.cancel", "job.amend"]
+    with pytest.raises(JobNotFound):
+        await Operator(app, "user:bob", "other").dead.amend(handle.id, {"a": 3})

@@ -12,13 +12,14 @@ from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server
 from tests.client.remote.kitchen import make_app
 from tests.support.http_server import serving
+from tests.support.places import Place
 
 MakeToken = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-def store_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/jobs.db"
+def store_url(place: Place) -> str:
+    return place.address
 
 
 @pytest.fixture

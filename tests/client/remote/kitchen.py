@@ -10,9 +10,11 @@ class Dish(Struct):
     minutes: int
 
 
-def make_app(url: str, **settings: object) -> Penstock:
+def make_app(address: str, **settings: object) -> Penstock:
     """The same types, whoever asks."""
-    app = Penstock(url, settings=Settings().replace(requests_per_minute=0, **settings))
+    url, _, dispatch = address.partition(" + ")
+    chosen = Settings().replace(requests_per_minute=0, **settings)
+    app = Penstock(url, dispatch=dispatch or None, settings=chosen)
 
     @app.job
     async def add(a: int, b: int = 1) -> int:

@@ -19,10 +19,8 @@ from penstock.client.sync import SyncPenstock
 DECLARES = "it declares what workers run, and a remote caller runs nothing"
 STORE = "it needs the store itself"
 LOCAL_ONLY = {
-    "add_dependency": "what a job waits for is sent along when it is enqueued",
     "admit": "the server's application asks its own hooks",
     "breaker": DECLARES,
-    "check_payloads": "it reads everything that waits; `penstock jobs check` does so at the store",
     "checked": "a part of declaring types; the server checks options against its own settings",
     "connection": STORE,
     "declare": DECLARES,

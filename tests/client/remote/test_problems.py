@@ -8,9 +8,9 @@ from starlette.requests import Request
 
 from penstock.client.remote.problems import Hitch, problem_of
 from penstock.model.error_types import known_errors
-from penstock.model.errors import InvalidArguments, PenstockError
+from penstock.model.errors import InvalidArguments, PenstockError, StoreError
 from penstock.server import problems
-from penstock.server.problems import Refusal
+from penstock.server.problems import STATUSES, Refusal
 from tests.model.samples import sample_error
 
 URL = "https://jobs.example.com"
@@ -31,7 +31,12 @@ def told_by_server(error: Exception) -> PenstockError:
     return found.error if isinstance(found, Hitch) else found
 
 
-@pytest.mark.parametrize("kind", known_errors().values(), ids=known_errors().keys())
+TOLD = {name: k for name, k in known_errors().items() if issubclass(k, tuple(STATUSES))}
+STORE_ERRORS = {name: kind for name, kind in TOLD.items() if issubclass(kind, StoreError)}
+OTHERS = {name: kind for name, kind in TOLD.items() if name not in STORE_ERRORS}
+
+
+@pytest.mark.parametrize("kind", OTHERS.values(), ids=OTHERS.keys())
 def test_an_error_passes_the_network_unchanged(kind: type[PenstockError]) -> None:
     error = sample_error(kind)
     found = told_by_server(error)
@@ -40,10 +45,16 @@ def test_an_error_passes_the_network_unchanged(kind: type[PenstockError]) -> Non
     assert vars(found) == vars(error)
 
 
+@pytest.mark.parametrize("kind", STORE_ERRORS.values(), ids=STORE_ERRORS.keys())
+def test_an_error_of_the_store_keeps_its_kind_and_names_the_server(kind: type[StoreError]) -> None:
+    found = told_by_server(sample_error(kind))
+    assert type(found) is kind
+    assert found.store == URL
+    assert "a store" not in str(found)
+
+
 def test_an_error_in_one_call_of_a_batch_keeps_its_kind() -> None:
     error = InvalidArguments("send", "to", "a text", "7")
-    refusal = Refusal(422, str(error), field="body.3.to")
-    refusal.__cause__ = error
-    found = told_by_server(refusal)
+    found = told_by_server(Refusal.of(error, field="body.3.to"))
     assert type(found) is InvalidArguments
     assert found.argument == "to"

@@ -1,5 +1,6 @@
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,14 @@ from penstock import (
     group,
 )
 from penstock.client.remote.remote import Remote
+from penstock.client.remote.wire import Wire
 from penstock.client.tracing import came_with
 from penstock.model.errors import InvalidArguments, InvalidOption, NoTransactions, UnknownType
 from penstock.model.ids import new_id
+from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.server.app import create_server
 from penstock.testing import drain
+from penstock.testing.conformance.build import dead_job, enqueue
 from tests.client.remote.kitchen import Dish, make_app
 from tests.support.http_server import serving
 
@@ -45,6 +49,7 @@ async def test_a_call_is_enqueued_with_its_options_and_gives_a_typed_result(
     assert not (await remote.enqueue(call)).created
 
 
+@pytest.mark.every_store
 async def test_a_job_read_over_the_network_is_the_job_in_the_store(
     remote: Remote, behind: Penstock, types: Penstock
 ) -> None:
@@ -86,6 +91,7 @@ async def test_without_an_application_calls_go_by_name_and_results_come_as_data(
             await remote.enqueue_payload("add", '{"a": 1}', created_by="me")
 
 
+@pytest.mark.every_store
 async def test_a_flow_runs_step_by_step_and_its_result_is_the_last_ones(
     remote: Remote, behind: Penstock, types: Penstock
 ) -> None:
@@ -98,6 +104,23 @@ async def test_a_flow_runs_step_by_step_and_its_result_is_the_last_ones(
     await drain(behind)
     with pytest.raises(JobFailed, match="step 1 of 2, 'burn': burnt"):
         await broken.result(timeout=20)
+
+
+async def test_how_a_long_flow_stands_is_asked_in_few_requests(
+    remote: Remote, types: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = types.types["add"]
+    flow = await remote.enqueue(group(*(add.new(n) for n in range(150))))
+    asked: list[str] = []
+    send = Wire.send
+
+    async def counted(self: Wire, method: str, path: str, *args: Any, **more: Any) -> Any:
+        asked.append(path)
+        return await send(self, method, path, *args, **more)
+
+    monkeypatch.setattr(Wire, "send", counted)
+    assert (await flow.progress()).counts == {Status.QUEUED: 150}
+    assert asked == ["jobs", "jobs"]
 
 
 async def test_a_flow_is_cancelled_as_a_whole(remote: Remote, types: Penstock) -> None:
@@ -183,9 +206,23 @@ async def test_a_page_may_be_larger_than_the_servers(
     made = (await remote.get(newest[0])).created_at
     assert await remote.find(until=made - 60_000) == []
     assert len(await remote.find(since=made - 60_000, statuses=("queued", "pending"))) == 11
-    assert await remote.find(status="failed", statuses=("queued",)) == []
+    assert await remote.find(status="failed") == []
     with pytest.raises(InvalidOption, match="nonsense"):
         await remote.find(nonsense=1)
+
+
+async def test_more_dead_letters_may_be_wanted_than_a_page_has(
+    remote: Remote, behind: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.client.remote.dead.MAX_PAGE", 2)
+    died = [await dead_job(behind.store, type=f"t{n}") for n in range(5)]
+    groups = await remote.dead.groups()
+    assert [group.newest_id for group in groups] == died[::-1]
+    assert await remote.dead.groups(before=died[2], limit=3) == groups[3:]
+    assert await remote.dead.groups(limit=3) == groups[:3]
+    again = [await dead_job(behind.store, type="t0") for _ in range(2)]
+    letters = await remote.dead.letters(groups[4].id)
+    assert [letter.job_id for letter in letters] == [*again[::-1], died[0]]
 
 
 async def test_a_full_queue_refuses_or_is_waited_for(store_url: str, types: Penstock) -> None:
@@ -229,13 +266,14 @@ async def test_queues_limits_and_breakers_are_controlled(remote: Remote, behind:
     await remote.controls.set_limit(key="gas", concurrency=3, rate="60/min")
     assert await remote.controls.limits() == await behind.controls.limits()
     assert len(await remote.controls.limits()) == 2
-    assert await remote.controls.drop_limit(key="gas", kind="rate")
-    assert not await remote.controls.drop_limit(key="gas", kind="rate")
+    assert await remote.controls.remove_limit(key="gas", kind="rate")
+    assert not await remote.controls.remove_limit(key="gas", kind="rate")
     assert await remote.controls.breakers() == await behind.controls.breakers()
     assert await remote.controls.reset_breaker("oven")
     assert not await remote.controls.reset_breaker("fridge")
 
 
+@pytest.mark.every_store
 async def test_schedules_are_put_looked_at_and_run(
     remote: Remote, behind: Penstock, types: Penstock
 ) -> None:
@@ -264,6 +302,7 @@ async def test_schedules_are_put_looked_at_and_run(
     assert await remote.schedules.list() == []
 
 
+@pytest.mark.every_store
 async def test_dead_letters_are_sorted_out(
     remote: Remote, behind: Penstock, types: Penstock
 ) -> None:
@@ -279,9 +318,9 @@ async def test_dead_letters_are_sorted_out(
     shown = await remote.dead.show(handles[0].id)
     assert (shown.group, shown.letter.error) == (group_, "black")
     assert json.loads(shown.letter.snapshot)["type"] == "burn"
-    amended = await remote.dead.edit(handles[0].id, {"text": "brown"})
+    amended = await remote.dead.amend(handles[0].id, {"text": "brown"})
     assert json.loads(amended.payload) == {"text": "brown"}
-    assert (await remote.dead.show(handles[0].id)).edited == '{"text":"brown"}'
+    assert (await remote.dead.show(handles[0].id)).amended == '{"text":"brown"}'
     replay = await remote.dead.replay(group_.id, 1)
     await drain(behind)
     canaries = await remote.dead.wait(replay, timeout=20)
@@ -299,9 +338,12 @@ async def test_health_stats_and_workers_are_told(
     await remote.enqueue(types.types["add"].new(1))
     assert (await remote.health()).status == "unhealthy"  # there is work and no worker
     assert "store" in (await remote.health()).checks
+    assert (await remote.health()).details.queues == 1
     stats = await remote.stats("15m")
     assert stats.window_ms == 900_000
     assert [queue.queue for queue in stats.queues] == ["default"]
+    assert stats.series[0].at < stats.at
+    assert {slo.key for slo in stats.slos} > {"completion_rate", "worker_uptime"}
     assert await remote.workers() == []
 
 
@@ -321,3 +363,56 @@ def test_the_same_without_an_event_loop(address: str, types: Penstock, store_url
     finally:
         remote.sync.close()
         behind.sync.close()
+
+
+async def test_a_waiting_job_is_given_more_to_wait_for(
+    remote: Remote, behind: Penstock, types: Penstock
+) -> None:
+    add, total = types.types["add"], types.types["total"]
+    first = await remote.enqueue(add.options(delay=60).new(1))
+    last = await remote.enqueue(total.options(delay=60).new([]))
+    await remote.add_dependency(
+        last, first, after(await remote.enqueue(add.new(2)), when="completion")
+    )
+    assert (await last.get()).waiting_on == 2
+    parents = (await behind.store.reader.dependencies(last.id)).parents
+    assert {each.edge.kind.value for each in parents} == {"success", "completion"}
+    with pytest.raises(DependencyCycle, match="total"):
+        await remote.add_dependency(first, last)
+    with pytest.raises(ParentNotFound):
+        await remote.add_dependency(last, new_id())
+
+
+async def test_what_waits_is_compared_with_the_callers_own_types(
+    remote: Remote, address: str, behind: Penstock
+) -> None:
+    await behind.enqueue_payload("cook", '{"name": "tea", "minutes": 4}')
+    first = await behind.enqueue_payload("add", '{"a": 1}', delay=60)
+    await behind.enqueue_payload("total", "{}", after=after(first, data="parts"))
+    await behind.schedule("daily", behind.types["cook"].new("tea", 4), every=86_400)
+    looked: list[int] = []
+    found = await remote.check_payloads(progress=looked.append)
+    assert found == await behind.check_payloads()
+    assert (found.fits, found.checked, looked) == (True, 3, [3])
+    assert [each.type for each in found.schedules] == ["cook"]
+    newer = Penstock("sqlite://")
+
+    @newer.job(name="cook")
+    async def cook(name: str, minutes: int, guests: int) -> None: ...
+
+    async with connect(address, app=newer) as other:
+        by_type = {each.type: each for each in (await other.check_payloads()).jobs}
+        assert (by_type["cook"].known, by_type["cook"].unfit) == (True, 1)
+        assert "'guests'" in by_type["cook"].examples[0].problem
+        assert not by_type["add"].known
+
+
+async def test_without_types_of_its_own_a_caller_asks_about_those_of_the_server(
+    address: str, behind: Penstock
+) -> None:
+    await behind.enqueue_payload("add", '{"a": 1}')
+    await enqueue(behind.store, type="gone")
+    async with connect(address) as remote:
+        found = await remote.check_payloads(examples=1)
+    assert found == await behind.check_payloads(examples=1)
+    assert [(each.type, each.known) for each in found.jobs] == [("add", True), ("gone", False)]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import redis
@@ -10,23 +9,11 @@ import redis
 from penstock.model.job import Job
 from penstock.store.contract import Execution, JobFilter, Store
 from penstock.testing.torture.postgres import differences
+from tests.support.places import Place
 from tests.support.redis_audit import audit
 
 SERVERS = ("postgres", "valkey")
 PLACES = (*SERVERS, "postgres+redis")
-
-
-class Place(NamedTuple):
-    """A store by its kind and its URL, and that of the Redis beside it."""
-
-    kind: str
-    url: str
-    dispatch: str | None = None
-
-    @property
-    def address(self) -> str:
-        """All of it in one word that child processes take, too."""
-        return f"{self.url} + {self.dispatch}" if self.dispatch else self.url
 
 
 async def check_structure(place: Place, store: Store) -> None:

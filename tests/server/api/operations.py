@@ -10,6 +10,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 NOBODYS_ID = "01JD3Z6K3V9M0Q2T4W6Y8A0C2E"
 BODIES: dict[str, Any] = {
     "enqueue": {"type": "add", "payload": {"a": 1}},
+    "add_dependencies": {"after": [NOBODYS_ID]},
     "act_on_jobs": {"action": "cancel", "filter": {"type": "nothing"}},
     "put_schedule": {"type": "add", "payload": {"a": 1}, "cron": "0 3 * * *"},
     "amend_dead_letter": {"arguments": {"text": "other"}},
@@ -19,7 +20,7 @@ BODIES: dict[str, Any] = {
 }
 QUERIES = {
     "resume": {"scope": "queue", "name": "nothing"},
-    "drop_limits": {"scope": "key", "name": "nothing"},
+    "remove_limits": {"scope": "key", "name": "nothing"},
 }
 
 

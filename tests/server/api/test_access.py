@@ -1,5 +1,6 @@
 """Who may do what, tried on every operation that the API's own document names."""
 
+import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
@@ -83,6 +84,7 @@ async def test_a_revoked_token_opens_nothing(
     assert set((await answers(http, server, header)).values()) == {401}
 
 
+@pytest.mark.every_store
 async def test_a_token_opens_what_its_scopes_include_and_nothing_else(
     http: AsyncClient, server: FastAPI, make_token: TokenMaker
 ) -> None:

@@ -2,8 +2,8 @@ import httpx
 import pytest
 
 from penstock import Penstock
+from penstock.model.alert_rules import RULES
 from penstock.model.alert_settings import AlertSettings
-from penstock.model.alerts import RULES
 from penstock.testing import drain
 from penstock.upkeep.alerts import judge_all
 

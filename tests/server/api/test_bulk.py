@@ -1,3 +1,4 @@
+import pytest
 from httpx import AsyncClient
 
 from penstock import Penstock
@@ -21,6 +22,7 @@ async def test_a_dry_run_counts_and_changes_nothing(app: Penstock, http: AsyncCl
     assert (await http.get("/api/audit")).json()["entries"] == []
 
 
+@pytest.mark.every_store
 async def test_every_action_is_done_to_all_jobs_that_allow_it(
     app: Penstock, http: AsyncClient
 ) -> None:
@@ -39,6 +41,7 @@ async def test_every_action_is_done_to_all_jobs_that_allow_it(
     assert {job.status for job in await app.find(type="send_mail")} == {"queued"}
 
 
+@pytest.mark.every_store
 async def test_a_bound_action_says_where_to_go_on(http: AsyncClient) -> None:
     await http.post("/api/jobs", json=[ADD] * 5)
     first = await act(http, "cancel", limit=3)

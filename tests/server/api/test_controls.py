@@ -1,6 +1,10 @@
+from typing import get_args
+
 from httpx import AsyncClient
 
 from penstock import Penstock
+from penstock.model.pause import PAUSABLE
+from penstock.server.api.controls import Pausable
 from penstock.testing.conformance.workers import BEAT
 
 
@@ -72,3 +76,26 @@ async def test_workers_are_listed(app: Penstock, http: AsyncClient) -> None:
         if found:
             break
     assert (found[0]["alive"], found[0]["types"]) == (True, list(BEAT.types))
+
+
+async def test_a_single_job_is_paused_by_its_own_route_alone(
+    app: Penstock, http: AsyncClient
+) -> None:
+    handle = await app.enqueue(app.find_type("add").new(1, 2))
+    assert get_args(Pausable) == PAUSABLE
+    about = {"scope": "job", "name": handle.id}
+    assert (await http.post("/api/pauses", json=about)).status_code == 422
+    assert (await http.delete("/api/pauses", params=about)).status_code == 422
+    assert (await handle.get()).status == "queued"
+
+
+async def test_what_is_not_there_is_not_found_and_on_record_as_refused(http: AsyncClient) -> None:
+    reset = await http.post("/api/breakers/oven/reset")
+    dropped = await http.delete("/api/limits", params={"scope": "key", "name": "gas"})
+    assert (reset.status_code, dropped.status_code) == (404, 404)
+    assert "penstock breakers ls" in reset.json()["detail"]
+    entries = (await http.get("/api/audit")).json()["entries"]
+    assert [entry["action"] for entry in entries][::2] == [
+        "limit.remove.refused",
+        "breaker.reset.refused",
+    ]

@@ -1,8 +1,12 @@
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Penstock
+from penstock.client.dead import RESOLUTIONS
+from penstock.store.contract import Resolution
 from penstock.testing import drain
+from penstock.testing.conformance.build import dead_job
 
 DEAD = "/api/dead-letters"
 
@@ -20,7 +24,7 @@ async def dead(app: Penstock, http: AsyncClient) -> list[str]:
 async def group(dead: list[str], http: AsyncClient) -> str:
     """Their group."""
     (found,) = (await http.get(f"{DEAD}/groups")).json()["groups"]
-    assert (found["count"], found["unresolved"], found["type"]) == (3, 3, "fail")
+    assert (found["count"], found["open"], found["type"]) == (3, 3, "fail")
     return str(found["id"])
 
 
@@ -36,6 +40,21 @@ async def test_letters_are_listed_by_group_page_by_page(
     assert {letter["group"] for letter in letters} == {group}
 
 
+@pytest.mark.every_store
+async def test_groups_are_listed_page_by_page(app: Penstock, http: AsyncClient) -> None:
+    for place in range(5):
+        await dead_job(app.store, type=f"t{place}")
+    seen: list[str] = []
+    query: dict[str, object] = {"limit": 2}
+    while True:
+        page = (await http.get(f"{DEAD}/groups", params=query)).json()
+        seen += [group["type"] for group in page["groups"]]
+        if page["next"] is None:
+            break
+        query["before"] = page["next"]
+    assert seen == ["t4", "t3", "t2", "t1", "t0"]
+
+
 async def test_a_letter_is_shown_with_how_it_died(
     http: AsyncClient, dead: list[str], group: str
 ) -> None:
@@ -44,9 +63,10 @@ async def test_a_letter_is_shown_with_how_it_died(
     assert shown["snapshot"]["payload"] == {"text": "no luck"}
     assert [run["status"] for run in shown["executions"]] == ["dead"]
     assert "ValueError" in shown["stack"]
-    assert shown["edited"] is None
+    assert shown["amended"] is None
 
 
+@pytest.mark.every_store
 async def test_canaries_go_ahead_and_the_rest_follow_once_they_completed(
     app: Penstock, http: AsyncClient, dead: list[str], group: str
 ) -> None:
@@ -64,6 +84,7 @@ async def test_canaries_go_ahead_and_the_rest_follow_once_they_completed(
     assert jobs[1].scheduled_at - jobs[0].scheduled_at == 60_000
 
 
+@pytest.mark.every_store
 async def test_letters_are_resolved_one_by_one_and_as_a_group(
     http: AsyncClient, dead: list[str], group: str
 ) -> None:
@@ -75,8 +96,8 @@ async def test_letters_are_resolved_one_by_one_and_as_a_group(
     rest = await http.post(f"{DEAD}/groups/{group}/resolve", json={"resolution": "ignored"})
     assert set(rest.json()["ids"]) == set(dead)
     assert (await http.get(f"{DEAD}/groups")).json()["groups"] == []
-    settled = (await http.get(f"{DEAD}/groups?settled=true")).json()["groups"]
-    assert [each["unresolved"] for each in settled] == [0]
+    closed = (await http.get(f"{DEAD}/groups?closed=true")).json()["groups"]
+    assert [each["open"] for each in closed] == [0]
     entries = (await http.get("/api/audit?action=dead")).json()["entries"]
     assert [entry["action"] for entry in entries] == ["dead.resolve", "dead.resolve"]
     assert "mail server" not in str(entries)
@@ -90,14 +111,15 @@ async def test_a_dead_job_gets_other_arguments_and_runs_again(
     amended = await http.post(path, json={"arguments": {"text": "other"}})
     assert amended.json()["payload"] == {"text": "other"}
     shown = (await http.get(f"{DEAD}/{dead[0]}")).json()
-    assert shown["edited"] == {"text": "other"}
+    assert shown["amended"] == {"text": "other"}
     again = await http.post(path, json={"payload": {"text": "third"}, "requeue": True})
     assert again.json()["status"] in ("pending", "queued")
-    (entry, *_) = (await http.get("/api/audit?action=dead.amend")).json()["entries"]
+    (entry, *_) = (await http.get("/api/audit?action=job.amend")).json()["entries"]
     assert entry["details"]["requeue"] is True
     assert "third" not in str(entry)
 
 
+@pytest.mark.every_store
 async def test_letters_are_purged_one_by_one_and_as_a_group(
     app: Penstock, http: AsyncClient, dead: list[str], group: str
 ) -> None:
@@ -112,3 +134,22 @@ async def test_letters_are_purged_one_by_one_and_as_a_group(
 async def test_an_unknown_group_or_letter_is_not_found(http: AsyncClient) -> None:
     for path in ("groups/zzz", "groups/zzz/canaries", "01JD3Z6K3V9M0Q2T4W6Y8A0C2E", "zzz"):
         assert (await http.get(f"{DEAD}/{path}")).status_code == 404
+
+
+async def test_letters_are_listed_by_every_word_for_where_somebody_stands(
+    app: Penstock, http: AsyncClient, server: FastAPI
+) -> None:
+    ids = [await dead_job(app.store, type="fail") for _ in range(4)]
+    for job_id, resolution in zip(ids, Resolution, strict=True):
+        await app.store.dead.resolve([job_id], resolution, notes=None, by=None)
+
+    async def found(word: str) -> list[int]:
+        letters = (await http.get(f"{DEAD}?resolution={word}")).json()["letters"]
+        return [ids.index(each["job_id"]) for each in letters]
+
+    assert await found("open") == [1, 0]
+    assert [await found(word) for word in Resolution] == [[0], [1], [2], [3]]
+    assert (await http.get(f"{DEAD}?resolution=settled")).status_code == 422
+    route = server.openapi()["paths"][DEAD]["get"]
+    [schema] = [each["schema"] for each in route["parameters"] if each["name"] == "resolution"]
+    assert tuple(schema["anyOf"][0]["enum"]) == RESOLUTIONS

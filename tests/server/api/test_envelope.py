@@ -7,13 +7,14 @@ from httpx import ASGITransport, AsyncClient
 from penstock import Penstock
 from penstock.config import Settings
 from penstock.server.app import create_server
+from tests.support.places import Place
 
 JSON = {"Content-Type": "application/json"}
 ADD = {"type": "add", "payload": {"a": 1}}
 
 
-async def test_a_body_above_the_limit_is_refused_before_it_is_read(tmp_path) -> None:
-    app = Penstock(settings=Settings(url=f"sqlite:///{tmp_path}/jobs.db", request_limit=1000))
+async def test_a_body_above_the_limit_is_refused_before_it_is_read(place: Place) -> None:
+    app = Penstock(settings=Settings(**place.settings, request_limit=1000))
     server = create_server(app, trusts_callers=True)
     read = 0
 

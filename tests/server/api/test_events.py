@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Context, Penstock, Worker
-from penstock.model.errors import StoreUnavailable
+from penstock.server import streams
 from penstock.server.api import events
 from penstock.server.app import create_server
 from tests.support.http_server import serving
@@ -37,6 +37,7 @@ async def test_a_job_that_has_ended_is_told_once_and_the_stream_ends(
     ]
 
 
+@pytest.mark.every_store
 async def test_state_and_progress_are_told_until_the_job_ends(
     app: Penstock, http: AsyncClient
 ) -> None:
@@ -64,71 +65,24 @@ async def test_state_and_progress_are_told_until_the_job_ends(
 
 async def _following(app: Penstock, job_id: str) -> AsyncIterator[Event]:
     """The stream itself: a client without a network waits for the whole of an answer."""
-    async for text in events.events_of(app.store, job_id, asyncio.Event()):
+    async for text in events.events_of(app.store, job_id):
         lines = text.decode().split("\n")
         if lines[0].startswith("event"):
             yield lines[0].removeprefix("event: "), json.loads(lines[1].removeprefix("data: "))
 
 
-async def test_silence_is_filled_with_comments(
-    app: Penstock, server: FastAPI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
-    handle = await app.enqueue(app.find_type("add").new(1))
-    stream = events.events_of(app.store, handle.id, asyncio.Event())
-    assert (await anext(stream)).startswith(b"event: state")
-    assert await anext(stream) == b": still here\n\n"
-    await stream.aclose()
-
-
-async def test_a_stream_ends_after_its_life(
-    app: Penstock, server: FastAPI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "LIFE_SECONDS", 0.05)
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
-    handle = await app.enqueue(app.find_type("add").new(1))
-    texts = [text async for text in events.events_of(app.store, handle.id, asyncio.Event())]
-    assert texts[0].startswith(b"event: state")
-    assert set(texts[1:]) == {b": still here\n\n"}
-
-
-async def test_all_streams_end_when_the_server_stops(app: Penstock, server: FastAPI) -> None:
-    handle = await app.enqueue(app.find_type("add").new(1))
-    streams = events.Streams()
-    stream = events.events_of(app.store, handle.id, streams.over)
-    assert (await anext(stream)).startswith(b"event: state")
-    following = asyncio.ensure_future(anext(stream, b"the end"))
-    streams.end()
-    while (text := await following) == b": still here\n\n":
-        following = asyncio.ensure_future(anext(stream, b"the end"))
-    assert text == b"the end"
-
-
-async def test_a_store_that_is_lost_ends_the_stream(
-    app: Penstock, server: FastAPI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def lost(*_: object) -> AsyncIterator[None]:
-        raise StoreUnavailable("sqlite", "gone")
-        yield
-
-    handle = await app.enqueue(app.find_type("add").new(1))
-    monkeypatch.setattr(app.store.reader, "watch", lost)
-    stream = events.events_of(app.store, handle.id, asyncio.Event())
-    assert [text async for text in stream] == []
-
-
 async def test_a_caller_has_a_bounded_number_of_streams(
-    app: Penstock, server: FastAPI, http: AsyncClient
+    app: Penstock, server: FastAPI, http: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = await app.enqueue(app.find_type("add").new(1))
     await handle.cancel()
-    streams = server.state.streams
-    for _ in range(events.MAX_PER_CALLER):
-        streams.open("local")
-    assert (await http.get(f"/api/jobs/{handle.id}/events")).status_code == 429
-    streams.close("local")
-    assert (await http.get(f"/api/jobs/{handle.id}/events")).status_code == 200
-    assert streams.total == events.MAX_PER_CALLER - 1
+    monkeypatch.setattr(streams, "MAX_PER_CALLER", 0)
+    refused = await http.get(f"/api/jobs/{handle.id}/events")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "5")
+    monkeypatch.setattr(streams, "MAX_PER_CALLER", 1)
+    for _ in range(2):
+        assert (await http.get(f"/api/jobs/{handle.id}/events")).status_code == 200
+    assert server.state.server.streams.total == 0
 
 
 async def test_a_head_of_a_stream_does_not_open_one_for_long(
@@ -138,7 +92,7 @@ async def test_a_head_of_a_stream_does_not_open_one_for_long(
     await handle.cancel()
     answer = await http.head(f"/api/jobs/{handle.id}/events")
     assert (answer.status_code, answer.content) == (200, b"")
-    assert server.state.streams.total == 0
+    assert server.state.server.streams.total == 0
 
 
 def test_a_stream_whose_client_has_gone_ends(app: Penstock) -> None:
@@ -148,11 +102,11 @@ def test_a_stream_whose_client_has_gone_ends(app: Penstock) -> None:
         with http.stream("GET", f"/api/jobs/{job_id}/events") as answer:
             lines = answer.iter_lines()
             assert next(lines) == "event: state"
-            assert server.state.streams.total == 1
+            assert server.state.server.streams.total == 1
         head = http.head(f"/api/jobs/{job_id}/events")
         assert (head.status_code, head.content) == (200, b"")
         for _ in range(2000):
-            if server.state.streams.total == 0:
+            if server.state.server.streams.total == 0:
                 return
             http.get("/api/openapi.json")
         pytest.fail("a stream is still counted")

@@ -1,8 +1,11 @@
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from httpx import AsyncClient
+from msgspec.structs import replace
 
 from penstock import Context, Penstock
+from penstock.model.clock import LATEST
 from penstock.testing import drain
 
 ADD = {"type": "add", "payload": {"a": 1}}
@@ -47,6 +50,7 @@ async def test_a_header_key_for_several_jobs_is_refused(http: AsyncClient) -> No
     assert (answer.status_code, answer.json()["field"]) == (422, "Idempotency-Key")
 
 
+@pytest.mark.every_store
 async def test_a_batch_is_enqueued_as_a_whole_with_each_jobs_own_options(
     app: Penstock, http: AsyncClient
 ) -> None:
@@ -82,7 +86,7 @@ async def test_an_empty_or_endless_batch_is_refused(http: AsyncClient) -> None:
     assert (await http.post("/api/jobs", json=[ADD] * 10_001)).status_code == 422
 
 
-async def test_a_full_queue_says_when_to_come_back(tmp_path, http: AsyncClient) -> None:
+async def test_a_full_queue_says_when_to_come_back(http: AsyncClient) -> None:
     limit = {"scope": "queue", "name": "default", "depth": 1}
     assert (await http.put("/api/limits", json=limit)).status_code == 200
     await enqueued(http)
@@ -91,6 +95,7 @@ async def test_a_full_queue_says_when_to_come_back(tmp_path, http: AsyncClient) 
     assert int(answer.headers["retry-after"]) >= 1
 
 
+@pytest.mark.every_store
 async def test_a_job_is_shown_with_its_executions_dependencies_log_and_progress(
     app: Penstock, http: AsyncClient
 ) -> None:
@@ -113,6 +118,20 @@ async def test_a_job_is_shown_with_its_executions_dependencies_log_and_progress(
     assert [edge["child_id"] for edge in shown["children"]] == [child]
 
 
+async def test_jobs_are_asked_for_by_their_ids(http: AsyncClient) -> None:
+    ids = [await enqueued(http) for _ in range(3)]
+    asked = [ids[1], "01K0000000000000000000000Z", ids[0]]
+    page = (await http.get("/api/jobs", params={"id": asked})).json()
+    assert ([job["id"] for job in page["jobs"]], page["next"]) == ([ids[1], ids[0]], None)
+    first = (await http.get("/api/jobs", params={"id": ids, "limit": 2})).json()
+    assert ([job["id"] for job in first["jobs"]], first["next"]) == (ids[:2], ids[1])
+    more = {"id": ids, "limit": 2, "before": first["next"]}
+    assert [j["id"] for j in (await http.get("/api/jobs", params=more)).json()["jobs"]] == ids[2:]
+    refused = await http.get("/api/jobs", params={"id": ids, "type": "add"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "id")
+
+
+@pytest.mark.every_store
 async def test_jobs_are_found_page_by_page(http: AsyncClient) -> None:
     ids = [await enqueued(http, tags=["t"]) for _ in range(5)]
     found: list[str] = []
@@ -126,6 +145,7 @@ async def test_jobs_are_found_page_by_page(http: AsyncClient) -> None:
     assert found == ids[::-1]
 
 
+@pytest.mark.every_store
 async def test_jobs_are_found_by_payload_text_and_time(http: AsyncClient) -> None:
     one = await enqueued(http, payload={"a": 7})
     await enqueued(http, payload={"a": 8})
@@ -140,6 +160,7 @@ async def test_jobs_are_found_by_payload_text_and_time(http: AsyncClient) -> Non
         assert [job["id"] for job in page["jobs"]] == expected, query
 
 
+@pytest.mark.every_store
 async def test_a_job_is_paused_resumed_cancelled_and_requeued(http: AsyncClient) -> None:
     path = f"/api/jobs/{await enqueued(http)}"
     paused = await http.post(f"{path}/pause", json={"reason": "wait"})
@@ -167,3 +188,25 @@ async def test_what_is_no_id_is_not_found(http: AsyncClient) -> None:
         for action in ("", "/explain", "/events"):
             assert (await http.get(f"/api/jobs/{job_id}{action}")).status_code == 404
         assert (await http.post(f"/api/jobs/{job_id}/cancel")).status_code == 404
+
+
+async def test_a_job_with_a_wild_time_does_not_hide_the_others(
+    app: Penstock, http: AsyncClient
+) -> None:
+    for at in ("9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00"):
+        answer = await http.post("/api/jobs", json={**ADD, "at": at})
+        assert (answer.status_code, answer.json()["field"]) == (422, "at")
+    new = app.find_type("add").new(1)
+    await app.store.jobs.enqueue([replace(new.job, scheduled_at=LATEST + 86_400_000)])
+    listed = (await http.get("/api/jobs")).json()["jobs"]
+    assert [each["scheduled_at"] for each in listed] == ["9999-12-31T23:59:59.999Z"]
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "-" + "9" * 5_000])
+async def test_a_number_nobody_can_keep_is_the_callers_mistake(
+    http: AsyncClient, number: str
+) -> None:
+    body = f'{{"type": "add", "payload": {{"a": 1}}, "metadata": {{"n": {number}}}}}'
+    headers = {"Content-Type": "application/json"}
+    answer = await http.post("/api/jobs", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["field"]) == (422, "metadata")

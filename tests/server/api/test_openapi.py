@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from penstock.model.error_types import urn_of
+from penstock.server.problems import STATUSES
 from tests.server.api.operations import METHODS
 
 REF = re.compile(r'"\$ref": "#/components/schemas/([^"]+)"')
@@ -39,6 +41,39 @@ def test_every_operation_has_a_name_of_its_own_a_description_and_a_tag(server: F
         assert set(operation["tags"]) <= tags, label
 
 
+def test_every_operation_is_summed_up_by_its_own_first_sentence(server: FastAPI) -> None:
+    for label, operation in described(server):
+        assert operation["description"].startswith(operation["summary"]), label
+        assert operation["summary"] == operation["summary"].strip(". "), label
+
+
+def test_every_parameter_says_what_it_is(server: FastAPI) -> None:
+    for label, operation in described(server):
+        for parameter in operation.get("parameters", ()):
+            told = parameter.get("description") or parameter["schema"].get("description")
+            assert told, f"{label} {parameter['name']}"
+
+
+def test_every_text_in_a_query_has_a_bound(server: FastAPI) -> None:
+    for label, operation in described(server):
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "query":
+                assert not _boundless(parameter["schema"]), f"{label} {parameter['name']}"
+
+
+def _boundless(schema: dict[str, Any]) -> bool:
+    parts = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
+    bounds = {"maxLength", "pattern", "enum", "format", "const"}
+    endless = schema.get("type") == "string" and not bounds & schema.keys()
+    return endless or any(_boundless(part) for part in parts)
+
+
+def test_every_error_of_ours_is_named_where_it_is_answered(server: FastAPI) -> None:
+    told = json.dumps([operation["responses"] for _, operation in described(server)])
+    for kind in STATUSES:
+        assert f"`{urn_of(kind)}`" in told
+
+
 def test_every_success_has_a_model(server: FastAPI) -> None:
     for label, operation in described(server):
         good = {s: a for s, a in operation["responses"].items() if s.startswith("2")}
@@ -48,6 +83,16 @@ def test_every_success_has_a_model(server: FastAPI) -> None:
                 assert answer["content"], label
                 for content in answer["content"].values():
                     assert content["schema"], label
+
+
+def test_every_body_has_an_example_or_fields_that_have(server: FastAPI) -> None:
+    schemas = server.openapi()["components"]["schemas"]
+    for label, operation in described(server):
+        if "requestBody" in operation:
+            (content,) = operation["requestBody"]["content"].values()
+            (name, *_) = REF.findall(json.dumps(content["schema"]))
+            fields = schemas[name]["properties"].values()
+            assert "examples" in schemas[name] or any("examples" in each for each in fields), label
 
 
 def test_every_refusal_is_a_problem_document(server: FastAPI) -> None:
@@ -73,6 +118,12 @@ def test_every_guarded_operation_says_which_scope_it_needs(server: FastAPI) -> N
             assert f"`{operation['x-scope']}`" in operation["description"], label
 
 
+def test_every_model_has_a_name_of_its_own_as_generated_clients_need(server: FastAPI) -> None:
+    schemas = server.openapi()["components"]["schemas"]
+    titles = Counter(schema["title"] for schema in schemas.values() if "title" in schema)
+    assert [title for title, times in titles.items() if times > 1] == []
+
+
 def test_every_reference_leads_somewhere(server: FastAPI) -> None:
     document = server.openapi()
     wanted = set(REF.findall(json.dumps(document)))
@@ -91,3 +142,8 @@ def test_every_body_has_a_model_whose_unknown_fields_are_refused(server: FastAPI
         for name in names:
             model = document["components"]["schemas"][name]
             assert model.get("additionalProperties") is False, (label, name)
+
+
+def test_no_model_is_named_after_its_module(server: FastAPI) -> None:
+    schemas = server.openapi()["components"]["schemas"]
+    assert [name for name in schemas if "__" in name] == []

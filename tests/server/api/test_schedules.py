@@ -1,4 +1,6 @@
+import pytest
 from httpx import AsyncClient
+from msgspec.structs import replace
 
 from penstock import Penstock
 
@@ -30,6 +32,7 @@ async def test_a_schedule_is_replaced_and_keeps_its_place(http: AsyncClient) -> 
     assert changed.json()["options"] | options == changed.json()["options"]
 
 
+@pytest.mark.every_store
 async def test_a_schedule_is_paused_resumed_and_run(app: Penstock, http: AsyncClient) -> None:
     await http.put("/api/schedules/reports/nightly", json=NIGHTLY)
     path = "/api/schedules/reports/nightly"
@@ -61,3 +64,30 @@ async def test_a_schedule_that_makes_no_sense_is_refused_with_its_field(http: As
         assert answer.status_code == 422, answer.text
         assert answer.json().get("field") == field, answer.text
     assert (await http.put("/api/schedules/a b", json=NIGHTLY)).status_code == 422
+
+
+async def test_one_that_a_hand_edited_into_nonsense_hides_no_other(
+    app: Penstock, http: AsyncClient
+) -> None:
+    for name in ("first", "second"):
+        put = await http.put(f"/api/schedules/{name}", json=NIGHTLY)
+        assert put.status_code == 200
+    found = await app.store.schedules.get("first", "")
+    assert found is not None
+    await app.store.schedules.put(replace(found, zone="Nowhere/City"))
+    first, second = (await http.get("/api/schedules")).json()["schedules"]
+    assert (first["zone"], first["next_run"], first["next_runs"]) == ("Nowhere/City", None, [])
+    assert second["next_run"] is not None
+
+
+async def test_schedules_are_listed_page_by_page_and_none_is_left_out(http: AsyncClient) -> None:
+    for name in ("b", "a", "a.b", "c"):
+        await http.put(f"/api/schedules/{name}", json=NIGHTLY)
+    found: list[str] = []
+    after = ""
+    while after is not None:
+        page = (await http.get("/api/schedules", params={"after": after, "limit": "1"})).json()
+        found += [schedule["name"] for schedule in page["schedules"]]
+        after = page["next"]
+    assert found == ["a", "a.b", "b", "c"]
+    assert (await http.get("/api/schedules")).json()["next"] is None

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,12 +23,14 @@ from penstock import Penstock
 from penstock.client.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import Reading, judged
-from penstock.model.alerts import RULES
+from penstock.model.alert_rules import RULES
 from penstock.server.access.scopes import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server
 from penstock.testing.conformance.build import dead_job
+from tests.faults.support.facts import figure
 from tests.support.http_server import serving
+from tests.support.places import Place
 
 CHECKS = [
     not_a_server_error,
@@ -37,15 +38,16 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = {GenerationMode.POSITIVE: 10, GenerationMode.NEGATIVE: 4}
+EXAMPLES = {
+    GenerationMode.POSITIVE: figure(short=10, full=100),
+    GenerationMode.NEGATIVE: figure(short=4, full=50),
+}
 ORDER = ["get", "post", "put", "delete"]
 KNOWN = {"type": "send_mail", "zone": "UTC", "payload": {}, "cron": "0 3 * * *", "rate": "10/s"}
 
 
-def application(folder: Path) -> Penstock:
-    chosen = Settings(
-        url=f"sqlite:///{folder}/jobs.db", requests_per_minute=0, queue_limit=0, min_workers=0
-    )
+def application(place: Place) -> Penstock:
+    chosen = Settings(**place.settings, requests_per_minute=0, queue_limit=0, min_workers=0)
     made = Penstock(settings=chosen)
 
     @made.job(name="send_mail", queue="mail", breaker="smtp")
@@ -78,8 +80,8 @@ async def furnished(app: Penstock) -> tuple[str, dict[str, list[str]]]:
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Any]:
-    app = application(tmp_path)
+def api(place: Place) -> Iterator[Any]:
+    app = application(place)
     token, names = asyncio.run(furnished(app))
     server = create_server(app)
     with serving(server) as address:

@@ -37,6 +37,7 @@ async def all_of(app: Penstock) -> Any:
     return jobs, letters, await app.store.schedules.known(tenant_id="other")
 
 
+@pytest.mark.every_store
 async def test_no_route_shows_or_changes_what_belongs_to_another_tenant(
     app: Penstock,
     server: FastAPI,
@@ -63,6 +64,7 @@ async def test_no_route_shows_or_changes_what_belongs_to_another_tenant(
     assert await all_of(app) == before
 
 
+@pytest.mark.every_store
 async def test_naming_the_other_tenant_does_not_help(
     http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
 ) -> None:
@@ -72,6 +74,8 @@ async def test_naming_the_other_tenant_does_not_help(
         assert answer.status_code == 200
         assert MARK not in answer.text
         assert [found for found in answer.json().values() if found] == []
+    named = await http.get("/api/jobs", params={"id": theirs["job_id"]}, headers=header)
+    assert named.json() == {"jobs": [], "next": None}
     for answer in (
         await http.get(f"/api/schedules/{MARK}?tenant=other", headers=header),
         await http.delete(f"/api/schedules/{MARK}?tenant=other", headers=header),
@@ -94,6 +98,19 @@ async def test_a_job_cannot_wait_for_another_tenants_job(
     unknown = await http.post("/api/jobs", json=job, headers=header)
     assert known.status_code == unknown.status_code == 422
     assert known.json()["title"] == unknown.json()["title"]
+
+
+async def test_a_waiting_job_cannot_be_made_to_wait_for_another_tenants_job(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    header = await make_token("operate", tenant="acme")
+    own = await app.find_type("add").options(tenant="acme", delay=60).enqueue(1)
+    answer = await http.post(
+        f"/api/jobs/{own.id}/dependencies", json={"after": [theirs["job_id"]]}, headers=header
+    )
+    assert answer.status_code == 422
+    assert answer.json()["type"] == "urn:penstock:problem:parent-not-found"
+    assert (await own.get()).waiting_on == 0
 
 
 async def test_what_a_tenant_enqueues_and_schedules_is_its_own(
@@ -122,6 +139,7 @@ async def test_a_bulk_action_stays_within_the_tenant(
     assert (await app.get(theirs["job_id"])).status == "queued"
 
 
+@pytest.mark.every_store
 async def test_a_group_that_tenants_share_shows_each_its_own(
     app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
 ) -> None:
@@ -149,3 +167,45 @@ async def test_an_edge_to_another_tenants_job_is_left_out(
     explained = await http.get(f"/api/jobs/{child}/explain", headers=header)
     assert theirs["job_id"] not in explained.text
     assert "another tenant" in explained.text
+
+
+async def test_keys_and_orders_of_two_tenants_do_not_meet(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker
+) -> None:
+    body = {"type": "add", "payload": {"a": 1}, "order_key": "o"}
+    made = []
+    for tenant in ("other", "acme"):
+        header = await make_token("enqueue", tenant=tenant) | {"Idempotency-Key": "k"}
+        answer = (await http.post("/api/jobs", json=body, headers=header)).json()
+        assert answer["created"]
+        made.append(answer["id"])
+        assert (await app.get(answer["id"])).status == "queued"
+    assert len(set(made)) == 2
+
+
+async def test_a_cursor_out_of_another_tenants_list_leads_to_ones_own(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    mine = app.find_type("add").options(tenant="acme")
+    older = await app.enqueue(mine.new(1))
+    foreign = await app.enqueue(app.find_type("add").options(tenant="other").new(2))
+    header = await make_token("operate", tenant="acme")
+    page = await http.get("/api/jobs", params={"before": foreign.id}, headers=header)
+    assert [job["id"] for job in page.json()["jobs"]] == [older.id]
+    letters = await http.get("/api/dead-letters", params={"before": foreign.id}, headers=header)
+    assert letters.json()["letters"] == []
+    bulk = {"action": "cancel", "filter": {"parent": theirs["job_id"]}, "dry_run": True}
+    assert (await http.post("/api/jobs/bulk", json=bulk, headers=header)).json()["found"] == 0
+
+
+async def test_a_tenant_reads_what_the_whole_operator_did_to_what_is_its_own(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    whole = await make_token("operate")
+    group = f"/api/dead-letters/groups/{theirs['group']}"
+    await http.post(f"{group}/resolve", json={"resolution": "ignored"}, headers=whole)
+    for tenant, seen in (("other", 1), ("acme", 0)):
+        header = await make_token("read", tenant=tenant)
+        entries = (await http.get("/api/audit", headers=header)).json()["entries"]
+        told = [entry for entry in entries if entry["subject"].startswith("group:")]
+        assert len(told) == seen

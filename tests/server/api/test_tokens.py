@@ -52,3 +52,21 @@ async def test_the_audit_log_is_read_page_by_page_and_filtered(http: AsyncClient
     assert [entry["seq"] for entry in one] == [2]
     nobody = (await http.get("/api/audit", params={"actor": "user:ann"})).json()["entries"]
     assert nobody == []
+
+
+async def test_tokens_are_listed_page_by_page_and_none_is_left_out(
+    http: AsyncClient, make_token: TokenMaker
+) -> None:
+    admin = await make_token("admin")
+    for _ in range(4):
+        await make_token("read")
+    found: list[str] = []
+    after, pages = "", 0
+    while after is not None:
+        query = {"after": after, "limit": "2"}
+        page = (await http.get("/api/tokens", params=query, headers=admin)).json()
+        found += [token["id"] for token in page["tokens"]]
+        after, pages = page["next"], pages + 1
+    whole = (await http.get("/api/tokens", headers=admin)).json()
+    assert found == [token["id"] for token in whole["tokens"]]
+    assert (len(found), pages, whole["next"]) == (5, 3, None)

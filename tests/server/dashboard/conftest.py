@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +12,7 @@ from penstock import Context, Penstock
 from penstock.server.access.scopes import Scope
 from penstock.server.access.sessions import COOKIE
 from penstock.server.app import create_server
+from tests.support.places import Place
 
 TOKEN = re.compile(r'name="csrf" value="([^"]*)"')
 PASSWORD = "a long password"
@@ -72,8 +72,8 @@ class Browser:
 
 
 @pytest.fixture
-async def app(tmp_path: Path) -> AsyncIterator[Penstock]:
-    made = Penstock(f"sqlite:///{tmp_path}/work.db")
+async def app(place: Place) -> AsyncIterator[Penstock]:
+    made = Penstock(place.url, dispatch=place.dispatch)
 
     @made.job(name="mail.send", queue="mail")
     async def send(to: str, copies: int = 1) -> str:
@@ -125,3 +125,10 @@ async def log_in(server: FastAPI, http: httpx.AsyncClient) -> Any:
     yield made
     for client in clients:
         await client.aclose()
+
+
+@pytest.fixture
+async def admin(log_in: Any) -> Browser:
+    """The browser of somebody who may do everything."""
+    found: Browser = await log_in(Scope.ADMIN)
+    return found

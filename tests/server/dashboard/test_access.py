@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from msgspec.json import encode
 
 from penstock import Penstock
 from penstock.server.access.scopes import Scope
+from penstock.server.dashboard import paging
 from tests.server.dashboard.conftest import PASSWORD, Browser
 
 ADMIN = {"name": "bob", "password": PASSWORD, "scope": "admin"}
@@ -13,12 +15,6 @@ ADMIN = {"name": "bob", "password": PASSWORD, "scope": "admin"}
 
 async def actions(app: Penstock) -> list[tuple[str, str]]:
     return [(entry.action, entry.subject) for entry in await app.store.audit.page(0, 1_000)]
-
-
-@pytest.fixture
-async def admin(log_in: Any) -> Browser:
-    found: Browser = await log_in(Scope.ADMIN)
-    return found
 
 
 async def test_a_token_is_shown_once_and_revoked(
@@ -41,7 +37,8 @@ async def test_a_token_is_shown_once_and_revoked(
     sent = await admin.send("access/tokens/revoke", {"id": token.id})
     assert "opens nothing any more" in await admin.follow(sent)
     assert await tokens.identify(found[1]) is None
-    assert (await admin.send("access/tokens/revoke", {"id": "nope"})).status_code == 404
+    unknown = await admin.send("access/tokens/revoke", {"id": "nope"})
+    assert "There is no token" in await admin.follow(unknown)
     assert await actions(app) == [
         ("token.create", "tokens"),
         ("token.revoke", f"token:{token.id}"),
@@ -83,7 +80,7 @@ async def test_a_user_is_added_changed_and_removed(
     await admin.follow(await admin.send("access/users/remove", {"name": "bob"}))
     assert [user.name for user in await users.all()] == ["ana"]
     assert await actions(app) == [
-        ("user.create", "user:bob"),
+        ("user.add", "user:bob"),
         ("user.password", "user:bob"),
         ("user.remove", "user:bob"),
     ]
@@ -115,7 +112,7 @@ async def test_whoever_closes_the_door_has_a_key_first(browser: Browser, server:
     assert "made after a user" in await browser.follow(refused)
     for change in ({"scope": "read"}, {"tenant": "north"}):
         refused = await browser.send("access/users", {**ADMIN, **change})
-        assert "for the first user of all" in await browser.follow(refused)
+        assert "for the first one of all" in await browser.follow(refused)
     assert (await browser.send("access/users", ADMIN)).status_code == 303
     assert (await browser.open("access")).headers["location"] == "/login?next=access"
 
@@ -127,3 +124,23 @@ async def test_the_page_is_for_administrators_of_the_whole(log_in: Any) -> None:
         assert (await browser.open("access")).status_code == 403
         assert 'href="/access"' not in await browser.text("jobs")
         assert (await browser.send("access/users", ADMIN)).status_code == 403
+
+
+async def test_many_tokens_and_users_are_shown_page_by_page_and_found_by_name(
+    admin: Browser, server: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "SHOWN", 2)
+    known = server.state.server
+    for number in range(3):
+        await known.tokens.create(f"made-{number}", (Scope.READ,), by="test")
+        document = encode(await known.users.get("ana")).replace(b'"ana"', b'"x%d"' % number, 1)
+        await known.app.store.records.put("user", f"x{number}", document.decode())
+    first, second = await admin.text("access"), await admin.text("access?page=2&users=2")
+    assert ["made-0" in text for text in (first, second)] == [False, True]
+    assert ["made-2" in text for text in (first, second)] == [True, False]
+    assert ["user-x2" in text for text in (first, second)] == [False, True]
+    assert 'href="/access?page=2&amp;find=' not in first
+    assert "users=1" in first
+    found = await admin.text("access?find=MADE-0")
+    assert "made-0" in found
+    assert "made-2" not in found

@@ -3,7 +3,7 @@ import re
 from penstock import Penstock
 from penstock.client.alerts import Alerts
 from penstock.model.alert import AlertState
-from penstock.model.alerts import RULES, Severity
+from penstock.model.alert_rules import RULES, Severity
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import an_alert, put_alert
 

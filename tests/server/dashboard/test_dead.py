@@ -24,21 +24,37 @@ async def actions(app: Penstock) -> list[str]:
 
 
 async def test_what_died_of_the_same_error_stands_together(browser: Browser, app: Penstock) -> None:
-    [first, *_] = await bury(app, 12, message="no such address")
-    await bury(app, 3, type="import", message="no such file")
+    await bury(app, 12, message="no such address")
+    [first, *_] = await bury(app, 3, type="import", message="no such file")
     text = await browser.text("dead")
-    assert "15 to be looked at, in 2 groups" in text
+    assert "15 open</a>, in 2 groups" in text
     groups = re.findall(r'<tr id="group-(\w+)"', text)
     assert groups[0] == await group_of(app, first)
-    assert re.findall(r'<td class="number"><a [^>]*>(\d+)</a>', text) == ["12", "12", "3", "3"]
+    assert re.findall(r'<td class="number"[^>]*><a [^>]*>(\d+)</a>', text) == ["3", "3", "12", "12"]
     assert 'id="group-' not in await browser.text("dead?type=nothing")
 
 
-async def test_a_settled_group_is_shown_when_asked_for(browser: Browser, app: Penstock) -> None:
+async def test_open_letters_are_one_number_everywhere(browser: Browser, app: Penstock) -> None:
+    ids = await bury(app, 5)
+    await app.store.dead.resolve(ids[:1], Resolution.INVESTIGATING, notes=None, by=None)
+    await app.store.dead.resolve(ids[1:2], Resolution.IGNORED, notes=None, by=None)
+    page = await browser.text("dead")
+    assert "4 open</a>, in 1 group" in page
+    [behind] = re.findall(r'href="/([^"]*)">4 open</a>', page)
+    assert (await browser.text(behind)).count('<tr id="letter-') == 4
+    overview = await browser.text("")
+    assert re.search(r'class="value" href="[^"]*dead">4</a>', overview)
+    assert '<span>Dead letters</span><span class="count bad">4</span>' in overview
+    assert "\npenstock_dead_letters 4.0\n" in await browser.text("metrics")
+    health = (await browser.open("api/health")).json()
+    assert health["details"]["dead_letters"] == 4
+
+
+async def test_a_closed_group_is_shown_when_asked_for(browser: Browser, app: Penstock) -> None:
     ids = await bury(app, 2)
     await app.store.dead.resolve(ids, Resolution.RESOLVED, notes=None, by=None)
     assert 'id="group-' not in await browser.text("dead")
-    assert 'id="group-' in await browser.text("dead?settled=true")
+    assert 'id="group-' in await browser.text("dead?closed=true")
 
 
 async def test_canaries_are_replayed_and_their_fate_is_seen(
@@ -132,7 +148,7 @@ async def test_arguments_are_corrected_and_the_job_runs_again(
     assert "runs again" in await browser.follow(await browser.send(f"{place}/amend", fields))
     job = await app.get(job_id)
     assert (job.status, job.payload) == (Status.PENDING, '{"to":"ann"}')
-    assert await actions(app) == ["dead.amend", "dead.amend"]
+    assert await actions(app) == ["job.amend", "job.amend"]
 
 
 async def test_arguments_that_do_not_fit_are_told_at_the_field(
@@ -177,11 +193,15 @@ async def test_letters_come_in_pages(browser: Browser, app: Penstock) -> None:
     assert (await browser.open("dead/letters?before=nonsense")).status_code == 422
 
 
-async def test_a_thousand_groups_are_shown_in_part(browser: Browser, app: Penstock) -> None:
-    await asyncio.gather(*(bury(app, type=f"type{n}") for n in range(205)))
+async def test_every_group_is_reached_page_by_page(browser: Browser, app: Penstock) -> None:
+    died = await asyncio.gather(*(bury(app, type=f"type{n}") for n in range(105)))
+    groups = {await group_of(app, job_id) for [job_id] in died}
+    seen = await browser.walk("dead", r'<tr id="group-(\w+)"')
+    assert len(seen) == 105
+    assert set(seen) == groups
     text = await browser.text("dead")
-    assert text.count('<tr id="group-') == 200
-    assert "There are more" in text
+    assert "100 open, in these 100 groups" in text
+    assert (await browser.open("dead?before=nonsense")).status_code == 422
 
 
 async def test_a_group_shared_by_tenants_shows_each_their_own(

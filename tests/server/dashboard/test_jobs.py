@@ -1,4 +1,5 @@
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Buried
 from penstock.model.states import Status
 from penstock.server.access.scopes import Scope
+from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.asked import asked
-from penstock.server.dashboard.graph import HIGH, WIDE, Graph, graph_of
+from penstock.server.dashboard.graph import HIGH, SLIM, TALL, WIDE, Graph, drawing, graph_of
 from penstock.store.contract import Report
 from penstock.testing.conformance.build import OWNER, claim_all, completed, enqueue_after
 from tests.server.dashboard.conftest import Browser
@@ -96,6 +98,18 @@ async def test_a_form_enqueues_and_is_on_record(browser: Browser, app: Penstock)
     assert await audited(app) == [("job.enqueue", f"job:{job.id}")]
 
 
+async def test_a_form_that_is_sent_twice_enqueues_once(browser: Browser, app: Penstock) -> None:
+    form = await browser.text("jobs/new?type=mail.send")
+    made = re.search(r'name="id" value="([^"]+)"', form)
+    assert made is not None
+    fields = {"type": "mail.send", "payload": '{"to": "a"}', "id": made[1]}
+    answers = [await browser.follow(await browser.send("jobs/new", fields)) for _ in range(2)]
+    assert "The job is enqueued." in answers[0]
+    assert "nothing was enqueued" in answers[1]
+    assert [job.id for job in await app.find()] == [made[1]]
+    assert f'value="{made[1]}"' not in await browser.text("jobs/new?type=mail.send")
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "why"),
     [
@@ -105,7 +119,11 @@ async def test_a_form_enqueues_and_is_on_record(browser: Browser, app: Penstock)
         ({"payload": "{}"}, "payload", "got nothing"),
         ({"type": "nope", "payload": "{}"}, "type", "nope"),
         ({"payload": '{"to": "a"}', "priority": "11"}, "priority", "10"),
-        ({"payload": '{"to": "a"}', "delay": "soon"}, "delay", "no number"),
+        ({"payload": "[" * 20_000}, "payload", "no JSON"),
+        ({"payload": '{"to": "a"}', "priority": "high"}, "priority", "a whole number"),
+        ({"payload": '{"to": "a"}', "delay": "soon"}, "delay", "a number"),
+        ({"payload": '{"to": "a"}', "delay": "inf"}, "delay", "a number"),
+        ({"payload": '{"to": "a"}', "delay": "nan"}, "delay", "a number"),
         ({"payload": '{"to": "a"}', "queue": "x" * 200}, "queue", "128"),
     ],
 )
@@ -220,8 +238,8 @@ async def test_a_job_page_tells_everything(browser: Browser, app: Penstock) -> N
         assert words in running
     await app.store.jobs.settle(OWNER, [completed(lease, '{"rows": 3}', 40)])
     text = await browser.text(f"jobs/{parent.id}")
-    assert "&#34;rows&#34;: 3" in text
-    assert "took <strong>40 ms</strong>" in text
+    assert '&#34;rows&#34;</span>: <span class="number">3</span>' in text
+    assert 'data-label="Took">40 ms</td>' in text
     assert 'class="node is-completed here"' in text
     waiting = await browser.text(f"jobs/{child}")
     assert "Its" in waiting or "It" in waiting
@@ -276,10 +294,12 @@ async def test_hostile_text_is_text_wherever_it_stands(browser: Browser, app: Pe
 
 
 def test_what_is_empty_or_unknown_in_a_url_says_nothing() -> None:
-    found = asked([("status", "failed"), ("status", "queued"), ("type", " "), ("utm", "x")])
+    found = asked(
+        JobQuery, [("status", "failed"), ("status", "queued"), ("type", " "), ("utm", "x")]
+    )
     assert found.given == {"status": ["failed", "queued"]}
     assert not found.narrowed
-    assert asked([("limit", "100000")]).query is None
+    assert asked(JobQuery, [("limit", "100000")]).query is None
 
 
 async def graph(app: Penstock, job_id: str) -> Graph:
@@ -300,6 +320,19 @@ async def test_a_flow_is_drawn_from_left_to_right_without_overlaps(app: Penstock
         assert 0 <= x <= drawn.width - WIDE
         assert 0 <= y <= drawn.height - HIGH
         assert all(abs(x - a) >= WIDE or abs(y - b) >= HIGH for a, b in boxes[n + 1 :])
+
+
+async def test_of_many_jobs_above_one_another_each_takes_one_line(app: Penstock) -> None:
+    first = (await app.enqueue_payload("import", '{"file": "b"}')).id
+    for _ in range(TALL):
+        await enqueue_after(app.store, first, type="mail.send")
+    assert not (await graph(app, first)).slim
+    await enqueue_after(app.store, first, type="mail.send")
+    drawn = await graph(app, first)
+    assert drawn.slim
+    heights = sorted(node.y for node in drawn.nodes if node.id != first)
+    assert all(b - a > SLIM for a, b in pairwise(heights))
+    assert drawing(drawn, "/jobs").count('class="quiet end"') == TALL + 2
 
 
 async def test_a_family_of_many_is_cut_at_the_nearest(app: Penstock, browser: Browser) -> None:

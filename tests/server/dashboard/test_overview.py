@@ -5,10 +5,11 @@ from msgspec.json import encode
 
 from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
-from penstock.model.alerts import Severity
+from penstock.model.alert_rules import Severity
 from penstock.server.access.scopes import Scope
 from penstock.testing.conformance.build import OWNER, claim_all, completed, failed
 from tests.server.dashboard.conftest import Browser
+from tests.server.dashboard.furnish import a_beat
 
 
 async def ran(app: Penstock, count: int) -> None:
@@ -24,14 +25,16 @@ async def test_an_empty_installation_says_so(browser: Browser) -> None:
     assert "No worker is running." in text
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("span", ["1h", "24h", "7d"])
 async def test_the_figures_are_those_of_the_store(
     span: str, browser: Browser, app: Penstock
 ) -> None:
     await ran(app, 10)
     text = await browser.text(f"?span={span}")
-    assert '<div class="value">9</div>' in text
-    assert '<div class="value">90 %</div>' in text
+    assert '<a class="value" href="/jobs?status=completed">9</a>' in text
+    assert '<a class="value" href="/jobs?status=failed&amp;status=dead_letter">90 %</a>' in text
+    assert "1 execution failed" in text
     assert text.count("data-chart=") == 2
     assert f'aria-current="true">{span}</a>' in text
 
@@ -100,3 +103,27 @@ async def test_what_fires_and_what_is_promised_stand_on_the_first_page(
     assert "5,200 jobs &lt;wait&gt;" in text
     assert '<span>Alerts</span><span class="count bad">1</span>' in text
     assert "Job completion rate" in text
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_the_first_line_says_whether_all_is_well(browser: Browser, app: Penstock) -> None:
+    assert 'class="health is-unhealthy"' in await browser.text("")
+    app.store.workers.beat(a_beat(poll_age_ms=10))
+    text = await browser.text("")
+    assert 'class="health is-healthy"' in text
+    assert "All is well." in text
+    await app.pause(queue="mail", reason="a test")
+    await app.enqueue_payload("mail.send", '{"to": "a"}')
+    text = await browser.text("")
+    assert 'class="health is-degraded"' in text
+    assert '<a href="/queues"><strong>Queues</strong></a> Paused while jobs wait: mail.' in text
+
+
+async def test_of_many_queues_the_fullest_are_shown(browser: Browser, app: Penstock) -> None:
+    for n in range(14):
+        for _ in range(1 if n < 2 else 2):
+            await app.enqueue_payload("mail.send", '{"to": "a"}', queue=f"q{n:02}")
+    text = await browser.text("")
+    assert text.count('<tr id="queue-') == 12
+    assert "q00" not in text
+    assert "And 2 more queues" in text

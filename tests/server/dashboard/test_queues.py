@@ -75,9 +75,9 @@ async def test_limits_are_set_and_dropped(browser: Browser, app: Penstock) -> No
         LimitKind.RATE: 60,
         LimitKind.DEPTH: 10,
     }
-    await browser.send("queues/limits/drop", {**about, "kind": "rate"})
-    again = await browser.send("queues/limits/drop", {**about, "kind": "rate"})
-    assert "There was no such limit." in await browser.follow(again)
+    await browser.send("queues/limits/remove", {**about, "kind": "rate"})
+    again = await browser.send("queues/limits/remove", {**about, "kind": "rate"})
+    assert "There is no limit of rate on queue" in await browser.follow(again)
     assert len(await app.store.controls.limits()) == 2
 
 
@@ -92,11 +92,8 @@ async def test_a_limit_that_makes_no_sense_is_refused_in_words(
     assert await app.store.controls.limits() == []
 
 
-async def test_a_queue_near_its_limit_changes_colour(
-    browser: Browser, app: Penstock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("penstock.server.dashboard.pages.FRESH_SECONDS", 0.0)
-    monkeypatch.setattr("penstock.server.dashboard.pages.FRESH_TIMES_COST", 0)
+@pytest.mark.usefixtures("always_fresh")
+async def test_a_queue_near_its_limit_changes_colour(browser: Browser, app: Penstock) -> None:
     await app.controls.set_limit(queue="mail", depth=4)
     for colour, jobs in (("yellow", 1), ("orange", 1), ("red", 2)):
         for _ in range(jobs):
@@ -110,8 +107,9 @@ async def test_a_breaker_is_shown_and_reset(browser: Browser, app: Penstock) -> 
     assert re.search(r'id="breaker-smtp".*?closed', text, re.S)
     sent = await browser.send("queues/breakers/reset", {"name": "smtp"})
     assert "The breaker smtp is closed." in await browser.follow(sent)
-    assert (await browser.send("queues/breakers/reset", {"name": "nope"})).status_code == 404
-    assert await actions(app) == ["breaker.reset"]
+    sent = await browser.send("queues/breakers/reset", {"name": "nope"})
+    assert "There is no breaker" in await browser.follow(sent)
+    assert await actions(app) == ["breaker.reset", "breaker.reset", "breaker.reset.refused"]
 
 
 async def test_a_thousand_queues_come_in_pages(browser: Browser, app: Penstock) -> None:

@@ -61,9 +61,9 @@ async def test_a_schedule_is_run_paused_resumed_and_removed(
     assert "It is paused." in text
     assert 'action="/schedules/resume"' in await browser.text("schedules")
     await browser.follow(await browser.send("schedules/resume", name))
-    assert "Delete the schedule nightly?" in await browser.text("schedules/remove?name=nightly")
+    assert "Remove the schedule nightly?" in await browser.text("schedules/remove?name=nightly")
     text = await browser.follow(await browser.send("schedules/remove", name))
-    assert "nightly is deleted." in text
+    assert "nightly is removed." in text
     assert await app.store.schedules.known() == []
     assert await actions(app) == [
         "schedule.run",

@@ -30,7 +30,7 @@ def pages(have: Furnished) -> dict[str, str]:
         "/jobs": "jobs?type=mail.send",
         "/jobs/new": "jobs/new?type=mail.send",
         "/jobs/{job_id}": f"jobs/{have.job_id}",
-        "/dead": "dead?settled=true",
+        "/dead": "dead?closed=true",
         "/dead/letters": "dead/letters?type=mail.send&resolution=investigating",
         "/dead/groups/{group}": f"dead/groups/{have.group}",
         "/dead/groups/{group}/purge": f"dead/groups/{have.group}/purge",
@@ -80,8 +80,8 @@ def forms(have: Furnished) -> dict[str, tuple[str, dict[str, str]]]:
         "/queues/pause": ("queues/pause", {"scope": "queue", "name": "mail"}),
         "/queues/resume": ("queues/resume", {"scope": "queue", "name": "mail"}),
         "/queues/limits": ("queues/limits", {"scope": "queue", "name": "mail", "depth": "9"}),
-        "/queues/limits/drop": (
-            "queues/limits/drop",
+        "/queues/limits/remove": (
+            "queues/limits/remove",
             {"scope": "key", "name": have.breaker, "kind": "rate"},
         ),
         "/queues/breakers/reset": ("queues/breakers/reset", {"name": have.breaker}),
@@ -103,12 +103,7 @@ def forms(have: Furnished) -> dict[str, tuple[str, dict[str, str]]]:
     }
 
 
-@pytest.fixture
-async def admin(log_in: Any) -> Browser:
-    found: Browser = await log_in(Scope.ADMIN)
-    return found
-
-
+@pytest.mark.every_store
 async def test_no_page_changes_anything_and_hostile_text_is_text(
     admin: Browser, app: Penstock, server: FastAPI
 ) -> None:
@@ -151,6 +146,7 @@ async def test_a_form_of_another_site_changes_nothing(
     assert await picture(app) == before
 
 
+@pytest.mark.every_store
 async def test_every_form_of_our_own_is_taken(
     admin: Browser, app: Penstock, server: FastAPI
 ) -> None:
@@ -196,18 +192,20 @@ async def test_all_of_it_is_closed_to_who_did_not_log_in(
     assert await picture(app) == before
 
 
+@pytest.mark.every_store
 async def test_an_empty_installation_has_every_page(browser: Browser) -> None:
     paths = ("", "jobs", "dead", "dead/letters", "schedules", "schedules/new", "queues", "workers")
     for path in (*paths, "alerts", "audit", "access"):
         assert "<h1>" in await browser.text(path)
 
 
+@pytest.mark.every_store
 async def test_who_belongs_to_a_tenant_sees_only_what_is_theirs(
     log_in: Any, app: Penstock, server: FastAPI
 ) -> None:
     have = await furnish(app, server, "theirs", tenant="south")
     own: Browser = await log_in(Scope.OPERATE, tenant_id="north")
-    for path in ("jobs", "dead?settled=true", "dead/letters", "schedules", "audit"):
+    for path in ("jobs", "dead?closed=true", "dead/letters", "schedules", "audit"):
         assert "theirs" not in await own.text(path), path
     for path in (
         f"dead/groups/{have.group}",

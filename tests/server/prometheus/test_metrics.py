@@ -16,9 +16,11 @@ from penstock import Penstock, Worker
 from penstock.config import Settings
 from penstock.model.states import TERMINAL
 from penstock.server.app import create_server
-from penstock.server.prometheus import reading
+from penstock.server.prometheus import scrape
 from penstock.store.contract import Retention
 from penstock.testing import FakeClock, drain
+from penstock.testing.conformance.build import dead_job
+from penstock.upkeep.alerts import judge_all
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -34,15 +36,14 @@ FROM_THE_SEED = {
     "penstock_lease_expiries",
     "penstock_dead_letters",
     "penstock_backpressure_level",
+    "penstock_alerts_firing",
     "penstock_store_ping_seconds",
     "penstock_build_info",
     "penstock_http_requests",
 }
 
 
-@pytest.fixture(autouse=True)
-def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "FRESH_SECONDS", 0.0)
+pytestmark = pytest.mark.usefixtures("always_fresh")
 
 
 async def scraped(http: AsyncClient) -> Series:
@@ -211,7 +212,7 @@ async def test_there_are_no_more_types_than_were_agreed_on(
         work.__qualname__ = work.__name__ = name
         return app.job(work)
 
-    for number in range(reading.MOST_TYPES + 5):
+    for number in range(scrape.MOST_TYPES + 5):
         await named(f"type_{number:03}").enqueue()
     await drain(app)
     series = await scraped(http)
@@ -220,19 +221,9 @@ async def test_there_are_no_more_types_than_were_agreed_on(
         for (name, labels), count in series.items()
         if name == "penstock_jobs_total" and dict(labels)["status"] == "started"
     }
-    assert len(started) == reading.MOST_TYPES + 1
-    assert sum(started.values()) == reading.MOST_TYPES + 5
+    assert len(started) == scrape.MOST_TYPES + 1
+    assert sum(started.values()) == scrape.MOST_TYPES + 5
     assert started["other"] > 1
-
-
-async def test_a_reading_is_kept_for_a_second(
-    app: Penstock, http: AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "FRESH_SECONDS", 60.0)
-    await http.get("/metrics")
-    await app.find_type("add").enqueue(1)
-    series = await scraped(http)
-    assert value(series, "penstock_queue_depth", queue="default", state="waiting") == 0
 
 
 async def test_requests_are_counted_by_route_and_not_by_address(http: AsyncClient) -> None:
@@ -257,3 +248,19 @@ async def test_a_store_that_is_away_leaves_what_the_process_knows(
     series = await scraped(http)
     assert value(series, "penstock_store_up") == 0
     assert not [name for name, _ in series if name.startswith("penstock_jobs")]
+
+
+async def test_an_alert_that_fires_is_told_and_one_that_is_quiet_is_0(
+    app: Penstock, http: AsyncClient
+) -> None:
+    async def told() -> float:
+        labels = {"rule": "dead_letters", "severity": "warning"}
+        return value(await scraped(http), "penstock_alerts_firing", **labels)
+
+    assert await told() == 0
+    dead = [await dead_job(app.store) for _ in range(11)]
+    await judge_all(app)
+    assert await told() == 1
+    await app.store.dead.purge(dead)
+    await judge_all(app)
+    assert await told() == 0

@@ -9,14 +9,12 @@ from penstock import Context, Penstock
 from penstock.config import Settings
 from penstock.server.app import create_server
 from penstock.testing import drain
+from tests.support.places import Place
 
 
-@pytest.mark.parametrize("kind", ["postgres_url", "valkey_url", "redis6_url"])
-async def test_metrics_figures_and_health_are_told_of_every_store(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
-    url: str = request.getfixturevalue(kind)
-    app = Penstock(settings=Settings(url=url, min_workers=0, requests_per_minute=0))
+@pytest.mark.every_store
+async def test_metrics_figures_and_health_are_told_of_every_store(place: Place) -> None:
+    app = Penstock(settings=Settings(**place.settings, min_workers=0, requests_per_minute=0))
     seen: list[dict[str, int]] = []
 
     @app.job

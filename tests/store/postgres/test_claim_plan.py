@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from msgspec.json import decode
+from msgspec.structs import asdict
 
 from penstock.model.states import Status
+from penstock.store.contract import AuditFilter
 from penstock.store.postgres.claim import PostgresClaims
 from penstock.store.postgres.connect import Connection, address_of, connect
 from penstock.store.postgres.queries import queries
@@ -25,6 +27,18 @@ SELECT n > 100000, 'job-' || n, 'work', 'default', CASE WHEN n % 100 = 0 THEN 's
     CASE WHEN n > 100000 THEN 'queued' ELSE 'completed' END, n, 5, 3, 1000,
     at(0), at(0), at(0), at(0), CASE WHEN n <= 100000 THEN at(0) END, '{"n": 1}'
 FROM generate_series(1, 110000) AS n
+"""
+FILL_LETTERS = """
+INSERT INTO dead_letter_jobs (created_at, attempts, rescues, job_id, type, queue, tenant_id, reason,
+    fingerprint, resolution, snapshot, executions)
+SELECT at(0), 1, 0, 'job-' || n, CASE WHEN n % 2 = 0 THEN 'work' ELSE 'other' END, 'default', '',
+    'error', 'f', CASE WHEN n % 500 < 2 THEN 'investigating' ELSE 'resolved' END, '{}', '[]'
+FROM generate_series(1, 10000) AS n
+"""
+FILL_AUDIT_LOG = """
+INSERT INTO audit_log (seq, at, actor, action, subject, tenant_id, details, previous, hash)
+SELECT n, at(0), 'n-' || n % 2000, 'job.cancel', 'n-' || n % 2000, 'n-' || n % 2000, '{}', '', ''
+FROM generate_series(1, 20000) AS n
 """
 READS = """
 SELECT sum(seq_scan)::int, sum(coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables
@@ -97,6 +111,50 @@ def test_a_question_asked_at_every_turn_is_answered_by_its_index(
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
 
 
+OPEN_LETTERS = {"type": "work", "resolution": None, "tenant_id": None, "before": None, "limit": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "bindings"),
+    [
+        ("open_letters", OPEN_LETTERS),
+        ("open_letters_of_type", OPEN_LETTERS),
+        ("dead_count", ()),
+        ("dead_count_of_type", ("work",)),
+    ],
+)
+def test_open_dead_letters_are_found_however_many_are_closed(
+    tx: PostgresTransaction, name: str, bindings: Any
+) -> None:
+    tx.connection.execute(FILL_LETTERS)
+    tx.connection.execute("ANALYZE dead_letter_jobs")
+    nodes = _plan(tx.connection, name, bindings)
+    indexes = {str(node.get("Index Name")) for node in nodes}
+    assert indexes & {"dead_letter_jobs_open", "dead_letter_jobs_open_type"}
+    assert not {"Seq Scan", "Sort"} & {node["Node Type"] for node in nodes}
+
+
+@pytest.mark.parametrize("name", ["actor", "subject", "tenant"])
+def test_entries_are_found_however_long_the_audit_log_is(
+    tx: PostgresTransaction, name: str
+) -> None:
+    tx.connection.execute(FILL_AUDIT_LOG)
+    tx.connection.execute("ANALYZE audit_log")
+    bindings = asdict(AuditFilter()) | {"tenant_id" if name == "tenant" else name: "n-7"}
+    nodes = _plan(tx.connection, f"entries_of_{name}", bindings)
+    assert f"audit_log_{name}" in {node.get("Index Name") for node in nodes}
+    assert "Seq Scan" not in {node["Node Type"] for node in nodes}
+
+
+def test_a_group_of_dead_letters_is_counted_from_its_index(tx: PostgresTransaction) -> None:
+    tx.connection.execute(FILL_LETTERS)
+    tx.connection.execute("ANALYZE dead_letter_jobs")
+    bindings = {"type": "work", "fingerprint": "g", "tenant_id": None}
+    nodes = _plan(tx.connection, "one_dead_group", bindings)
+    assert "dead_letter_jobs_group" in {node.get("Index Name") for node in nodes}
+    assert "Seq Scan" not in {node["Node Type"] for node in nodes}
+
+
 def test_leasing_the_jobs_of_a_lane_finds_each_by_an_index(tx: PostgresTransaction) -> None:
     seqs = [seq for (seq,) in tx.connection.execute("SELECT seq FROM jobs_live LIMIT 100")]
     row = {"seqs": seqs, "owner": "host:1:x", "until": NOW, "now": NOW, "start": True}
@@ -117,26 +175,21 @@ def test_completing_a_batch_reads_hardly_more_rows_than_it_ends(tx: PostgresTran
     assert _reads(tx) <= (scans, fetched + 1_000)
 
 
-def test_a_page_of_running_jobs_never_opens_the_history(tx: PostgresTransaction) -> None:
-    names = ("type", "queue", "tenant_id", "parent_job_id", "schedule_id", "tag", "before")
-    row = dict.fromkeys(names) | {"status": "in_progress", "limit": 50}
-    nodes = _plan(tx.connection, "find_jobs", row)
-    assert "jobs_ended" not in {node.get("Relation Name") for node in nodes}
-
-
 def _asked(**where: Any) -> dict[str, Any]:
     """What a search binds, with the places of a look."""
     names = ("statuses", "type", "queue", "category", "tenant_id", "parent_job_id", "schedule_id")
-    more = ("tag", "since", "until", "needle", "other", "text")
+    more = ("lease_owner", "tag", "since", "until", "needle", "other", "text")
+    texts = ("second_text", "third_text", "fourth_text")
     given = {"verify": False, "below": "job-9", "above": "job-5", "looks": 20_000, "limit": 51}
     flags = dict.fromkeys((status.value for status in Status), True)
-    return dict.fromkeys((*names, *more)) | given | flags | where
+    return dict.fromkeys((*names, *more, *texts)) | given | flags | where
 
 
 @pytest.mark.parametrize(
     ("name", "where", "indexes"),
     [
         ("search_newest", {}, {"jobs_live_pkey", "jobs_ended_pkey"}),
+        ("find_jobs", {"type": "a"}, {"jobs_live_pkey", "jobs_ended_pkey"}),
         ("search_newest", {"text": "%x%"}, {"jobs_live_pkey", "jobs_ended_pkey"}),
         ("end_of_newest", {}, {"jobs_live_pkey", "jobs_ended_pkey"}),
         (

@@ -251,3 +251,16 @@ async def test_settled_jobs_make_their_children_ready_at_once(
         done = Completed(id=lease.id, fence=lease.fence, type="work", queue="default", started_at=0)
         assert await store.jobs.settle("host:1", [done]) == []
         assert await claimed(store) == [child]
+
+
+async def test_it_is_known_when_redis_does_not_answer_and_when_it_does_again(
+    postgres_store_url: str,
+) -> None:
+    with RedisServer(options={"appendonly": "no", "save": ""}) as server:
+        async with opened(postgres_store_url, server.url) as store:
+            assert await store.dispatch_answers()
+            await asyncio.to_thread(server.kill)
+            assert not await store.dispatch_answers()
+            assert ("dispatch", False) in [each[:2] for each in (await store.inspect()).checks]
+            await asyncio.to_thread(server.start)
+            await eventually(store.dispatch_answers)

@@ -86,7 +86,7 @@ async def test_a_limit_holds_whatever_its_name_is(store: RedisStore, name: str) 
         [state] = await store.controls.limits()
         assert (state.limit.name, state.used, len(state.holders)) == (name, 2, 2)
         await store.jobs.settle(OWNER, [completed(lease) for lease in claimed.leases])
-        assert await store.controls.drop_limit(scope, name, LimitKind.CONCURRENCY)
+        assert await store.controls.remove_limit(scope, name, LimitKind.CONCURRENCY)
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
@@ -119,7 +119,7 @@ async def test_a_limit_on_depth_is_told_and_asks_nothing_of_a_claim(
     assert ((each.limit.name, each.used), (one.limit.name, one.used)) == (("*", 0), ("default", 3))
     assert raw.ask("EXISTS", "limits") == 0
     assert len(await claim_all(store)) == 5
-    assert await store.controls.drop_limit(LimitScope.QUEUE, "default", LimitKind.DEPTH)
+    assert await store.controls.remove_limit(LimitScope.QUEUE, "default", LimitKind.DEPTH)
 
 
 async def test_a_breaker_without_types_is_kept_as_long_as_it_is_named(store: RedisStore) -> None:
@@ -154,6 +154,6 @@ async def test_two_processes_never_run_more_than_a_limit_allows(
     at_a_time = list(accumulate(1 if mark == "+" else -1 for mark in journal.read_text()))
     assert 1 < max(at_a_time) <= 3 < CONCURRENCY
     assert at_a_time[-1] == 0
-    found = await store.reader.find(JobFilter(status=Status.COMPLETED, limit=400))
+    found = await store.reader.find(JobFilter(statuses=(Status.COMPLETED,), limit=400))
     assert len(found) == 300
     await store.close()

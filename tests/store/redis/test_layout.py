@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from msgspec.structs import replace
 
 from penstock.model.clock import Clock
+from penstock.model.failure import Failure
+from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
-from penstock.store.contract import Retention, Store
+from penstock.store.contract import Resolution, Retention, Store
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
@@ -20,6 +23,7 @@ from penstock.testing.conformance.build import (
     claim_all,
     completed,
     crashed,
+    dead_job,
     enqueue_after,
     failed,
     handed_back,
@@ -101,9 +105,29 @@ async def test_nothing_is_left_of_jobs_that_were_pruned(
     assert names - figures <= {"meta", "seq", "dead:seq", "owners"}
 
 
+async def test_letters_are_listed_right_whatever_becomes_of_them(store: AuditedStore) -> None:
+    ids = [await dead_job(store, type=f"t{n % 2}", tenant_id=f"c{n % 3}") for n in range(7)]
+    await store.dead.mark_canaries(ids[:3], "3fa9c2d1")
+    for resolution in (Resolution.IGNORED, Resolution.INVESTIGATING, Resolution.RESOLVED):
+        await store.dead.resolve(ids[1:4], resolution, notes=None, by=None)
+        _audit(store)
+    await store.jobs.requeue(ids[2:6])
+    _audit(store)
+    again = await claim_all(store, types=("t0", "t1"))
+    other = Failure(ErrorClass.TIMEOUT, "TimeoutError", "too late", "", "timeout|a.py:send")
+    died = [replace(buried(lease), failure=other) for lease in again[:3]]
+    await store.jobs.settle(OWNER, [*died, completed(again[3])])
+    _audit(store)
+    assert {group.count for group in await store.dead.groups()} == {1, 2}
+    await store.dead.mark_canaries(ids[1:3], None)
+    await store.dead.purge(ids[:4])
+    _audit(store)
+
+
 DAMAGE = [
     (("HINCRBY", "depths", "queued default", 1), ("HINCRBY", "depths", "queued default", -1)),
     (("ZADD", "due", 1, "nobody"), ("ZREM", "due", "nobody")),
+    (("ZADD", "groups:*", 1, "t\nf"), ("ZREM", "groups:*", "t\nf")),
     (("SADD", f"stops:{OWNER}", "nobody"), ("SREM", f"stops:{OWNER}", "nobody")),
     (("ZADD", "ended:completed", 1, "nobody"), ("ZREM", "ended:completed", "nobody")),
     (("HSET", "job:nobody", "status", "completed"), ("DEL", "job:nobody")),

@@ -5,6 +5,7 @@ import pytest
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
 from penstock.store.redis.server import Server
+from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OWNER,
     a_job,
@@ -26,7 +27,7 @@ async def test_one_among_thousands_is_found_by_each_filter(store: Store) -> None
         JobFilter(queue="rare"),
         JobFilter(tenant_id="rare"),
         JobFilter(tag="rare"),
-        JobFilter(type="rare", status=Status.QUEUED),
+        JobFilter(type="rare", statuses=(Status.QUEUED,)),
     ):
         assert [job.id for job in await store.reader.find(where)] == [wanted]
 
@@ -54,12 +55,12 @@ async def test_pages_of_one_status_are_in_order_whether_few_or_many(
     made = [job.id for job in await store.reader.waiting(limit=MANY)]
     seen: list[str] = []
     while page := await store.reader.find(
-        JobFilter(status=Status.QUEUED, limit=4_000, before=seen[-1] if seen else None)
+        JobFilter(statuses=(Status.QUEUED,), limit=4_000, before=seen[-1] if seen else None)
     ):
         seen += [job.id for job in page]
     assert seen == made[::-1]
     for status in (Status.PENDING, Status.FAILED, Status.PAUSED, Status.DEAD_LETTER):
-        assert await store.reader.find(JobFilter(status=status)) == []
+        assert await store.reader.find(JobFilter(statuses=(status,))) == []
 
 
 async def test_more_groups_of_dead_letters_than_one_script_counts(store: Store) -> None:
@@ -95,3 +96,14 @@ async def test_the_longest_running_come_first_whoever_runs_them(store: Store) ->
     first = await running(store)
     [second] = [await running(store)]
     assert [job.id for job in await store.reader.running()] == [first.id, second.id]
+
+
+async def test_the_longest_running_are_found_among_hundreds(store: Store, clock: FakeClock) -> None:
+    ids: list[str] = []
+    for place in range(6):
+        await store.jobs.enqueue([a_job() for _ in range(100)])
+        ids += [lease.id for lease in await claim_all(store, owner=f"w{place % 2}:1:x")]
+        clock.advance(seconds=1)
+    found = [job.id for job in await store.reader.running(250)]
+    assert found == [*sorted(ids[:100]), *sorted(ids[100:200]), *sorted(ids[200:300])[:50]]
+    assert len(await store.reader.running(1_000)) == 600

@@ -1,28 +1,12 @@
 """Looking through many jobs on Redis: in short pieces, and from where another call stopped."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from msgspec.structs import replace
 
 from penstock.store.contract import JobFilter, Store
-from penstock.store.open import open_store
 from penstock.store.redis import search
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import a_job, enqueue
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[Store]:
-    store = open_store(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def _all_ids(store: Store, where: JobFilter) -> tuple[list[str], int]:

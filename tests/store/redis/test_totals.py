@@ -1,9 +1,5 @@
 """Counters since the beginning on Redis: added once for each step, whatever the clock does."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from penstock.store.contract import Store
 from penstock.store.contract.rollups import DAY_MS, STEPS_KEPT_MS
 from penstock.store.open import open_store
@@ -11,19 +7,6 @@ from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
 from penstock.testing.conformance.furnish import copy
 from tests.support.namespaces import in_new_namespace
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(valkey_url: str, clock: FakeClock) -> AsyncIterator[Store]:
-    store = open_store(valkey_url, clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def _complete(store: Store, count: int) -> None:

@@ -1,7 +1,7 @@
 from penstock import Penstock
 from penstock.testing import FakeClock, drain
 from penstock.worker.autoscale.load import measure
-from tests.support.beats import beat
+from tests.support.workers import beat
 
 
 async def test_the_load_counts_what_waits_and_how_busy_live_workers_are(

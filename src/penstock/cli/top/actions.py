@@ -2,27 +2,23 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.cli.session import actor
 from penstock.cli.top.snapshot import Snapshot
 from penstock.cli.top.state import Panel, State
-from penstock.client.explain import explain
-from penstock.client.journal import Journal
+from penstock.model.errors import JobNotFound
 from penstock.model.pause import PauseScope
+from penstock.model.states import Status
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from penstock.model.audit import Entry
-    from penstock.store.contract import Store
+    from penstock.client.operator import Operator
 
 BY = "penstock top"
 
 
 class Actions:
-    """Pauses, cancels and requeues; each answers with a sentence."""
+    """Pauses, cancels and requeues, on record; each answers with a sentence."""
 
-    def __init__(self, store: "Store") -> None:
-        self._store = store
+    def __init__(self, operator: "Operator") -> None:
+        self._operator = operator
         self._cancels: str | None = None
 
     def question(self, key: str, snapshot: Snapshot, state: State) -> str | None:
@@ -38,9 +34,8 @@ class Actions:
         if self._cancels is None:
             return None
         job_id, self._cancels = self._cancels, None
-        async with self._doing("job.cancel", f"job:{job_id}"):
-            found = await self._store.jobs.cancel([job_id], f"cancelled in {BY}")
-        stopped = "is cancelled" if found[job_id] == "cancelled" else "was asked to stop"
+        status = await self._operator.cancel(job_id, f"cancelled in {BY}")
+        stopped = "is cancelled" if status is Status.CANCELLED else "was asked to stop"
         return f"Job {job_id} {stopped}."
 
     async def do(self, key: str, snapshot: Snapshot, state: State) -> str | None:
@@ -54,8 +49,7 @@ class Actions:
             case "p", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
                 return await self._toggle(PauseScope.JOB, chosen, snapshot)
             case "r", Panel.FAILURES if chosen is not None:
-                async with self._doing("job.requeue", f"job:{chosen}"):
-                    await self._store.jobs.requeue([chosen])
+                await self._operator.requeue(chosen)
                 return f"Job {chosen} will run again."
             case "e", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
                 return await self._explained(chosen)
@@ -70,18 +64,22 @@ class Actions:
             case _:
                 return None
 
-    def _doing(self, action: str, subject: str) -> "AbstractAsyncContextManager[Entry]":
-        return Journal(self._store).doing(actor(), action, subject, details={"in": "top"})
-
     async def _explained(self, job_id: str) -> str:
-        found = await self._store.reader.standing(job_id)
-        return "The job is gone." if found is None else explain(found).summary
+        try:
+            return (await self._operator.explain(job_id)).summary
+        except JobNotFound:
+            return "The job is gone."
 
     async def _toggle(self, scope: PauseScope, name: str, snapshot: Snapshot) -> str:
-        if any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses):
-            async with self._doing("resume", f"{scope}:{name}"):
-                await self._store.controls.resume(scope, name)
-            return f"The {scope} {name} goes on."
-        async with self._doing("pause", f"{scope}:{name}"):
-            await self._store.controls.pause(scope, name, reason=f"paused in {BY}", by=BY)
-        return f"The {scope} {name} is paused; p resumes it."
+        paused = any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses)
+        reason = f"paused in {BY}"
+        match scope, paused:
+            case PauseScope.JOB, True:
+                await self._operator.resume(name)
+            case PauseScope.JOB, False:
+                await self._operator.pause(name, reason)
+            case _, True:
+                await self._operator.controls.resume("queue", name)
+            case _:
+                await self._operator.controls.pause("queue", name, reason=reason, by=BY)
+        return f"The {scope} {name} " + ("goes on." if paused else "is paused; p resumes it.")

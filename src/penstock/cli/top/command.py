@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import JsonFlag, console, write_json
-from penstock.cli.session import asked, place_of, run, session
+from penstock.cli.session import asked, operate, place_of, run, session
 
 
 def top(
@@ -28,7 +28,7 @@ def top(
     place = place_of(url)
     name = place.rpartition("/")[2] if url.startswith("sqlite:") else place
     if not once and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        raise typer.Exit(run(asked(url, lambda store: Top(store, name, interval).run())))
+        raise typer.Exit(operate(ctx, lambda operator: Top(operator, name, interval).run()))
     snapshot = run(asked(url, lambda store: look(store, name)))
     if as_json:
         write_json(snapshot.documented())

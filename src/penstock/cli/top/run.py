@@ -18,7 +18,7 @@ from penstock.cli.top.view import screen
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
-    from penstock.store.contract import Store
+    from penstock.client.operator import Operator
 
 STEPS = {"up": -1, "down": 1}
 TURNS = {"tab": 1, "back": -1}
@@ -27,13 +27,13 @@ TURNS = {"tab": 1, "back": -1}
 class Top:
     """One showing; the terminal is as it was when it ends, however it ends."""
 
-    def __init__(self, store: "Store", name: str, interval: float) -> None:
-        self._store = store
+    def __init__(self, operator: "Operator", name: str, interval: float) -> None:
+        self._store = operator.app.store
         self._name = name
         self._interval = interval
         self._out = Console()
         self._state = State()
-        self._actions = Actions(store)
+        self._actions = Actions(operator)
         self._code = exits.OK
         self._over = asyncio.Event()
         self._again = asyncio.Event()

@@ -8,7 +8,7 @@ from penstock.client.documents import dead_document, document
 from penstock.model.clock import iso
 from penstock.model.job import Job
 from penstock.model.pause import Pause, PauseScope
-from penstock.store.contract import DeadLetter, QueueDepth, Resolution, Window, WorkerInfo
+from penstock.store.contract import DeadLetter, QueueDepth, Window, WorkerInfo
 
 if TYPE_CHECKING:
     from penstock.store.contract import Store
@@ -80,7 +80,7 @@ async def look(store: "Store", name: str) -> Snapshot:
         queues=_with_held(await store.metrics.depths(), pauses),
         workers=sorted(await store.workers.list(), key=lambda worker: worker.name),
         running=await store.reader.running(MOST_JOBS),
-        dead=await store.dead.find(resolution=Resolution.PENDING, limit=MOST_FAILURES),
+        dead=await store.dead.find(only_open=True, limit=MOST_FAILURES),
         pauses=pauses,
         total=(await store.metrics.window(WINDOW_MS))[0],
         completed=[(at, values.get("completed", 0.0)) for at, values in series],
@@ -91,8 +91,5 @@ def _with_held(depths: list[QueueDepth], pauses: list[Pause]) -> list[QueueDepth
     """A paused queue is shown though it is empty, or nobody could resume it."""
     known = {depth.queue for depth in depths}
     held = [p.name for p in pauses if p.scope is PauseScope.QUEUE and p.name not in known]
-    empty = [
-        QueueDepth(queue=name, pending=0, queued=0, in_progress=0, failed=0, oldest_queued_ms=None)
-        for name in held
-    ]
+    empty = [QueueDepth(queue=name) for name in held]
     return sorted([*depths, *empty], key=lambda depth: depth.queue)

@@ -1,13 +1,21 @@
 """Who acts, within which tenant, and the audit log that hears of it."""
 
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.journal import Journal
 from penstock.model.audit import Entry
+from penstock.model.errors import JobNotFound
+from penstock.model.ids import is_id
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
+    from penstock.model.job import Job
+
+PAGE = 1_000
+MOST_IDS = 1_000
+"""An entry lists no more; that of more jobs says how many there were."""
 
 
 class Acting:
@@ -36,3 +44,43 @@ class Acting:
         return self.journal.doing(
             self.actor, action, subject, tenant_id=tenant or "", details=details
         )
+
+    def on_jobs(
+        self, action: str, jobs: "Sequence[Job]", **details: Any
+    ) -> AbstractAsyncContextManager[Entry]:
+        """Record an action on one job by its id and tenant, or on several as `jobs`."""
+        tenant = shared(job.tenant_id for job in jobs)
+        if len(jobs) == 1:
+            [job] = jobs
+            told = {"type": job.type, "status": job.status, **details}
+            return self.doing(f"job.{action}", f"job:{job.id}", tenant_id=tenant, **told)
+        told = listed([job.id for job in jobs]) | details
+        return self.doing(f"jobs.{action}", "jobs", tenant_id=tenant, **told)
+
+    async def get(self, job_id: str) -> "Job":
+        """A job, or JobNotFound; one of another tenant is not found."""
+        known = await self.known([job_id]) if is_id(job_id) else []
+        if not known:
+            raise JobNotFound(job_id)
+        return known[0]
+
+    async def known(self, ids: Sequence[str]) -> "list[Job]":
+        """Those of some jobs that are the actor's business, each once, in the order of ids."""
+        wanted = list(dict.fromkeys(ids))
+        found: dict[str, Job] = {}
+        for start in range(0, len(wanted), PAGE):
+            for job in await self.app.store.reader.get(wanted[start : start + PAGE]):
+                if self.owns(job.tenant_id):
+                    found[job.id] = job
+        return [found[job_id] for job_id in wanted if job_id in found]
+
+
+def listed(ids: Sequence[str]) -> dict[str, Any]:
+    """How an entry tells of many: by their ids and their number."""
+    return {"count": len(ids), "ids": list(ids[:MOST_IDS])}
+
+
+def shared(tenants: Iterable[str]) -> str | None:
+    """The one tenant that all an action touches belongs to, who may then read of it."""
+    found = set(tenants)
+    return found.pop() if len(found) == 1 else None

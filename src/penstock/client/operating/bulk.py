@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
-from penstock.client.requeue import requeue_all
+from penstock.client.requeue import Requeued, requeue_all
 from penstock.model.audit import Entry
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.pause import PauseScope
@@ -66,34 +66,25 @@ class BulkOperator:
 
     async def count(self, action: BulkAction, where: JobFilter, limit: int = MOST) -> Bulk:
         """How many jobs the action would be tried on."""
-        found, before = 0, where.before
-        while found < limit:
-            page = await self._page(action, where, before, limit - found)
-            found, before = found + len(page.ids), page.before
-            if before is None:
-                break
-        return Bulk(found, 0, 0, before)
+        return replace(await self._walk(action, where, limit, _left_alone), refused=0)
 
     async def act(self, action: BulkAction, where: JobFilter, limit: int = MOST) -> Bulk:
         """Try the action on each of them, the newest first."""
-        step = self._steps[action]
-        found, done, before = 0, 0, where.before
         async with await self._doing(action, where):
-            while found < limit:
-                page = await self._page(action, where, before, limit - found)
-                done += await step(page.ids) if page.ids else 0
-                found, before = found + len(page.ids), page.before
-                if before is None:
-                    break
-        return Bulk(found, done, found - done, before)
+            return await self._walk(action, where, limit, self._steps[action])
 
     async def act_on(self, action: BulkAction, ids: Sequence[str]) -> Bulk:
         """Try the action on jobs by their ids; those of other tenants are not found."""
-        known = await self._store.reader.get(list(dict.fromkeys(ids)))
-        own = [job.id for job in known if self._acting.owns(job.tenant_id)]
-        async with self._acting.doing(f"jobs.{action}", "jobs", ids=own):
-            done = await self._steps[action](own) if own else 0
+        own = await self._acting.known(ids)
+        async with self._acting.on_jobs(action, own):
+            done = await self._steps[action]([job.id for job in own]) if own else 0
         return Bulk(len(ids), done, len(ids) - done, None)
+
+    async def requeue(self, ids: Sequence[str]) -> Requeued:
+        """Run jobs again by their ids, and why those that are refused do not."""
+        own = await self._acting.known(ids)
+        async with self._acting.on_jobs(BulkAction.REQUEUE, own):
+            return await requeue_all(self._store, [job.id for job in own])
 
     @property
     def _steps(self) -> dict[BulkAction, Step]:
@@ -104,16 +95,25 @@ class BulkOperator:
             BulkAction.REQUEUE: self._requeue,
         }
 
+    async def _walk(self, action: BulkAction, where: JobFilter, limit: int, step: Step) -> Bulk:
+        found, done, before = 0, 0, where.before
+        while found < limit:
+            page = await self._page(action, where, before, limit - found)
+            done += await step(page.ids) if page.ids else 0
+            found, before = found + len(page.ids), page.before
+            if before is None:
+                break
+        return Bulk(found, done, found - done, before)
+
     async def _page(
         self, action: BulkAction, where: JobFilter, before: str | None, most: int
     ) -> FoundIds:
         able = STARTS_FROM[action]
-        asked = where.statuses or ((where.status,) if where.status else able)
-        statuses = tuple(status for status in able if status in asked)
+        statuses = tuple(status for status in able if status in (where.statuses or able))
         if not statuses:
             return FoundIds([], None)
         limit = min(PAGE, most)
-        wanted = replace(where, status=None, statuses=statuses, before=before, limit=limit)
+        wanted = replace(where, statuses=statuses, before=before, limit=limit)
         return await self._store.reader.search_ids(wanted)
 
     async def _doing(
@@ -155,6 +155,10 @@ class BulkOperator:
 
     async def _resume(self, ids: Sequence[str]) -> int:
         return await _each(ids, lambda job: self._store.controls.resume(PauseScope.JOB, job))
+
+
+async def _left_alone(_: Sequence[str]) -> int:
+    return 0
 
 
 async def _each(ids: Sequence[str], act: Callable[[str], Awaitable[object]]) -> int:

@@ -1,10 +1,23 @@
 """What an operator decides about dead letters, within their tenant and on record."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.dead import Canaries, DeadView, Replay, Triage, open_ids
-from penstock.client.requeue import PAGE, Progress, Requeued, requeue_all
+from msgspec import Struct
+
+from penstock.client.dead import (
+    Canaries,
+    DeadView,
+    Replay,
+    Triage,
+    canaries_of,
+    open_ids,
+    standing,
+)
+from penstock.client.operating.acting import listed, shared
+from penstock.client.requeue import PAGE, Progress, Requeued
+from penstock.model.audit import Entry
 from penstock.model.errors import IllegalTransition, JobNotFound
 from penstock.model.ids import is_id
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
@@ -12,6 +25,14 @@ from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 if TYPE_CHECKING:
     from penstock.client.operating.acting import Acting
     from penstock.model.job import Job
+
+
+class _Chosen(Struct, frozen=True):
+    """The jobs of some letters, the tenant they have in common, and their group if it was named."""
+
+    ids: list[str]
+    tenant_id: str | None
+    group: str | None = None
 
 
 class DeadOperator:
@@ -23,10 +44,15 @@ class DeadOperator:
         self._triage = Triage(acting.app, acting.tenant_id)
 
     async def groups(
-        self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
+        self,
+        type_name: str | None = None,
+        *,
+        closed: bool = False,
+        before: str | None = None,
+        limit: int = 50,
     ) -> list[DeadGroup]:
-        """What died of the same error in the same place; the largest open group first."""
-        return await self._triage.groups(type_name, settled=settled, limit=limit)
+        """What died of the same error in the same place, a page; the latest death first."""
+        return await self._triage.groups(type_name, closed=closed, before=before, limit=limit)
 
     async def group(self, group: str) -> DeadGroup:
         """The group of a short id, or of an unmistakable beginning of one."""
@@ -35,23 +61,26 @@ class DeadOperator:
     async def find(
         self,
         *,
-        group: str | None = None,
+        group: str | DeadGroup | None = None,
         type_name: str | None = None,
         tenant: str | None = None,
-        resolution: Resolution | None = None,
+        resolution: str | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
-        """A page of dead letters, newest first, of a group or a type or all."""
-        found = None if group is None else await self._triage.group(group)
+        """A page of dead letters, newest first, of a group or a type or all.
+
+        `resolution` is one of `RESOLUTIONS`.
+        """
+        found = None if group is None else await self._group(group)
         bound = self._acting.tenant_id
         return await self._store.dead.find(
             type=type_name if found is None else found.type,
             fingerprint=None if found is None else found.fingerprint,
             tenant_id=tenant if bound is None else bound,
-            resolution=resolution,
             before=before,
             limit=limit,
+            **standing(resolution),
         )
 
     async def show(self, job_id: str) -> DeadView:
@@ -63,18 +92,13 @@ class DeadOperator:
     async def replay(self, group: str, canary: int = 5) -> Replay:
         """Run the newest few of a group again, to see whether the cause is gone."""
         found = await self._triage.group(group)
-        async with self._acting.doing("dead.replay", f"group:{found.id}", canary=canary):
+        subject, tenant = f"group:{found.id}", await self._tenant_of(found)
+        async with self._acting.doing("dead.replay", subject, tenant_id=tenant, canary=canary):
             return await self._triage.replay(found.id, canary)
 
-    async def canaries(self, group: str) -> Canaries:
+    async def canaries(self, group: str | DeadGroup) -> Canaries:
         """How the canaries of a group have fared."""
-        return await self._triage.canaries(group)
-
-    async def requeue(self, ids: Sequence[str]) -> Requeued:
-        """Run dead jobs again; one that is refused stops no other."""
-        own = [job_id for job_id in ids if await self._letter(job_id) is not None]
-        async with self._acting.doing("dead.requeue", _jobs(own), ids=own):
-            return await requeue_all(self._store, own)
+        return await canaries_of(self._store, (await self._group(group)).id, self._acting.tenant_id)
 
     async def release(
         self,
@@ -86,8 +110,9 @@ class DeadOperator:
     ) -> Requeued:
         """Run the rest of a group again, the oldest first."""
         found = await self._triage.group(group)
-        subject = f"group:{found.id}"
-        async with self._acting.doing("dead.release", subject, rate=rate, force=force):
+        subject, tenant = f"group:{found.id}", await self._tenant_of(found)
+        details = {"rate": rate, "force": force}
+        async with self._acting.doing("dead.release", subject, tenant_id=tenant, **details):
             return await self._triage.release(found.id, rate, force=force, progress=progress)
 
     async def resolve(
@@ -102,32 +127,21 @@ class DeadOperator:
 
         `by` is whom others see, if somebody else.
         """
-        subject, tenant = await self._subject(which)
+        chosen = await self._chosen(which)
         noted = None if notes is None else await self._acting.journal.keyed_hash(notes)
         details = {"resolution": str(resolution), "notes_hash": noted}
-        async with self._acting.doing("dead.resolve", subject, tenant_id=tenant, **details):
+        async with self._doing("dead.resolve", chosen, **details):
             who = by or self._acting.name
-            return await self._triage.resolve(which, resolution, notes=notes, by=who)
+            return await self._triage.resolve(chosen.ids, resolution, notes=notes, by=who)
 
-    async def purge(self, which: str) -> int:
-        """Delete a dead letter, or all open ones of a group, and their jobs for good."""
-        letter = await self._letter(which)
-        if letter is None:
-            group = await self._triage.group(which)
-            ids = await open_ids(self._store, group, tenant_id=self._acting.tenant_id)
-        else:
-            await self._refuse_alive(letter.job_id)
-            ids = [letter.job_id]
-        subject, tenant = await self._subject(which)
-        async with self._acting.doing("dead.purge", subject, tenant_id=tenant, count=len(ids)):
-            pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
+    async def purge(self, which: str | Sequence[str]) -> int:
+        """Delete dead letters, or the open ones of a group, and their jobs for good."""
+        chosen = await self._chosen(which)
+        if isinstance(which, str) and chosen.group is None:
+            await self._refuse_alive(which)
+        async with self._doing("dead.purge", chosen):
+            pages = [chosen.ids[at : at + PAGE] for at in range(0, len(chosen.ids), PAGE)]
             return sum([await self._store.dead.purge(page) for page in pages])
-
-    async def purge_all(self, ids: Sequence[str]) -> int:
-        """Delete dead letters and their jobs for good, the settled ones too."""
-        own = [job_id for job_id in ids if await self._letter(job_id) is not None]
-        async with self._acting.doing("dead.purge", _jobs(own), ids=own):
-            return await self._store.dead.purge(own)
 
     async def amend(
         self,
@@ -137,34 +151,52 @@ class DeadOperator:
         payload: str | None = None,
         requeue: bool = False,
     ) -> "Job":
-        """Correct arguments of a dead job; those that are not named stay."""
-        letter = (await self.show(job_id)).letter
+        """Correct arguments of a dead or cancelled job; those that are not named stay."""
+        job = await self._acting.get(job_id)
         details = {"arguments": sorted(arguments or {}), "requeue": requeue}
-        subject = f"job:{job_id}"
-        async with self._acting.doing("dead.amend", subject, tenant_id=letter.tenant_id, **details):
-            return await self._triage.edit(job_id, arguments, payload=payload, requeue=requeue)
+        async with self._acting.on_jobs("amend", [job], **details):
+            return await self._triage.amend(job_id, arguments, payload=payload, requeue=requeue)
 
-    async def _letter(self, job_id: str) -> DeadLetter | None:
-        letter = await self._store.dead.get(job_id)
-        return letter if letter is not None and self._acting.owns(letter.tenant_id) else None
-
-    async def _subject(self, which: str | Sequence[str]) -> tuple[str, str | None]:
-        """What an entry calls it, and the tenant that may read the entry."""
-        ids = [which] if isinstance(which, str) else list(which)
-        letter = await self._letter(ids[0]) if len(ids) == 1 else None
-        if letter is not None:
-            return f"job:{letter.job_id}", letter.tenant_id
+    async def _chosen(self, which: str | Sequence[str]) -> "_Chosen":
+        """The letters that are meant: one, several, or the open ones of a group."""
         if isinstance(which, str):
-            return f"group:{(await self._triage.group(which)).id}", None
-        return f"jobs:{len(ids)}", None
+            letter = await self._store.dead.get(which)
+            if letter is None or not self._acting.owns(letter.tenant_id):
+                group = await self._triage.group(which)
+                ids = await open_ids(self._store, group, tenant_id=self._acting.tenant_id)
+                return _Chosen(ids, await self._tenant_of(group), group.id)
+            return _Chosen([letter.job_id], letter.tenant_id)
+        known = await self._acting.known(which)
+        return _Chosen([job.id for job in known], shared(job.tenant_id for job in known))
+
+    def _doing(
+        self, action: str, chosen: "_Chosen", **details: Any
+    ) -> AbstractAsyncContextManager[Entry]:
+        if chosen.group is not None:
+            subject, told = f"group:{chosen.group}", {"count": len(chosen.ids)}
+        elif len(chosen.ids) == 1:
+            subject, told = f"job:{chosen.ids[0]}", {}
+        else:
+            subject, told = "jobs", listed(chosen.ids)
+        return self._acting.doing(action, subject, tenant_id=chosen.tenant_id, **told, **details)
+
+    async def _group(self, group: str | DeadGroup) -> DeadGroup:
+        """A group, looked up unless it is at hand."""
+        return await self._triage.group(group) if isinstance(group, str) else group
+
+    async def _tenant_of(self, group: DeadGroup) -> str | None:
+        """The tenant to whom all of a group belongs."""
+        newest = await self._store.dead.get(group.newest_id)
+        if newest is None or self._acting.tenant_id is not None:
+            return None
+        theirs = await self._store.dead.group(
+            group.type, group.fingerprint, tenant_id=newest.tenant_id
+        )
+        whole = theirs is not None and theirs.count == group.count
+        return newest.tenant_id if whole else None
 
     async def _refuse_alive(self, job_id: str) -> None:
         """One that was requeued lives on: its dead letter is its history."""
         for job in await self._store.reader.get([job_id]):
             if not job.status.terminal:
                 raise IllegalTransition(job.status, "purge", job_id)
-
-
-def _jobs(ids: Sequence[str]) -> str:
-    """What an entry calls them: by id if there is one, else by their number."""
-    return f"job:{ids[0]}" if len(ids) == 1 else f"jobs:{len(ids)}"

@@ -1,10 +1,11 @@
 """What an operator does to schedules, within their tenant and on record."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.schedules import Schedules, ScheduleView, check_template
 from penstock.model.audit import Entry
+from penstock.model.ids import new_id
 from penstock.model.refused import ScheduleNotFound
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ScheduleOperator:
             return await self._schedules.resume(name, found.schedule.tenant_id)
 
     async def remove(self, name: str, tenant: str = "") -> None:
-        """Delete a schedule; jobs it enqueued stay."""
+        """Remove a schedule; jobs it enqueued stay."""
         found = await self.get(name, tenant)
         async with self._doing("schedule.remove", found):
             await self._schedules.remove(name, found.schedule.tenant_id)
@@ -54,6 +55,14 @@ class ScheduleOperator:
         found = await self.get(name, tenant)
         async with self._doing("schedule.run", found):
             return await self._schedules.run(name, found.schedule.tenant_id)
+
+    def new_job(self, type_name: str, payload: str, tenant: str = "", **options: Any) -> "NewJob":
+        """What a schedule is to enqueue, by its type's defaults; of the operator's tenant."""
+        app = self._acting.app
+        type_ = app.find_type(type_name)
+        options["tenant"] = self._acting.tenant_id or tenant
+        chosen = app.checked(type_.defaults.with_(**options, created_by=self._acting.actor))
+        return chosen.new_job(new_id(), type_.name, payload)
 
     async def put(self, name: str, job: "NewJob", times: "Times") -> ScheduleView:
         """Create or change a schedule of a job, which is checked against its type."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from penstock.client.reasons.words import brief, few, waits
+from penstock.model.counted import counted
 from penstock.model.dependency import EdgeKind, fell_with_parent
 from penstock.model.explain import Reason, ReasonKind
 from penstock.model.spans import moment, span
@@ -117,8 +118,7 @@ def waits_for_parents(look: Standing) -> Iterator[Reason]:
     if count > 0:
         ids = tuple(dict.fromkeys(found.edge.parent_id for found in parents))
         named = few([_parent(found) for found in parents], count) or "which the store lost"
-        jobs = "1 job" if count == 1 else f"{count:,} jobs"
-        told = f"It waits for {jobs} to end first: {named}."
+        told = f"It waits for {counted(count, 'job')} to end first: {named}."
         if len(ids) == 1:
             told += f" See `penstock jobs explain {ids[0]}`."
         yield Reason(kind=ReasonKind.WAITS_FOR_PARENTS, sentence=told, jobs=ids)

@@ -12,8 +12,6 @@ from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidArguments, InvalidOption
 from penstock.model.job import NewJob
 
-MAX_BATCH = 10_000
-
 _SECONDS = {
     "retry_delay": "retry_delay_ms",
     "expires_in": "expires_in_ms",

@@ -1,6 +1,5 @@
 """Pauses, limits and breakers of an installation, through its server."""
 
-from http import HTTPStatus
 from typing import Any, Unpack
 
 from penstock.client.controls import PauseFields, pause_subject
@@ -12,7 +11,7 @@ from penstock.model.errors import InvalidOption
 from penstock.model.job import Job
 from penstock.model.limits import LimitKind, LimitState
 from penstock.model.pause import Pause, PauseScope
-from penstock.model.refused import ServerRefused
+from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.model.states import Status
 
 
@@ -57,8 +56,8 @@ class RemoteControls:
         told = {"scope": first.scope, "name": first.name, **bounds}
         await self._wire.ask("PUT", "limits", told)
 
-    async def drop_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
-        """Take limits away, all kinds or one: `drop_limit(key="openai", kind="rate")`."""
+    async def remove_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
+        """Take limits away, all kinds or one: `remove_limit(key="openai", kind="rate")`."""
         scope, name = subject_of(about)
         if kind is not None and kind not in set(LimitKind):
             raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
@@ -84,9 +83,7 @@ class RemoteControls:
     async def _is_there(self, method: str, path: str, query: list[tuple[str, Any]]) -> bool:
         try:
             await self._wire.ask(method, path, query=query, repeatable=True)
-        except ServerRefused as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        except (BreakerNotFound, LimitNotFound):
             return False
         return True
 

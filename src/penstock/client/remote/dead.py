@@ -1,20 +1,22 @@
 """Dead letters of an installation, through its server."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from penstock.client.codec import encode
 from penstock.client.dead import Canaries, DeadView, Replay
+from penstock.client.lookups import check_patience, check_rows
 from penstock.client.remote.calls import payload_document
 from penstock.client.remote.controls import refuse_by
 from penstock.client.remote.handle import RemoteHandle
 from penstock.client.remote.records import dead_letter, one, record, several
 from penstock.client.remote.wire import Wire, quoted
 from penstock.client.requeue import Progress, Requeued
+from penstock.model.bounds import MAX_PAGE
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import Job
@@ -23,6 +25,8 @@ from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 if TYPE_CHECKING:
     from penstock.client.remote.records import Document
     from penstock.client.remote.remote import Remote
+
+T = TypeVar("T")
 
 
 class RemoteTriage:
@@ -33,15 +37,18 @@ class RemoteTriage:
         self._wire = wire
 
     async def groups(
-        self, type_name: str | None = None, *, settled: bool = False, limit: int = 50
+        self,
+        type_name: str | None = None,
+        *,
+        closed: bool = False,
+        before: str | None = None,
+        limit: int = 50,
     ) -> list[DeadGroup]:
-        """What died of the same error in the same place; the largest open group first."""
-        query = [("settled", str(settled).lower()), ("limit", str(limit))]
+        """What died of the same error in the same place, a page; the latest death first."""
+        query = [("closed", str(closed).lower())]
         if type_name is not None:
             query.append(("type", type_name))
-        found = await self._wire.ask("GET", "dead-letters/groups", query=query)
-        with self._wire.understanding():
-            return [_group(each) for each in several(found["groups"])]
+        return await self._pages("dead-letters/groups", query, "groups", _group, before, limit)
 
     async def group(self, group: str) -> DeadGroup:
         """The group of a short id, or of an unmistakable beginning of one."""
@@ -50,22 +57,20 @@ class RemoteTriage:
             return _group(found)
 
     async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
-        """Dead letters of a group, newest first, the settled ones too; without their snapshots."""
-        query = [("group", group), ("limit", str(limit))]
-        found = await self._wire.ask("GET", "dead-letters", query=query)
-        with self._wire.understanding():
-            return [dead_letter(each) for each in several(found["letters"])]
+        """Dead letters of a group, newest first, the closed ones too; without their snapshots."""
+        query = [("group", group)]
+        return await self._pages("dead-letters", query, "letters", dead_letter, None, limit)
 
     async def show(self, job_id: str) -> DeadView:
         """One dead letter, its group, and the traceback of its last execution."""
         found = await self._wire.ask("GET", f"dead-letters/{quoted(job_id)}")
         with self._wire.understanding():
-            stack, edited = msgspec.json.decode(found["stack"]), bytes(found["edited"]).decode()
+            stack, amended = msgspec.json.decode(found["stack"]), bytes(found["amended"]).decode()
             return DeadView(
                 dead_letter(found),
                 _group(one(found["alike"])),
                 stack,
-                None if edited == "null" else edited,
+                None if amended == "null" else amended,
             )
 
     async def replay(self, group: str, canary: int = 5) -> Replay:
@@ -79,7 +84,7 @@ class RemoteTriage:
     async def wait(self, replay: Replay, timeout: float | None = None) -> Canaries:
         """Wait until canaries have ended, or for so many seconds; how they have fared by then."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(check_patience(timeout)):
                 async for _ in self._remote.watch(*(handle.id for handle in replay.handles)):
                     pass
         except TimeoutError:
@@ -108,7 +113,7 @@ class RemoteTriage:
             progress(count, count)
         return answer
 
-    async def edit(
+    async def amend(
         self,
         job_id: str,
         arguments: Mapping[str, Any] | None = None,
@@ -116,7 +121,7 @@ class RemoteTriage:
         payload: str | None = None,
         requeue: bool = False,
     ) -> Job:
-        """Correct arguments of a dead job: `edit(job_id, {"to": "ann@example.com"})`."""
+        """Correct arguments of a dead job: `amend(job_id, {"to": "ann@example.com"})`."""
         told: dict[str, Any] = {"requeue": requeue}
         if arguments is not None:
             told["arguments"] = Raw(encode(arguments))
@@ -147,6 +152,28 @@ class RemoteTriage:
             with self._wire.understanding():
                 done += msgspec.json.decode(found["ids"], type=list[str])
         return done
+
+    async def _pages(
+        self,
+        path: str,
+        query: list[tuple[str, str]],
+        name: str,
+        made: Callable[["Document"], T],
+        before: str | None,
+        limit: int,
+    ) -> list[T]:
+        """As many as are wanted, however many a page of the server has."""
+        found: list[T] = []
+        while len(found) < check_rows(limit):
+            more = [] if before is None else [("before", before)]
+            rows = ("limit", str(min(MAX_PAGE, limit - len(found))))
+            page = await self._wire.ask("GET", path, query=[*query, rows, *more])
+            with self._wire.understanding():
+                found += [made(each) for each in several(page[name])]
+                before = msgspec.json.decode(page["next"], type=str | None)
+            if before is None:
+                break
+        return found
 
     async def _requeued(self, path: str, told: Mapping[str, Any]) -> Requeued:
         found = await self._wire.ask("POST", path, told)

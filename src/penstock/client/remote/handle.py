@@ -1,6 +1,6 @@
 """Handles on jobs that a server enqueued."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -57,18 +57,26 @@ class RemoteHandle(JobHandle[R]):
 class RemoteFlowHandle(FlowHandle[R]):
     """A flow on a server."""
 
-    __slots__ = ("_remote",)
+    __slots__ = ("_get_many", "_remote")
 
-    def __init__(self, app: "Penstock", plan: "Plan", jobs: "list[JobHandle[Any]]") -> None:
+    def __init__(
+        self,
+        app: "Penstock",
+        plan: "Plan",
+        jobs: "list[JobHandle[Any]]",
+        *,
+        get_many: Callable[[Sequence[str]], Awaitable[list[Job]]],
+    ) -> None:
         super().__init__(app, plan, jobs)
         self._remote = cast("Remote", app)
+        self._get_many = get_many
 
     async def cancel(self, reason: str = "cancelled by the caller") -> dict[str, Status]:
         """Cancel what waits and ask what runs to stop; each job's status afterwards."""
         return {job_id: await self._remote.cancel(job_id, reason) for job_id in self.ids}
 
-    def _changes(self, ids: list[str]) -> AsyncIterator[Job]:
+    def _changes(self, ids: list[str]) -> AsyncGenerator[Job, None]:
         return self._remote.watch(*ids)
 
     async def _found(self) -> list[Job]:
-        return [await self._remote.get(job_id) for job_id in self.ids]
+        return await self._get_many(self.ids)

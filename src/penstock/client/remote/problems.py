@@ -7,7 +7,7 @@ import httpx
 import msgspec
 
 from penstock.model.error_types import error_of
-from penstock.model.errors import AccessDenied, PenstockError, StoreUnavailable
+from penstock.model.errors import AccessDenied, PenstockError, StoreError, StoreUnavailable
 from penstock.model.refused import ServerRefused
 from penstock.model.retry_after import retry_after_ms
 
@@ -53,6 +53,11 @@ def problem_of(url: str, answer: httpx.Response, now_ms: int) -> PenstockError |
     """What an answer means that is no success."""
     told = _read(answer)
     known = error_of(told.type, told.detail, told.about)
+    if isinstance(known, StoreError):
+        # Servers do not tell where their stores are; to this process, the server is the store.
+        vars(known).setdefault("store", url)
+    if isinstance(known, StoreUnavailable):
+        vars(known).setdefault("reason", told.detail.rstrip("."))
     error = known or _of_status(url, answer.status_code, told)
     status = answer.status_code
     if status in LATER and isinstance(error, StoreUnavailable | ServerRefused):

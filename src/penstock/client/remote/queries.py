@@ -8,7 +8,6 @@ from penstock.model.errors import InvalidOption
 if TYPE_CHECKING:
     from penstock.store.contract import JobFilter
 
-MAX_PAGE = 1_000
 
 _NAMES = {
     "type": "type",
@@ -18,16 +17,14 @@ _NAMES = {
     "tag": "tag",
     "parent_job_id": "parent",
     "schedule_id": "schedule",
+    "lease_owner": "worker",
     "text": "text",
 }
 
 
-def query_of(where: "JobFilter") -> list[tuple[str, str]] | None:
-    """The words of a query, without its page; none if no job can fit."""
-    statuses = where.statuses if where.status is None else (where.status,)
-    if where.statuses and not set(statuses) <= set(where.statuses):
-        return None
-    query: list[tuple[str, str]] = [("status", status) for status in dict.fromkeys(statuses)]
+def query_of(where: "JobFilter") -> list[tuple[str, str]]:
+    """The words of a query, without its page."""
+    query: list[tuple[str, str]] = [("status", status) for status in dict.fromkeys(where.statuses)]
     for name, word in _NAMES.items():
         given = getattr(where, name)
         if given is not None:

@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from penstock.client.documents import STORED, TIMES
 from penstock.client.schedules import ScheduleView
+from penstock.client.stats import Point, Stats
 from penstock.model.breaker import Breaker, BreakerState
 from penstock.model.clock import from_iso
 from penstock.model.explain import Explanation, Reason
@@ -52,6 +53,12 @@ def explanation(document: Document) -> Explanation:
     """Where a job stands, and why."""
     reasons = [record(Reason, each) for each in several(document["reasons"])]
     return record(Explanation, document, reasons=reasons)
+
+
+def stats(document: Document) -> Stats:
+    """What happened in a window of time."""
+    series = [record(Point, each) for each in several(document["series"])]
+    return record(Stats, document, series=series)
 
 
 def schedule_view(document: Document) -> ScheduleView:

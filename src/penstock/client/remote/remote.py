@@ -1,36 +1,42 @@
 """The methods of an application, done by its server."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from penstock.client.admission import How
+from penstock.client.after import After, Input, edges_of, ids_of
 from penstock.client.batch import Batch
+from penstock.client.check_payloads import Checked, PayloadCheck
 from penstock.client.controls import PauseFields
 from penstock.client.flow import Flow
 from penstock.client.flow_handle import FlowHandle
 from penstock.client.handle import JobHandle
+from penstock.client.health import Health
 from penstock.client.job_type import JobType, Partial, Prepared
 from penstock.client.lookups import check_text, job_filter
 from penstock.client.options import AwaitingFields
-from penstock.client.remote.calls import named_document
+from penstock.client.remote.calls import edge_document, named_document
 from penstock.client.remote.controls import RemoteControls
 from penstock.client.remote.dead import RemoteTriage
-from penstock.client.remote.desk import Desk
-from penstock.client.remote.figures import Health, Stats, health_of, stats_of
+from penstock.client.remote.enqueuer import Enqueuer
 from penstock.client.remote.handle import RemoteFlowHandle, RemoteHandle
-from penstock.client.remote.queries import MAX_PAGE, query_of
-from penstock.client.remote.records import Document, S, explanation, record, several
+from penstock.client.remote.payload_check import check_here, check_there
+from penstock.client.remote.queries import query_of
+from penstock.client.remote.records import Document, S, explanation, record, several, stats
 from penstock.client.remote.schedules import RemoteSchedules, put_schedule
 from penstock.client.remote.sync import SyncRemote
 from penstock.client.remote.watch import follow, follow_all
-from penstock.client.remote.wire import Wire, quoted
+from penstock.client.remote.wire import Query, Wire, quoted
 from penstock.client.schedules import ScheduleView
+from penstock.client.stats import Stats
 from penstock.client.times import TimeFields
 from penstock.config import Settings
+from penstock.model.bounds import MAX_IDS, MAX_PAGE
+from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.ids import new_id
@@ -40,6 +46,7 @@ from penstock.model.states import Status
 from penstock.store.contract import Execution, LogLine, WorkerInfo
 
 if TYPE_CHECKING:
+    from penstock.client.after import Parent
     from penstock.client.app import Penstock
 
 R = TypeVar("R")
@@ -52,7 +59,7 @@ class Remote:
         settings = Settings() if app is None else app.settings
         self._wire = wire
         self._app = app
-        self._desk = Desk(wire, settings.enqueue_timeout)
+        self._enqueuer = Enqueuer(wire, settings.enqueue_timeout)
 
     def __repr__(self) -> str:
         return f"<penstock at {self.url}>"
@@ -116,20 +123,22 @@ class Remote:
     async def enqueue_many(self, prepared: Sequence[Any], **how: Unpack[How]) -> list[Any]:
         """Enqueue all of them in one transaction, or none; however often it has to be sent."""
         batch = Batch(prepared)
-        answers = await self._desk.enqueue([call.job for call in batch.calls], how)
+        answers = await self._enqueuer.enqueue([call.job for call in batch.calls], how)
         handles: list[JobHandle[Any]] = [
             RemoteHandle(self, answer.id, call.type, answer.created, answer.estimated_start)
             for call, answer in zip(batch.calls, answers, strict=True)
         ]
-        return batch.handles(cast("Penstock", self), handles, RemoteFlowHandle)
+        return batch.handles(
+            cast("Penstock", self), handles, partial(RemoteFlowHandle, get_many=self._get_many)
+        )
 
     async def enqueue_payload(
         self, type_name: str, payload: str = "{}", **options: Unpack[AwaitingFields]
     ) -> JobHandle[Any]:
         """Enqueue by name with arguments as JSON text; the server checks them."""
         call = named_document(new_id(), type_name, payload, options)
-        seconds = self._desk.patience_for(options.get("priority"))
-        [answer] = await self._desk.hand_in([call], seconds)
+        seconds = self._enqueuer.patience_for(options.get("priority"))
+        [answer] = await self._enqueuer.hand_in([call], seconds)
         type_ = self.types.get(type_name)
         return RemoteHandle(self, answer.id, type_, answer.created, answer.estimated_start)
 
@@ -172,18 +181,7 @@ class Remote:
     async def find(self, **where: Any) -> list[Job]:
         """A page of jobs, newest first: `await remote.find(status="failed", type="resize")`."""
         wanted = job_filter(where)
-        words, before = query_of(wanted), wanted.before
-        found: list[Job] = []
-        while words is not None and len(found) < wanted.limit:
-            limit = str(min(MAX_PAGE, wanted.limit - len(found)))
-            page = [("limit", limit), *([("before", before)] if before else [])]
-            answer = await self._wire.ask("GET", "jobs", query=[*words, *page])
-            with self._wire.understanding():
-                found += [record(Job, each) for each in several(answer["jobs"])]
-                before = msgspec.json.decode(answer["next"])
-            if before is None:
-                break
-        return found
+        return await self._jobs(query_of(wanted), wanted.before, wanted.limit)
 
     async def explain(self, job_id: str) -> Explanation:
         """Every reason why a job does, or does not, run now, the weightiest first."""
@@ -196,13 +194,26 @@ class Remote:
         """Dead letters in groups: try a few, release the rest, correct arguments, take notes."""
         return RemoteTriage(self, self._wire)
 
+    async def check_payloads(
+        self, *, examples: int = 3, progress: Checked | None = None
+    ) -> PayloadCheck:
+        """Whether everything that waits fits this application's types, asked before a deploy.
+
+        Without an application of its own, it asks about the types that the server knows.
+        """
+        if self._app is None:
+            return await check_there(self._wire, examples=examples, progress=progress)
+        return await check_here(
+            self._wire, self._app, self.schedules, examples=examples, progress=progress
+        )
+
     async def executions(self, job_id: str) -> list[Execution]:
         """The newest hundred executions of a job, oldest first."""
         return await self._parts(job_id, "executions", Execution)
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
-        """The lines its handler logged, a thousand at most."""
-        return (await self._parts(job_id, "logs", LogLine))[:limit]
+        """The latest lines its handler logged, a thousand at most."""
+        return (await self._parts(job_id, "logs", LogLine))[-limit:]
 
     async def handle(self, job_id: str) -> JobHandle[Any]:
         """A handle on a job enqueued elsewhere."""
@@ -221,6 +232,14 @@ class Remote:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
         return (await self._act(job_id, "cancel", {"reason": reason}, repeatable=True)).status
 
+    async def add_dependency(
+        self, child: "Parent", *parents: "Parent | After | Input | Edge"
+    ) -> None:
+        """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
+        [child_id] = ids_of(child)
+        told = {"after": [edge_document(edge) for edge in edges_of(parents)]}
+        await self._act(child_id, "dependencies", told, repeatable=True)
+
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
         return await self._act(job_id, "requeue", None, repeatable=False)
@@ -235,13 +254,35 @@ class Remote:
         """What happened in the last `15m`, `1h` or `7d`."""
         found = await self._wire.ask("GET", "stats", query=[("window", window)])
         with self._wire.understanding():
-            return stats_of(found)
+            return stats(found)
 
     async def health(self) -> Health:
         """How the installation is; one that is unhealthy is an answer, not an error."""
         found = await self._wire.ask("GET", "health", also=(503,))
         with self._wire.understanding():
-            return health_of(found)
+            return record(Health, found)
+
+    async def _get_many(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs that exist, in the order asked."""
+        found: list[Job] = []
+        for first in range(0, len(ids), MAX_IDS):
+            some = [("id", check_text("job_id", each)) for each in ids[first : first + MAX_IDS]]
+            found += await self._jobs(some, None, MAX_IDS)
+        return found
+
+    async def _jobs(self, words: Query, before: str | None, most: int) -> list[Job]:
+        """As many as are wanted, however many a page of the server has."""
+        found: list[Job] = []
+        while len(found) < most:
+            limit = ("limit", str(min(MAX_PAGE, most - len(found))))
+            place = [limit] if before is None else [limit, ("before", before)]
+            answer = await self._wire.ask("GET", "jobs", query=[*words, *place])
+            with self._wire.understanding():
+                found += [record(Job, each) for each in several(answer["jobs"])]
+                before = msgspec.json.decode(answer["next"])
+            if before is None:
+                break
+        return found
 
     async def _detail(self, job_id: str) -> Document:
         return await self._wire.ask("GET", _path(job_id))

@@ -32,10 +32,16 @@ class RemoteSchedules:
         return await self._view("GET", name, tenant)
 
     async def list(self, limit: int = 1000) -> list[ScheduleView]:
-        """All schedules, by name, a thousand at most."""
-        found = await self._wire.ask("GET", "schedules", query=[("runs", "0")])
-        with self._wire.understanding():
-            return [schedule_view(each) for each in several(found["schedules"])][:limit]
+        """All schedules, by name."""
+        found: list[ScheduleView] = []
+        after: str | None = ""
+        while after is not None and len(found) < limit:
+            query = [("runs", "0"), ("after", after)]
+            page = await self._wire.ask("GET", "schedules", query=query)
+            with self._wire.understanding():
+                found += [schedule_view(each) for each in several(page["schedules"])]
+                after = msgspec.json.decode(page["next"])
+        return found[:limit]
 
     async def pause(self, name: str, tenant: str = "") -> ScheduleView:
         """Fire nothing until resumed, through restarts and deploys."""
@@ -46,7 +52,7 @@ class RemoteSchedules:
         return await self._view("POST", name, tenant, "/resume")
 
     async def remove(self, name: str, tenant: str = "") -> None:
-        """Delete a schedule; jobs it enqueued stay."""
+        """Remove a schedule; jobs it enqueued stay."""
         await self._wire.ask("DELETE", _path(name), query=_of(tenant), repeatable=False)
 
     async def run(self, name: str, tenant: str = "") -> str:

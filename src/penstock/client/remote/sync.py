@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from penstock.client.sync import SyncPenstock
 
 if TYPE_CHECKING:
+    from penstock.client.after import After, Input, Parent
     from penstock.client.app import Penstock
+    from penstock.client.check_payloads import Checked, PayloadCheck
     from penstock.client.controls import PauseFields
     from penstock.client.handle import JobHandle
+    from penstock.client.health import Health
     from penstock.client.options import AwaitingFields
-    from penstock.client.remote.figures import Health, Stats
     from penstock.client.remote.remote import Remote
+    from penstock.client.stats import Stats
+    from penstock.model.dependency import Edge
     from penstock.model.explain import Explanation
     from penstock.model.pause import Pause
     from penstock.store.contract import Execution, LogLine, WorkerInfo
@@ -55,6 +59,16 @@ class SyncRemote(SyncPenstock):
     def handle(self, job_id: str) -> "JobHandle[Any]":
         """A handle on a job enqueued elsewhere."""
         return self.run(self._remote.handle(job_id))
+
+    def add_dependency(self, child: "Parent", *parents: "Parent | After | Input | Edge") -> None:
+        """Have a job that has not been queued yet wait for more."""
+        self.run(self._remote.add_dependency(child, *parents))
+
+    def check_payloads(
+        self, *, examples: int = 3, progress: "Checked | None" = None
+    ) -> "PayloadCheck":
+        """Whether everything that waits fits the types."""
+        return self.run(self._remote.check_payloads(examples=examples, progress=progress))
 
     def workers(self) -> "list[WorkerInfo]":
         """All known workers, the freshest first."""

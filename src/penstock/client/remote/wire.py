@@ -35,11 +35,11 @@ class Patience:
         self._wait = FIRST_WAIT_SECONDS
 
     async def again(self, asked: float | None = None) -> bool:
-        """Wait before the next try, as long as the other side asks; False if it would be too late.
+        """Wait before the next try, as the other side asks or longer; False if it is too late then.
 
         Pauses differ by chance, so that not all who were cut off come back at once.
         """
-        pause = self._wait * random.uniform(0.5, 1) if asked is None else asked
+        pause = (asked or 0) + self._wait * random.uniform(0.5, 1)
         self._wait = min(2 * self._wait, LONGEST_WAIT_SECONDS)
         if time.monotonic() + pause > self._until:
             return False

@@ -15,16 +15,11 @@ class Identity(Struct, frozen=True, kw_only=True):
     actor: str
     scopes: tuple[Scope, ...]
     tenant_id: str | None = None
-    token_id: str | None = None
     csrf: str | None = None
 
     def may(self, scope: Scope) -> bool:
         """Whether it has a scope, or one that includes it."""
         return scope in including(self.scopes)
-
-    def owns(self, tenant_id: str) -> bool:
-        """Whether something of a tenant is its business."""
-        return self.tenant_id is None or self.tenant_id == tenant_id
 
 
 LOCAL = Identity(actor="local", scopes=(Scope.ADMIN,))

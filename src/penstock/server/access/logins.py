@@ -1,5 +1,7 @@
 """Logging in: not too often, and with the same words for a wrong name and a wrong password."""
 
+from ipaddress import IPv6Address, ip_address, ip_network
+
 from penstock.client.journal import Journal
 from penstock.server.access.rates import Rates
 from penstock.server.access.users import User, Users
@@ -21,10 +23,11 @@ class Logins:
 
     async def enter(self, name: str, password: str, address: str) -> User | None:
         """The user of a name and a password, or none; whoever tries too often is refused."""
-        seconds = self._addresses.wait_for(address) or self._names.wait_for(name[:64])
+        seconds = self._addresses.wait_for(neighbourhood(address)) or self._names.wait_for(
+            name[:64]
+        )
         if seconds:
-            headers = {"Retry-After": str(max(1, round(seconds)))}
-            raise Refusal(429, "Too many tries; wait a moment.", headers=headers)
+            raise Refusal(429, "Too many tries; wait a moment.", retry_after=seconds)
         user = await self._users.check(name, password)
         if user is None:
             # Not the name: somebody may have typed the password there.
@@ -41,3 +44,14 @@ class Logins:
     async def _write(self, user: User, action: str) -> None:
         actor = f"user:{user.name}"
         await self._journal.write(actor, action, actor, tenant_id=user.tenant_id or "")
+
+
+def neighbourhood(address: str) -> str:
+    """Whose address it is: of IPv6, everybody has 64 bits of them."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
+        return str(ip_network((found, 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)

@@ -22,6 +22,10 @@ class Rates:
         self._capacity = max(1.0, per_minute / 6)
         self._buckets: dict[str, Bucket] = {}
 
+    def __len__(self) -> int:
+        """How many callers are remembered."""
+        return len(self._buckets)
+
     def wait_for(self, *callers: str) -> float:
         """Spend one request of each; the seconds to wait if one of them has none left."""
         if not self._per_second:
@@ -49,3 +53,7 @@ class Rates:
         """One that has filled up again is as good as new."""
         filled_at = now - self._capacity / self._per_second
         self._buckets = {c: b for c, b in self._buckets.items() if b.at > filled_at}
+        if len(self._buckets) >= BUCKETS:
+            # A flood of callers, each of them new: the oldest make room, and memory stays bounded.
+            for caller in list(self._buckets)[: BUCKETS // 10]:
+                del self._buckets[caller]

@@ -1,15 +1,19 @@
 """Tokens for programs: `pk_ID_SECRET`, of which only a hash is kept."""
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from penstock.model.errors import InvalidOption
-from penstock.model.ids import new_id
+from penstock.client.documents import document
+from penstock.model.ids import is_id, new_id
+from penstock.model.refused import TokenNotFound
 from penstock.server.access.identity import Identity
 from penstock.server.access.scopes import Scope
 from penstock.server.access.secrets import hash_of_secret, random_secret, same
 from penstock.store.contract import Store
+from penstock.store.contract.records import every
 
 KIND = "token"
 PREFIX = "pk_"
@@ -62,17 +66,30 @@ class Tokens:
 
     async def all(self) -> list[Token]:
         """Every token there is or was, by id, which is by age."""
-        found = await self._store.records.list(KIND)
+        return [
+            decode(record.document, type=Token) async for record in every(self._store.records, KIND)
+        ]
+
+    async def page(self, after: str, limit: int) -> list[Token]:
+        """So many of them, behind the one with this id."""
+        found = await self._store.records.list(KIND, after=after, limit=limit)
         return [decode(record.document, type=Token) for record in found]
+
+    async def get(self, token_id: str) -> Token | None:
+        """One token, or none."""
+        record = await self._store.records.get(KIND, token_id) if is_id(token_id) else None
+        return None if record is None else decode(record.document, type=Token)
+
+    async def known(self, token_id: str) -> Token:
+        """One token, or TokenNotFound."""
+        token = await self.get(token_id)
+        if token is None:
+            raise TokenNotFound(token_id)
+        return token
 
     async def revoke(self, token_id: str) -> Token:
         """Let a token open nothing any more."""
-        record = await self._store.records.get(KIND, token_id)
-        if record is None:
-            raise InvalidOption(
-                "token", token_id, "the id of a token; `penstock tokens ls` lists them"
-            )
-        token = decode(record.document, type=Token)
+        token = await self.known(token_id)
         if token.revoked_at is None:
             token = replace(token, revoked_at=self._store.clock.now())
             await self._store.records.put(KIND, token_id, encode(token).decode())
@@ -83,17 +100,18 @@ class Tokens:
         token_id, _, secret = text.removeprefix(PREFIX).partition("_")
         if not text.startswith(PREFIX) or not secret:
             return None
-        record = await self._store.records.get(KIND, token_id)
-        if record is None:
+        token = await self.get(token_id)
+        if token is None:
             return None
-        token = decode(record.document, type=Token)
         if not same(token.hash, hash_of_secret(secret)) or token.revoked_at is not None:
             return None
         if token.expires_at is not None and token.expires_at <= self._store.clock.now():
             return None
-        return Identity(
-            actor=f"token:{token.id}",
-            scopes=token.scopes,
-            tenant_id=token.tenant_id,
-            token_id=token.id,
-        )
+        return Identity(actor=f"token:{token.id}", scopes=token.scopes, tenant_id=token.tenant_id)
+
+
+def token_document(token: Token) -> dict[str, Any]:
+    """What is known of a token, without its hash."""
+    told = document(token) | {"scopes": list(token.scopes)}
+    del told["hash"]
+    return told

@@ -2,21 +2,31 @@
 
 import asyncio
 import re
+from functools import cache
+from typing import Any
 
 from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from penstock.client.documents import document
 from penstock.model.errors import InvalidOption
+from penstock.model.refused import UserNotFound
 from penstock.server.access.scopes import Scope
 from penstock.server.access.secrets import hash_of_password, password_fits
 from penstock.store.contract import Store
+from penstock.store.contract.records import every
 
 KIND = "user"
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
-_NOBODY = hash_of_password("nobody")
+
+
+@cache
+def nobodys_hash() -> str:
+    """A hash to try against where there is no user."""
+    return hash_of_password("nobody")
 
 
 class User(Struct, frozen=True, kw_only=True):
@@ -46,13 +56,11 @@ class Users:
         tenant_id: str | None = None,
     ) -> User:
         """Make a user; a name that is taken is refused."""
-        if not _NAME.fullmatch(name):
-            raise InvalidOption("user", name, "letters, digits and _.@+-, 64 at most")
         user = User(
-            name=name,
+            name=checked_user_name(name),
             scopes=scopes,
             tenant_id=tenant_id,
-            password=hash_of_password(checked_password(password)),
+            password=await _hashed(password),
             created_by=by,
             created_at=self._store.clock.now(),
         )
@@ -62,40 +70,59 @@ class Users:
 
     async def all(self) -> list[User]:
         """Every user, by name."""
-        found = await self._store.records.list(KIND)
-        return [decode(record.document, type=User) for record in found]
+        return [
+            decode(record.document, type=User) async for record in every(self._store.records, KIND)
+        ]
 
     async def get(self, name: str) -> User | None:
         """One user, or none."""
         record = await self._store.records.get(KIND, name)
         return None if record is None else decode(record.document, type=User)
 
+    async def known(self, name: str) -> User:
+        """One user, or UserNotFound."""
+        user = await self.get(name)
+        if user is None:
+            raise UserNotFound(name)
+        return user
+
     async def set_password(self, name: str, password: str) -> User:
         """Give a user another password."""
-        user = await self._known(name)
-        changed = replace(user, password=hash_of_password(checked_password(password)))
-        await self._store.records.put(KIND, name, encode(changed).decode())
-        return changed
+        hashed = await _hashed(password)
+        while True:
+            record = await self._store.records.get(KIND, name)
+            if record is None:
+                raise UserNotFound(name)
+            changed = replace(decode(record.document, type=User), password=hashed)
+            text, seen = encode(changed).decode(), record.revision
+            # Whoever was removed meanwhile does not come back.
+            if await self._store.records.put(KIND, name, text, revision=seen) is not None:
+                return changed
 
     async def remove(self, name: str) -> User:
-        """Delete a user; its sessions end with it."""
-        user = await self._known(name)
+        """Remove a user; its sessions end with it."""
+        user = await self.known(name)
         await self._store.records.remove(KIND, name)
         return user
 
     async def check(self, name: str, password: str) -> User | None:
         """The user, if the password is right; an unknown name takes as long to refuse."""
         user = await self.get(name) if _NAME.fullmatch(name) else None
-        kept = user.password if user else _NOBODY
+        kept = user.password if user else await asyncio.to_thread(nobodys_hash)
         # In a thread, as it is slow on purpose, and others are waiting.
         right = await asyncio.to_thread(password_fits, password[:LONGEST_PASSWORD], kept)
         return user if right and user is not None else None
 
-    async def _known(self, name: str) -> User:
-        user = await self.get(name)
-        if user is None:
-            raise InvalidOption("user", name, "the name of a user; `penstock users ls` lists them")
-        return user
+
+async def _hashed(password: str) -> str:
+    return await asyncio.to_thread(hash_of_password, checked_password(password))
+
+
+def checked_user_name(name: str) -> str:
+    """Refuse a name that nobody could be called by."""
+    if not _NAME.fullmatch(name):
+        raise InvalidOption("user", name, "letters, digits and _.@+-, 64 at most")
+    return name
 
 
 def checked_password(password: str) -> str:
@@ -107,3 +134,10 @@ def checked_password(password: str) -> str:
             f"between {SHORTEST_PASSWORD} and {LONGEST_PASSWORD:,} characters long",
         )
     return password
+
+
+def user_document(user: User) -> dict[str, Any]:
+    """What is known of a user, without the password's hash."""
+    told = document(user)
+    del told["password"]
+    return told

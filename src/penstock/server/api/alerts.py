@@ -1,21 +1,19 @@
 """Alerts: which stand, which did, and who knows of them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import Field
 
 from penstock.client.alerts import Alerts as Book
-from penstock.client.documents import document
+from penstock.client.documents import alert_document, document, rules_document
 from penstock.model.alert import Alert as Found
 from penstock.model.alert import AlertState, Turn
-from penstock.model.alert_settings import shown
-from penstock.model.alerts import MEASURES, Metric, Severity, Unit
-from penstock.model.alerts import Rule as Known
+from penstock.model.alert_rules import Metric, Severity, Unit
 from penstock.model.clock import iso
-from penstock.server.access.guard import WholeOperator, WholeReader
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router
+from penstock.server.guard import MayOperateAll, MayReadAll
 from penstock.server.state import Here
 from penstock.upkeep.alerts import last_judged_at
 
@@ -24,7 +22,6 @@ router = api_router("/api", "alerts")
 AlertName = Annotated[
     str, Path(max_length=255, pattern="^[A-Za-z0-9][A-Za-z0-9_.:@/-]*$", examples=["slow_jobs"])
 ]
-_HIDDEN = {"owed", "history", "told", "told_at", "number", "cause"}
 
 
 class AlertTurn(Document):
@@ -114,7 +111,7 @@ class AlertRules(Document):
 
 @router.get("/alerts", operation_id="list_alerts")
 async def list_alerts(
-    server: Here, _: WholeReader, state: Annotated[AlertState | None, Query()] = None
+    server: Here, _: MayReadAll, state: Annotated[AlertState | None, Query()] = None
 ) -> AlertList:
     """Every alert that ever stirred, those that stand first."""
     found = await Book(server.app).list()
@@ -126,20 +123,17 @@ async def list_alerts(
 
 
 @router.get("/alert-rules", operation_id="list_alert_rules")
-async def list_alert_rules(server: Here, _: WholeReader) -> AlertRules:
+async def list_alert_rules(server: Here, _: MayReadAll) -> AlertRules:
     """The rules that hold, and the routes of notices, without their secrets."""
-    settings = server.app.settings.alerts
+    told = rules_document(server.app.settings.alerts)
     return AlertRules.model_construct(
-        rules=[_rule(each) for each in settings.standing],
-        routes=[
-            AlertRoute.model_construct(name=name, services=[shown(u) for u in settings.urls(name)])
-            for name in settings.routes
-        ],
+        rules=[AlertRule.model_construct(**each) for each in told["rules"]],
+        routes=[AlertRoute.model_construct(**each) for each in told["routes"]],
     )
 
 
 @router.get("/alerts/{name:path}/history", operation_id="read_alert_history")
-async def read_alert_history(server: Here, _: WholeReader, name: AlertName) -> AlertHistory:
+async def read_alert_history(server: Here, _: MayReadAll, name: AlertName) -> AlertHistory:
     """The last turns of an alert, newest first."""
     found = await Book(server.app).get(name)
     turns = [_turn(each) for each in reversed(found.history)]
@@ -148,7 +142,7 @@ async def read_alert_history(server: Here, _: WholeReader, name: AlertName) -> A
 
 @router.post("/alerts/{name:path}/acknowledge", operation_id="acknowledge_alert")
 async def acknowledge_alert(
-    server: Here, caller: WholeOperator, name: AlertName, said: Acknowledgement | None = None
+    server: Here, caller: MayOperateAll, name: AlertName, said: Acknowledgement | None = None
 ) -> Alert:
     """Say that somebody knows of an alert that fires."""
     note = None if said is None else said.note
@@ -156,27 +150,14 @@ async def acknowledge_alert(
 
 
 @router.get("/alerts/{name:path}", operation_id="get_alert")
-async def get_alert(server: Here, _: WholeReader, name: AlertName) -> Alert:
+async def get_alert(server: Here, _: MayReadAll, name: AlertName) -> Alert:
     """One alert."""
     return _alert(await Book(server.app).get(name))
 
 
 def _alert(found: Found) -> Alert:
-    told = {name: value for name, value in document(found).items() if name not in _HIDDEN}
-    return Alert.model_construct(**told)
+    return Alert.model_construct(**alert_document(found))
 
 
 def _turn(found: Turn) -> AlertTurn:
     return AlertTurn.model_construct(**document(found))
-
-
-def _rule(found: Known) -> AlertRule:
-    measure = MEASURES[found.metric]
-    told: dict[str, Any] = document(found) | {
-        "meaning": measure.meaning,
-        "unit": measure.unit,
-        "below": measure.below,
-        "reached": measure.reached,
-        "window": found.window if measure.windowed else None,
-    }
-    return AlertRule.model_construct(**told)

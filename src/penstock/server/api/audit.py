@@ -5,19 +5,16 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from penstock.client.documents import decoded, document
+from penstock.client.documents import entry_document
 from penstock.model.clock import milliseconds
-from penstock.server.access.guard import Reader
 from penstock.server.access.identity import Identity
-from penstock.server.api.models import Document, Moment
+from penstock.server.api.models import Document, Moment, PageSize, Word
 from penstock.server.api.router import api_router
+from penstock.server.guard import MayRead
 from penstock.server.state import Here
 from penstock.store.contract import AuditFilter
 
 router = api_router("/api/audit", "audit")
-
-MAX_PAGE = 1_000
-Word = Annotated[str, Field(max_length=255)]
 
 
 class AuditQuery(BaseModel):
@@ -32,7 +29,7 @@ class AuditQuery(BaseModel):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     before: int | None = Field(None, ge=1, lt=1 << 53, description="The `next` of the page before.")
-    limit: int = Field(50, ge=1, le=MAX_PAGE)
+    limit: PageSize = 50
 
     def filter(self, caller: Identity) -> AuditFilter:
         """The same for the store, within what the caller may see."""
@@ -71,13 +68,10 @@ class AuditPage(Document):
 
 @router.get("", operation_id="list_audit")
 async def list_audit(
-    server: Here, caller: Reader, query: Annotated[AuditQuery, Query()]
+    server: Here, caller: MayRead, query: Annotated[AuditQuery, Query()]
 ) -> AuditPage:
     """A page of the audit log, newest first; a caller bound to a tenant sees its own."""
     found = await server.app.store.audit.find(query.filter(caller))
-    entries = [
-        AuditEntry.model_construct(**document(each) | {"details": decoded(each.details)})
-        for each in found
-    ]
+    entries = [AuditEntry.model_construct(**entry_document(each)) for each in found]
     following = found[-1].seq if len(found) == query.limit else None
     return AuditPage.model_construct(entries=entries, next=following)

@@ -6,9 +6,9 @@ from fastapi import Query
 from msgspec.structs import asdict
 from pydantic import Field
 
-from penstock.server.access.guard import WholeReader
 from penstock.server.api.models import Document, Name
 from penstock.server.api.router import api_router
+from penstock.server.guard import MayReadAll
 from penstock.server.state import Here
 from penstock.worker.autoscale.load import measure
 
@@ -30,7 +30,7 @@ class Load(Document):
 @router.get("", operation_id="read_load")
 async def read_load(
     server: Here,
-    _: WholeReader,
+    _: MayReadAll,
     queue: Annotated[
         list[Name] | None, Query(max_length=100, description="Only these queues; all without.")
     ] = None,

@@ -4,10 +4,10 @@ from msgspec.structs import replace
 from pydantic import ConfigDict, Field
 
 from penstock.client.operating.bulk import MOST, BulkAction
-from penstock.server.access.guard import Operating
 from penstock.server.api.filters import JobSelection
 from penstock.server.api.models import Document, JobId
 from penstock.server.api.router import api_router
+from penstock.server.guard import MayOperate
 from penstock.server.problems import Refusal
 from penstock.server.state import Here
 
@@ -48,7 +48,7 @@ class BulkDone(Document):
 
 
 @router.post("/bulk", operation_id="act_on_jobs")
-async def act_on_jobs(server: Here, caller: Operating, bulk: NewBulk) -> BulkDone:
+async def act_on_jobs(server: Here, caller: MayOperate, bulk: NewBulk) -> BulkDone:
     """Cancel, pause, resume or requeue all jobs that fit, the newest first; or count them."""
     if not bulk.filter.model_fields_set:
         raise Refusal(422, "Say which jobs: the filter is empty.", field="filter")

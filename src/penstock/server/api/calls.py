@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -11,25 +12,25 @@ from msgspec.structs import astuple, replace
 from penstock.client.after import awaited
 from penstock.client.codec import deeper_than
 from penstock.client.job_type import Prepared
+from penstock.model.bounds import MAX_BATCH, MAX_NAME, MAX_TAGS, MAX_TEXT
 from penstock.model.errors import PenstockError
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope
 from penstock.model.refused import ParentNotFound
 from penstock.server.api.edges import CallEdge, made_ids, parents_of
-from penstock.server.api.models import MAX_BATCH
-from penstock.server.api.router import decoded
-from penstock.server.problems import Refusal, field_of, status_of
+from penstock.server.api.router import read_body
+from penstock.server.problems import Refusal, field_of
 
 if TYPE_CHECKING:
     from penstock.client.job_type import JobType
     from penstock.client.operator import Operator
     from penstock.model.job import NewJob
 
-Name = Annotated[str, Meta(min_length=1, max_length=128)]
-Text = Annotated[str, Meta(max_length=128)]
-Key = Annotated[str, Meta(min_length=1, max_length=255)]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+Word = Annotated[str, Meta(max_length=MAX_TEXT)]
 _PLACE = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
-_OWN = ("id", "type", "payload", "key")
+_OWN = frozenset({"id", "type", "payload", "key", "metadata"})
 _EMPTY = Raw(b"{}")
 _NOTHING = Raw(b"null")
 
@@ -40,7 +41,7 @@ class Call(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str | None = None
     type: Name
     payload: Raw = _EMPTY
-    key: Key | None = None
+    key: Text | None = None
     queue: Name | None = None
     priority: int | None = None
     max_retries: int | None = None
@@ -53,21 +54,21 @@ class Call(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key_scope: KeyScope | None = None
     key_window: float | None = None
     category: Name | None = None
-    tenant: Text | None = None
-    workspace: Text | None = None
-    limit_key: Name | None = None
-    order_key: Name | None = None
-    tags: Annotated[tuple[str, ...], Meta(max_length=32)] | None = None
+    tenant: Word | None = None
+    workspace: Word | None = None
+    limit_key: Text | None = None
+    order_key: Text | None = None
+    tags: Annotated[tuple[Word, ...], Meta(max_length=MAX_TAGS)] | None = None
     after: Annotated[tuple[str | CallEdge, ...], Meta(max_length=1000)] | None = None
     metadata: Raw = _NOTHING
 
     @property
     def options(self) -> tuple[Any, ...]:
         """What it says besides its arguments and its key, to compare."""
-        *plain, metadata = astuple(self)[len(_OWN) :]
-        return (self.type, self.key is None, *plain, bytes(metadata))
+        return (self.type, self.key is None, *_shared(self), bytes(self.metadata))
 
 
+_shared = attrgetter(*(name for name in Call.__struct_fields__ if name not in _OWN))
 _ONE = msgspec.json.Decoder(Call)
 _MANY = msgspec.json.Decoder(Annotated[list[Call], Meta(min_length=1, max_length=MAX_BATCH)])
 
@@ -76,7 +77,7 @@ def read_calls(body: bytes) -> Call | list[Call]:
     """One call, or a list of them."""
     decoder = _MANY if body.lstrip(b" \t\r\n")[:1] == b"[" else _ONE
     try:
-        found: Call | list[Call] = decoded(body, decoder.decode)
+        found: Call | list[Call] = read_body(body, decoder.decode)
     except msgspec.ValidationError as error:
         field = _field(str(error))
         raise Refusal(422, f"{field}: {_PLACE.sub('', str(error))}.", field=field) from error
@@ -109,7 +110,7 @@ class Drafts:
                 if len(calls) == 1:
                     raise
                 field = f"body.{number}.{field_of(error) or 'type'}"
-                raise Refusal(status_of(error), str(error), field=field) from error
+                raise Refusal.of(error, field=field) from error
         return made
 
     def _one(self, call: Call) -> Prepared[Any]:
@@ -164,7 +165,10 @@ class Drafts:
 def _metadata(raw: Raw, levels: int) -> dict[str, Any] | None:
     if deeper_than(bytes(raw).decode(), levels):
         raise Refusal(422, f"The metadata nests deeper than {levels} levels.", field="metadata")
-    found: object = msgspec.json.decode(raw)
+    try:
+        found: object = msgspec.json.decode(raw)
+    except msgspec.ValidationError as error:
+        raise Refusal(422, f"The metadata cannot be kept: {error}.", field="metadata") from error
     if found is not None and not isinstance(found, dict):
         raise Refusal(422, "The metadata of a job is an object.", field="metadata")
     return found

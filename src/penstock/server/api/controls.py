@@ -1,24 +1,24 @@
 """What holds work back, for the whole installation: queues, pauses, limits, breakers."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
 from penstock.client.documents import document
+from penstock.client.queues import queue_states
+from penstock.model.bounds import MAX_REASON
 from penstock.model.breaker import BreakerPosition
 from penstock.model.limits import LimitKind, LimitScope, LimitState
 from penstock.model.pause import PauseScope
-from penstock.server.access.guard import WholeOperator, WholeReader
-from penstock.server.api.models import Document, Moment, Name
+from penstock.server.api.models import Document, Moment, Name, Text, Why
 from penstock.server.api.router import api_router
-from penstock.server.problems import Refusal
+from penstock.server.guard import MayOperateAll, MayReadAll
 from penstock.server.state import Here, Server
-from penstock.store.contract import QueueDepth
 
 router = api_router("/api", "queues")
 
-Subject = Annotated[str, Field(min_length=1, max_length=255)]
+Pausable = Literal[PauseScope.QUEUE, PauseScope.TYPE, PauseScope.TENANT]
 
 
 class Pause(Document):
@@ -38,15 +38,9 @@ class NewPause(Document):
         json_schema_extra={"examples": [{"scope": "type", "name": "send_mail", "reason": "moving"}]}
     )
 
-    scope: PauseScope
-    name: Subject
-    reason: str | None = Field(None, max_length=1000)
-
-
-class PauseReason(Document):
-    """Why a queue is held back."""
-
-    reason: str | None = Field(None, max_length=1000, examples=["deploy"])
+    scope: Pausable
+    name: Text
+    reason: str | None = Field(None, max_length=MAX_REASON)
 
 
 class Pauses(Document):
@@ -90,7 +84,7 @@ class NewLimit(Document):
     )
 
     scope: LimitScope
-    name: Subject
+    name: Text
     concurrency: int | None = Field(None, ge=0, le=1_000_000_000)
     rate: str | None = Field(None, max_length=40, examples=["60/min"])
     depth: int | None = Field(None, ge=0, le=1_000_000_000, description="For queues only.")
@@ -143,80 +137,74 @@ class BreakerReset(Document):
 
 
 @router.get("/queues", operation_id="list_queues")
-async def list_queues(server: Here, _: WholeReader) -> Queues:
+async def list_queues(server: Here, _: MayReadAll) -> Queues:
     """How much stands in every queue."""
     store = server.app.store
-    depths = {depth.queue: depth for depth in await store.metrics.depths()}
-    held = {p.name: p for p in await store.controls.pauses() if p.scope is PauseScope.QUEUE}
-    bounded: dict[str, list[Limit]] = {}
-    for state in await store.controls.limits():
-        if state.limit.scope is LimitScope.QUEUE:
-            bounded.setdefault(state.limit.name, []).append(_limit(state))
-    names = sorted({*depths, *held, *bounded} - {"*"})
+    states = queue_states(
+        await store.metrics.depths(), await store.controls.pauses(), await store.controls.limits()
+    )
     found = [
         Queue.model_construct(
-            **_depth(depths.get(name), name),
-            pause=None if name not in held else Pause.model_construct(**document(held[name])),
-            limits=bounded.get(name, []),
+            **document(state.depth),
+            pause=state.pause and Pause.model_construct(**document(state.pause)),
+            limits=[_limit(limit) for limit in state.limits],
         )
-        for name in names
+        for state in states
     ]
     return Queues.model_construct(queues=found)
 
 
 @router.post("/queues/{queue:path}/pause", operation_id="pause_queue")
 async def pause_queue(
-    server: Here, caller: WholeOperator, queue: str, why: PauseReason | None = None
+    server: Here, caller: MayOperateAll, queue: str, why: Why | None = None
 ) -> Pause:
     """Hold a queue back; what runs already runs on."""
     reason = None if why is None else why.reason
-    found = await server.operator(caller).controls.pause(queue=queue, reason=reason)
+    found = await server.operator(caller).controls.pause("queue", queue, reason=reason)
     return Pause.model_construct(**document(found))
 
 
 @router.post("/queues/{queue:path}/resume", operation_id="resume_queue")
-async def resume_queue(server: Here, caller: WholeOperator, queue: str) -> Resumed:
+async def resume_queue(server: Here, caller: MayOperateAll, queue: str) -> Resumed:
     """Let a queue go on."""
-    return Resumed(resumed=await server.operator(caller).controls.resume(queue=queue))
+    return Resumed(resumed=await server.operator(caller).controls.resume("queue", queue))
 
 
 @router.get("/pauses", operation_id="list_pauses")
-async def list_pauses(server: Here, _: WholeReader) -> Pauses:
+async def list_pauses(server: Here, _: MayReadAll) -> Pauses:
     """Everything that is paused: queues, types, tenants and single jobs."""
     found = await server.app.store.controls.pauses()
     return Pauses.model_construct(pauses=[Pause.model_construct(**document(p)) for p in found])
 
 
 @router.post("/pauses", operation_id="pause", status_code=201)
-async def pause(server: Here, caller: WholeOperator, new: NewPause) -> Pause:
+async def pause(server: Here, caller: MayOperateAll, new: NewPause) -> Pause:
     """Hold a queue, a type or a tenant back."""
-    held: Any = {new.scope.value: new.name}
-    found = await server.operator(caller).controls.pause(reason=new.reason, **held)
+    found = await server.operator(caller).controls.pause(new.scope, new.name, reason=new.reason)
     return Pause.model_construct(**document(found))
 
 
 @router.delete("/pauses", operation_id="resume")
 async def resume(
-    server: Here, caller: WholeOperator, scope: PauseScope, name: Annotated[Subject, Query()]
+    server: Here, caller: MayOperateAll, scope: Pausable, name: Annotated[Text, Query()]
 ) -> Resumed:
     """Let it go on."""
-    held: Any = {scope.value: name}
-    return Resumed(resumed=await server.operator(caller).controls.resume(**held))
+    return Resumed(resumed=await server.operator(caller).controls.resume(scope, name))
 
 
 @router.get("/limits", operation_id="list_limits", tags=["limits"])
-async def list_limits(server: Here, _: WholeReader) -> Limits:
+async def list_limits(server: Here, _: MayReadAll) -> Limits:
     """All limits, and how much of each is taken."""
     found = await server.app.store.controls.limits()
     return Limits.model_construct(limits=[_limit(state) for state in found])
 
 
 @router.put("/limits", operation_id="set_limits", tags=["limits"])
-async def set_limits(server: Here, caller: WholeOperator, new: NewLimit) -> Limits:
+async def set_limits(server: Here, caller: MayOperateAll, new: NewLimit) -> Limits:
     """Set limits that outlive a deploy; a kind that is left out stays as it is."""
-    about: Any = {new.scope.value: new.name}
     await server.operator(caller).controls.set_limit(
-        **about,
+        new.scope,
+        new.name,
         concurrency=new.concurrency,
         rate=new.rate,
         depth=new.depth,
@@ -224,23 +212,21 @@ async def set_limits(server: Here, caller: WholeOperator, new: NewLimit) -> Limi
     return await _limits_of(server, new.scope, new.name)
 
 
-@router.delete("/limits", operation_id="drop_limits", tags=["limits"])
-async def drop_limits(
+@router.delete("/limits", operation_id="remove_limits", tags=["limits"])
+async def remove_limits(
     server: Here,
-    caller: WholeOperator,
+    caller: MayOperateAll,
     scope: LimitScope,
-    name: Annotated[Subject, Query()],
+    name: Annotated[Text, Query()],
     kind: LimitKind | None = None,
 ) -> Limits:
     """Take limits away, all kinds or one; what is left is answered."""
-    about: Any = {scope.value: name}
-    if not await server.operator(caller).controls.drop_limit(kind=kind, **about):
-        raise Refusal(404, f"There is no such limit of {scope.value} {name!r}.")
+    await server.operator(caller).controls.remove_limit(scope, name, kind)
     return await _limits_of(server, scope, name)
 
 
 @router.get("/breakers", operation_id="list_breakers", tags=["breakers"])
-async def list_breakers(server: Here, _: WholeReader) -> Breakers:
+async def list_breakers(server: Here, _: MayReadAll) -> Breakers:
     """All circuit breakers, by name."""
     store = server.app.store
     now = store.clock.now()
@@ -257,18 +243,10 @@ async def list_breakers(server: Here, _: WholeReader) -> Breakers:
 
 
 @router.post("/breakers/{name:path}/reset", operation_id="reset_breaker", tags=["breakers"])
-async def reset_breaker(server: Here, caller: WholeOperator, name: Name) -> BreakerReset:
+async def reset_breaker(server: Here, caller: MayOperateAll, name: Name) -> BreakerReset:
     """Close a breaker by hand and forget its failures."""
-    if not await server.operator(caller).controls.reset_breaker(name):
-        raise Refusal(404, f"There is no breaker {name!r}.")
+    await server.operator(caller).controls.reset_breaker(name)
     return BreakerReset(name=name)
-
-
-def _depth(depth: QueueDepth | None, queue: str) -> dict[str, Any]:
-    if depth is not None:
-        return document(depth)
-    counted = ("pending", "queued", "in_progress", "failed", "blocked", "paused")
-    return {"queue": queue, "oldest_queued_ms": None, **dict.fromkeys(counted, 0)}
 
 
 def _limit(state: LimitState) -> Limit:

@@ -1,27 +1,28 @@
 """Dead letters: groups, letters, canaries, release, resolve, purge, amend."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import Field
 
+from penstock.client.codec import encode
 from penstock.client.dead import MOST_CANARIES
 from penstock.client.documents import dead_document, decoded, document
+from penstock.model.bounds import MAX_NOTES
 from penstock.model.errors import JobNotFound
-from penstock.server.access.guard import Operating, Reader
-from penstock.server.api.models import Document, Job, JobId, Moment
-from penstock.server.api.router import api_router, text_of
-from penstock.server.api.views import job_documents
+from penstock.server.api.documents import job_documents
+from penstock.server.api.models import Document, Job, JobId, Moment, PageSize, Word
+from penstock.server.api.pages import gathered
+from penstock.server.api.router import api_router
+from penstock.server.guard import MayOperate, MayRead
 from penstock.server.state import Here
 from penstock.store import contract
 from penstock.store.contract import Resolution
 
 router = api_router("/api/dead-letters", "dead letters")
 
-MAX_PAGE = 1_000
 MAX_REFUSED_SHOWN = 100
 Group = Annotated[str, Path(description="A group's short id, or an unmistakable beginning of it.")]
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
 class DeadGroup(Document):
@@ -33,16 +34,17 @@ class DeadGroup(Document):
     error: str | None
     error_code: str | None
     count: int
-    unresolved: int
+    open: int
     first_at: Moment
     last_at: Moment
     newest_id: JobId
 
 
 class DeadGroups(Document):
-    """Groups, the one with the most that nobody has settled first."""
+    """Some groups, the one with the latest death first, and where to go on."""
 
     groups: list[DeadGroup]
+    next: str | None = Field(description="Pass it as `before` for the next page.")
 
 
 class DeadLetter(Document):
@@ -80,7 +82,7 @@ class DeadLetterDetail(DeadLetter):
     snapshot: Any
     executions: Any
     stack: str | None
-    edited: Any = Field(description="The arguments it has now, if those it died with were changed.")
+    amended: Any = Field(description="The arguments it has now, if it did not die with them.")
     alike: DeadGroup
 
 
@@ -95,7 +97,7 @@ class Canaries(Document):
 class NewReplay(Document):
     """How many of a group to try."""
 
-    canary: int = Field(5, ge=1, le=MOST_CANARIES)
+    canary: int = Field(5, ge=1, le=MOST_CANARIES, examples=[5])
 
 
 class Requeued(Document):
@@ -116,11 +118,11 @@ class NewResolution(Document):
     """Where a person stands with dead letters."""
 
     resolution: Resolution = Resolution.RESOLVED
-    notes: str | None = Field(None, max_length=10_000, examples=["The address was wrong."])
+    notes: str | None = Field(None, max_length=MAX_NOTES, examples=["The address was wrong."])
 
 
 class Resolved(Document):
-    """The jobs whose dead letters were settled so."""
+    """The jobs whose dead letters were marked so."""
 
     resolution: Resolution
     ids: list[JobId]
@@ -135,7 +137,9 @@ class Purged(Document):
 class NewArguments(Document):
     """Other arguments for a dead job: some of them by name, or all of them."""
 
-    arguments: dict[str, Any] | None = Field(None, description="Those to change.")
+    arguments: dict[str, Any] | None = Field(
+        None, description="Those to change.", examples=[{"to": "ann@example.com"}]
+    )
     payload: dict[str, Any] | None = Field(None, description="All of them.")
     requeue: bool = Field(False, description="Run the job again at once.")
 
@@ -143,24 +147,32 @@ class NewArguments(Document):
 @router.get("", operation_id="list_dead_letters")
 async def list_dead_letters(
     server: Here,
-    caller: Reader,
+    caller: MayRead,
     group: Annotated[str | None, Query(max_length=64)] = None,
-    type: Annotated[str | None, Query(max_length=128)] = None,  # noqa: A002 - the field's name
-    tenant: Annotated[str | None, Query(max_length=255)] = None,
-    resolution: Resolution | None = None,
+    type: Word | None = None,  # noqa: A002 - the field's name
+    tenant: Word | None = None,
+    resolution: Annotated[
+        Literal["open", "pending", "investigating", "resolved", "ignored"] | None,
+        Query(description="`open` is pending or investigating."),
+    ] = None,
     before: JobId | None = None,
-    limit: Limit = 50,
+    limit: PageSize = 50,
 ) -> DeadLetterPage:
     """A page of dead letters, newest first; of a group, a type, or all."""
-    found = await server.operator(caller).dead.find(
-        group=group,
-        type_name=type,
-        tenant=tenant,
-        resolution=resolution,
-        before=before,
-        limit=limit,
-    )
-    following = found[-1].job_id if len(found) == limit else None
+    dead = server.operator(caller).dead
+
+    async def step(place: str | None, rows: int) -> tuple[list[contract.DeadLetter], str | None]:
+        part = await dead.find(
+            group=group,
+            type_name=type,
+            tenant=tenant,
+            resolution=resolution,
+            before=place,
+            limit=rows,
+        )
+        return part, part[-1].job_id if len(part) == rows else None
+
+    found, following = await gathered(step, before, limit, _size)
     letters = [DeadLetter.model_construct(**_letter(each)) for each in found]
     return DeadLetterPage.model_construct(letters=letters, next=following)
 
@@ -168,24 +180,27 @@ async def list_dead_letters(
 @router.get("/groups", operation_id="list_dead_groups")
 async def list_dead_groups(
     server: Here,
-    caller: Reader,
-    type: Annotated[str | None, Query(max_length=128)] = None,  # noqa: A002 - the field's name
-    settled: Annotated[bool, Query(description="Also those with nothing left to decide.")] = False,
-    limit: Limit = 50,
+    caller: MayRead,
+    type: Word | None = None,  # noqa: A002 - the field's name
+    closed: Annotated[bool, Query(description="Also those with no open letter.")] = False,
+    before: JobId | None = None,
+    limit: PageSize = 50,
 ) -> DeadGroups:
-    """What died of the same error in the same place, the largest open group first."""
-    found = await server.operator(caller).dead.groups(type, settled=settled, limit=limit)
-    return DeadGroups.model_construct(groups=[_group(each) for each in found])
+    """What died of the same error in the same place, the latest death first."""
+    dead = server.operator(caller).dead
+    found = await dead.groups(type, closed=closed, before=before, limit=limit)
+    following = found[-1].newest_id if len(found) == limit else None
+    return DeadGroups.model_construct(groups=[_group(each) for each in found], next=following)
 
 
 @router.get("/groups/{group}", operation_id="get_dead_group")
-async def get_dead_group(server: Here, caller: Reader, group: Group) -> DeadGroup:
+async def get_dead_group(server: Here, caller: MayRead, group: Group) -> DeadGroup:
     """One group."""
     return _group(await server.operator(caller).dead.group(group))
 
 
 @router.get("/groups/{group}/canaries", operation_id="get_canaries")
-async def get_canaries(server: Here, caller: Reader, group: Group) -> Canaries:
+async def get_canaries(server: Here, caller: MayRead, group: Group) -> Canaries:
     """How the canaries of a group have fared."""
     found = await server.operator(caller).dead.canaries(group)
     return Canaries(completed=found.completed, failed=found.failed, unfinished=found.unfinished)
@@ -193,7 +208,7 @@ async def get_canaries(server: Here, caller: Reader, group: Group) -> Canaries:
 
 @router.post("/groups/{group}/replay", operation_id="replay_dead_group")
 async def replay_dead_group(
-    server: Here, caller: Operating, group: Group, new: NewReplay | None = None
+    server: Here, caller: MayOperate, group: Group, new: NewReplay | None = None
 ) -> Requeued:
     """Run the newest few of a group again, to see whether the cause is gone."""
     wanted = new or NewReplay.model_validate({})
@@ -203,7 +218,7 @@ async def replay_dead_group(
 
 @router.post("/groups/{group}/release", operation_id="release_dead_group")
 async def release_dead_group(
-    server: Here, caller: Operating, group: Group, new: NewRelease | None = None
+    server: Here, caller: MayOperate, group: Group, new: NewRelease | None = None
 ) -> Requeued:
     """Run the rest of a group again at a rate, the oldest first, once its canaries completed."""
     wanted = new or NewRelease.model_validate({})
@@ -213,7 +228,7 @@ async def release_dead_group(
 
 @router.post("/groups/{group}/resolve", operation_id="resolve_dead_group")
 async def resolve_dead_group(
-    server: Here, caller: Operating, group: Group, new: NewResolution
+    server: Here, caller: MayOperate, group: Group, new: NewResolution
 ) -> Resolved:
     """Record where you stand with the open ones of a group."""
     dead = server.operator(caller).dead
@@ -223,28 +238,28 @@ async def resolve_dead_group(
 
 
 @router.delete("/groups/{group}", operation_id="purge_dead_group")
-async def purge_dead_group(server: Here, caller: Operating, group: Group) -> Purged:
+async def purge_dead_group(server: Here, caller: MayOperate, group: Group) -> Purged:
     """Delete the open ones of a group for good, with their jobs."""
     dead = server.operator(caller).dead
     return Purged(purged=await dead.purge((await dead.group(group)).id))
 
 
 @router.get("/{job_id}", operation_id="get_dead_letter")
-async def get_dead_letter(server: Here, caller: Reader, job_id: str) -> DeadLetterDetail:
+async def get_dead_letter(server: Here, caller: MayRead, job_id: str) -> DeadLetterDetail:
     """One dead letter, with everything known of how it died."""
     found = await server.operator(caller).dead.show(job_id)
     return DeadLetterDetail.model_construct(
         **_letter(found.letter),
         **{name: dead_document(found.letter)[name] for name in ("snapshot", "executions")},
         stack=found.stack,
-        edited=decoded(found.edited),
+        amended=decoded(found.amended),
         alike=_group(found.group),
     )
 
 
 @router.post("/{job_id}/resolve", operation_id="resolve_dead_letter")
 async def resolve_dead_letter(
-    server: Here, caller: Operating, job_id: str, new: NewResolution
+    server: Here, caller: MayOperate, job_id: str, new: NewResolution
 ) -> Resolved:
     """Record where you stand with one of them."""
     dead = server.operator(caller).dead
@@ -254,19 +269,21 @@ async def resolve_dead_letter(
 
 
 @router.post("/{job_id}/amend", operation_id="amend_dead_letter")
-async def amend_dead_letter(server: Here, caller: Operating, job_id: str, new: NewArguments) -> Job:
+async def amend_dead_letter(
+    server: Here, caller: MayOperate, job_id: str, new: NewArguments
+) -> Job:
     """Correct arguments of a dead job, checked against its type."""
     job = await server.operator(caller).dead.amend(
         job_id,
         new.arguments,
-        payload=None if new.payload is None else text_of(new.payload),
+        payload=None if new.payload is None else encode(new.payload),
         requeue=new.requeue,
     )
     return job_documents([job])[0]
 
 
 @router.delete("/{job_id}", operation_id="purge_dead_letter")
-async def purge_dead_letter(server: Here, caller: Operating, job_id: str) -> Purged:
+async def purge_dead_letter(server: Here, caller: MayOperate, job_id: str) -> Purged:
     """Delete a dead letter for good, with its job."""
     dead = server.operator(caller).dead
     await dead.show(job_id)
@@ -274,6 +291,10 @@ async def purge_dead_letter(server: Here, caller: Operating, job_id: str) -> Pur
     if not purged:
         raise JobNotFound(job_id)
     return Purged(purged=purged)
+
+
+def _size(letter: contract.DeadLetter) -> int:
+    return len(letter.snapshot) + len(letter.executions)
 
 
 def _letter(letter: contract.DeadLetter) -> dict[str, Any]:

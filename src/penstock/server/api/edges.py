@@ -1,6 +1,6 @@
 """Ids and edges that come with calls, checked before anything is made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.condition import check_condition
@@ -37,18 +37,20 @@ def made_ids(calls: "Sequence[Call]", now: int) -> set[str]:
 
 def parents_of(calls: "Sequence[Call]") -> set[str]:
     """The ids of all jobs that calls wait for."""
-    found: set[str] = set()
-    for call in calls:
-        for entry in call.after or ():
-            parent = entry if isinstance(entry, str) else _checked(entry)
-            if not is_id(parent):
-                raise Refusal(422, f"{parent[:64]!r} is no id of a job.", field="after")
-            found.add(parent)
+    return {edge.parent_id for call in calls for edge in edges_in(call.after or ())}
+
+
+def edges_in(entries: "Iterable[str | CallEdge]") -> list[Edge]:
+    """What a job is to wait for, each entry the id of a job or an edge that makes sense."""
+    found = [Edge(parent_id=each) if isinstance(each, str) else _checked(each) for each in entries]
+    for edge in found:
+        if not is_id(edge.parent_id):
+            raise Refusal(422, f"{edge.parent_id[:64]!r} is no id of a job.", field="after")
     return found
 
 
-def _checked(edge: CallEdge) -> str:
-    """The parent of an edge that makes sense."""
+def _checked(edge: CallEdge) -> Edge:
+    """The edge, if it makes sense."""
     if edge.kind is EdgeKind.ORDER:
         raise Refusal(422, "An edge of kind 'order' is made by an order_key.", field="after")
     _need(edge, "condition", EdgeKind.CONDITIONAL)
@@ -62,7 +64,7 @@ def _checked(edge: CallEdge) -> str:
         raise Refusal(
             422, "The position of an edge counts the values of its argument.", field="after"
         )
-    return edge.parent_id
+    return edge
 
 
 def _need(edge: CallEdge, name: str, kind: EdgeKind) -> None:

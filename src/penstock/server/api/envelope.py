@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PREFIX = "/api/"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 JSON = "application/json"
+_PRIVATE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 class Envelope:
@@ -32,6 +33,7 @@ class Envelope:
         if scope["type"] != "http" or not _path(scope).startswith(PREFIX):
             await self._app(scope, receive, send)
             return
+        send = _private(send)
         answer = self._answer(scope)
         if answer is not None:
             await answer(scope, receive, send)
@@ -102,6 +104,17 @@ class Envelope:
 def _path(scope: "Scope") -> str:
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
+
+
+def _private(send: "Send") -> "Send":
+    """Nobody keeps an answer, and no browser takes it for something else."""
+
+    async def private(message: "Message") -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*_PRIVATE, *message["headers"]]
+        await send(message)
+
+    return private
 
 
 def _without_body(send: "Send") -> "Send":

@@ -1,20 +1,21 @@
 """Which jobs a caller means: the same words in a query, a bulk action and the dashboard's URLs."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.json import encode
 from msgspec.structs import replace
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from penstock.model.bounds import MAX_IDS
 from penstock.model.clock import milliseconds
 from penstock.model.states import Status
 from penstock.server.access.identity import Identity
-from penstock.server.api.models import JobId
+from penstock.server.api.models import JobId, PageSize, Word
 from penstock.store.contract import JobFilter
 
-MAX_PAGE = 1_000
+Expected = Annotated[str, Field(max_length=1_000)]
 
 
 class JobSelection(BaseModel):
@@ -23,16 +24,17 @@ class JobSelection(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: list[Status] = Field([], description="One or more of the states.")
-    type: str | None = None
-    queue: str | None = None
-    category: str | None = None
-    tenant: str | None = None
-    tag: str | None = None
+    type: Word | None = None
+    queue: Word | None = None
+    category: Word | None = None
+    tenant: Word | None = None
+    tag: Word | None = None
     parent: JobId | None = None
-    schedule: str | None = None
+    schedule: Word | None = None
+    worker: Word | None = Field(None, description="The `owner` of the worker that runs it now.")
     since: AwareDatetime | None = Field(None, description="Made at this time or later.")
     until: AwareDatetime | None = Field(None, description="Made before this time.")
-    payload: list[str] = Field(
+    payload: list[Expected] = Field(
         [], max_length=8, description="`path=value`, such as `user.id=7`; all of them must fit."
     )
     text: str | None = Field(
@@ -51,6 +53,7 @@ class JobSelection(BaseModel):
             tag=self.tag,
             parent_job_id=self.parent,
             schedule_id=self.schedule,
+            lease_owner=self.worker,
             since=_moment(self.since),
             until=_moment(self.until),
             payload=tuple(_expected(text) for text in self.payload),
@@ -62,11 +65,26 @@ class JobQuery(JobSelection):
     """A page of the jobs that fit."""
 
     before: JobId | None = Field(None, description="The `next` of the page before.")
-    limit: int = Field(50, ge=1, le=MAX_PAGE)
+    limit: PageSize = 50
 
     def filter(self, caller: Identity) -> JobFilter:
         """The same for the store, within what the caller may see."""
         return replace(super().filter(caller), before=self.before, limit=self.limit)
+
+
+class JobsQuery(JobQuery):
+    """The same, or some jobs by their ids."""
+
+    id: list[JobId] = Field(
+        [],
+        max_length=MAX_IDS,
+        description="These jobs, in this order, and no other words; what is not there is left out.",
+    )
+
+    @property
+    def names_jobs(self) -> bool:
+        """Whether jobs are asked for by their ids alone."""
+        return bool(self.id) and self.model_fields_set <= {"id", "before", "limit"}
 
 
 def _moment(at: datetime | None) -> int | None:

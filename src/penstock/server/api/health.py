@@ -6,12 +6,12 @@ from fastapi import Response
 from msgspec.json import encode
 from pydantic import Field
 
+from penstock.client.health import HealthStatus, check_health, ping
 from penstock.model.errors import PenstockError
-from penstock.server.access.guard import WholeReader
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router
-from penstock.server.health import Condition, check_health, ping
-from penstock.server.problems import MEDIA_TYPE, problem
+from penstock.server.guard import MayReadAll
+from penstock.server.problems import AWAY_SECONDS, MEDIA_TYPE, Refusal
 from penstock.server.state import Here
 
 router = api_router("", "health")
@@ -20,7 +20,7 @@ router = api_router("", "health")
 class HealthCheck(Document):
     """One thing that was looked at."""
 
-    status: Condition
+    status: HealthStatus
     detail: str
     figures: dict[str, Any] = Field(description="The figures behind it, by name.")
 
@@ -31,16 +31,16 @@ class HealthDetails(Document):
     live_workers: int | None
     queues: int | None = Field(description="Queues with waiting or running jobs.")
     oldest_queued_ms: int | None
-    dead_letters: int | None = Field(description="Those that nobody has decided about.")
+    dead_letters: int | None = Field(description="The open ones.")
 
 
 class Health(Document):
     """How everything is: as well as the worst of the checks."""
 
     at: Moment
-    status: Condition
+    status: HealthStatus
     checks: dict[str, HealthCheck] = Field(
-        description="By name: store, workers, queues, dead_letters."
+        description="By name: store, dispatch (where there is one), workers, queues, dead_letters."
     )
     details: HealthDetails
 
@@ -73,12 +73,11 @@ _UNHEALTHY = {
     response_model=Health,
     responses={503: _UNHEALTHY},
 )
-async def check(server: Here, _: WholeReader) -> Response:
+async def check(server: Here, _: MayReadAll) -> Response:
     """Every check, with its figures; the status is 503 when one of them is unhealthy."""
     found = await check_health(server.app.store, server.app.settings)
-    status = 503 if found.status is Condition.UNHEALTHY else 200
-    headers = {"Cache-Control": "no-store"}
-    return Response(encode(found.document()), status, headers, "application/json")
+    status = 503 if found.status is HealthStatus.UNHEALTHY else 200
+    return Response(encode(found.document()), status, media_type="application/json")
 
 
 @router.get("/healthz", operation_id="is_alive")
@@ -87,12 +86,13 @@ async def is_alive() -> Alive:
     return Alive(status="alive")
 
 
-@router.get("/readyz", operation_id="is_ready", response_model=Ready)
-async def is_ready(server: Here) -> Any:
+@router.get("/readyz", operation_id="is_ready")
+async def is_ready(server: Here) -> Ready:
     """Whether this server can do its work: the store answers and was not moved away."""
     try:
         seconds = await ping(server.app.store)
     except PenstockError:
         # Not why: the answer is for everybody, and the reason may name an address.
-        return problem(503, "The store does not answer, or was moved away.")
+        told = "The store does not answer, or was moved away."
+        raise Refusal(503, told, retry_after=AWAY_SECONDS) from None
     return Ready(status="ready", ping_ms=round(seconds * 1_000, 2))

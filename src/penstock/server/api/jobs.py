@@ -3,32 +3,39 @@
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
+from msgspec import convert
 from msgspec.structs import replace
 from pydantic import Field
 from starlette.responses import Response
 
 from penstock.client.documents import document
 from penstock.client.handle import JobHandle
-from penstock.server.access.guard import Enqueuer, Operating, Reader
+from penstock.model import job as model
+from penstock.model.bounds import MAX_BATCH, MAX_TEXT
 from penstock.server.api.calls import Call, Drafts, read_calls
-from penstock.server.api.filters import JobQuery
-from penstock.server.api.models import (
-    MAX_BATCH,
-    Document,
-    Enqueued,
-    Explanation,
-    Job,
-    JobDetail,
-    JobPage,
-)
-from penstock.server.api.router import api_router, encoded
-from penstock.server.api.views import (
+from penstock.server.api.documents import (
     edge_documents,
     execution_documents,
     explanation_document,
     job_documents,
     log_documents,
 )
+from penstock.server.api.edges import CallEdge, edges_in
+from penstock.server.api.filters import JobsQuery
+from penstock.server.api.models import (
+    Document,
+    Enqueued,
+    Explanation,
+    Job,
+    JobDetail,
+    JobId,
+    JobPage,
+    NewEdge,
+    Why,
+)
+from penstock.server.api.pages import gathered
+from penstock.server.api.router import api_router, encoded
+from penstock.server.guard import MayEnqueue, MayOperate, MayRead
 from penstock.server.problems import Refusal
 from penstock.server.state import Here
 
@@ -63,22 +70,18 @@ Key = Annotated[
     Header(
         alias="Idempotency-Key",
         min_length=1,
-        max_length=255,
+        max_length=MAX_TEXT,
         description="The same as the field `key`, for a single job.",
     ),
 ]
 
 
-class CancelReason(Document):
-    """Why a job is called off."""
+class NewDependencies(Document):
+    """What else a job is to wait for."""
 
-    reason: str | None = Field(None, max_length=1000, examples=["the order was withdrawn"])
-
-
-class PauseReason(Document):
-    """Why something is held back."""
-
-    reason: str | None = Field(None, max_length=1000, examples=["the mail server moves"])
+    after: list[JobId | NewEdge] = Field(
+        min_length=1, max_length=1000, examples=[["01JD3Z6K3V9M0Q2T4W6Y8A0C2E"]]
+    )
 
 
 @router.post(
@@ -89,7 +92,7 @@ class PauseReason(Document):
     openapi_extra=BODY,
 )
 async def enqueue(
-    request: Request, server: Here, caller: Enqueuer, idempotency_key: Key = None
+    request: Request, server: Here, caller: MayEnqueue, idempotency_key: Key = None
 ) -> Response:
     """Enqueue one job, or all of a list or none; durable once answered."""
     read = read_calls(await request.body())
@@ -103,14 +106,29 @@ async def enqueue(
 
 
 @router.get("", operation_id="list_jobs")
-async def list_jobs(server: Here, caller: Reader, query: Annotated[JobQuery, Query()]) -> JobPage:
-    """A page of jobs, newest first."""
-    found = await server.app.store.reader.search(query.filter(caller))
-    return JobPage.model_construct(jobs=job_documents(found.jobs), next=found.before)
+async def list_jobs(server: Here, caller: MayRead, query: Annotated[JobsQuery, Query()]) -> JobPage:
+    """A page of jobs, newest first; or some by their ids."""
+    if query.id and not query.names_jobs:
+        raise Refusal(422, "Ask for jobs by their ids or by other words, not both.", field="id")
+    where = query.filter(caller)
+
+    async def step(before: str | None, limit: int) -> tuple[list[model.Job], str | None]:
+        wanted = replace(where, before=before, limit=limit)
+        found = await server.app.store.reader.search(wanted)
+        return found.jobs, found.before
+
+    async def named(before: str | None, limit: int) -> tuple[list[model.Job], str | None]:
+        first = query.id.index(before) + 1 if before in query.id else 0
+        ids = query.id[first : first + limit]
+        rest = len(query.id) > first + limit
+        return await server.operator(caller).known(ids), ids[-1] if rest else None
+
+    jobs, following = await gathered(named if query.id else step, where.before, where.limit, _size)
+    return JobPage.model_construct(jobs=job_documents(jobs), next=following)
 
 
 @router.get("/{job_id}", operation_id="get_job")
-async def get_job(server: Here, caller: Reader, job_id: str) -> JobDetail:
+async def get_job(server: Here, caller: MayRead, job_id: str) -> JobDetail:
     """One job as it stands, with its executions, dependencies and log."""
     operator, reader = server.operator(caller), server.app.store.reader
     job = await operator.get(job_id)
@@ -126,15 +144,13 @@ async def get_job(server: Here, caller: Reader, job_id: str) -> JobDetail:
 
 
 @router.get("/{job_id}/explain", operation_id="explain_job")
-async def explain_job(server: Here, caller: Reader, job_id: str) -> Explanation:
+async def explain_job(server: Here, caller: MayRead, job_id: str) -> Explanation:
     """Every reason why a job does, or does not, run now, the weightiest first."""
     return explanation_document(await server.operator(caller).explain(job_id))
 
 
 @router.post("/{job_id}/cancel", operation_id="cancel_job")
-async def cancel_job(
-    server: Here, caller: Operating, job_id: str, why: CancelReason | None = None
-) -> Job:
+async def cancel_job(server: Here, caller: MayOperate, job_id: str, why: Why | None = None) -> Job:
     """Cancel a waiting job, or ask a running one to stop."""
     operator = server.operator(caller)
     await operator.cancel(job_id, None if why is None else why.reason)
@@ -142,9 +158,7 @@ async def cancel_job(
 
 
 @router.post("/{job_id}/pause", operation_id="pause_job")
-async def pause_job(
-    server: Here, caller: Operating, job_id: str, why: PauseReason | None = None
-) -> Job:
+async def pause_job(server: Here, caller: MayOperate, job_id: str, why: Why | None = None) -> Job:
     """Hold a waiting job back."""
     operator = server.operator(caller)
     await operator.pause(job_id, None if why is None else why.reason)
@@ -152,17 +166,34 @@ async def pause_job(
 
 
 @router.post("/{job_id}/resume", operation_id="resume_job")
-async def resume_job(server: Here, caller: Operating, job_id: str) -> Job:
+async def resume_job(server: Here, caller: MayOperate, job_id: str) -> Job:
     """Let a paused job go on, with its own time and order."""
     operator = server.operator(caller)
     await operator.resume(job_id)
     return job_documents([await operator.get(job_id)])[0]
 
 
+@router.post("/{job_id}/dependencies", operation_id="add_dependencies")
+async def add_dependencies(
+    server: Here, caller: MayOperate, job_id: str, more: NewDependencies
+) -> Job:
+    """Have a job that has not been queued yet wait for more jobs, all of them or none."""
+    edges = edges_in([_entry(each) for each in more.after])
+    return job_documents([await server.operator(caller).add_dependency(job_id, edges)])[0]
+
+
 @router.post("/{job_id}/requeue", operation_id="requeue_job")
-async def requeue_job(server: Here, caller: Operating, job_id: str) -> Job:
+async def requeue_job(server: Here, caller: MayOperate, job_id: str) -> Job:
     """Run a cancelled or dead job again, with a fresh retry budget."""
     return job_documents([await server.operator(caller).requeue(job_id)])[0]
+
+
+def _entry(given: str | NewEdge) -> str | CallEdge:
+    return given if isinstance(given, str) else convert(given.model_dump(), CallEdge)
+
+
+def _size(job: model.Job) -> int:
+    return sum(len(text or "") for text in (job.payload, job.result, job.checkpoint, job.metadata))
 
 
 def _keyed(read: Call | list[Call], key: str) -> Call:

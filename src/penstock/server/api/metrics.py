@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import Header, Response
 
-from penstock.server.access.guard import WholeReader
 from penstock.server.api.router import api_router
-from penstock.server.observe import Watching
+from penstock.server.guard import MayReadAll
 from penstock.server.prometheus.text import exposition
+from penstock.server.state import Here
 
 router = api_router("/metrics", "health")
 
@@ -27,8 +27,9 @@ FORMATS = ("text/plain", "application/openmetrics-text")
     },
 )
 async def read_metrics(
-    watching: Watching, _: WholeReader, accept: Annotated[str, Header(max_length=1000)] = ""
+    server: Here, _: MayReadAll, accept: Annotated[str, Header(max_length=1000)] = ""
 ) -> Response:
     """All metrics in the text format of Prometheus, or in OpenMetrics."""
-    text, content_type = await exposition(watching.readings, watching.traffic, accept)
+    seen = server.observer
+    text, content_type = await exposition(seen.scraper, seen.traffic, accept)
     return Response(text, headers={"Content-Type": content_type, "Cache-Control": "no-store"})

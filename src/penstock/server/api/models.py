@@ -4,12 +4,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from penstock.model.bounds import MAX_NAME, MAX_PAGE, MAX_REASON, MAX_TAGS, MAX_TEXT
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.explain import ReasonKind
 from penstock.model.job import KeyScope
 from penstock.model.states import Status
 
-Name = Annotated[str, Field(min_length=1, max_length=128)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+Word = Annotated[str, Field(max_length=MAX_TEXT)]
+PageSize = Annotated[int, Field(ge=1, le=MAX_PAGE)]
 JobId = Annotated[
     str,
     Field(
@@ -19,7 +23,6 @@ JobId = Annotated[
     ),
 ]
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
-MAX_BATCH = 10_000
 
 
 class Document(BaseModel):
@@ -45,11 +48,17 @@ class CallOptions(Document):
         None, gt=0, lt=1e10, description="Seconds after which it must not start."
     )
     category: Name | None = None
-    workspace: str | None = Field(None, max_length=128)
-    limit_key: str | None = Field(None, min_length=1, max_length=128)
-    order_key: str | None = Field(None, min_length=1, max_length=128)
-    tags: list[str] | None = Field(None, max_length=32)
-    metadata: dict[str, Any] | None = None
+    workspace: Word | None = None
+    limit_key: Text | None = None
+    order_key: Text | None = None
+    tags: list[Word] | None = Field(None, max_length=MAX_TAGS)
+    metadata: dict[str, Any] | None = Field(None, description="At most 64 KiB of JSON.")
+
+
+class Why(Document):
+    """Why something is done; others will see it."""
+
+    reason: str | None = Field(None, max_length=MAX_REASON, examples=["the order was withdrawn"])
 
 
 class NewEdge(Document):
@@ -103,17 +112,15 @@ class NewJob(CallOptions):
         None, ge=0, lt=1e10, description="Seconds to wait before it may start."
     )
     at: AwareDatetime | None = Field(None, description="The time from which on it may start.")
-    key: str | None = Field(
+    key: Text | None = Field(
         None,
-        min_length=1,
-        max_length=255,
         description="While a job with this key is there, no other is made; its id is answered.",
     )
     key_scope: KeyScope | None = Field(None, description="How long the key keeps others out.")
     key_window: float | None = Field(
         None, gt=0, lt=1e10, description="Seconds, for the scope `window`."
     )
-    tenant: str | None = Field(None, max_length=128)
+    tenant: Word | None = None
     after: list[JobId | NewEdge] | None = Field(
         None,
         max_length=1000,
@@ -256,7 +263,7 @@ class JobDetail(Job):
     executions: list[Execution] = Field(description="The newest 100, oldest first.")
     parents: list[Edge] = Field(description="What it waits for, the open ones first, up to 100.")
     children: list[Edge] = Field(description="What waits for it, up to 100.")
-    logs: list[LogLine] = Field(description="What its handler wrote, up to 1,000 lines.")
+    logs: list[LogLine] = Field(description="What its handler wrote, the latest 1,000 lines.")
 
 
 class Reason(Document):

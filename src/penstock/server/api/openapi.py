@@ -9,9 +9,10 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.routing import BaseRoute
 
-from penstock.server.access.guard import Guard
+from penstock.model.error_types import urn_of
 from penstock.server.api.models import JobEvent, NewJob
-from penstock.server.problems import MEDIA_TYPE, Problem
+from penstock.server.guard import Guard
+from penstock.server.problems import MEDIA_TYPE, STATUSES, Problem
 
 REFS = "#/components/schemas/{model}"
 TAGS = {
@@ -28,8 +29,32 @@ TAGS = {
     "stats": "What happened in the last minutes, hours or days.",
     "health": "Whether all is well, for people, probes and Prometheus.",
 }
+PARAMETERS = {
+    "job_id": "The id of the job.",
+    "token_id": "The id of the token.",
+    "queue": "The name of the queue.",
+    "type": "The name of the job type.",
+    "category": "The category it was enqueued under.",
+    "tenant": "Whose; for callers who belong to no tenant.",
+    "tag": "One of its tags.",
+    "parent": "The id of the job that enqueued it.",
+    "schedule": "The id of the schedule that enqueued it.",
+    "group": "The id of the group.",
+    "resolution": "What was decided about them.",
+    "before": "The `next` of the page before.",
+    "limit": "How many at most.",
+    "since": "At this time or later.",
+    "until": "Before this time.",
+    "scope": "What is named: a queue, a type, a tenant, a key or a job.",
+    "kind": "Only limits of this kind.",
+    "state": "Only alerts in this state.",
+    "accept": "`application/openmetrics-text` is answered in that format.",
+}
+"""What parameters mean that say nothing themselves; `name` is that of what the tag says."""
 DESCRIPTION = """
-Every answer is JSON. An error is a problem document (RFC 9457) that names the field that was wrong.
+Every answer is JSON. An error is a problem document (RFC 9457) that names the field that was wrong;
+its `type` says which error it is. Every answer has an `X-Request-ID`, the caller's own if it sent
+one, under which the server's log tells more.
 A page is continued by passing its `next` as `before`. Times have a zone. A caller whose token
 belongs to a tenant sees that tenant's things and no others: what belongs to somebody else is not
 found.
@@ -85,26 +110,51 @@ def _complete(api: FastAPI, document: dict[str, Any]) -> None:
         for method in route.methods or ():
             operation = document["paths"].get(route.path_format, {}).get(method.lower())
             if operation is not None:
-                _complete_operation(operation, guard_of(route.dependant))
+                _complete_operation(operation, method, guard_of(route.dependant))
 
 
-def _complete_operation(operation: dict[str, Any], guard: Guard | None) -> None:
+def _complete_operation(operation: dict[str, Any], method: str, guard: Guard | None) -> None:
+    operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
+    for parameter in operation.get("parameters", ()):
+        _complete_parameter(parameter, operation["tags"][0])
     if guard is not None:
         whole = ", and a token that belongs to no tenant" if guard.whole else ""
         needs = f"Needs the scope `{guard.scope.value}`{whole}."
         operation["description"] = f"{operation.get('description', '')}\n\n{needs}".strip()
         operation["x-scope"] = guard.scope.value
     if "requestBody" not in operation:
-        operation["responses"].pop("415", None)
-        operation["responses"].pop("413", None)
+        _drop(operation, "413", "415")
+    if method == "GET":
+        _drop(operation, "409")
+    if guard is None:
+        _drop(operation, "401", "403", "404")
     for status, answer in operation["responses"].items():
         if MEDIA_TYPE in answer.get("content", {}):
-            answer["content"][MEDIA_TYPE]["example"] = _example(int(status), answer["description"])
+            types = [urn_of(kind) for kind, told in STATUSES.items() if told == int(status)]
+            phrase = answer["description"]
+            answer["content"][MEDIA_TYPE]["example"] = _example(int(status), phrase, types)
+            if types:
+                listed = ", ".join(f"`{each}`" for each in types)
+                answer["description"] = f"{phrase}; its `type` may be {listed}."
 
 
-def _example(status: int, phrase: str) -> dict[str, Any]:
+def _complete_parameter(parameter: dict[str, Any], tag: str) -> None:
+    if parameter["schema"].get("description"):
+        return
+    name = parameter["name"]
+    default = f"The name of the {tag.removesuffix('s')}." if name == "name" else None
+    parameter.setdefault("description", PARAMETERS.get(name, default))
+
+
+def _drop(operation: dict[str, Any], *statuses: str) -> None:
+    """Take away answers that this operation never gives."""
+    for status in statuses:
+        operation["responses"].pop(status, None)
+
+
+def _example(status: int, phrase: str, types: list[str]) -> dict[str, Any]:
     return {
-        "type": "about:blank",
+        "type": types[0] if types else "about:blank",
         "title": phrase,
         "status": status,
         "detail": "What is wrong with this request, and what to do.",

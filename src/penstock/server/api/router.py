@@ -1,6 +1,5 @@
 """The routers of the API: bodies are read strictly, and unknown words in a query are refused."""
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -26,7 +25,7 @@ class ApiRequest(Request):
         body = await self.body()
         if deeper_than(body.decode("utf-8", "replace"), MAX_DEPTH):
             raise HTTPException(400, f"The body nests deeper than {MAX_DEPTH} levels.")
-        return decoded(body, msgspec.json.decode)
+        return read_body(body, msgspec.json.decode)
 
 
 class ApiRoute(APIRoute):
@@ -54,7 +53,7 @@ def api_router(prefix: str, tag: str) -> APIRouter:
     return APIRouter(prefix=prefix, tags=[tag], responses=COMMON, route_class=ApiRoute)
 
 
-def decoded(body: bytes, decode: Callable[[bytes], Any]) -> Any:
+def read_body(body: bytes, decode: Callable[[bytes], Any]) -> Any:
     """A body, refused if it is no JSON; one that does not fit is the caller's affair."""
     try:
         return decode(body)
@@ -67,11 +66,6 @@ def decoded(body: bytes, decode: Callable[[bytes], Any]) -> Any:
 def encoded(value: Any, status: int = 200) -> Response:
     """An answer made without Pydantic, for what is many or large."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
-
-
-def text_of(value: Any) -> str:
-    """A decoded value as JSON text again."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _query_names(dependant: Dependant) -> frozenset[str]:

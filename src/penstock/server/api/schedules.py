@@ -1,30 +1,31 @@
 """Schedules: list, look at, put, remove, pause, resume, run now."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import AwareDatetime, ConfigDict, Field
 
+from penstock.client.codec import encode
 from penstock.client.documents import decoded, document
 from penstock.client.schedules import ScheduleView
 from penstock.client.times import times_of
-from penstock.model.ids import new_id
-from penstock.model.refused import InvalidSchedule
+from penstock.model.bounds import MAX_PAGE, MAX_TEXT
 from penstock.model.schedule import Misfire, ScheduleKind
-from penstock.server.access.guard import Operating, Reader
-from penstock.server.api.models import CallOptions, Document, JobId, Moment, Name
-from penstock.server.api.router import api_router, text_of
+from penstock.server.api.models import CallOptions, Document, JobId, Moment, Name, PageSize, Word
+from penstock.server.api.router import api_router
+from penstock.server.guard import MayOperate, MayRead
 from penstock.server.problems import Refusal
 from penstock.server.state import Here
 
 router = api_router("/api/schedules", "schedules")
 
-MAX_LISTED = 1_000
+MAX_LISTED = 100_000
 MAX_RUNS_SHOWN = 100
 Tenant = Annotated[
     str,
-    Query(max_length=255, description="Whose schedule; a caller bound to a tenant has its own."),
+    Query(
+        max_length=MAX_TEXT, description="Whose schedule; a caller bound to a tenant has its own."
+    ),
 ]
 RunsShown = Annotated[int, Query(ge=0, le=MAX_RUNS_SHOWN, description="How many of its next runs.")]
 
@@ -53,7 +54,7 @@ class NewSchedule(Document):
     zone: str = Field("UTC", max_length=64, description="An IANA time zone.")
     start: AwareDatetime | None = None
     end: AwareDatetime | None = None
-    expires: AwareDatetime | None = Field(None, description="When it is deleted by itself.")
+    expires: AwareDatetime | None = Field(None, description="When it is removed by itself.")
     max_runs: int | None = Field(None, ge=1, lt=1 << 53)
     misfire: Misfire = Field(Misfire.ONE, description="What to do about times that were missed.")
     options: CallOptions = Field(
@@ -93,9 +94,12 @@ class Schedule(Document):
 
 
 class ScheduleList(Document):
-    """Schedules, by name."""
+    """A page of schedules, by name."""
 
     schedules: list[Schedule]
+    next: str | None = Field(
+        description="Send it as `after` for the following page; null when there is none."
+    )
 
 
 class ScheduleRun(Document):
@@ -107,18 +111,26 @@ class ScheduleRun(Document):
 @router.get("", operation_id="list_schedules")
 async def list_schedules(
     server: Here,
-    caller: Reader,
-    tenant: Annotated[str | None, Query(max_length=255)] = None,
+    caller: MayRead,
+    tenant: Word | None = None,
     runs: RunsShown = 1,
+    after: Annotated[str, Query(max_length=400, description="The `next` of the page before.")] = "",
+    limit: PageSize = MAX_PAGE,
 ) -> ScheduleList:
-    """All schedules by name, a thousand at most."""
-    found = await server.operator(caller).schedules.list(tenant, MAX_LISTED)
-    return ScheduleList.model_construct(schedules=[_document(each, runs) for each in found])
+    """The schedules, by name."""
+    known = await server.operator(caller).schedules.list(tenant, MAX_LISTED)
+    name, _, owner = after.rpartition("\n")
+    found = [each for each in known if not after or _place(each) > (name, owner)]
+    shown = found[:limit]
+    return ScheduleList.model_construct(
+        schedules=[_document(each, runs) for each in shown],
+        next="\n".join(_place(shown[-1])) if len(found) > limit else None,
+    )
 
 
 @router.get("/{name:path}", operation_id="get_schedule")
 async def get_schedule(
-    server: Here, caller: Reader, name: str, tenant: Tenant = "", runs: RunsShown = 5
+    server: Here, caller: MayRead, name: str, tenant: Tenant = "", runs: RunsShown = 5
 ) -> Schedule:
     """One schedule, with its next runs in its own zone."""
     return _document(await server.operator(caller).schedules.get(name, tenant), runs)
@@ -126,7 +138,7 @@ async def get_schedule(
 
 @router.put("/{name:path}", operation_id="put_schedule")
 async def put_schedule(
-    server: Here, caller: Operating, name: str, new: NewSchedule, tenant: Tenant = ""
+    server: Here, caller: MayOperate, name: str, new: NewSchedule, tenant: Tenant = ""
 ) -> Schedule:
     """Create a schedule or change the one of this name; its counts are kept."""
     if caller.tenant_id is not None and tenant not in ("", caller.tenant_id):
@@ -136,22 +148,20 @@ async def put_schedule(
     chosen = new.options.model_dump(exclude_unset=True, exclude_none=True)
     if "tags" in chosen:
         chosen["tags"] = tuple(chosen["tags"])
-    owner: dict[str, Any] = {"tenant": caller.tenant_id or tenant, "created_by": caller.actor}
-    type_ = server.app.find_type(new.type)
-    options = server.app.checked(type_.defaults.with_(**chosen, **owner))
-    job = options.new_job(new_id(), type_.name, text_of(new.payload))
-    return _document(await server.operator(caller).schedules.put(name, job, times), 5)
+    schedules = server.operator(caller).schedules
+    job = schedules.new_job(new.type, encode(new.payload), tenant, **chosen)
+    return _document(await schedules.put(name, job, times), 5)
 
 
 @router.delete("/{name:path}", operation_id="remove_schedule", status_code=204)
-async def remove_schedule(server: Here, caller: Operating, name: str, tenant: Tenant = "") -> None:
-    """Delete a schedule; jobs it enqueued stay."""
+async def remove_schedule(server: Here, caller: MayOperate, name: str, tenant: Tenant = "") -> None:
+    """Remove a schedule; jobs it enqueued stay."""
     await server.operator(caller).schedules.remove(name, tenant)
 
 
 @router.post("/{name:path}/pause", operation_id="pause_schedule")
 async def pause_schedule(
-    server: Here, caller: Operating, name: str, tenant: Tenant = ""
+    server: Here, caller: MayOperate, name: str, tenant: Tenant = ""
 ) -> Schedule:
     """Fire nothing until resumed, through restarts and deploys."""
     return _document(await server.operator(caller).schedules.pause(name, tenant), 5)
@@ -159,7 +169,7 @@ async def pause_schedule(
 
 @router.post("/{name:path}/resume", operation_id="resume_schedule")
 async def resume_schedule(
-    server: Here, caller: Operating, name: str, tenant: Tenant = ""
+    server: Here, caller: MayOperate, name: str, tenant: Tenant = ""
 ) -> Schedule:
     """Go on from now; times that passed meanwhile are not made up for."""
     return _document(await server.operator(caller).schedules.resume(name, tenant), 5)
@@ -167,10 +177,15 @@ async def resume_schedule(
 
 @router.post("/{name:path}/run", operation_id="run_schedule", status_code=201)
 async def run_schedule(
-    server: Here, caller: Operating, name: str, tenant: Tenant = ""
+    server: Here, caller: MayOperate, name: str, tenant: Tenant = ""
 ) -> ScheduleRun:
     """Enqueue one job of it now; its own times stay as they are."""
     return ScheduleRun(id=await server.operator(caller).schedules.run(name, tenant))
+
+
+def _place(view: ScheduleView) -> tuple[str, str]:
+    """Where a schedule stands in the list."""
+    return view.name, view.schedule.tenant_id
 
 
 def _document(view: ScheduleView, runs: int) -> Schedule:
@@ -182,13 +197,5 @@ def _document(view: ScheduleView, runs: int) -> Schedule:
         runs=view.runs,
         last_run=view.last_run and view.last_run.isoformat(),
         next_run=view.next_run and view.next_run.isoformat(),
-        next_runs=[moment.isoformat() for moment in _next_runs(view, runs)],
+        next_runs=[moment.isoformat() for moment in view.next_runs(runs)],
     )
-
-
-def _next_runs(view: ScheduleView, count: int) -> list[datetime]:
-    """None of one that a hand edited into nonsense, so that the rest is shown."""
-    try:
-        return view.next_runs(count)
-    except (InvalidSchedule, OverflowError):
-        return []

@@ -7,11 +7,11 @@ from msgspec.structs import asdict
 from pydantic import Field
 
 from penstock.client.documents import document
-from penstock.server.access.guard import WholeReader
+from penstock.client.stats import SloState
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router, encoded
-from penstock.server.observe import Watching
-from penstock.server.slos import SloState
+from penstock.server.guard import MayReadAll
+from penstock.server.state import Here
 from penstock.server.window import PATTERN, window_ms
 
 router = api_router("/api/stats", "stats")
@@ -40,7 +40,7 @@ class Counted(Document):
     wait_p99_ms: float | None
 
 
-class Figures(Counted):
+class Totals(Counted):
     """The figures of one type in one queue; of all of them where both names are empty."""
 
     type: str
@@ -89,8 +89,8 @@ class Stats(Document):
     at: Moment
     window_ms: int
     step_ms: int = Field(description="The width of the steps of the series.")
-    total: Figures
-    types: list[Figures] = Field(description="One for each type and queue.")
+    total: Totals
+    types: list[Totals] = Field(description="One for each type and queue.")
     queues: list[Depth]
     dead_letters: int
     series: list[Point] = Field(description="Oldest first; the step that is not over is left out.")
@@ -98,13 +98,13 @@ class Stats(Document):
 
 
 @router.get("", operation_id="read_stats", response_model=Stats)
-async def read_stats(watching: Watching, _: WholeReader, window: Window = "1h") -> Response:
+async def read_stats(server: Here, _: MayReadAll, window: Window = "1h") -> Response:
     """Throughput, success, durations and waits, per type and queue and over time."""
-    found, objectives = await watching.over(window_ms(window))
+    found = await server.observer.over(window_ms(window))
     told: dict[str, Any] = document(found)
     told["total"] = asdict(found.total)
     for name in ("types", "queues"):
         told[name] = [asdict(each) for each in getattr(found, name)]
     told["series"] = [document(point) for point in found.series]
-    told["slos"] = [asdict(slo) for slo in objectives]
+    told["slos"] = [asdict(slo) for slo in found.slos]
     return encoded(told)

@@ -1,20 +1,21 @@
 """Tokens for programs: made, listed, revoked."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
+from fastapi import Query
 from pydantic import ConfigDict, Field
 
-from penstock.client.documents import document
-from penstock.model.ids import is_id
-from penstock.server.access import tokens
-from penstock.server.access.guard import Admin
+from penstock.server.access.operating import AccessOperator
 from penstock.server.access.scopes import Scope, parse_scopes
-from penstock.server.api.models import Document, Moment
+from penstock.server.access.tokens import token_document
+from penstock.server.api.models import Document, Moment, Name, PageSize, Text
 from penstock.server.api.router import api_router
-from penstock.server.problems import Refusal
+from penstock.server.guard import MayAdmin
 from penstock.server.state import Here
 
 router = api_router("/api/tokens", "tokens")
+
+After = Annotated[str, Query(max_length=64, description="The `next` of the page before.")]
 
 
 class NewToken(Document):
@@ -26,10 +27,10 @@ class NewToken(Document):
         }
     )
 
-    name: Annotated[str, Field(min_length=1, max_length=128)]
+    name: Name
     scopes: list[Scope] = Field(min_length=1, max_length=4)
-    tenant: str | None = Field(
-        None, max_length=128, description="The one tenant it may see; left out, all of them."
+    tenant: Text | None = Field(
+        None, description="The one tenant it may see; left out, all of them."
     )
     expires_in: float | None = Field(None, gt=0, lt=1e10, description="Seconds.")
 
@@ -54,44 +55,41 @@ class CreatedToken(Token):
 
 
 class TokenList(Document):
-    """Every token there is or was, by age."""
+    """A page of all tokens there are or were, the oldest first."""
 
     tokens: list[Token]
+    next: str | None = Field(
+        description="Send it as `after` for the following page; null when there is none."
+    )
 
 
 @router.post("", operation_id="create_token", status_code=201)
-async def create_token(server: Here, caller: Admin, new: NewToken) -> CreatedToken:
+async def create_token(server: Here, caller: MayAdmin, new: NewToken) -> CreatedToken:
     """Make a token; the answer is the only one that shows it."""
-    scopes = parse_scopes(new.scopes)
-    details: dict[str, Any] = {"name": new.name, "scopes": scopes, "tenant": new.tenant}
-    async with server.operator(caller).doing("token.create", "tokens", **details):
-        made, text = await server.tokens.create(
-            new.name,
-            scopes,
-            by=caller.actor,
-            tenant_id=new.tenant,
-            expires_in_ms=None if new.expires_in is None else int(new.expires_in * 1000),
-        )
-    return CreatedToken.model_construct(**_known(made), token=text)
+    made, text = await AccessOperator(server.operator(caller)).create_token(
+        new.name,
+        parse_scopes(new.scopes),
+        tenant_id=new.tenant,
+        expires_in_ms=None if new.expires_in is None else int(new.expires_in * 1000),
+    )
+    return CreatedToken.model_construct(**token_document(made), token=text)
 
 
 @router.get("", operation_id="list_tokens")
-async def list_tokens(server: Here, _: Admin) -> TokenList:
-    """Every token there is or was."""
-    found = await server.tokens.all()
-    return TokenList.model_construct(tokens=[Token.model_construct(**_known(t)) for t in found])
+async def list_tokens(
+    server: Here, _: MayAdmin, after: After = "", limit: PageSize = 100
+) -> TokenList:
+    """The tokens there are or were, the oldest first."""
+    found = await server.tokens.page(after, limit + 1)
+    shown = found[:limit]
+    return TokenList.model_construct(
+        tokens=[Token.model_construct(**token_document(token)) for token in shown],
+        next=shown[-1].id if len(found) > limit else None,
+    )
 
 
 @router.delete("/{token_id}", operation_id="revoke_token")
-async def revoke_token(server: Here, caller: Admin, token_id: str) -> Token:
+async def revoke_token(server: Here, caller: MayAdmin, token_id: str) -> Token:
     """Let a token open nothing any more; it stays listed."""
-    if token_id not in {token.id for token in await server.tokens.all()} or not is_id(token_id):
-        raise Refusal(404, f"There is no token {token_id[:64]!r}.")
-    async with server.operator(caller).doing("token.revoke", f"token:{token_id}"):
-        revoked = await server.tokens.revoke(token_id)
-    return Token.model_construct(**_known(revoked))
-
-
-def _known(token: tokens.Token) -> dict[str, Any]:
-    opened = document(token) | {"scopes": list(token.scopes)}
-    return {name: opened[name] for name in Token.model_fields}
+    revoked = await AccessOperator(server.operator(caller)).revoke_token(token_id)
+    return Token.model_construct(**token_document(revoked))

@@ -3,9 +3,9 @@
 from pydantic import Field
 
 from penstock.client.documents import document
-from penstock.server.access.guard import WholeReader
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router
+from penstock.server.guard import MayReadAll
 from penstock.server.state import Here
 
 router = api_router("/api/workers", "workers")
@@ -42,7 +42,7 @@ class Workers(Document):
 
 
 @router.get("", operation_id="list_workers")
-async def list_workers(server: Here, _: WholeReader) -> Workers:
+async def list_workers(server: Here, _: MayReadAll) -> Workers:
     """All known workers, the freshest first."""
     found = await server.app.store.workers.list()
     return Workers.model_construct(

@@ -2,33 +2,32 @@
 
 from msgspec import Struct
 
-from penstock.model.states import Status, sources
+from penstock.client.operating.bulk import STARTS_FROM, BulkAction
+from penstock.model.states import Status
 
 
 class Action(Struct, frozen=True):
-    """A button: its name, what it says, and from which states it can be pressed."""
+    """A button: its name, what it says, and what it has done afterwards."""
 
-    name: str
+    name: BulkAction
     label: str
     done: str
-    starts_from: frozenset[Status]
     danger: bool = False
+
+    @property
+    def starts_from(self) -> tuple[Status, ...]:
+        """The states in which a job can take it."""
+        return STARTS_FROM[self.name]
 
 
 ACTIONS = (
-    Action(
-        "cancel",
-        "Cancel",
-        "cancelled",
-        frozenset({*sources("cancel"), Status.IN_PROGRESS}),
-        danger=True,
-    ),
-    Action("pause", "Pause", "paused", frozenset(sources("pause"))),
-    Action("resume", "Resume", "resumed", frozenset(sources("resume"))),
-    Action("requeue", "Requeue", "requeued", frozenset(sources("requeue"))),
+    Action(BulkAction.CANCEL, "Cancel", "cancelled", danger=True),
+    Action(BulkAction.PAUSE, "Pause", "paused"),
+    Action(BulkAction.RESUME, "Resume", "resumed"),
+    Action(BulkAction.REQUEUE, "Requeue", "requeued"),
 )
 
-BY_NAME = {action.name: action for action in ACTIONS}
+BY_NAME: dict[str, Action] = {action.name: action for action in ACTIONS}
 
 
 def offered(status: Status) -> list[Action]:

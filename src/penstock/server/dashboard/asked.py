@@ -1,24 +1,24 @@
-"""Which jobs a page's URL means: the API's own words, with what is wrong kept beside its field."""
+"""What a page's URL asks for: the API's own words, with what is wrong kept beside its field."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from penstock.server.api.filters import JobQuery
+Q = TypeVar("Q", bound=BaseModel)
 
 LISTS = frozenset({"status", "payload"})
 TIMES = frozenset({"since", "until"})
 PAGING = frozenset({"before", "limit"})
 
 
-class Asked(Struct, frozen=True):
+class Asked(Struct, Generic[Q], frozen=True):
     """What was given, as text, and the question made of it; none if something is wrong."""
 
     given: dict[str, Any]
-    query: JobQuery | None
+    query: Q | None
     problems: dict[str, str]
 
     @property
@@ -32,12 +32,12 @@ class Asked(Struct, frozen=True):
         return bool(self.filters.keys() - {"status"})
 
 
-def asked(items: Iterable[tuple[str, str]]) -> Asked:
+def asked(question: type[Q], items: Iterable[tuple[str, str]]) -> Asked[Q]:
     """Read the fields of a URL or a form; empty and unknown ones say nothing."""
     given: dict[str, Any] = {}
     for name, value in items:
         text = value.strip()
-        if not text or name not in JobQuery.model_fields:
+        if not text or name not in question.model_fields:
             continue
         if name in LISTS:
             given.setdefault(name, []).append(text)
@@ -45,7 +45,7 @@ def asked(items: Iterable[tuple[str, str]]) -> Asked:
             given[name] = text
     try:
         read = {name: _read(name, value) for name, value in given.items()}
-        return Asked(given, JobQuery.model_validate(read), {})
+        return Asked(given, question.model_validate(read), {})
     except ValidationError as error:
         problems = {str(each["loc"][0]): each["msg"] for each in error.errors()}
         return Asked(given, None, problems)

@@ -19,6 +19,7 @@ class Line(Struct, frozen=True):
     label: str
     colour: str
     values: list[float | None]
+    dashed: bool = False
 
 
 class Chart(Struct, frozen=True):
@@ -42,7 +43,12 @@ class Chart(Struct, frozen=True):
     def data(self) -> str:
         """The same for the browser, which counts in seconds."""
         lines = [
-            {"label": line.label, "colour": f"--{line.colour}", "values": line.values}
+            {
+                "label": line.label,
+                "colour": line.colour,
+                "values": line.values,
+                "dashed": line.dashed,
+            }
             for line in self.lines
         ]
         times = [at // 1_000 for at in self.times]
@@ -78,7 +84,8 @@ class Chart(Struct, frozen=True):
             else f"{n * WIDTH / last:.1f} {HEIGHT - value / top * (HEIGHT - 4):.1f}"
             for n, value in enumerate(line.values)
         ]
-        return Markup('<path class="line in-{}" d="{}"/>').format(line.colour, _path(points))
+        look = f"in-{line.colour} dashed" if line.dashed else f"in-{line.colour}"
+        return Markup('<path class="line {}" d="{}"/>').format(look, _path(points))
 
 
 def _path(points: list[str | None]) -> str:

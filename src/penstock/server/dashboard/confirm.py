@@ -20,17 +20,6 @@ class Question(Struct, frozen=True, kw_only=True):
     hidden: Mapping[str, str] = {}
 
 
-async def asked_first(visit: Visit, here: str, question: Question) -> Response:
+async def ask(visit: Visit, here: str, question: Question) -> Response:
     """Show a question; nothing changes before its form is sent."""
-    return await visit.page(
-        "confirm.html",
-        here,
-        live=False,
-        title=question.title,
-        text=question.text,
-        label=question.label,
-        action=question.action,
-        back=question.back,
-        facts=question.facts,
-        hidden=question.hidden,
-    )
+    return await visit.page("confirm.html", here, live=False, question=question)

@@ -1,17 +1,20 @@
 """What a page's form sends: read by hand, and never more than a little."""
 
-from collections.abc import Iterator
+import math
 from typing import Annotated
 from urllib.parse import parse_qsl
 
+import msgspec
 from fastapi import Depends, Request
 from msgspec import Struct
 
-from penstock.server.access.guard import SAFE
+from penstock.model.errors import InvalidOption
+from penstock.server.guard import SAFE
 from penstock.server.problems import Refusal
 
 MAX_BYTES = 65_536
 MAX_FIELDS = 2_000
+MOST_WHOLE = 999_999_999_999
 CSRF_FIELD = "csrf"
 MEDIA_TYPE = "application/x-www-form-urlencoded"
 
@@ -29,11 +32,44 @@ class Form(Struct, frozen=True):
         """Every value of a field."""
         return [value for key, value in self.fields if key == name]
 
-    def given(self) -> Iterator[tuple[str, str]]:
-        """The fields that somebody filled in, without the page's token."""
-        for name, value in self.fields:
-            if name != CSRF_FIELD and value.strip():
-                yield name, value.strip()
+    def raw(self, name: str) -> str:
+        """The first value as it was typed: space around a password belongs to it."""
+        return next(iter(self.all(name)), "")
+
+    def words(self, name: str, most: int) -> str | None:
+        """A text of at most so many characters; none if nothing was written."""
+        text = self.get(name)
+        if len(text) > most:
+            raise InvalidOption(name, f"{len(text):,} characters", f"at most {most:,}")
+        return text or None
+
+    def whole(self, name: str, *, least: int = 0, most: int = MOST_WHOLE) -> int | None:
+        """A whole number; none if nothing was written."""
+        text = self.get(name)
+        if not text:
+            return None
+        plain = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_WHOLE))
+        if not plain or not least <= int(text) <= most:
+            raise InvalidOption(name, text, f"a whole number from {least:,} to {most:,}")
+        return int(text)
+
+    def number(self, name: str) -> float | None:
+        """A number; none if nothing was written."""
+        text = self.get(name)
+        try:
+            found = float(text) if text else None
+        except ValueError:
+            found = math.nan
+        if found is not None and not math.isfinite(found):
+            raise InvalidOption(name, text, "a number")
+        return found
+
+    def json(self, name: str, default: str = "") -> str:
+        """A document, in the fewest characters."""
+        try:
+            return msgspec.json.encode(msgspec.json.decode(self.get(name) or default)).decode()
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise Refusal(422, f"This is no JSON: {error}.", field=name) from None
 
 
 async def read_form(request: Request) -> Form:

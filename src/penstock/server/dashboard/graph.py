@@ -12,7 +12,12 @@ WIDE, HIGH = 184, 46
 ACROSS, DOWN = 64, 18
 MARGIN = 8
 SWEEPS = 4
+TALL = 12
+"""With more jobs than this above one another, each takes one line instead of two."""
+
+SLIM, CLOSE = 26, 7
 LONGEST_NAME = 22
+SLIM_NAME = 13
 
 
 class Node(Struct, frozen=True):
@@ -30,7 +35,6 @@ class Arrow(Struct, frozen=True):
     """A line from a job to one that waits for it."""
 
     path: str
-    kind: str
     closed: bool
 
 
@@ -42,6 +46,7 @@ class Graph(Struct, frozen=True):
     width: int
     height: int
     more: bool
+    slim: bool
 
 
 def graph_of(family: Family) -> Graph:
@@ -49,44 +54,47 @@ def graph_of(family: Family) -> Graph:
     parents, children = _neighbours(family)
     columns = _ordered(_columns(family, parents), parents, children)
     tallest = max(len(column) for column in columns)
+    slim = tallest > TALL
+    high, down = (SLIM, CLOSE) if slim else (HIGH, DOWN)
     places: dict[str, tuple[int, int]] = {}
     for across, column in enumerate(columns):
         # Short columns stand in the middle, so that lines stay short.
-        top = MARGIN + (tallest - len(column)) * (HIGH + DOWN) // 2
-        for down, job_id in enumerate(column):
-            places[job_id] = MARGIN + across * (WIDE + ACROSS), top + down * (HIGH + DOWN)
+        top = MARGIN + (tallest - len(column)) * (high + down) // 2
+        for n, job_id in enumerate(column):
+            places[job_id] = MARGIN + across * (WIDE + ACROSS), top + n * (high + down)
     return Graph(
         nodes=[_node(family, job_id, *place) for job_id, place in places.items()],
-        arrows=_arrows(family, places),
+        arrows=_arrows(family, places, high),
         width=2 * MARGIN + len(columns) * (WIDE + ACROSS) - ACROSS,
-        height=2 * MARGIN + tallest * (HIGH + DOWN) - DOWN,
+        height=2 * MARGIN + tallest * (high + down) - down,
         more=family.more,
+        slim=slim,
     )
 
 
 def drawing(graph: Graph, job_url: str) -> Markup:
     """The picture; every job in it is a link below `job_url`."""
     arrows = Markup("").join(
-        Markup('<path class="arrow edge-{}{}" d="{}"/>').format(
-            arrow.kind, "" if arrow.closed else " open", arrow.path
-        )
+        Markup('<path class="arrow{}" d="{}"/>').format("" if arrow.closed else " open", arrow.path)
         for arrow in graph.arrows
     )
-    nodes = Markup("").join(_box(node, job_url) for node in graph.nodes)
+    nodes = Markup("").join(_box(node, job_url, slim=graph.slim) for node in graph.nodes)
     return Markup(
         '<svg width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="group" '
         'aria-label="The flow this job belongs to">{arrows}{nodes}</svg>'
     ).format(w=graph.width, h=graph.height, arrows=arrows, nodes=nodes)
 
 
-def _box(node: Node, job_url: str) -> Markup:
-    name = node.type if len(node.type) <= LONGEST_NAME else f"{node.type[: LONGEST_NAME - 1]}…"
+def _box(node: Node, job_url: str, *, slim: bool) -> Markup:
+    high = SLIM if slim else HIGH
+    longest = SLIM_NAME if slim else LONGEST_NAME
+    name = node.type if len(node.type) <= longest else f"{node.type[: longest - 1]}…"
     return Markup(
-        '<a class="node is-{status}{here}" href="{url}/{id}"><title>{type} {id}: {status}</title>'
+        '<a class="node is-{status}{here}" href="{url}/{id}"><title>{type} {id}: {word}</title>'
         '<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="9"/>'
         '<circle cx="{dot}" cy="{middle}" r="4.5"/>'
         '<text x="{text}" y="{first}">{name}</text>'
-        '<text class="quiet" x="{text}" y="{second}">{word} …{tail}</text></a>'
+        "{second}</a>"
     ).format(
         status=node.status,
         here=" here" if node.here else "",
@@ -96,15 +104,26 @@ def _box(node: Node, job_url: str) -> Markup:
         x=node.x,
         y=node.y,
         w=WIDE,
-        h=HIGH,
+        h=high,
         dot=node.x + 16,
-        middle=node.y + HIGH // 2,
+        middle=node.y + high // 2,
         text=node.x + 30,
-        first=node.y + 19,
-        second=node.y + 35,
+        first=node.y + (17 if slim else 19),
+        second=_status_at_end(node) if slim else _second_line(node),
         name=name,
         word=word(node.status),
-        tail=node.id[-6:],
+    )
+
+
+def _status_at_end(node: Node) -> Markup:
+    return Markup('<text class="quiet end" x="{}" y="{}">{}</text>').format(
+        node.x + WIDE - 10, node.y + 17, word(node.status)
+    )
+
+
+def _second_line(node: Node) -> Markup:
+    return Markup('<text class="quiet" x="{}" y="{}">{} …{}</text>').format(
+        node.x + 30, node.y + 35, word(node.status), node.id[-6:]
     )
 
 
@@ -157,15 +176,15 @@ def _middle(tied: set[str], place: dict[str, int], otherwise: int) -> float:
     return sum(known) / len(known) if known else float(otherwise)
 
 
-def _arrows(family: Family, places: dict[str, tuple[int, int]]) -> list[Arrow]:
+def _arrows(family: Family, places: dict[str, tuple[int, int]], high: int) -> list[Arrow]:
     drawn: list[Arrow] = []
     for edge in family.edges.values():
         if edge.edge.parent_id not in places or edge.child_id not in places:
             continue
         (left, top), (right, bottom) = places[edge.edge.parent_id], places[edge.child_id]
-        x, y, to_x, to_y = left + WIDE, top + HIGH // 2, right - 3, bottom + HIGH // 2
+        x, y, to_x, to_y = left + WIDE, top + high // 2, right - 3, bottom + high // 2
         bend = max(24, (to_x - x) // 2)
         head = f"M{to_x - 6} {to_y - 4}L{to_x} {to_y}L{to_x - 6} {to_y + 4}"
         path = f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}{head}"
-        drawn.append(Arrow(path, edge.edge.kind, edge.outcome is not None))
+        drawn.append(Arrow(path, edge.outcome is not None))
     return drawn

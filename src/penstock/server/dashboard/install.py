@@ -1,12 +1,10 @@
 """Adding the dashboard to a server."""
 
-from typing import TYPE_CHECKING
-
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 
 from penstock.server.dashboard import assets
-from penstock.server.dashboard.live import Live
-from penstock.server.dashboard.pages import Desk
+from penstock.server.dashboard.route import no_such_page
 from penstock.server.dashboard.views import (
     access,
     alerts,
@@ -25,9 +23,6 @@ from penstock.server.dashboard.views import (
     schedules,
     workers,
 )
-
-if TYPE_CHECKING:
-    from penstock.client.app import Penstock
 
 VIEWS = (
     assets.router,
@@ -51,9 +46,6 @@ VIEWS = (
 """The views; `jobs/new` and `jobs/bulk` stand before the page of a job."""
 
 
-def install(api: FastAPI, app: "Penstock") -> None:
-    """Add the pages, and what they share."""
-    api.state.desk = Desk(app)
-    api.state.live = Live(app.store)
-    for router in VIEWS:
-        api.include_router(router)
+def install(api: FastAPI) -> None:
+    """Add a page for addresses that are not there."""
+    api.add_exception_handler(HTTPException, no_such_page)

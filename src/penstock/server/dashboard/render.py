@@ -14,10 +14,13 @@ from markupsafe import Markup, escape
 from penstock.client.documents import decoded
 from penstock.model import spans
 from penstock.model.clock import iso
+from penstock.model.counted import counted
 from penstock.model.errors import InvalidOption
+from penstock.server.dashboard.json_view import json_view
 
 FOLDER = Path(__file__).parent / "templates"
 
+GIGABYTE = 1_024
 WORDS = {"in_progress": "running"}
 """How a page calls a status, where its name is not what people say."""
 
@@ -35,6 +38,7 @@ def environment() -> Environment:
     )
     filters: dict[str, Callable[..., Any]] = {
         "count": count,
+        "counted": counted,
         "percent": percent,
         "span": spans.span,
         "ago": ago,
@@ -42,7 +46,10 @@ def environment() -> Environment:
         "badge": badge,
         "word": word,
         "segment": segment,
-        "pretty": pretty,
+        "clock": clock,
+        "code": code,
+        "json": json_view,
+        "size": size,
         "linked": linked,
     }
     made.filters.update(filters)
@@ -82,6 +89,30 @@ def time(ms: int | None) -> Markup:
     return _time(ms, f"{told[:10]} {told[11:19]} UTC")
 
 
+@pass_context
+def clock(context: Context, ms: int | None) -> Markup:
+    """A time in UTC to the second, with its date unless that is today."""
+    if ms is None:
+        return Markup("–")
+    told = _iso(ms)
+    date = "" if told[:10] == _iso(context["now"])[:10] else f"{told[:10]} "
+    return _time(ms, f"{date}{told[11:19]} UTC")
+
+
+def size(megabytes: float) -> str:
+    """An amount of memory: `143 MB`, `73.1 GB`."""
+    if megabytes < GIGABYTE:
+        return f"{megabytes:,.0f} MB"
+    return f"{megabytes / GIGABYTE:,.1f} GB"
+
+
+def code(sentence: str) -> Markup:
+    """A sentence in which what stands between backticks is code."""
+    parts = str(escape(sentence)).split("`")
+    shown = (f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts))
+    return Markup("".join(shown))
+
+
 def badge(status: str, words: str | None = None) -> Markup:
     """A status with its colour."""
     shown = Markup('<span class="badge is-{}"><span>{}</span></span>')
@@ -100,14 +131,13 @@ def segment(name: str) -> str:
 
 def pretty(document: Any) -> str:
     """A stored document, or a text that holds one, laid out for reading."""
-    opened = decoded(document) if isinstance(document, str) else document
-    return json.dumps(opened, indent=2, ensure_ascii=False, default=str)
+    return json.dumps(decoded(document), indent=2, ensure_ascii=False, default=str)
 
 
 @pass_context
 def linked(context: Context, sentence: str, jobs: Sequence[str]) -> Markup:
     """A sentence in which the ids of jobs are links."""
-    shown = escape(sentence)
+    shown = code(sentence)
     for job_id in jobs:
         link = Markup('<a href="{}"><code>…{}</code></a>').format(
             context["url"](f"jobs/{job_id}"), job_id[-6:]

@@ -7,18 +7,25 @@ from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.model.errors import PenstockError
-from penstock.server.access.guard import SAFE
-from penstock.server.dashboard import assets
+from penstock.server.api.envelope import PREFIX
 from penstock.server.dashboard.headers import FRESH, SECURITY
+from penstock.server.dashboard.links import Links
 from penstock.server.dashboard.render import rendered
-from penstock.server.dashboard.visit import Links, Visit
-from penstock.server.problems import Refusal, status_of
+from penstock.server.dashboard.visit import Visit
+from penstock.server.guard import SAFE
+from penstock.server.problems import Refusal, http_problem, mistake
 
 Handler = Callable[[Request], Awaitable[Response]]
 REFUSED = (Refusal, PenstockError, RequestValidationError, HTTPException)
+
+NO_PAGE = {
+    404: "There is no such page.",
+    405: "This address takes what a form sends; go back to the page that has the form.",
+}
 
 
 class PageRoute(APIRoute):
@@ -33,9 +40,11 @@ class PageRoute(APIRoute):
                 answer = await answer_of(request)
             except REFUSED as error:
                 answer = _refused(request, error)
-            answer.headers.update(SECURITY)
-            answer.headers.setdefault("Cache-Control", FRESH)
-            return answer
+            except ClientDisconnect:
+                raise
+            except Exception as error:
+                answer = HTMLResponse(error_page(request, 500, mistake(request, error)), 500)
+            return _as_page(answer)
 
         return handle
 
@@ -45,27 +54,45 @@ def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
+async def no_such_page(request: Request, error: Exception) -> Response:
+    """What no route answers: a page for who reads pages, and a problem document for a program."""
+    path = request.url.path.removeprefix(Links(request).root)
+    if path.startswith(PREFIX) or "text/html" not in request.headers.get("accept", ""):
+        return await http_problem(request, error)
+    status = _refusal(error).status
+    return _as_page(_refused(request, Refusal(status, NO_PAGE.get(status, str(error)))))
+
+
+def _as_page(answer: Response) -> Response:
+    """An answer with the headers of all pages."""
+    answer.headers.update(SECURITY)
+    answer.headers.setdefault("Cache-Control", FRESH)
+    return answer
+
+
 def _refused(request: Request, error: Exception) -> Response:
-    status, detail = _told(error)
-    if status == HTTPStatus.UNAUTHORIZED:
+    told = _refusal(error)
+    if told.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        told = Refusal(told.status, mistake(request, error))
+    if told.status == HTTPStatus.UNAUTHORIZED:
         return _to_login(request)
     visit: Visit | None = getattr(request.state, "visit", None)
     if isinstance(error, PenstockError) and visit is not None and request.method not in SAFE:
-        return visit.back(detail, bad=True)
-    headers = getattr(error, "headers", None)
-    return HTMLResponse(error_page(request, status, detail), status, headers)
+        return visit.back(told.detail, bad=True)
+    page = error_page(request, told.status, told.detail)
+    return HTMLResponse(page, told.status, told.headers)
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _refusal(error: Exception) -> Refusal:
     if isinstance(error, Refusal):
-        return error.status, error.detail
+        return error
     if isinstance(error, PenstockError):
-        return status_of(error), str(error)
+        return Refusal.of(error)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        return 422, f"{first['loc'][-1]}: {first['msg']}."
+        return Refusal(422, f"{first['loc'][-1]}: {first['msg']}.")
     assert isinstance(error, HTTPException)
-    return error.status_code, str(error.detail)
+    return Refusal(error.status_code, str(error.detail), headers=error.headers)
 
 
 def _to_login(request: Request) -> Response:
@@ -81,11 +108,8 @@ def _to_login(request: Request) -> Response:
 
 def error_page(request: Request, status: int, detail: str) -> str:
     """A page that says what is wrong."""
-    links = Links(request)
     context = {
-        "url": links.url,
-        "asset": links.asset,
-        "has": assets.has,
+        **Links(request).names(),
         "status": status,
         "title": HTTPStatus(status).phrase,
         "detail": detail,

@@ -8,15 +8,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 
 from penstock import __version__
-from penstock.server.prometheus.reading import Reading
+from penstock.server.prometheus.scrape import Scrape
 from penstock.server.traffic import BUCKETS, Traffic
 
 STATES = ("running", "degraded", "draining", "silent")
 
 
-def fleet_metrics(reading: Reading) -> Iterator[Metric]:
+def fleet_metrics(scrape: Scrape) -> Iterator[Metric]:
     """The workers, and how quick the store is."""
-    states = Counter(each.state if each.alive else "silent" for each in reading.workers)
+    states = Counter(each.state if each.alive else "silent" for each in scrape.workers)
     workers = GaugeMetricFamily(
         "penstock_workers",
         "Workers by state; a silent one was not heard of for half a minute.",
@@ -25,20 +25,22 @@ def fleet_metrics(reading: Reading) -> Iterator[Metric]:
     for state in sorted({*STATES, *states}):
         workers.add_metric([state], states[state])
     yield workers
-    ages = [worker.poll_age_ms for worker in reading.workers if worker.alive]
-    yield _gauge(
+    ages = [worker.poll_age_ms for worker in scrape.workers if worker.alive]
+    yield GaugeMetricFamily(
         "penstock_worker_poll_age_seconds",
         "How long ago the live worker that is worst off last polled with success.",
-        max(ages, default=0) / 1_000,
+        value=max(ages, default=0) / 1_000,
     )
-    yield _gauge(
-        "penstock_store_ping_seconds", "How long the store took to answer.", reading.ping_seconds
+    yield GaugeMetricFamily(
+        "penstock_store_ping_seconds",
+        "How long the store took to answer.",
+        value=scrape.ping_seconds,
     )
 
 
 def process_metrics(traffic: Traffic, *, store_up: bool) -> Iterator[Metric]:
     """What is known even while the store is away: requests to this process, and its version."""
-    yield _gauge("penstock_store_up", "Whether the store answers.", float(store_up))
+    yield GaugeMetricFamily("penstock_store_up", "Whether the store answers.", value=store_up)
     build = GaugeMetricFamily("penstock_build_info", "The version that runs.", labels=["version"])
     build.add_metric([__version__], 1)
     yield build
@@ -60,9 +62,3 @@ def process_metrics(traffic: Traffic, *, store_up: bool) -> Iterator[Metric]:
         numbers = [float(number) for number in accumulate(timing.buckets)]
         timings.add_metric([method, route], list(zip(bounds, numbers, strict=True)), timing.seconds)
     yield timings
-
-
-def _gauge(name: str, help_: str, value: float) -> Metric:
-    made = GaugeMetricFamily(name, help_)
-    made.add_metric([], value)
-    return made

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from penstock.model.histogram import steps_of
 from penstock.model.pressure import pressure
 from penstock.server.prometheus.histograms import (
     attempt_buckets,
@@ -12,7 +13,7 @@ from penstock.server.prometheus.histograms import (
     duration_buckets,
     merged,
 )
-from penstock.server.prometheus.reading import Counts, Reading
+from penstock.server.prometheus.scrape import Counts, Scrape
 from penstock.store.contract import QueueDepth
 
 STATUSES: Mapping[str, tuple[str, ...]] = {
@@ -28,7 +29,7 @@ STATUSES: Mapping[str, tuple[str, ...]] = {
 """What each status counts: a job fails once more, and is then retried or becomes a dead letter."""
 
 
-def job_metrics(reading: Reading) -> Iterator[Metric]:
+def job_metrics(scrape: Scrape) -> Iterator[Metric]:
     """What became of jobs, by type."""
     total = CounterMetricFamily(
         "penstock_jobs", "What happened to jobs since the beginning.", labels=["type", "status"]
@@ -39,23 +40,25 @@ def job_metrics(reading: Reading) -> Iterator[Metric]:
     active = GaugeMetricFamily(
         "penstock_jobs_active", "Jobs that a worker holds now.", labels=["type"]
     )
-    for name, counts in reading.by_type.items():
+    for name, counts in scrape.by_type.items():
         for status, parts in STATUSES.items():
             total.add_metric([name, status], sum(counts.get(part, 0.0) for part in parts))
         lost.add_metric([name], counts.get("lease_expiries", 0.0))
-    for name, number in reading.active.items():
+    for name, number in scrape.active.items():
         active.add_metric([name], number)
     yield total
     yield active
-    yield _timed("penstock_job_duration_seconds", "How long executions took.", "type", reading)
-    yield _attempts(reading.by_type)
+    yield _timed("penstock_job_duration_seconds", "How long executions took.", "type", scrape)
+    yield _attempts(scrape.by_type)
     yield lost
-    dead = GaugeMetricFamily("penstock_dead_letters", "Dead letters that nobody has decided about.")
-    dead.add_metric([], reading.dead_letters)
-    yield dead
+    yield GaugeMetricFamily(
+        "penstock_dead_letters",
+        "Dead letters neither resolved nor ignored.",
+        value=scrape.dead_letters,
+    )
 
 
-def queue_metrics(reading: Reading) -> Iterator[Metric]:
+def queue_metrics(scrape: Scrape) -> Iterator[Metric]:
     """What waits, by queue."""
     depth = GaugeMetricFamily(
         "penstock_queue_depth", "Jobs in a queue by their state.", labels=["queue", "state"]
@@ -71,15 +74,15 @@ def queue_metrics(reading: Reading) -> Iterator[Metric]:
         "How near a queue is to its limit: 0 green, 1 yellow, 2 orange, 3 red.",
         labels=["queue"],
     )
-    for queue, found in reading.depths.items():
+    for queue, found in scrape.depths.items():
         for state, number in states_of(found).items():
             depth.add_metric([queue, state], number)
         oldest.add_metric([queue], (found.oldest_queued_ms or 0) / 1_000)
-        most = reading.limits.get(queue, 0)
+        most = scrape.limits.get(queue, 0)
         limit.add_metric([queue], most)
         level.add_metric([queue], pressure(found.queued, most))
     yield from (depth, oldest, limit, level)
-    yield _timed("penstock_queue_wait_seconds", "How long jobs waited to start.", "queue", reading)
+    yield _timed("penstock_queue_wait_seconds", "How long jobs waited to start.", "queue", scrape)
 
 
 def states_of(depth: QueueDepth) -> dict[str, int]:
@@ -93,16 +96,12 @@ def states_of(depth: QueueDepth) -> dict[str, int]:
     }
 
 
-def _timed(name: str, help_: str, label: str, reading: Reading) -> Metric:
-    found, prefix = (reading.by_type, "duration") if label == "type" else (reading.by_queue, "wait")
+def _timed(name: str, help_: str, label: str, scrape: Scrape) -> Metric:
+    found, prefix = (scrape.by_type, "duration") if label == "type" else (scrape.by_queue, "wait")
     family = HistogramMetricFamily(name, help_, labels=[label])
     for each, counts in found.items():
-        steps = {
-            int(key.removeprefix(prefix + ":")): value
-            for key, value in counts.items()
-            if key.startswith(prefix + ":")
-        }
-        family.add_metric([each], duration_buckets(steps), counts.get(f"{prefix}_sum", 0.0) / 1_000)
+        buckets = duration_buckets(steps_of(counts, prefix))
+        family.add_metric([each], buckets, counts.get(f"{prefix}_sum", 0.0) / 1_000)
     return family
 
 

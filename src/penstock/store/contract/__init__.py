@@ -9,7 +9,7 @@ Beside them stands what all stores do alike: `watch`, `rollups` and `translation
 
 from penstock.store.contract.audit import AuditFilter, AuditLog
 from penstock.store.contract.controls import Controls
-from penstock.store.contract.dead import DeadGroup, DeadLetter, DeadLetters, Resolution
+from penstock.store.contract.dead import OPEN, DeadGroup, DeadLetter, DeadLetters, Resolution
 from penstock.store.contract.jobs import Claim, Claimed, JobStore, Report, Slots
 from penstock.store.contract.leases import Held, Leases, Renewal
 from penstock.store.contract.metrics import Metrics, QueueDepth, Window
@@ -41,6 +41,7 @@ from penstock.store.contract.workers import Beat, WorkerInfo, Workers
 
 __all__ = [
     "COLUMNS",
+    "OPEN",
     "AuditFilter",
     "AuditLog",
     "Beat",

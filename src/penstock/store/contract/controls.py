@@ -33,7 +33,7 @@ class Controls(Protocol):
         """Set limits, all of them or none; what code declares leaves an operator's alone."""
         ...
 
-    async def drop_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+    async def remove_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
         """Take a limit away; whether there was one."""
         ...
 

@@ -18,6 +18,10 @@ class Resolution(StrEnum):
     IGNORED = "ignored"
 
 
+OPEN = (Resolution.PENDING, Resolution.INVESTIGATING)
+"""A dead letter is open until it is resolved or ignored; then it is closed."""
+
+
 class DeadLetter(Struct, frozen=True, kw_only=True):
     """A snapshot of the job at its death, with its executions, as JSON text.
 
@@ -57,7 +61,7 @@ class DeadGroup(Struct, frozen=True, kw_only=True):
     error: str | None
     error_code: str | None
     count: int
-    unresolved: int
+    open: int
     first_at: int
     last_at: int
     newest_id: str
@@ -77,12 +81,16 @@ class DeadLetters(Protocol):
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
         resolution: Resolution | None = None,
+        only_open: bool = False,
         fingerprint: str | None = None,
         canary_of: str | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> list[DeadLetter]:
-        """A page, newest first; `before` is the job's id to continue after."""
+        """A page, newest first; `before` is the job's id to continue after.
+
+        The newest open one, of a type or of all, is found without a look at those that are closed.
+        """
         ...
 
     async def groups(
@@ -90,10 +98,34 @@ class DeadLetters(Protocol):
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
-        resolution: Resolution | None = None,
+        only_open: bool = False,
+        before: str | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
-        """Alike ones together; the group with the most that nobody has settled first."""
+        """Alike ones together, a page: the group with the newest letter first.
+
+        `before` is the `newest_id` of the group to continue after; `only_open` leaves out groups
+        without an open letter.
+        """
+        ...
+
+    async def group(
+        self,
+        type: str,  # noqa: A002 - the column's name
+        fingerprint: str,
+        *,
+        tenant_id: str | None = None,
+    ) -> DeadGroup | None:
+        """One group, or none; of a tenant its letters alone."""
+        ...
+
+    async def group_names(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
+    ) -> list[tuple[str, str]]:
+        """Type and fingerprint of every group."""
         ...
 
     async def get(self, job_id: str) -> DeadLetter | None:

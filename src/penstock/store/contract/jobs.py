@@ -41,12 +41,14 @@ class Claimed(Struct, frozen=True):
 
     `next_due_in_ms` is when to ask again: a job falls due, a rate or a breaker lets more through.
     Of the leases under a limit the worker runs no more at once than its `slots` say, so that it
-    can go on with prefetched ones without asking.
+    can go on with prefetched ones without asking. Not `whole` is the answer of a look that went
+    only where jobs were seen before: others may wait, and are found when it is time to ask again.
     """
 
     leases: list[Lease]
     next_due_in_ms: int | None
     slots: Slots = {}
+    whole: bool = True
 
 
 class Report(Struct, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ class QueueDepth(Struct, frozen=True, kw_only=True):
     """How much stands in one queue; `blocked` of the pending ones wait for other jobs."""
 
     queue: str
-    pending: int
-    queued: int
-    in_progress: int
-    failed: int
-    oldest_queued_ms: int | None
+    pending: int = 0
+    queued: int = 0
+    in_progress: int = 0
+    failed: int = 0
+    oldest_queued_ms: int | None = None
     blocked: int = 0
     paused: int = 0
 
@@ -48,8 +48,8 @@ class Metrics(Protocol):
         """Every queue that has waiting or running jobs."""
         ...
 
-    async def dead_count(self) -> int:
-        """Dead letters nobody has looked at yet (pending)."""
+    async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
+        """How many dead letters are open, of a type or of all."""
         ...
 
     async def window(self, span_ms: int) -> list[Window]:

@@ -48,3 +48,14 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def spellings(text: str) -> list[str]:
+    """A text as it may be written; stores fold the case of ASCII by themselves, and no other."""
+    small = text.lower()
+    found = (text, small, text.upper(), small.title())
+    return list({_ascii_lower(each): each for each in found}.values())
+
+
+def _ascii_lower(text: str) -> str:
+    return text.encode().lower().decode()

@@ -1,6 +1,6 @@
 """Questions about jobs. Answers may lag a write by the length of one transaction."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -85,12 +85,13 @@ class LogLine(Struct, frozen=True):
 class JobFilter(Struct, frozen=True, kw_only=True):
     """Which jobs to list, newest first; `before` is the id to continue after.
 
+    No `statuses` are all of them. `lease_owner` is the worker that runs a job now.
     `since` and `until` (not included) are about the time a job was made, in UTC milliseconds.
     `payload` holds dotted paths into the arguments and the JSON text of the value expected there;
-    `text` is looked for in the id, type, key, error and payload, whatever its case.
+    `text` is looked for in the id, type, key, error and payload, whatever the case of ASCII; other
+    letters are looked for as written, small, in capitals, and with each word in a capital.
     """
 
-    status: Status | None = None
     statuses: tuple[Status, ...] = ()
     type: str | None = None
     queue: str | None = None
@@ -99,12 +100,19 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     tag: str | None = None
     parent_job_id: str | None = None
     schedule_id: str | None = None
+    lease_owner: str | None = None
     since: int | None = None
     until: int | None = None
     payload: tuple[tuple[str, str], ...] = ()
     text: str | None = None
     before: str | None = None
     limit: int = 50
+
+    @property
+    def states(self) -> tuple[Status, ...]:
+        """The states that such a job can have; none are all of them."""
+        under_lease = () if self.lease_owner is None else (Status.IN_PROGRESS,)
+        return self.statuses or under_lease
 
 
 class Found(Struct, frozen=True):
@@ -174,7 +182,7 @@ class JobReader(Protocol):
         ...
 
     async def find(self, where: JobFilter) -> list[Job]:
-        """A page of jobs, newest first."""
+        """As many jobs as were asked for, or all there are, newest first; it may look at all."""
         ...
 
     async def search(self, where: JobFilter) -> Found:
@@ -194,7 +202,7 @@ class JobReader(Protocol):
         ...
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
-        """The lines its handler kept, oldest first."""
+        """The latest lines its handler kept, oldest first."""
         ...
 
     async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
@@ -209,6 +217,6 @@ class JobReader(Protocol):
         """All that decides whether a job runs now; none for an unknown id."""
         ...
 
-    def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
+    def watch(self, ids: Sequence[str]) -> AsyncGenerator[Job, None]:
         """Each job now and whenever it changes, until all of them are terminal."""
         ...

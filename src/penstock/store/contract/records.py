@@ -1,8 +1,11 @@
 """Small documents that belong to an installation: who may enter, which alerts stand."""
 
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from msgspec import Struct
+
+AT_ONCE = 1_000
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -46,3 +49,13 @@ class Records(Protocol):
     async def remove(self, kind: str, name: str) -> bool:
         """Delete a record; whether there was one."""
         ...
+
+
+async def every(records: Records, kind: str) -> AsyncGenerator[Record]:
+    """All records of a kind, by name, however many there are."""
+    page = await records.list(kind, limit=AT_ONCE)
+    while page:
+        for record in page:
+            yield record
+        whole = len(page) == AT_ONCE
+        page = await records.list(kind, after=page[-1].name, limit=AT_ONCE) if whole else []

@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
 
-from penstock.model.histogram import percentile
+from penstock.model.histogram import percentile, steps_of
 from penstock.store.contract.metrics import QueueDepth, Window
 
 FINE_MS, MINUTE_MS, HOUR_MS, DAY_MS = 10_000, 60_000, 3_600_000, 86_400_000
+SHORTEST_MS, LONGEST_MS = FINE_MS, 1_000 * DAY_MS
+"""The windows that figures are told over."""
 
 STEPS_KEPT_MS: Mapping[int, int] = MappingProxyType(
     {
         FINE_MS: HOUR_MS,
         MINUTE_MS: 2 * DAY_MS,
         HOUR_MS: 60 * DAY_MS,
-        DAY_MS: 1_000 * DAY_MS,
+        DAY_MS: LONGEST_MS,
     }
 )
 """For how long the steps of each resolution are kept."""
@@ -84,8 +86,7 @@ def gauges_of(depth: QueueDepth) -> dict[str, int]:
 
 
 def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Window:
-    durations = _histogram(sums, "duration:")
-    waits = _histogram(sums, "wait:")
+    durations, waits = steps_of(sums, "duration"), steps_of(sums, "wait")
     ended = sums["completed"] + sums["failed"] + sums["dead"]
     return Window(
         type=type_,
@@ -107,11 +108,3 @@ def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Win
         wait_p95_ms=percentile(waits, 0.95),
         wait_p99_ms=percentile(waits, 0.99),
     )
-
-
-def _histogram(sums: Mapping[str, float], prefix: str) -> dict[int, float]:
-    return {
-        int(name.removeprefix(prefix)): value
-        for name, value in sums.items()
-        if name.startswith(prefix)
-    }

@@ -136,6 +136,10 @@ class Store(Protocol):
         """Check every promise this store makes."""
         ...
 
+    async def dispatch_answers(self) -> bool | None:
+        """Whether the server that finds work beside the store answers; none if there is none."""
+        ...
+
     async def backup(self, target: Path) -> int:
         """Copy the installation while it runs, verified; the number of jobs copied."""
         ...

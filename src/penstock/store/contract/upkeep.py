@@ -8,8 +8,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from penstock.model.states import Status
+from penstock.store.contract.rollups import DAY_MS
 
-DAY_MS = 86_400_000
 KEPT_MS: Mapping[Status, int] = MappingProxyType(
     {
         Status.COMPLETED: 7 * DAY_MS,

@@ -1,7 +1,7 @@
 """Watching jobs, the same on every store: look, wait for a wake-up, look again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from penstock.model.job import Job
 from penstock.store.contract.store import Subscription
@@ -14,7 +14,7 @@ Get = Callable[[Sequence[str]], Awaitable[list[Job]]]
 
 async def watch(
     get: Get, subscribe: Callable[[], Subscription], ids: Sequence[str]
-) -> AsyncIterator[Job]:
+) -> AsyncGenerator[Job, None]:
     """Each job now and whenever it changes, until all of them are terminal."""
     listener = subscribe()
     seen: dict[str, Job] = {}

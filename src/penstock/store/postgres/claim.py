@@ -65,7 +65,8 @@ class PostgresClaims(Claims):
     def _claimed(self, leases: list[Lease]) -> Claimed:
         if leases:
             self._turns.last_tenant = leases[-1].tenant_id
-        return Claimed(leases, self._survey.ask_again_in_ms)
+        again = self._survey.ask_again_in_ms
+        return Claimed(leases, again, whole=not self._survey.partial)
 
     def _quietly(
         self, tx: Transaction | Alone, claim: Claim, *, tidy: bool

@@ -9,6 +9,9 @@ from penstock.store.relational.search import LOOKS, by_status
 from penstock.store.relational.transaction import Transaction
 from penstock.store.relational.wanted import Wanted
 
+PLACES = 5_000
+"""As many by their status: here each of them lies in another page of the table."""
+
 FEW = 2_000
 """Up to so many jobs found by their payloads; for more, the index costs more than it saves."""
 
@@ -22,7 +25,7 @@ class PostgresReader(RelationalReader):
 
 def narrow(tx: Transaction, wanted: Wanted) -> list[Any] | None:
     """All places where a job that fits can be, if the states or the payload tell."""
-    places = by_status(tx, wanted)
+    places = by_status(tx, wanted, PLACES)
     return by_payload(tx, wanted) if places is None else places
 
 

@@ -27,6 +27,7 @@ _Lane = tuple[str, str, str, str, int]
 class Survey:
     """The lanes of the last slow walk, and where in each to go on.
 
+    A claim that looks only there is `partial`.
     With a clock that a test moves, nothing seen before is `trusted`: its time does not pass.
     """
 
@@ -38,6 +39,7 @@ class Survey:
         self._walked_at = 0.0
         self._due_at: float | None = None
         self._hungry = False
+        self.partial = False
 
     @property
     def ask_again_in_ms(self) -> int | None:
@@ -53,10 +55,12 @@ class Survey:
 
     def known(self, claim: Claim) -> str | None:
         """The lanes to go on in; none when it is time to walk."""
+        self.partial = False
         if self._lanes is None or self._asked != _question(claim):
             return None
         if time.monotonic() >= self._walk_at:
             return None
+        self.partial = True
         names = ("queue", "tenant_id", "type", "limit_key", "priority", "from_rank")
         rows = [dict(zip(names, (*lane, rank), strict=True)) for lane, rank in self._lanes.items()]
         return encode(rows).decode()

@@ -51,5 +51,10 @@ class PostgresRedisStore(PostgresStore):
     async def inspect(self) -> Durability:
         """Check every promise; those of PostgreSQL, and whether Redis answers."""
         found = await super().inspect()
-        state = "away: work is found by PostgreSQL alone" if self._wire.away else "answers"
-        return Durability(found.promise, [*found.checks, ("dispatch", not self._wire.away, state)])
+        answers = await self.dispatch_answers()
+        state = "answers" if answers else "away: work is found by PostgreSQL alone"
+        return Durability(found.promise, [*found.checks, ("dispatch", answers, state)])
+
+    async def dispatch_answers(self) -> bool:
+        """Whether Redis answers, within half a second."""
+        return await self._dispatch.aside(self._wire.answers)

@@ -78,6 +78,18 @@ class Wire:
             raise Away from error
         return answer
 
+    def answers(self) -> bool:
+        """Whether it answers; one that is away does so again once `try_again` succeeded."""
+        if self.away:
+            return False
+        try:
+            answer = self._server.reply_now(("PING",))
+        except StoreError as error:
+            answer = error
+        if isinstance(answer, Exception):
+            self._failed(answer)
+        return not self.away
+
     def subscribe(self) -> Any:
         """A connection that hears every change; the caller disconnects it."""
         try:

@@ -11,9 +11,9 @@ from penstock.model.states import TERMINAL, Status
 from penstock.store.contract import COLUMNS, Part, Row
 from penstock.store.contract.rollups import DAY_MS
 from penstock.store.redis.keys import encode_doc, encode_lane, label
+from penstock.store.redis.letter_lists import Command, Listed, lists_of
 
 Arguments = list[Any]
-Command = tuple[str, str, Sequence[Any]]
 
 MOST_ARGUMENTS = 2_000
 _PLACE = (
@@ -146,8 +146,7 @@ def _letters(rows: Sequence[Row], deaths: int) -> Iterator[Command]:
         fields = _letter(letter)
         yield "HSET", f"dead:{letter['job_id']}", [word for pair in fields.items() for word in pair]
         yield "ZADD", "dead", (death, letter["job_id"])
-        if letter["resolution"] == "pending":
-            yield "SADD", "dead:pending", (letter["job_id"],)
+        yield from lists_of(convert(letter, Listed), death)
     yield "SET", "dead:seq", (deaths + len(rows),)
 
 

@@ -1,6 +1,6 @@
 """Pauses, limits and breakers on Redis."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.json import encode
 
@@ -10,7 +10,7 @@ from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, chec
 from penstock.model.pause import Pause, PauseScope
 from penstock.model.redact import redacted
 from penstock.store.redis.courier import Courier
-from penstock.store.redis.gates import look_at_gates, pause, paused, queue_depth
+from penstock.store.redis.gates import look_at_gates, pause, paused, queue_depths
 from penstock.store.redis.release import decided
 
 
@@ -46,14 +46,16 @@ class RedisControls:
         ]
         await self._courier.call("set_limits", *(part for row in rows for part in row))
 
-    async def drop_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+    async def remove_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
         """Take a limit away; whether there was one."""
-        return bool(await self._courier.call("drop_limit", _field(scope, name, kind)))
+        return bool(await self._courier.call("remove_limit", _field(scope, name, kind)))
 
     async def limits(self) -> list[LimitState]:
         """All limits and how much of each is taken."""
         gates = await look_at_gates(self._courier)
-        return [gates.state(limit, await self._depth(limit)) for limit in gates.limits]
+        depth_limits = [limit for limit in gates.limits if limit.kind is LimitKind.DEPTH]
+        depths = await queue_depths(self._courier, [limit.name for limit in depth_limits])
+        return [gates.state(limit, _taken(limit, depths)) for limit in gates.limits]
 
     async def define_breakers(
         self, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
@@ -72,10 +74,11 @@ class RedisControls:
         """All breakers."""
         return (await look_at_gates(self._courier)).breakers
 
-    async def _depth(self, limit: Limit) -> int:
-        if limit.kind is not LimitKind.DEPTH:
-            return 0
-        return await queue_depth(self._courier, limit.name, limit.capacity + 1)
+
+def _taken(limit: Limit, depths: Mapping[str, int]) -> int:
+    """How much stands in a queue, counted no further than one too many."""
+    depth = depths[limit.name] if limit.kind is LimitKind.DEPTH else 0
+    return min(limit.capacity + 1, depth)
 
 
 def _field(scope: LimitScope, name: str, kind: LimitKind) -> str:

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.json import Decoder, decode, encode
 
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
-from penstock.store.contract import DeadGroup, DeadLetter, Resolution
+from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import Ran, decode_doc, decode_lane
+from penstock.store.redis.letter_lists import among_which, scope_of
 from penstock.store.redis.paging import page
-from penstock.store.redis.records import number, text
+from penstock.store.redis.pictures import number, text
 
+IDS_AT_ONCE = 200
 _history: Decoder[list[tuple[int, Ran]]] = Decoder(list[tuple[int, Ran]])
-_OPEN = (b"pending", b"investigating")
 
 
 class RedisDeadLetters:
@@ -30,6 +31,7 @@ class RedisDeadLetters:
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         resolution: Resolution | None = None,
+        only_open: bool = False,
         fingerprint: str | None = None,
         canary_of: str | None = None,
         tenant_id: str | None = None,
@@ -40,35 +42,50 @@ class RedisDeadLetters:
         named = {"type": type, "resolution": resolution, "fingerprint": fingerprint}
         named |= {"canary_of": canary_of, "tenant_id": tenant_id}
         wanted = encoded({name: value for name, value in named.items() if value is not None})
-        asked = ("dead_letters", wanted, before or "")
+        among = among_which(
+            type, fingerprint, canary_of, tenant_id, only_open=only_open or resolution in OPEN
+        )
+        asked = ("dead_letters", wanted, among, before or "")
         return [_dead_letter(row) for row in await page(self._courier, *asked, limit=limit)]
 
     async def groups(
         self,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
-        resolution: Resolution | None = None,
         tenant_id: str | None = None,
+        only_open: bool = False,
+        before: str | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
-        """Alike ones together; the group with the most that nobody has settled first."""
-        groups: dict[tuple[bytes, str], _Group] = {}
-        below = b""
-        while True:
-            below, rows = await self._courier.call("dead_groups", below)
-            for job_id, lane, fingerprint, *rest in rows:
-                _, tenant, type_, _ = decode_lane(lane)
-                if type not in (None, type_) or tenant_id not in (None, tenant):
-                    continue
-                if resolution is not None and rest[2] != resolution.value.encode():
-                    continue
-                group = groups.setdefault((fingerprint, type_), _Group(newest_id=job_id))
-                group.add(*rest)
-            if not below:
-                break
-        found = [group.told(*named) for named, group in groups.items()]
-        found.sort(key=lambda group: (-group.unresolved, -group.count, -group.last_at))
-        return found[:limit]
+        """Alike ones together, a page: the group with the newest letter first."""
+        scope = scope_of(tenant_id)
+        among = f"groups:open:{scope}" if only_open else f"groups:{scope}"
+        asked = ("dead_groups", among, scope, type or "", before or "")
+        return [_dead_group(row) for row in await page(self._courier, *asked, limit=limit)]
+
+    async def group(
+        self,
+        type: str,  # noqa: A002 - the column's name
+        fingerprint: str,
+        *,
+        tenant_id: str | None = None,
+    ) -> DeadGroup | None:
+        """One group, or none."""
+        asked = (scope_of(tenant_id), f"{type}\n{fingerprint}")
+        found = await self._courier.call("dead_group", *asked)
+        return None if found is None else _dead_group(found)
+
+    async def group_names(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
+    ) -> list[tuple[str, str]]:
+        """Type and fingerprint of every group."""
+        key = f"{self._courier.prefix}groups:{scope_of(tenant_id)}"
+        [names] = await self._courier.ask(("ZRANGE", key, 0, -1))
+        found = (_type_and_fingerprint(name) for name in names)
+        return [(named, of) for named, of in found if type in (None, named)]
 
     async def get(self, job_id: str) -> DeadLetter | None:
         """One dead letter, or none."""
@@ -80,51 +97,46 @@ class RedisDeadLetters:
     ) -> list[str]:
         """Record where a person stands with them."""
         told, who = redacted(notes, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
-        asked = (resolution.value, told or "", who or "", *ids)
-        return [job_id.decode() for job_id in await self._courier.call("resolve_dead", *asked)]
+        found: list[bytes] = []
+        for some in _pieces(ids):
+            asked = (resolution.value, told or "", who or "", *some)
+            found += await self._courier.call("resolve_dead", *asked)
+        return [job_id.decode() for job_id in found]
 
     async def mark_canaries(self, ids: Sequence[str], group: str | None) -> None:
         """Remember which jobs are replayed ahead of their group."""
-        await self._courier.call("mark_canaries", group or "", *ids)
+        for some in _pieces(ids):
+            await self._courier.call("mark_canaries", group or "", *some)
 
     async def purge(self, ids: Sequence[str]) -> int:
         """Delete dead letters and their jobs for good."""
-        return int(await self._courier.call("purge_dead", *ids))
+        return sum([await self._courier.call("purge_dead", *some) for some in _pieces(ids)])
 
 
-class _Group(Struct):
-    """A group while its letters are counted, newest first."""
+def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE)]
 
-    newest_id: bytes
-    error: bytes | None = None
-    error_code: bytes | None = None
-    count: int = 0
-    unresolved: int = 0
-    first_at: int = 0
-    last_at: int = 0
 
-    def add(self, error: bytes, error_code: bytes, resolution: bytes, created_at: bytes) -> None:
-        at = int(created_at)
-        if self.count == 0:
-            self.error, self.error_code = error, error_code
-            self.first_at = self.last_at = at
-        self.count += 1
-        self.unresolved += resolution in _OPEN
-        self.first_at = min(self.first_at, at)
-        self.last_at = max(self.last_at, at)
+def _dead_group(found: Sequence[Any]) -> DeadGroup:
+    """A group from what `lua/groups.lua` answers."""
+    name, error, error_code, count, opened, first_at, last_at, newest_id = found
+    type_, fingerprint = _type_and_fingerprint(name)
+    return DeadGroup(
+        fingerprint=fingerprint,
+        type=type_,
+        error=text(error),
+        error_code=text(error_code),
+        count=count,
+        open=opened,
+        first_at=int(first_at),
+        last_at=int(last_at),
+        newest_id=newest_id.decode(),
+    )
 
-    def told(self, fingerprint: bytes, type_: str) -> DeadGroup:
-        return DeadGroup(
-            fingerprint=fingerprint.decode(),
-            type=type_,
-            error=text(self.error),
-            error_code=text(self.error_code),
-            count=self.count,
-            unresolved=self.unresolved,
-            first_at=self.first_at,
-            last_at=self.last_at,
-            newest_id=self.newest_id.decode(),
-        )
+
+def _type_and_fingerprint(group: bytes) -> tuple[str, str]:
+    type_, _, fingerprint = group.decode().partition("\n")
+    return type_, fingerprint
 
 
 def _dead_letter(letter: Sequence[Any]) -> DeadLetter:

@@ -14,7 +14,7 @@ from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.keys import Ran, decode_doc, decode_lane
-from penstock.store.redis.records import number, text
+from penstock.store.redis.pictures import number, text
 
 Fields = dict[bytes, bytes]
 

@@ -73,10 +73,13 @@ async def look_at_gates(courier: Courier, about: Sequence[LimitName] = ()) -> Ga
     return Gates(await courier.call("look_at_gates", *names))
 
 
-async def queue_depth(courier: Courier, queue: str, up_to: int) -> int:
-    """How many jobs are queued there, counted no further than asked."""
-    [found] = await courier.ask(("HGET", f"{courier.prefix}depths", f"queued {queue}"))
-    return min(up_to, int(found or 0))
+async def queue_depths(courier: Courier, queues: Sequence[str]) -> dict[str, int]:
+    """How many jobs are queued in each."""
+    if not queues:
+        return {}
+    fields = (f"queued {queue}" for queue in queues)
+    [found] = await courier.ask(("HMGET", f"{courier.prefix}depths", *fields))
+    return {queue: int(count or 0) for queue, count in zip(queues, found, strict=True)}
 
 
 def pause(scope: str, name: str, text: bytes) -> Pause:

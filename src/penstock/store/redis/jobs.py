@@ -11,7 +11,7 @@ from penstock.store.redis import operate, settle
 from penstock.store.redis.claim import Claims
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.enqueue import enqueue
-from penstock.store.redis.gates import queue_depth
+from penstock.store.redis.gates import queue_depths
 
 
 class RedisJobs:
@@ -35,7 +35,7 @@ class RedisJobs:
 
     async def depth(self, queue: str, up_to: int) -> int:
         """How many jobs are queued there, counted no further than asked."""
-        return await queue_depth(self._courier, queue, up_to)
+        return min(up_to, (await queue_depths(self._courier, [queue]))[queue])
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""

@@ -8,7 +8,7 @@ from msgspec.json import decode
 from penstock.store.contract import COLUMNS, Part, Row
 from penstock.store.contract.rollups import STEPS_KEPT_MS
 from penstock.store.redis.courier import Courier
-from penstock.store.redis.documents import row_of
+from penstock.store.redis.records import row_of
 from penstock.store.redis.schedules import RedisSchedules
 
 METRIC_RESOLUTIONS = tuple(STEPS_KEPT_MS)

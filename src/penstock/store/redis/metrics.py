@@ -10,6 +10,7 @@ from penstock.store.contract.rollups import (
     FINE_MS,
     FOLDS,
     HOUR_MS,
+    MINUTE_MS,
     STEPS_KEPT_MS,
     Figure,
     gauges_of,
@@ -22,6 +23,10 @@ from penstock.store.redis.courier import Courier
 from penstock.store.redis.keys import decode_lane, label
 
 STEPS_AT_ONCE = 100
+WORDS_AT_ONCE = 1_000
+UNCERTAIN_MS = 2 * MINUTE_MS
+"""How far clocks may be apart of servers that take over from one another."""
+
 AFTER_THE_SUM = 1
 """No figure of a time reaches back to the day 0, where dropped days are summed up."""
 
@@ -39,20 +44,24 @@ class RedisMetrics:
 
     async def depths(self) -> list[QueueDepth]:
         """Every queue that has waiting or running jobs."""
-        fields, waits = await self._courier.call("depths")
         counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        for field, count in zip(fields[::2], fields[1::2], strict=True):
-            place, _, queue = field.decode().partition(" ")
-            counts[queue][place] = max(0, int(count))
         oldest: dict[str, int] = {}
-        for lane, waited in waits:
-            queue = decode_lane(lane)[0]
-            oldest[queue] = max(oldest.get(queue, 0), int(waited))
+        after, more = b"", True
+        while more:
+            after, fields, waits = await self._courier.call("depths", after)
+            for field, count in zip(fields[::2], fields[1::2], strict=True):
+                place, _, queue = field.decode().partition(" ")
+                counts[queue][place] = max(0, int(count))
+            for lane, waited in waits:
+                queue = decode_lane(lane)[0]
+                oldest[queue] = max(oldest.get(queue, 0), int(waited))
+            more = bool(after)
         return queue_depths(counts, oldest)
 
-    async def dead_count(self) -> int:
-        """Dead letters nobody has looked at yet."""
-        [count] = await self._courier.ask(("SCARD", self._courier.prefix + "dead:pending"))
+    async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
+        """How many dead letters are open, of a type or of all."""
+        among = "letters:open" if type is None else f"letters:open:{type}"
+        [count] = await self._courier.ask(("ZCARD", self._courier.prefix + among))
         return int(count)
 
     async def window(self, span_ms: int) -> list[Window]:
@@ -102,7 +111,7 @@ class RedisMetrics:
         # From where the last pass stopped, however long ago: a leader may have been away.
         folded_to = min(int(rolled_up_at or 0), now)
         for fine, coarse in FOLDS:
-            await self._fold(fine, coarse, step_at(folded_to - 2 * coarse, coarse))
+            await self._fold(fine, coarse, step_at(folded_to - UNCERTAIN_MS, coarse))
         await self._courier.ask(("HSET", meta, "rolled_up_at", now))
         dropped = 0
         for resolution, kept in STEPS_KEPT_MS.items():
@@ -114,13 +123,24 @@ class RedisMetrics:
         for depth in depths:
             for name, value in gauges_of(depth).items():
                 told += (f"{name}\n{label('', depth.queue)}", value)
-        await self._courier.call("sample_depths", *told)
+        step = b""
+        for first in range(0, max(1, len(told)), WORDS_AT_ONCE):
+            some = told[first : first + WORDS_AT_ONCE]
+            step = await self._courier.call("sample_depths", step, *some)
 
     async def _fold(self, fine: int, coarse: int, since: int) -> None:
         key = f"{self._courier.prefix}metrics:{fine}"
         [buckets] = await self._courier.ask(("ZRANGEBYSCORE", key, since, "+inf"))
         for step in sorted({step_at(int(bucket), coarse) for bucket in buckets}):
-            await self._courier.call("fold_metrics", fine, coarse, step)
+            await self._fold_step(fine, coarse, step)
+
+    async def _fold_step(self, fine: int, coarse: int, step: int) -> None:
+        within, cursor = b"", b"0"
+        while True:
+            asked = (fine, coarse, step, within, cursor)
+            within, cursor = await self._courier.call("fold_metrics", *asked)
+            if not within:
+                break
 
     async def _steps(self, resolution: int, since: int) -> list[tuple[int, Sequence[bytes]]]:
         """The steps of one resolution from a time on, oldest first, each as names and values."""

@@ -11,7 +11,7 @@ from penstock.model.schedule import Schedule
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.enqueue import as_arguments
 from penstock.store.redis.errors import encoded
-from penstock.store.redis.records import number
+from penstock.store.redis.pictures import number
 from penstock.store.redis.release import decided
 
 _schedules: Decoder[Schedule] = Decoder(Schedule)

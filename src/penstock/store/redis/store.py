@@ -10,13 +10,13 @@ from penstock.store.redis.audit import RedisAuditLog
 from penstock.store.redis.controls import RedisControls
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
-from penstock.store.redis.documents import RedisRecords
 from penstock.store.redis.inspect import inspect
 from penstock.store.redis.jobs import RedisJobs
 from penstock.store.redis.leases import RedisLeases
 from penstock.store.redis.metrics import RedisMetrics
 from penstock.store.redis.migrate import migrate, version
 from penstock.store.redis.reader import RedisReader
+from penstock.store.redis.records import RedisRecords
 from penstock.store.redis.schedules import RedisSchedules
 from penstock.store.redis.server import Server
 from penstock.store.redis.signals import Listener, Signals
@@ -91,6 +91,10 @@ class RedisStore:
     async def inspect(self) -> Durability:
         """Check every promise this store makes."""
         return await inspect(self._server)
+
+    async def dispatch_answers(self) -> bool | None:
+        """There is none."""
+        return None
 
     async def backup(self, target: Path) -> int:
         """Refused: the server makes the copies."""

@@ -11,6 +11,12 @@ from penstock.store.relational.database import Database
 from penstock.store.relational.transaction import Transaction
 
 _COLUMNS = Entry.__struct_fields__
+_INDEXED = (
+    ("subject", "entries_of_subject"),
+    ("actor", "entries_of_actor"),
+    ("tenant_id", "entries_of_tenant"),
+)
+"""What has an index, that which fits the fewest entries first."""
 
 
 class RelationalAuditLog:
@@ -35,8 +41,11 @@ class RelationalAuditLog:
 
     async def find(self, where: AuditFilter) -> list[Entry]:
         """A page of entries, newest first."""
+        query = next(
+            (q for name, q in _INDEXED if getattr(where, name) is not None), "find_entries"
+        )
         return await self._db.read(
-            lambda tx: [_entry(row) for row in tx.rows("find_entries", asdict(where))]
+            lambda tx: [_entry(row) for row in tx.rows(query, asdict(where))]
         )
 
 

@@ -149,14 +149,6 @@ def stage(tx: Transaction, limit: int) -> int:
     return queued + stage_ordered(tx, limit)
 
 
-def lanes(tx: Transaction) -> Iterator[Lane]:
-    """Every lane with queued jobs, by jumping from one to the next."""
-    lane: Lane | None = tx.row("first_lane")
-    while lane is not None:
-        yield lane
-        lane = tx.row("next_lane", lane)
-
-
 def lanes_after(tx: Transaction, start: Lane | None) -> Iterator[Lane]:
     """Every lane once, beginning behind one of them and going round."""
     lane = _following(tx, start)

@@ -7,7 +7,7 @@ from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, chec
 from penstock.model.pause import Pause, PauseScope
 from penstock.store.relational.breakers import define_breakers, known_breakers, reset_breaker
 from penstock.store.relational.database import Database
-from penstock.store.relational.limits import drop_limit, known_limits, limit_states, set_limits
+from penstock.store.relational.limits import known_limits, limit_states, remove_limit, set_limits
 from penstock.store.relational.pauses import known_pauses, pause, resume
 
 
@@ -36,9 +36,9 @@ class RelationalControls:
         check_limits(limits)
         await self._db.write(lambda tx: set_limits(tx, limits))
 
-    async def drop_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+    async def remove_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
         """Take a limit away; whether there was one."""
-        return await self._db.write(lambda tx: drop_limit(tx, scope, name, kind))
+        return await self._db.write(lambda tx: remove_limit(tx, scope, name, kind))
 
     async def limits(self) -> list[LimitState]:
         """All limits and how much of each is taken."""

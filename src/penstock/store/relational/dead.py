@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
-from penstock.store.contract import DeadGroup, DeadLetter, Resolution
+from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
 from penstock.store.relational.database import Database
 from penstock.store.relational.prune import delete
 from penstock.store.relational.transaction import Transaction, readable
@@ -15,20 +15,23 @@ _COLUMNS = DeadLetter.__struct_fields__
 
 def find(tx: Transaction, wanted: Mapping[str, Any]) -> list[DeadLetter]:
     """A page, newest first."""
-    if wanted["canary_of"] is not None:
-        query = "dead_canaries"
-    elif wanted["type"] is None or wanted["fingerprint"] is None:
-        query = "dead_letters"
-    else:
-        query = "dead_group"
-    return [_dead_letter(row) for row in tx.rows(query, dict(wanted))]
+    return [_dead_letter(row) for row in tx.rows(_query_for(wanted), dict(wanted))]
 
 
 def groups(tx: Transaction, wanted: Mapping[str, Any]) -> list[DeadGroup]:
-    """Alike ones together; the group with the most that nobody has settled first."""
-    names = DeadGroup.__struct_fields__
-    rows = tx.rows("dead_groups", dict(wanted))
-    return [DeadGroup(**dict(zip(names, row, strict=True))) for row in rows]
+    """Alike ones together, a page: the group with the newest letter first."""
+    return [_dead_group(row) for row in tx.rows("dead_groups", dict(wanted))]
+
+
+def group(tx: Transaction, wanted: Mapping[str, Any]) -> DeadGroup | None:
+    """One group, or none."""
+    row = tx.row("one_dead_group", dict(wanted))
+    return None if row is None else _dead_group(row)
+
+
+def group_names(tx: Transaction, wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Type and fingerprint of every group."""
+    return [(type_, of) for type_, of in tx.rows("dead_group_names", dict(wanted))]
 
 
 def get(tx: Transaction, job_id: str) -> DeadLetter | None:
@@ -64,11 +67,26 @@ def purge(tx: Transaction, ids: Sequence[str]) -> int:
     return len(known)
 
 
+def _query_for(wanted: Mapping[str, Any]) -> str:
+    """The statement whose index fits what is asked."""
+    if wanted["canary_of"] is not None:
+        return "dead_canaries"
+    if wanted["fingerprint"] is not None:
+        return "dead_letters" if wanted["type"] is None else "dead_group"
+    if not wanted["only_open"]:
+        return "dead_letters"
+    return "open_letters" if wanted["type"] is None else "open_letters_of_type"
+
+
 def _dead_letter(row: tuple[Any, ...]) -> DeadLetter:
     fields = dict(zip(_COLUMNS, row, strict=True))
     fields["snapshot"] = readable(fields["snapshot"])
     fields["resolution"] = Resolution(fields["resolution"])
     return DeadLetter(**fields)
+
+
+def _dead_group(row: tuple[Any, ...]) -> DeadGroup:
+    return DeadGroup(**dict(zip(DeadGroup.__struct_fields__, row, strict=True)))
 
 
 class RelationalDeadLetters:
@@ -83,6 +101,7 @@ class RelationalDeadLetters:
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
         resolution: Resolution | None = None,
+        only_open: bool = False,
         fingerprint: str | None = None,
         canary_of: str | None = None,
         before: str | None = None,
@@ -93,6 +112,7 @@ class RelationalDeadLetters:
             "type": type,
             "tenant_id": tenant_id,
             "resolution": resolution.value if resolution else None,
+            "only_open": only_open or resolution in OPEN,
             "fingerprint": fingerprint,
             "canary_of": canary_of,
             "before": before,
@@ -105,17 +125,40 @@ class RelationalDeadLetters:
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
-        resolution: Resolution | None = None,
+        only_open: bool = False,
+        before: str | None = None,
         limit: int = 50,
     ) -> list[DeadGroup]:
-        """Alike ones together; the group with the most that nobody has settled first."""
+        """Alike ones together, a page: the group with the newest letter first."""
         wanted = {
             "type": type,
             "tenant_id": tenant_id,
-            "resolution": resolution.value if resolution else None,
+            "only_open": only_open,
+            "before": before,
             "limit": limit,
         }
         return await self._db.read(lambda tx: groups(tx, wanted))
+
+    async def group(
+        self,
+        type: str,  # noqa: A002 - the column's name
+        fingerprint: str,
+        *,
+        tenant_id: str | None = None,
+    ) -> DeadGroup | None:
+        """One group, or none."""
+        wanted = {"type": type, "fingerprint": fingerprint, "tenant_id": tenant_id}
+        return await self._db.read(lambda tx: group(tx, wanted))
+
+    async def group_names(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the column's name
+        tenant_id: str | None = None,
+    ) -> list[tuple[str, str]]:
+        """Type and fingerprint of every group."""
+        wanted = {"type": type, "tenant_id": tenant_id}
+        return await self._db.read(lambda tx: group_names(tx, wanted))
 
     async def get(self, job_id: str) -> DeadLetter | None:
         """One dead letter, or none."""

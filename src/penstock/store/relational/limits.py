@@ -29,10 +29,10 @@ def set_limits(tx: Transaction, limits: Sequence[Limit]) -> None:
     tx.changed = True
 
 
-def drop_limit(tx: Transaction, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+def remove_limit(tx: Transaction, scope: LimitScope, name: str, kind: LimitKind) -> bool:
     """Take a limit away; whether there was one."""
     tx.changed = True
-    return tx.many("drop_limit", ((scope.value, name, kind.value),)) == 1
+    return tx.many("remove_limit", ((scope.value, name, kind.value),)) == 1
 
 
 def known_limits(tx: Transaction) -> list[Limit]:

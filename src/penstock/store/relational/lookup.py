@@ -1,20 +1,21 @@
 """Answers to questions about jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import DecodeError
-from msgspec.json import decode
+from msgspec.json import Decoder
 
 from penstock.model.job import Job, KeyScope
 from penstock.model.states import Status
-from penstock.store.contract import Execution, JobFilter, LogLine
+from penstock.store.contract import Execution, LogLine
 from penstock.store.contract.reader import node_of
 from penstock.store.relational.transaction import Transaction, readable
 
 _COLUMNS = Job.__struct_fields__
 _EXECUTION_COLUMNS = [name for name in Execution.__struct_fields__ if name != "node"]
 _SCOPES = {scope.value: scope for scope in KeyScope}
+_WORDS = Decoder(tuple[str, ...])
 
 
 def get(tx: Transaction, ids: Sequence[str]) -> list[Job]:
@@ -24,26 +25,14 @@ def get(tx: Transaction, ids: Sequence[str]) -> list[Job]:
     return [found[job_id] for job_id in ids if job_id in found]
 
 
-def find(tx: Transaction, where: JobFilter) -> list[Job]:
-    """A page of jobs, newest first."""
-    bindings = {
-        "status": where.status.value if where.status else None,
-        "type": where.type,
-        "queue": where.queue,
-        "tenant_id": where.tenant_id,
-        "tag": where.tag,
-        "parent_job_id": where.parent_job_id,
-        "schedule_id": where.schedule_id,
-        "before": where.before,
-        "limit": where.limit,
-    }
-    return [_job(tx, row) for row in tx.rows("find_jobs", bindings)]
+def jobs(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[Job]:
+    """Rows with all columns of a job."""
+    return [_job(tx, row) for row in rows]
 
 
 def waiting(tx: Transaction, after: str | None, limit: int) -> list[Job]:
     """A page of all jobs that have not ended and do not run."""
-    rows = tx.rows("waiting_jobs", {"after": after, "limit": limit})
-    return [_job(tx, row) for row in rows]
+    return jobs(tx, tx.rows("waiting_jobs", {"after": after, "limit": limit}))
 
 
 def executions(tx: Transaction, job_id: str) -> list[Execution]:
@@ -54,7 +43,7 @@ def executions(tx: Transaction, job_id: str) -> list[Execution]:
 
 
 def logs(tx: Transaction, job_id: str, limit: int) -> list[LogLine]:
-    """The lines its handler kept, oldest first."""
+    """The latest lines its handler kept, oldest first."""
     return [LogLine(*row) for row in tx.rows("logs", (job_id, limit))]
 
 
@@ -73,7 +62,7 @@ def _tags(stored: str | None) -> tuple[str, ...]:
     if not stored:
         return ()
     try:
-        return decode(stored, type=tuple[str, ...])
+        return _WORDS.decode(stored)
     except DecodeError:  # edited by hand: shown as it is, so that the job can still be listed
         return (stored,)
 

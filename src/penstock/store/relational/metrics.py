@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from msgspec.json import encode
+
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import QueueDepth, Window
 from penstock.store.contract.rollups import (
@@ -19,7 +21,7 @@ from penstock.store.contract.rollups import (
     windows,
 )
 from penstock.store.relational.database import Database
-from penstock.store.relational.totals import Totals
+from penstock.store.relational.totals import sum_up, totals
 from penstock.store.relational.transaction import Transaction
 
 AFTER_THE_SUM = 1
@@ -65,22 +67,20 @@ def series(
 def roll_up(tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
     """Keep the sampled gauges, fold fine steps into coarse ones, drop what is too old."""
     tx.lock("roll-up")
-    bucket = step_at(tx.now, FINE_MS)
-    for depth in sampled:
-        gauges = gauges_of(depth)
-        rows = [(FINE_MS, bucket, "", depth.queue, name, n) for name, n in gauges.items()]
-        tx.many("set_metric", rows)
+    gauges = [("", depth.queue, *gauge) for depth in sampled for gauge in gauges_of(depth).items()]
+    told = {"step": FINE_MS, "bucket": step_at(tx.now, FINE_MS), "sums": encode(gauges).decode()}
+    tx.run("set_metrics", told)
     # From where the last pass stopped, however long ago: a leader may have been away.
     folded_to = min(tx.value("rolled_up_at") or 0, tx.now)
     for fine, coarse in FOLDS:
         since = step_at(folded_to - 2 * coarse, coarse)
         tx.run("fold_metrics", {"fine": fine, "coarse": coarse, "since": since})
     tx.run("remember_roll_up", (tx.now,))
-    tx.run("sum_up_days", {"day": DAY_MS, "before": tx.now - STEPS_KEPT_MS[DAY_MS]})
-    dropped = 0
-    for resolution, kept in STEPS_KEPT_MS.items():
-        dropped += tx.run("drop_metrics", (resolution, tx.now - kept))
-    return dropped
+    summed_to = sum_up(tx)
+    # A day is kept until it is in the sum, too.
+    last = {step: min(summed_to, tx.now - kept) for step, kept in STEPS_KEPT_MS.items()}
+    tx.run("keep_days", {"day": DAY_MS, "before": last[DAY_MS]})
+    return sum(tx.run("drop_metrics", (step, before)) for step, before in last.items())
 
 
 class RelationalMetrics:
@@ -88,15 +88,16 @@ class RelationalMetrics:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._totals = Totals()
 
     async def depths(self) -> list[QueueDepth]:
         """Every queue that has waiting or running jobs."""
         return await self._db.read(depths)
 
-    async def dead_count(self) -> int:
-        """Dead letters nobody has looked at yet."""
-        return await self._db.read(lambda tx: int(tx.value("dead_count")))
+    async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
+        """How many dead letters are open, of a type or of all."""
+        if type is None:
+            return await self._db.read(lambda tx: int(tx.value("dead_count")))
+        return await self._db.read(lambda tx: int(tx.value("dead_count_of_type", (type,))))
 
     async def window(self, span_ms: int) -> list[Window]:
         """Figures over the last span; long ones read coarse steps, which must be up to date."""
@@ -114,7 +115,7 @@ class RelationalMetrics:
 
     async def totals(self) -> list[Figure]:
         """Every counter since the installation began."""
-        return await self._db.read(self._totals.read)
+        return await self._db.read(totals)
 
     async def roll_up(self) -> int:
         """Fold, sample, drop; the sampling reads, so that no worker waits for it."""

@@ -1,6 +1,6 @@
 """Questions about jobs in SQL."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from penstock.model.job import Job
 from penstock.store.contract import (
@@ -16,7 +16,7 @@ from penstock.store.contract.watch import watch
 from penstock.store.relational import lookup
 from penstock.store.relational.database import Database
 from penstock.store.relational.edges import dependencies
-from penstock.store.relational.search import Narrow, by_status, search, search_ids
+from penstock.store.relational.search import Narrow, by_status, find, search, search_ids
 from penstock.store.relational.standing import standing
 
 
@@ -33,7 +33,7 @@ class RelationalReader:
 
     async def find(self, where: JobFilter) -> list[Job]:
         """A page of jobs, newest first."""
-        return await self._db.read(lambda tx: lookup.find(tx, where))
+        return await self._db.read(lambda tx: find(tx, where, self._narrow))
 
     async def search(self, where: JobFilter) -> Found:
         """A page of jobs, newest first, in bounded time."""
@@ -54,7 +54,7 @@ class RelationalReader:
         return await self._db.read(lambda tx: lookup.executions(tx, job_id))
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
-        """The lines its handler kept."""
+        """The latest lines its handler kept."""
         return await self._db.read(lambda tx: lookup.logs(tx, job_id, limit))
 
     async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
@@ -69,6 +69,6 @@ class RelationalReader:
         """All that decides whether a job runs now."""
         return await self._db.read(lambda tx: standing(tx, job_id))
 
-    def watch(self, ids: Sequence[str]) -> AsyncIterator[Job]:
+    def watch(self, ids: Sequence[str]) -> AsyncGenerator[Job, None]:
         """Each job now and whenever it changes, until all are terminal."""
         return watch(self.get, self._db.subscribe, ids)

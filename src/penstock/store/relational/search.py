@@ -1,8 +1,12 @@
 """Looking for jobs by all that is known of them, a bounded number of them at a time."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
+from penstock.model.job import Job
 from penstock.store.contract import Found, FoundIds, JobFilter
 from penstock.store.relational import lookup
 from penstock.store.relational.transaction import Transaction
@@ -17,6 +21,9 @@ SCATTERED_LOOKS = 4_000
 PLACES = 20_000
 """Up to so many jobs are found by their status; for more, the index costs more than it saves."""
 
+SCATTERED_SECONDS = 0.05
+"""After so long no more of them are begun with: where a disk is slow, a page has fewer."""
+
 FIRST_LOOKS = 500
 """So many of the newest are looked at before an index is asked: they often fill the page."""
 
@@ -30,13 +37,32 @@ _CHILDREN = ("search_children", "end_of_children")
 _SCHEDULED = ("search_scheduled", "end_of_scheduled")
 
 
-def by_status(tx: Transaction, wanted: Wanted) -> list[Any] | None:
+def by_status(tx: Transaction, wanted: Wanted, most: int | None = None) -> list[Any] | None:
     """From the indexes of the states; living jobs are few, mostly."""
     if wanted.statuses is None:
         return None
-    asked = wanted.bindings | wanted.flags() | {"looks": PLACES}
+    most = PLACES if most is None else most
+    asked = wanted.bindings | wanted.flags() | {"looks": most}
     places = [row[0] for row in tx.rows("of_status", asked)]
-    return places if len(places) < PLACES else None
+    return places if len(places) < most else None
+
+
+def find(tx: Transaction, where: JobFilter, narrow: Narrow = by_status) -> list[Job]:
+    """As many jobs as were asked for, or all there are, newest first, however long that takes."""
+    wanted = Wanted(tx, where)
+    if not wanted.indexed:
+        rows = tx.rows("find_jobs", wanted.bindings | {"limit": where.limit})
+        return lookup.jobs(tx, rows)
+    ids: list[str] = []
+    before = where.before
+    while len(ids) < where.limit:
+        rest = replace(where, before=before, limit=where.limit - len(ids))
+        page = search_ids(tx, rest, narrow)
+        ids += page.ids
+        before = page.before
+        if before is None:
+            break
+    return lookup.get(tx, ids)
 
 
 def search(tx: Transaction, where: JobFilter, narrow: Narrow = by_status) -> Found:
@@ -48,8 +74,6 @@ def search(tx: Transaction, where: JobFilter, narrow: Narrow = by_status) -> Fou
 def search_ids(tx: Transaction, where: JobFilter, narrow: Narrow = by_status) -> FoundIds:
     """The ids of such a page."""
     wanted = Wanted(tx, where)
-    if wanted.statuses is not None and not wanted.statuses:
-        return FoundIds([], None)
     if where.parent_job_id is not None:
         return _walk(tx, wanted, where.limit, _CHILDREN, SCATTERED_LOOKS)
     if where.schedule_id is not None:
@@ -84,12 +108,16 @@ def _pick(tx: Transaction, wanted: Wanted, limit: int, places: list[Any]) -> Fou
     """Look at the jobs in these places, the newest first."""
     places.sort(reverse=True)
     found: list[str] = []
-    for start in range(0, min(len(places), SCATTERED_LOOKS), AT_ONCE):
-        listed = tx.listed(places[start : start + AT_ONCE])
+    looked, began = 0, time.monotonic()
+    while looked < len(places):
+        listed = tx.listed(places[looked : looked + AT_ONCE])
         asked = wanted.bindings | {"listed": listed, "limit": AT_ONCE}
         found += wanted.verified(tx.rows("search_listed", asked))
+        looked += AT_ONCE
         if len(found) > limit:
             return FoundIds(found[:limit], found[limit - 1])
-    if len(places) <= SCATTERED_LOOKS:
+        if looked >= SCATTERED_LOOKS or time.monotonic() - began > SCATTERED_SECONDS:
+            break
+    if looked >= len(places):
         return FoundIds(found, None)
-    return FoundIds(found, tx.value("id_at", (places[SCATTERED_LOOKS - 1],)))
+    return FoundIds(found, tx.value("id_at", (places[looked - 1],)))

@@ -70,6 +70,10 @@ class RelationalStore(Generic[D]):
         """Finish what is written and let go."""
         await asyncio.to_thread(self._db.close)
 
+    async def dispatch_answers(self) -> bool | None:
+        """There is none."""
+        return None
+
     def subscribe(self) -> Subscription:
         """Listen for changes made by this or any other process."""
         return self._db.subscribe()

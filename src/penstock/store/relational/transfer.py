@@ -29,7 +29,7 @@ FIRST: Mapping[Part, tuple[str | int, ...]] = MappingProxyType(
         Part.LIMITS: ("", "", ""),
         Part.RATES: ("", ""),
         Part.BREAKERS: ("",),
-        Part.METRICS: (0, 0, "", "", ""),
+        Part.METRICS: (1, 0, "", "", ""),  # not the sum, which the target makes anew
         Part.RECORDS: ("", ""),
         Part.AUDIT: (0,),
     }

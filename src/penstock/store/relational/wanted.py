@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from msgspec.json import encode
@@ -9,7 +10,7 @@ from msgspec.json import encode
 from penstock.model.ids import id_prefix
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter
-from penstock.store.contract.payloads import conditions_of, holds
+from penstock.store.contract.payloads import conditions_of, holds, spellings
 from penstock.store.relational.transaction import Transaction, readable
 
 SKEW_MS = 3_600_000
@@ -25,7 +26,7 @@ class Wanted:
     __slots__ = ("_conditions", "bindings", "statuses")
 
     def __init__(self, tx: Transaction, where: JobFilter) -> None:
-        self.statuses = _statuses(where)
+        self.statuses = frozenset(where.states) or None
         self._conditions = conditions_of(where.payload)
         needle, other = _needles(self._conditions)
         listed = None if self.statuses is None else tx.listed([s.value for s in self.statuses])
@@ -37,13 +38,14 @@ class Wanted:
             "tenant_id": where.tenant_id,
             "parent_job_id": where.parent_job_id,
             "schedule_id": where.schedule_id,
+            "lease_owner": where.lease_owner,
             "tag": where.tag,
             "written_tag": encode(where.tag).decode(),
             "since": where.since,
             "until": where.until,
             "needle": needle,
             "other": other,
-            "text": _pattern(where.text),
+            **_patterns(where.text),
             "verify": bool(self._conditions),
         }
         below, above = tx.row("search_bounds", _bounds(where)) or (None, None)
@@ -53,6 +55,12 @@ class Wanted:
     def verify(self) -> bool:
         """Whether what the queries find must be looked at again."""
         return bool(self._conditions)
+
+    @property
+    def indexed(self) -> bool:
+        """Whether an index may tell where such jobs are."""
+        of = (self.statuses, self.bindings["parent_job_id"], self.bindings["schedule_id"])
+        return self.verify or any(given is not None for given in of)
 
     def verified(self, rows: Sequence[tuple[str, bytes | str | None]]) -> list[str]:
         """The ids of those whose payload holds what is expected, if anything is."""
@@ -87,12 +95,6 @@ def _runs_into(path: tuple[str, ...], ends: set[tuple[str, ...]]) -> bool:
     return any(map(str.isdigit, path)) or any(path[:n] in ends for n in range(1, len(path)))
 
 
-def _statuses(where: JobFilter) -> frozenset[Status] | None:
-    if where.status is None:
-        return frozenset(where.statuses) or None
-    return frozenset({where.status} & {*(where.statuses or Status)})
-
-
 def _bounds(where: JobFilter) -> dict[str, str | None]:
     """Ids begin with their time, so a time is also a bound on them."""
     first = None if where.since is None else id_prefix(where.since - SKEW_MS)
@@ -100,10 +102,15 @@ def _bounds(where: JobFilter) -> dict[str, str | None]:
     return {"before": where.before, "first": first, "last": last}
 
 
-def _pattern(text: str | None) -> str | None:
-    if text is None:
-        return None
-    return "%" + _WILD.sub(lambda match: "\\" + match[0], text) + "%"
+def _patterns(text: str | None) -> dict[str, str | None]:
+    """Up to four patterns; of a text in ASCII there is one."""
+    told = [] if text is None else [f"%{_WILD.sub(_plain, each)}%" for each in spellings(text)]
+    names = ("text", "second_text", "third_text", "fourth_text")
+    return dict(zip_longest(names, told))
+
+
+def _plain(wild: re.Match[str]) -> str:
+    return "\\" + wild[0]
 
 
 def _needles(conditions: Sequence[tuple[list[str], Any]]) -> tuple[str | None, str | None]:

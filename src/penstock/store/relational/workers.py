@@ -7,7 +7,6 @@ from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
 from penstock.store.contract.workers import COUNTED_TO, FORGET_AFTER_MS
-from penstock.store.relational.claim import lanes
 from penstock.store.relational.database import Database
 from penstock.store.relational.transaction import Transaction
 
@@ -42,11 +41,7 @@ def known(tx: Transaction) -> list[WorkerInfo]:
 
 def waiting_types(tx: Transaction) -> dict[str, int]:
     """Types with queued jobs, and how many, counted up to a thousand each."""
-    depths: dict[str, int] = {}
-    for lane in lanes(tx):
-        counted = depths.get(lane[2], 0) + tx.value("lane_depth", lane)
-        depths[lane[2]] = min(COUNTED_TO, counted)
-    return depths
+    return dict(tx.rows("waiting_types", {"most": COUNTED_TO}))
 
 
 def running_types(tx: Transaction) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Small builders: what the tests of a store say over and over."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -89,8 +90,12 @@ async def enqueue(store: Store, **fields: Any) -> str:
 
 
 async def claim_all(store: Store, **options: Unpack[Options]) -> list[Lease]:
-    """Claim what there is."""
-    return (await store.jobs.claim(a_claim(**options))).leases
+    """Claim what there is, wherever it is."""
+    claimed = await store.jobs.claim(a_claim(**options))
+    while not (claimed.whole or claimed.leases):
+        await asyncio.sleep((claimed.next_due_in_ms or 0) / 1000)
+        claimed = await store.jobs.claim(a_claim(**options))
+    return claimed.leases
 
 
 async def claim_one(store: Store, **options: Unpack[Options]) -> Lease:

@@ -1,5 +1,7 @@
 """Dead letters: what is kept, and how people go through them."""
 
+from typing import Any
+
 from msgspec.json import decode
 
 from penstock.model.states import Status
@@ -99,6 +101,27 @@ class TestFindDead:
         assert [letter.job_id for letter in ignored] == [work]
         assert [letter.job_id for letter in pending] == [other]
         assert await store.dead.find(type="work", resolution=Resolution.PENDING) == []
+
+    async def test_open_ones_are_found_newest_first(self, store: Store) -> None:
+        ids = [await dead_job(store, type=f"t{n % 2}", tenant_id=f"c{n % 3}") for n in range(6)]
+        await store.dead.resolve([ids[1]], Resolution.INVESTIGATING, notes=None, by=None)
+        await store.dead.resolve([ids[2]], Resolution.RESOLVED, notes=None, by=None)
+        await store.dead.resolve([ids[5]], Resolution.IGNORED, notes=None, by=None)
+
+        async def found(**where: Any) -> list[int]:
+            letters = await store.dead.find(only_open=True, **where)
+            return [ids.index(letter.job_id) for letter in letters]
+
+        assert await found() == [4, 3, 1, 0]
+        assert await found(limit=1) == [4]
+        assert await found(before=ids[3]) == [1, 0]
+        assert await found(type="t1") == [3, 1]
+        assert await found(type="t1", before=ids[3]) == [1]
+        assert await found(tenant_id="c0") == [3, 0]
+        assert await found(fingerprint=BROKEN.fingerprint) == [4, 3, 1, 0]
+        assert await found(type="t0", fingerprint=BROKEN.fingerprint) == [4, 0]
+        assert await found(resolution=Resolution.INVESTIGATING) == [1]
+        assert await found(resolution=Resolution.RESOLVED) == []
 
     async def test_they_are_found_by_tenant(self, store: Store) -> None:
         ours = await dead_job(store, tenant_id="acme")

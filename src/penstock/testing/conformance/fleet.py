@@ -195,7 +195,7 @@ class FleetWalk:
             await self.store.controls.set_limits([at_once(capacity, scope, name)])
         else:
             self.capacity.pop((scope, name), None)
-            await self.store.controls.drop_limit(scope, name, LimitKind.CONCURRENCY)
+            await self.store.controls.remove_limit(scope, name, LimitKind.CONCURRENCY)
         for member in self.members:
             await member.claim()  # until then, each goes on with the slots it was given
 

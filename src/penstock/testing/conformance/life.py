@@ -43,6 +43,11 @@ class TestLife:
         assert found.promise
         assert all(name and detail for name, _, detail in found.checks)
 
+    async def test_it_says_whether_a_server_beside_it_answers_if_there_is_one(
+        self, store: Store
+    ) -> None:
+        assert await store.dispatch_answers() in (True, None)
+
     async def test_a_closed_store_says_so(self, store: Store) -> None:
         await store.close()
         with pytest.raises(PenstockError):

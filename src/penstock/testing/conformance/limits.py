@@ -207,8 +207,8 @@ class TestChangingLimits:
         await enqueue_many(store, 5)
         await claim_one(store)
         kind = LimitKind.CONCURRENCY
-        assert await store.controls.drop_limit(LimitScope.TYPE, "work", kind)
-        assert not await store.controls.drop_limit(LimitScope.TYPE, "work", kind)
+        assert await store.controls.remove_limit(LimitScope.TYPE, "work", kind)
+        assert not await store.controls.remove_limit(LimitScope.TYPE, "work", kind)
         assert len(await claim_all(store)) == 4
         assert await store.controls.limits() == []
 

@@ -119,6 +119,15 @@ class TestFigures:
 class TestDepths:
     """How much stands in each queue."""
 
+    async def test_many_queues_are_all_told(self, store: Store, clock: FakeClock) -> None:
+        queues = [f"queue-{number:03}" for number in range(230)]
+        await store.jobs.enqueue([a_job(queue=queue, type=queue) for queue in queues * 2])
+        clock.advance(seconds=5)
+        depths = await store.metrics.depths()
+        assert [depth.queue for depth in depths] == queues
+        assert {(depth.queued, depth.oldest_queued_ms) for depth in depths} == {(2, 5_000)}
+        assert await store.workers.waiting_types() == dict.fromkeys(queues, 2)
+
     async def test_an_idle_store_has_no_depths(self, store: Store) -> None:
         await _complete(store, 1)
         assert await store.metrics.depths() == []
@@ -156,10 +165,22 @@ class TestDepths:
         assert await store.metrics.dead_count() == 4
         await store.dead.resolve(ids[:1], Resolution.RESOLVED, notes=None, by=None)
         await store.dead.resolve(ids[1:2], Resolution.IGNORED, notes=None, by=None)
+        await store.dead.resolve(ids[2:3], Resolution.INVESTIGATING, notes=None, by=None)
         assert await store.metrics.dead_count() == 2
         await store.jobs.requeue(ids[2:3])
         await store.dead.purge(ids[3:])
         assert await store.metrics.dead_count() == 0
+        await store.dead.resolve(ids[:1], Resolution.PENDING, notes=None, by=None)
+        assert await store.metrics.dead_count() == 1
+
+    async def test_open_dead_letters_of_a_type_are_counted(self, store: Store) -> None:
+        ids = [await dead_job(store, type="mail") for _ in range(2)]
+        await dead_job(store)
+        await store.dead.resolve(ids[:1], Resolution.INVESTIGATING, notes=None, by=None)
+        assert await store.metrics.dead_count("mail") == 2
+        await store.dead.resolve(ids[:1], Resolution.RESOLVED, notes=None, by=None)
+        assert await store.metrics.dead_count("mail") == 1
+        assert await store.metrics.dead_count("nothing") == 0
 
 
 class TestRollUp:

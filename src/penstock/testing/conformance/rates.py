@@ -92,7 +92,7 @@ class TestRates:
         assert len(await claim_all(store)) == 3
         await store.controls.set_limits([per(1, 1_000, LimitScope.TYPE, "work")])
         assert await claim_all(store) == []
-        await store.controls.drop_limit(LimitScope.TYPE, "work", LimitKind.RATE)
+        await store.controls.remove_limit(LimitScope.TYPE, "work", LimitKind.RATE)
         assert len(await claim_all(store)) == 4
 
     async def test_a_clock_put_back_stops_nothing_for_longer_than_the_interval(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from penstock.model.ids import derived_id
 from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Report, Store
@@ -86,6 +87,28 @@ class TestFind:
         where: dict[str, Any] = {field: value}
         assert _ids(await store.reader.find(JobFilter(**where))) == [wanted]
 
+    async def test_every_filter_of_a_search_is_one_of_a_page_too(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        made = {"category": "c2", "payload": '{"to": "ann"}'}
+        done = await running(store, id=derived_id(clock.now(), "done"), **made)
+        await store.jobs.settle(OWNER, [completed(done)])
+        clock.advance(seconds=60)
+        job_id = derived_id(clock.now(), "other")
+        other = await enqueue(store, id=job_id, payload='{"to": "bob"}')
+        middle = clock.now() - 30_000
+        for where, expected in (
+            (JobFilter(category="c2"), [done.id]),
+            (JobFilter(statuses=(Status.COMPLETED,)), [done.id]),
+            (JobFilter(statuses=(Status.COMPLETED, Status.QUEUED)), [other, done.id]),
+            (JobFilter(since=middle), [other]),
+            (JobFilter(until=middle), [done.id]),
+            (JobFilter(payload=(("to", '"bob"'),)), [other]),
+            (JobFilter(text="ANN"), [done.id]),
+            (JobFilter(text="nowhere"), []),
+        ):
+            assert _ids(await store.reader.find(where)) == expected, where
+
     async def test_a_tag_is_matched_whole(self, store: Store) -> None:
         wanted = await enqueue(store, tags=("red", "blue"))
         await enqueue(store, tags=("bluebell",))
@@ -114,7 +137,7 @@ class TestFind:
             Status.PENDING: await enqueue(store, delay_ms=1_000),
         }
         for status, job_id in expected.items():
-            assert _ids(await store.reader.find(JobFilter(status=status))) == [job_id]
+            assert _ids(await store.reader.find(JobFilter(statuses=(status,)))) == [job_id]
 
     async def test_filters_narrow_each_other(self, store: Store) -> None:
         await enqueue(store, queue="a", type="x")
@@ -200,12 +223,12 @@ class TestLogs:
         assert [(line.fence, line.message) for line in lines] == [(1, "one"), (2, "two")]
         assert lines[0].at < lines[1].at
 
-    async def test_no_more_than_the_limit_are_read(self, store: Store) -> None:
+    async def test_the_latest_are_read_up_to_the_limit(self, store: Store) -> None:
         lease = await running(store)
         told = Report(id=lease.id, fence=lease.fence, logs=[(n, "info", str(n)) for n in range(5)])
         await store.jobs.report(OWNER, [told])
         lines = await store.reader.logs(lease.id, limit=3)
-        assert [line.message for line in lines] == ["0", "1", "2"]
+        assert [line.message for line in lines] == ["2", "3", "4"]
 
     async def test_a_job_without_lines_has_none(self, store: Store) -> None:
         assert await store.reader.logs(await enqueue(store)) == []

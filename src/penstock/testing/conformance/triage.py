@@ -1,5 +1,7 @@
 """Dead letters many at a time: groups, canaries, a spread release, other arguments."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -49,7 +51,7 @@ class TestGroups:
         [group] = await store.dead.groups()
         assert (group.fingerprint, group.type) == (LATE.fingerprint, "work")
         assert (group.error, group.error_code) == ("too late", "TimeoutError")
-        assert (group.count, group.unresolved) == (2, 2)
+        assert (group.count, group.open) == (2, 2)
         assert (group.first_at, group.last_at) == (began, clock.now())
         assert group.newest_id == second
         assert (await _letter(store, first)).group == group.id
@@ -62,22 +64,83 @@ class TestGroups:
         assert len({group.id for group in groups}) == 3
         assert [g.type for g in await store.dead.groups(type="other")] == ["other"]
 
-    async def test_the_group_with_most_open_letters_comes_first(self, store: Store) -> None:
-        settled = [await _died_of(store, LATE) for _ in range(3)]
+    async def test_the_group_with_the_newest_letter_comes_first(self, store: Store) -> None:
+        closed = [await _died_of(store, LATE) for _ in range(3)]
         await _died_of(store, BROKEN)
-        await store.dead.resolve(settled, Resolution.RESOLVED, notes=None, by=None)
-        groups = await store.dead.groups()
-        assert [(g.error_code, g.unresolved, g.count) for g in groups] == [
-            ("ValueError", 1, 1),
-            ("TimeoutError", 0, 3),
-        ]
-        assert len(await store.dead.groups(limit=1)) == 1
+        await store.dead.resolve(closed, Resolution.RESOLVED, notes=None, by=None)
+        counts = [(g.error_code, g.open, g.count) for g in await store.dead.groups()]
+        assert counts == [("ValueError", 1, 1), ("TimeoutError", 0, 3)]
+        assert [g.open for g in await store.dead.groups(only_open=True)] == [1]
+        newest = await _died_of(store, LATE)
+        groups = await store.dead.groups(only_open=True)
+        assert [(g.open, g.count) for g in groups] == [(1, 4), (1, 1)]
+        assert groups[0].newest_id == newest
 
-    async def test_groups_of_one_resolution_count_only_that(self, store: Store) -> None:
-        one, _ = await _died_of(store, LATE), await _died_of(store, LATE)
-        await store.dead.resolve([one], Resolution.IGNORED, notes=None, by=None)
-        [group] = await store.dead.groups(resolution=Resolution.IGNORED)
-        assert (group.count, group.unresolved, group.newest_id) == (1, 0, one)
+    async def test_groups_are_found_in_pages(self, store: Store) -> None:
+        ids = [await _died_of(store, LATE, type=f"t{n}", tenant_id=f"c{n % 2}") for n in range(5)]
+        await _died_of(store, LATE, type="t1", tenant_id="c1")
+        await store.dead.resolve(ids[2:3], Resolution.IGNORED, notes=None, by=None)
+
+        async def pages(**where: Any) -> list[list[str]]:
+            found: list[list[str]] = []
+            before: str | None = None
+            while groups := await store.dead.groups(before=before, limit=2, **where):
+                found.append([group.type for group in groups])
+                before = groups[-1].newest_id
+            return found
+
+        assert await pages() == [["t1", "t4"], ["t3", "t2"], ["t0"]]
+        assert await pages(only_open=True) == [["t1", "t4"], ["t3", "t0"]]
+        assert await pages(tenant_id="c0") == [["t4", "t2"], ["t0"]]
+        assert await pages(tenant_id="c0", only_open=True) == [["t4", "t0"]]
+        assert await pages(type="t3") == [["t3"]]
+
+    async def test_one_group_is_found_by_its_name(self, store: Store) -> None:
+        await _died_of(store, LATE, tenant_id="acme")
+        await _died_of(store, LATE, tenant_id="globex")
+        await _died_of(store, BROKEN, type="other")
+        name = ("work", LATE.fingerprint)
+        assert await store.dead.group(*name) == (await store.dead.groups())[1]
+        [ours] = await store.dead.groups(tenant_id="acme")
+        assert await store.dead.group(*name, tenant_id="acme") == ours
+        assert await store.dead.group(*name, tenant_id="initech") is None
+        assert await store.dead.group("work", BROKEN.fingerprint) is None
+        assert set(await store.dead.group_names()) == {name, ("other", BROKEN.fingerprint)}
+        assert await store.dead.group_names(tenant_id="acme") == [name]
+        assert await store.dead.group_names(type="other") == [("other", BROKEN.fingerprint)]
+
+    async def test_a_letter_that_dies_of_something_else_changes_its_group(
+        self, store: Store
+    ) -> None:
+        job_id = await _died_of(store, LATE)
+        other = await _died_of(store, LATE)
+        await store.jobs.requeue([job_id])
+        assert [(g.open, g.count) for g in await store.dead.groups()] == [(1, 2)]
+        lease = await claim_one(store)
+        await store.jobs.settle(OWNER, [replace(buried(lease), failure=BROKEN)])
+        groups = await store.dead.groups()
+        assert [(g.error_code, g.open, g.count, g.newest_id) for g in groups] == [
+            ("ValueError", 1, 1, job_id),
+            ("TimeoutError", 1, 1, other),
+        ]
+        found = await store.dead.find(type="work", fingerprint=LATE.fingerprint)
+        assert [letter.job_id for letter in found] == [other]
+
+    async def test_a_group_without_letters_is_gone(self, store: Store) -> None:
+        first, last = [await _died_of(store, LATE) for _ in range(2)]
+        await store.dead.purge([last])
+        [group] = await store.dead.groups()
+        assert (group.count, group.newest_id) == (1, first)
+        await store.dead.purge([first])
+        assert await store.dead.groups() == []
+        assert await store.dead.group_names() == []
+
+    async def test_a_letter_somebody_investigates_is_open_still(self, store: Store) -> None:
+        one, two, three = [await _died_of(store, LATE) for _ in range(3)]
+        await store.dead.resolve([one], Resolution.INVESTIGATING, notes=None, by=None)
+        await store.dead.resolve([two], Resolution.IGNORED, notes=None, by=None)
+        [group] = await store.dead.groups()
+        assert (group.count, group.open, group.newest_id) == (3, 2, three)
 
     async def test_the_letters_of_a_group_are_found_in_pages(self, store: Store) -> None:
         ids = [await _died_of(store, LATE) for _ in range(3)]

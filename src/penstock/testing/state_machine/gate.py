@@ -65,11 +65,11 @@ class GateMachine(Finish[GateModel]):
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.limits.known)
-    def drop_limit(self, data: Draw) -> None:
+    def remove_limit(self, data: Draw) -> None:
         """A limit is taken away."""
         limit = data.draw(st.sampled_from(list(self.model.limits.known.values())))
-        call = self.store.controls.drop_limit(limit.scope, limit.name, limit.kind)
-        assert self._do(call) == self.model.drop_limit(limit)
+        call = self.store.controls.remove_limit(limit.scope, limit.name, limit.kind)
+        assert self._do(call) == self.model.remove_limit(limit)
 
     @rule(breaker=breakers)
     @precondition(lambda self: self._broken())

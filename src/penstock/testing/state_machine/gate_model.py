@@ -34,7 +34,7 @@ class GateModel(StoreModel):
         self.limits.set(limit)
         self._changed(limit.scope)
 
-    def drop_limit(self, limit: Limit) -> bool:
+    def remove_limit(self, limit: Limit) -> bool:
         """Take a limit away; whether there was one."""
         self._changed(limit.scope)
         return self.limits.drop(limit.scope, limit.name, limit.kind)

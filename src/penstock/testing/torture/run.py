@@ -152,7 +152,7 @@ class Run:
             return {worker.owner for worker in await store.workers.list()}
 
         async def busy() -> set[str]:
-            running = JobFilter(status=Status.IN_PROGRESS, queue=QUEUE, limit=BUSY_LOOK)
+            running = JobFilter(statuses=(Status.IN_PROGRESS,), queue=QUEUE, limit=BUSY_LOOK)
             jobs = await store.reader.find(running)
             return {job.lease_owner for job in jobs if job.lease_owner and job.started_at}
 

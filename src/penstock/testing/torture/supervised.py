@@ -7,24 +7,20 @@ import sys
 import msgspec
 
 from penstock.logs import configure_logs
+from penstock.worker.keeping import orphaned
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import Supervisor
 
-ORPHAN_SECONDS = 1.0
 PROCESSES = 2
 
 
 async def supervise(spec: WorkerSpec) -> int:
     """Supervise until told to stop, or until the torturer itself is gone."""
-    parent = os.getppid()
     supervisor = Supervisor(spec, PROCESSES)
 
     async def stop_when_orphaned() -> None:
-        while True:
-            await asyncio.sleep(ORPHAN_SECONDS)
-            if os.getppid() != parent:
-                supervisor.stop()
-                return
+        await orphaned(os.getppid())
+        supervisor.stop()
 
     watching = asyncio.create_task(stop_when_orphaned())
     try:

@@ -1,24 +1,35 @@
 """Worker processes on this machine, more or fewer as the load has it."""
 
 import asyncio
+import os
 import signal
+from contextlib import suppress
+from hashlib import sha256
 
 import structlog
+from msgspec.json import encode
 
 from penstock.client.app import Penstock
 from penstock.model.errors import StoreError
+from penstock.worker import keeping
 from penstock.worker.autoscale.decide import Decision, Memory, Policy, decide
 from penstock.worker.autoscale.load import Load, measure
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import Supervisor
+from penstock.worker.worker import new_owner
 
 log = structlog.get_logger("penstock.autoscale")
 
 LOOK_SECONDS = 5.0
+TERM_SECONDS = 15.0
 
 
 class Crew(Supervisor):
-    """A supervisor that starts and stops workers; those it stops finish what they run."""
+    """A supervisor that starts and stops workers; those it stops finish what they run.
+
+    Of several with the same work on one machine one acts, or they would add up; the others stand
+    by.
+    """
 
     def __init__(self, spec: WorkerSpec, policy: Policy, interval: float = LOOK_SECONDS) -> None:
         super().__init__(spec, policy.most)
@@ -29,6 +40,9 @@ class Crew(Supervisor):
         self._owners: dict[int, str] = {}
         self._leaving: set[int] = set()
         self._dismissed: set[str] = set()
+        self._owner = new_owner()
+        self._term_ms = int(max(TERM_SECONDS, 3 * interval) * 1000)
+        self._stands_by = False
 
     @property
     def workers(self) -> int:
@@ -38,8 +52,10 @@ class Crew(Supervisor):
     async def _supervise(self, app: Penstock) -> None:
         while not self._stopping.is_set():
             await self._look(app)
-            await self._sleep(self._interval)
+            await keeping.until(self._stopping, self._interval)
         await asyncio.gather(*self._kept.values())
+        with suppress(StoreError):
+            await app.store.upkeep.resign(role_of(self._spec), self._owner)
 
     async def _look(self, app: Penstock) -> None:
         self._forget_gone()
@@ -47,6 +63,9 @@ class Crew(Supervisor):
             self.stop()  # a worker that cannot start would not start the next time either
             return
         try:
+            if not await self._leads(app):
+                self._shrink_to(0)
+                return
             owners = [owner for index, owner in self._owners.items() if index not in self._leaving]
             load = await measure(app.store, queues=self._spec.queues, owners=owners)
         except StoreError as error:
@@ -59,6 +78,14 @@ class Crew(Supervisor):
             _say(load, decision, self.workers)
         self._grow_to(decision.workers, app)
         self._shrink_to(decision.workers)
+
+    async def _leads(self, app: Penstock) -> bool:
+        """Whether this crew is the one that acts; said when that changes."""
+        leads = await app.store.upkeep.lead(role_of(self._spec), self._owner, self._term_ms)
+        if self._stands_by is leads:
+            self._stands_by = not leads
+            log.info("autoscale_acts" if leads else "autoscale_stands_by", worker_id=self._owner)
+        return leads
 
     def _grow_to(self, workers: int, app: Penstock) -> None:
         """Start some; those that still finish count, so that there are never too many."""
@@ -99,6 +126,12 @@ class Crew(Supervisor):
             return await super()._run_child(index, owner)
         finally:
             del self._owners[index]
+
+
+def role_of(spec: WorkerSpec) -> str:
+    """What only one crew does at a time: these workers, under this name, on this machine."""
+    work = encode([spec.target, spec.name, spec.queues, spec.types])
+    return f"autoscale:{os.uname().nodename}:{sha256(work).hexdigest()[:16]}"
 
 
 def _say(load: Load, decision: Decision, workers: int) -> None:

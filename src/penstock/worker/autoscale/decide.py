@@ -3,6 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from penstock.model.counted import counted
 from penstock.model.spans import span
 from penstock.worker.autoscale.load import Load
 
@@ -22,7 +23,6 @@ class Policy(Struct, frozen=True, kw_only=True):
     up_cpu: float = 80
     cool_down: float = 60
     calm: float = 120
-    step: int = 1
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ def decide(load: Load, workers: int, memory: Memory, policy: Policy, now: int) -
     bounded = min(max(workers, policy.least), policy.most)
     if bounded != workers:
         side, bound = ("least", policy.least) if bounded > workers else ("most", policy.most)
-        reason = f"{workers} workers where there should be at {side} {bound}"
+        reason = f"{counted(workers, 'worker')} where there should be at {side} {bound}"
         return _change(bounded, reason, memory, now)
     too_much = _too_much(load, workers, policy)
     cooling = _within(memory.changed_at, policy.cool_down, now)
@@ -53,7 +53,7 @@ def decide(load: Load, workers: int, memory: Memory, policy: Policy, now: int) -
         busy = replace(memory, calm_since=None)
         if cooling or workers >= policy.most:
             return Decision(workers=workers, reason="", memory=busy)
-        return _change(min(policy.most, workers + policy.step), too_much, busy, now)
+        return _change(workers + 1, too_much, busy, now)
     calm = _calm(load, workers, policy)
     since = (memory.calm_since if memory.calm_since is not None else now) if calm else None
     memory = replace(memory, calm_since=since)

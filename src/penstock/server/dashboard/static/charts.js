@@ -10,13 +10,17 @@
     return found;
   };
   const drawn = new Map();
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
-  const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+  // In UTC, as every other time on the page.
+  const told = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
+  const clock = told({ hour: "2-digit", minute: "2-digit" });
+  const day = told({ day: "numeric", month: "short" });
+  const moment = told({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const moments = (_, found) => {
     const long = found.length > 1 && found[1] - found[0] >= 86400;
     return found.map((at) => (long ? day : clock).format(new Date(at * 1000)));
   };
   const amount = (n, unit) => (n == null ? "–" : `${Math.round(n * 100) / 100}${unit}`);
+  const element = (name, className, textContent) => Object.assign(document.createElement(name), { className, textContent });
   const tip = (series, unit) => {
     const box = document.createElement("div");
     box.className = "u-tip";
@@ -26,10 +30,10 @@
       box.hidden = idx == null || left < 0;
       if (box.hidden) return;
       const at = new Date(plot.data[0][idx] * 1000);
-      box.replaceChildren(Object.assign(document.createElement("b"), { textContent: at.toLocaleString() }));
-      series.forEach(({ label }, n) => {
-        const line = document.createElement("span");
-        line.textContent = `${label}: ${amount(plot.data[n + 1][idx], unit)}`;
+      box.replaceChildren(element("b", "", `${moment.format(at)} UTC`));
+      series.forEach(({ label, colour, dashed }, n) => {
+        const line = element("span", `badge in-${colour}${dashed ? " dashed" : ""}`, "");
+        line.append(element("span", "", label), element("em", "", amount(plot.data[n + 1][idx], unit)));
         box.append(line);
       });
       const over = plot.over.clientWidth;
@@ -56,14 +60,16 @@
       width: box.clientWidth,
       height: box.clientHeight,
       legend: { show: false },
-      cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+      padding: [8, 20, 0, 0],
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
+      cursor: { points: { size: 6 }, drag: { x: false, y: false }, sync: { key: "time" } },
       plugins: [tip(series, unit)],
       scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
-      axes: [{ ...axis, grid: { show: false }, values: moments }, { ...axis, size: 54, values: (_, found) => found.map((n) => `${n}${unit}`) }],
-      series: [{}, ...series.map(({ label, colour }, n) => {
-        const stroke = resolved(colour);
+      axes: [{ ...axis, grid: { show: false }, size: 30, values: moments }, { ...axis, size: 48, ticks: { show: false }, values: (_, found) => found.map((n) => `${n}${unit}`) }],
+      series: [{}, ...series.map(({ label, colour, dashed }, n) => {
+        const stroke = resolved(`--${colour}`);
         const fill = n === 0 ? stroke.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", .12)") : undefined;
-        return { label, stroke, fill, width: 1.7, points: { show: false } };
+        return { label, stroke, fill, width: 1.6, dash: dashed ? [4, 3] : undefined, points: { show: false } };
       })],
     }, lines, box);
     drawn.set(box, { plot, text });

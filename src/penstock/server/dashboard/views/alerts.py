@@ -5,35 +5,17 @@ from starlette.responses import Response
 
 from penstock.client.alerts import NOTE_LIMIT, Alerts
 from penstock.model.alert import Alert, AlertState
+from penstock.model.alert_rules import MEASURES, Rule, figure
 from penstock.model.alert_settings import AlertSettings, shown
-from penstock.model.alerts import MEASURES, Metric, Rule, figure
-from penstock.model.errors import InvalidOption
-from penstock.server.access.scopes import Scope
+from penstock.server.dashboard.places import places_of
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import WholeOperating, WholeReading
+from penstock.server.dashboard.visit import OperateAllVisit, ReadAllVisit
 from penstock.upkeep.alerts import last_judged_at
 
 router = page_router()
 
-PLACES = {
-    Metric.QUEUE_DEPTH: ("queues", "the queues"),
-    Metric.OLDEST_JOB: ("jobs?status=queued", "the jobs that wait"),
-    Metric.SUCCESS_RATE: ("jobs?status=failed", "the jobs that failed"),
-    Metric.FAILURE_RATE: ("jobs?status=failed", "the jobs that failed"),
-    Metric.DEAD_LETTERS: ("dead", "the dead letters"),
-    Metric.DURATION_P95: ("", "the figures"),
-    Metric.WAIT_P95: ("queues", "the queues"),
-    Metric.WORKERS_DOWN: ("workers", "the workers"),
-    Metric.WORKERS_ALIVE: ("workers", "the workers"),
-    Metric.UNSERVED_JOBS: ("workers", "the workers"),
-    Metric.LEASE_EXPIRIES: ("workers", "the workers"),
-    Metric.BACKPRESSURE: ("queues", "the queues"),
-    Metric.CRITICAL_DEAD: ("dead", "the dead letters"),
-}
-"""Where the rows behind a figure are shown."""
 
-
-class RuleLine(Struct, frozen=True):
+class RuleRow(Struct, frozen=True):
     """A rule with what it says, where its news go, and the alert it has, if any."""
 
     rule: Rule
@@ -43,7 +25,7 @@ class RuleLine(Struct, frozen=True):
 
 
 @router.get("/alerts")
-async def alerts(visit: WholeReading) -> Response:
+async def alerts(visit: ReadAllVisit) -> Response:
     """What stands now, what stood before, and every rule."""
     app = visit.server.app
     found = await Alerts(app).list()
@@ -53,15 +35,14 @@ async def alerts(visit: WholeReading) -> Response:
         standing=[alert for alert in found if alert.stands],
         past=[alert for alert in found if not alert.stands],
         rules=_rules(app.settings.alerts, found),
-        places=_places(app.settings.alerts),
+        places=places_of(app.settings.alerts),
         judged_at=await last_judged_at(app),
         note_limit=NOTE_LIMIT,
-        may_operate=visit.caller.may(Scope.OPERATE),
     )
 
 
 @router.get("/alerts/{name:path}")
-async def alert_page(visit: WholeReading, name: str) -> Response:
+async def alert_page(visit: ReadAllVisit, name: str) -> Response:
     """One alert with all its turns."""
     app = visit.server.app
     alert = await Alerts(app).get(name)
@@ -72,28 +53,25 @@ async def alert_page(visit: WholeReading, name: str) -> Response:
         alert=alert,
         rule=rule,
         told=_figures(rule, alert),
-        places=_places(app.settings.alerts),
+        places=places_of(app.settings.alerts),
         firing=alert.state is AlertState.FIRING,
         note_limit=NOTE_LIMIT,
-        may_operate=visit.caller.may(Scope.OPERATE),
     )
 
 
 @router.post("/alerts/acknowledge")
-async def acknowledge(visit: WholeOperating) -> Response:
+async def acknowledge(visit: OperateAllVisit) -> Response:
     """Say that somebody knows, and what they found."""
-    name, note = visit.form.get("name"), visit.form.get("note")
-    if len(note) > NOTE_LIMIT:
-        raise InvalidOption("note", f"{len(note):,} characters", f"at most {NOTE_LIMIT:,}")
-    alert = await visit.operator.alerts.acknowledge(name, note or None)
+    name, note = visit.form.get("name"), visit.form.words("note", NOTE_LIMIT)
+    alert = await visit.operator.alerts.acknowledge(name, note)
     return visit.back(f"{alert.name} is acknowledged.", otherwise="alerts")
 
 
-def _rules(settings: AlertSettings, found: list[Alert]) -> list[RuleLine]:
+def _rules(settings: AlertSettings, found: list[Alert]) -> list[RuleRow]:
     # One that stands comes first in the list, and is the one to show of several.
     known = {alert.rule: alert for alert in reversed(found)}
     return [
-        RuleLine(
+        RuleRow(
             rule,
             MEASURES[rule.metric].meaning,
             tuple(shown(url) for url in settings.urls(rule.route)) if rule.route else (),
@@ -101,11 +79,6 @@ def _rules(settings: AlertSettings, found: list[Alert]) -> list[RuleLine]:
         )
         for rule in settings.standing
     ]
-
-
-def _places(settings: AlertSettings) -> dict[str, tuple[str, str]]:
-    """The page behind each rule, and what it shows."""
-    return {rule.name: PLACES[rule.metric] for rule in settings.standing}
 
 
 def _figures(rule: Rule | None, alert: Alert) -> list[str]:

@@ -1,26 +1,23 @@
 """The audit log: who did what to which thing, and whether the chain holds."""
 
-from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
-from pydantic import ValidationError
 from starlette.responses import Response
 
 from penstock.client.journal import Verified
 from penstock.model.audit import Entry
 from penstock.model.ids import is_id
 from penstock.server.api.audit import AuditQuery
+from penstock.server.dashboard.asked import Asked, asked
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Reading, Visit, WholeReading
+from penstock.server.dashboard.visit import ReadAllVisit, ReadVisit, Visit
 from penstock.store.contract import AuditFilter
 
 router = page_router()
 
 SHOWN = 50
 AROUND = 5
-TIMES = frozenset({"since", "until"})
 PLACES = {
     "group": "dead/groups/{}",
     "queue": "jobs?queue={}",
@@ -35,30 +32,17 @@ PLACES = {
 """Where a subject is shown, by what it is."""
 
 
-class Line(Struct, frozen=True):
+class EntryRow(Struct, frozen=True):
     """An entry, and the page of its subject, if it has one."""
 
     entry: Entry
     path: str | None
 
 
-class Asked(Struct, frozen=True):
-    """What was given, as text, and the question made of it; none if something is wrong."""
-
-    given: dict[str, str]
-    query: AuditQuery | None
-    problems: dict[str, str]
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """What narrows the list, without the place in it."""
-        return {name: value for name, value in self.given.items() if name != "before"}
-
-
 @router.get("/audit")
-async def audit(visit: Reading) -> Response:
+async def audit(visit: ReadVisit) -> Response:
     """A page of the log, newest first."""
-    wanted = asked(dict(visit.request.query_params))
+    wanted = asked(AuditQuery, visit.request.query_params.multi_items())
     entries: list[Entry] = []
     if wanted.query is not None:
         entries = await visit.server.app.store.audit.find(wanted.query.filter(visit.caller))
@@ -66,28 +50,13 @@ async def audit(visit: Reading) -> Response:
 
 
 @router.post("/audit/verify")
-async def verify(visit: WholeReading) -> Response:
+async def verify(visit: ReadAllVisit) -> Response:
     """Check the whole chain, and show the entries where it breaks."""
     found = await visit.server.journal.verify()
     before = None if found.problem is None else found.problem.seq + AROUND
     where = AuditFilter(before=before, limit=SHOWN)
     entries = await visit.server.app.store.audit.find(where)
-    return await _page(visit, Asked({}, None, {}), entries, found)
-
-
-def asked(fields: dict[str, str]) -> Asked:
-    """Read the fields of a URL; empty and unknown ones say nothing."""
-    given = {
-        name: value.strip()
-        for name, value in fields.items()
-        if value.strip() and name in AuditQuery.model_fields and name != "limit"
-    }
-    try:
-        read: dict[str, Any] = {name: _read(name, value) for name, value in given.items()}
-        return Asked(given, AuditQuery.model_validate(read | {"limit": SHOWN}), {})
-    except ValidationError as error:
-        problems = {str(each["loc"][0]): each["msg"] for each in error.errors()}
-        return Asked(given, None, problems)
+    return await _page(visit, Asked[AuditQuery]({}, None, {}), entries, found)
 
 
 def place_of(entry: Entry) -> str | None:
@@ -105,26 +74,18 @@ def place_of(entry: Entry) -> str | None:
 
 
 async def _page(
-    visit: Visit, wanted: Asked, entries: list[Entry], verified: Verified | None = None
+    visit: Visit, wanted: Asked[AuditQuery], entries: list[Entry], verified: Verified | None = None
 ) -> Response:
+    most = SHOWN if wanted.query is None else wanted.query.limit
     return await visit.page(
         "audit.html",
         "audit",
         live=verified is None,
         asked=wanted,
-        lines=[Line(entry, place_of(entry)) for entry in entries],
-        following=entries[-1].seq if len(entries) == SHOWN else None,
+        values=wanted.given,
+        problems=wanted.problems,
+        rows=[EntryRow(entry, place_of(entry)) for entry in entries],
+        following=entries[-1].seq if len(entries) == most else None,
         verified=verified,
         whole=visit.caller.tenant_id is None,
     )
-
-
-def _read(name: str, value: str) -> Any:
-    """A browser's time has no zone; pages speak UTC."""
-    if name not in TIMES:
-        return value
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return value
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -4,20 +4,22 @@ from typing import Any
 
 from starlette.responses import Response
 
-from penstock.client.operating.bulk import MOST, Bulk, BulkAction
+from penstock.client.operating.bulk import MOST, Bulk
 from penstock.model.clock import iso
+from penstock.model.counted import counted
 from penstock.model.ids import is_id
+from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.actions import BY_NAME, Action
 from penstock.server.dashboard.asked import asked
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Operating, Visit
+from penstock.server.dashboard.visit import OperateVisit, Visit
 from penstock.server.problems import Refusal
 
 router = page_router()
 
 
 @router.post("/jobs/bulk")
-async def bulk(visit: Operating) -> Response:
+async def bulk(visit: OperateVisit) -> Response:
     """Count, and after a yes act: on the jobs that were picked, or on all that match."""
     action = BY_NAME.get(visit.form.get("action"))
     if action is None:
@@ -28,16 +30,13 @@ async def bulk(visit: Operating) -> Response:
     if not picked:
         return visit.back("Select the jobs first.", bad=True, otherwise="jobs")
     if visit.form.get("sure"):
-        return _done(
-            visit, action, await visit.operator.bulk.act_on(BulkAction(action.name), picked)
-        )
+        return _done(visit, action, await visit.operator.bulk.act_on(action.name, picked))
     return await _picked(visit, action, picked)
 
 
 async def _picked(visit: Visit, action: Action, picked: list[str]) -> Response:
-    known = await visit.server.app.store.reader.get(picked)
-    own = [job for job in known if visit.caller.owns(job.tenant_id)]
-    fit = [job for job in own if job.status in action.starts_from]
+    known = await visit.operator.known(picked)
+    fit = [job for job in known if job.status in action.starts_from]
     hidden = [("whom", "picked"), *(("id", job.id) for job in fit)]
     return await _sure(visit, action, len(fit), hidden, unfit=len(picked) - len(fit), shown=fit)
 
@@ -47,14 +46,14 @@ async def _matching(visit: Visit, action: Action) -> Response:
     if not visit.form.get("until"):
         # Jobs that are made after the count are not meant.
         items.append(("until", iso(visit.now + 1)))
-    wanted = asked(items)
+    wanted = asked(JobQuery, items)
     if wanted.query is None:
         raise Refusal(422, "The filter cannot be read; go back to the list.")
     where = wanted.query.filter(visit.caller)
-    operator, name = visit.operator.bulk, BulkAction(action.name)
+    operator = visit.operator.bulk
     if visit.form.get("sure"):
-        return _done(visit, action, await operator.act(name, where))
-    counted = await operator.count(name, where)
+        return _done(visit, action, await operator.act(action.name, where))
+    fit = await operator.count(action.name, where)
     hidden = [("whom", "all")]
     for field, value in wanted.filters.items():
         hidden += [(field, each) for each in ([value] if isinstance(value, str) else value)]
@@ -62,9 +61,9 @@ async def _matching(visit: Visit, action: Action) -> Response:
     return await _sure(
         visit,
         action,
-        counted.found,
+        fit.found,
         hidden,
-        more=counted.before is not None,
+        more=fit.before is not None,
         filters=filters,
     )
 
@@ -86,8 +85,7 @@ async def _sure(
 
 
 def _done(visit: Visit, action: Action, became: Bulk) -> Response:
-    jobs = "job" if became.done == 1 else "jobs"
-    text = f"{became.done:,} {jobs} {action.done}."
+    text = f"{counted(became.done, 'job')} {action.done}."
     if became.refused:
         text += f" {became.refused:,} could not be."
     if became.before is not None:

@@ -7,22 +7,23 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from penstock.client.dead import MOST_CANARIES
+from penstock.model.bounds import MAX_NOTES
+from penstock.model.counted import counted
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import Job
-from penstock.server.access.scopes import Scope
-from penstock.server.dashboard.confirm import Question, asked_first
+from penstock.server.dashboard.confirm import Question, ask
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Operating, Reading, Visit
+from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
 from penstock.server.problems import Refusal
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 
 router = page_router()
 
-GROUPS_SHOWN = 200
+GROUPS_SHOWN = 100
 LETTERS_SHOWN = 50
+CANARIES = 5
 CANARIES_SHOWN = 50
-MAX_NOTES = 10_000
 MAX_REFUSED_TOLD = 3
 
 Word = Annotated[str, Query(max_length=255)]
@@ -38,27 +39,32 @@ class Letters(Struct, frozen=True):
 
 @router.get("/dead")
 async def groups(
-    visit: Reading,
+    visit: ReadVisit,
     type: Word = "",  # noqa: A002 - the field's name
-    settled: bool = False,
+    closed: bool = False,
+    before: Word = "",
 ) -> Response:
-    """The groups, the largest open one first."""
-    found = await visit.operator.dead.groups(type or None, settled=settled, limit=GROUPS_SHOWN + 1)
+    """A page of groups, the one with the latest death first."""
+    found = await visit.operator.dead.groups(
+        type or None, closed=closed, before=_place(before), limit=GROUPS_SHOWN + 1
+    )
+    shown = found[:GROUPS_SHOWN]
     return await visit.page(
         "dead.html",
         "dead",
-        groups=found[:GROUPS_SHOWN],
-        more=len(found) > GROUPS_SHOWN,
-        most=max((group.count for group in found), default=0),
-        unresolved=sum(group.unresolved for group in found),
+        groups=shown,
+        following=shown[-1].newest_id if len(found) > GROUPS_SHOWN else None,
+        before=before,
+        most=max((group.count for group in shown), default=0),
+        open=sum(group.open for group in shown),
         type=type,
-        settled=settled,
+        closed=closed,
     )
 
 
 @router.get("/dead/letters")
 async def all_letters(
-    visit: Reading,
+    visit: ReadVisit,
     type: Word = "",  # noqa: A002 - the field's name
     tenant: Word = "",
     resolution: Word = "",
@@ -76,37 +82,38 @@ async def all_letters(
 
 @router.get("/dead/groups/{group}")
 async def group_page(
-    visit: Reading, group: str, resolution: Word = "", before: Word = ""
+    visit: ReadVisit, group: str, resolution: Word = "", before: Word = ""
 ) -> Response:
     """One group: its letters, how its canaries fare, and what can be done with it."""
     dead = visit.operator.dead
     found = await dead.group(group)
-    canaries = await dead.canaries(found.id)
+    canaries = await dead.canaries(found)
+    filters = {"group": found.id, "resolution": resolution}
     tried = [*canaries.failed, *canaries.unfinished, *canaries.completed]
     return await visit.page(
         "group.html",
         "dead",
         group=found,
-        letters=await letters_of(visit, {"group": found.id, "resolution": resolution}, before),
+        letters=await letters_of(visit, filters, before, found),
         canaries=canaries,
         tried=await _jobs(visit, tried[:CANARIES_SHOWN]),
         unproven=bool(canaries.failed or canaries.unfinished),
         resolutions=list(Resolution),
         most_canaries=MOST_CANARIES,
-        may_operate=visit.caller.may(Scope.OPERATE),
     )
 
 
 @router.post("/dead/groups/{group}/replay")
-async def replay(visit: Operating, group: str) -> Response:
+async def replay(visit: OperateVisit, group: str) -> Response:
     """Run the newest few again, to see whether the cause is gone."""
     found = await visit.operator.dead.group(group)
-    answer = await visit.operator.dead.replay(found.id, _number(visit, "canary", 5))
+    newest = visit.form.whole("canary", least=1, most=MOST_CANARIES) or CANARIES
+    answer = await visit.operator.dead.replay(found.id, newest)
     return _requeued(visit, found, len(answer.handles), answer.refused, "run as canaries")
 
 
 @router.post("/dead/groups/{group}/release")
-async def release(visit: Operating, group: str) -> Response:
+async def release(visit: OperateVisit, group: str) -> Response:
     """Run the rest again at a rate, the oldest first."""
     found = await visit.operator.dead.group(group)
     rate = visit.form.get("rate") or None
@@ -115,78 +122,75 @@ async def release(visit: Operating, group: str) -> Response:
 
 
 @router.post("/dead/groups/{group}/resolve")
-async def resolve(visit: Operating, group: str) -> Response:
+async def resolve(visit: OperateVisit, group: str) -> Response:
     """Record where somebody stands with the open ones."""
     found = await visit.operator.dead.group(group)
-    ids = await visit.operator.dead.resolve(found.id, said(visit), notes=notes(visit))
-    return visit.redirect(f"dead/groups/{found.id}", f"{_letters(len(ids))} recorded.")
+    ids = await visit.operator.dead.resolve(found.id, chosen_resolution(visit), notes=notes(visit))
+    return visit.redirect(f"dead/groups/{found.id}", f"{counted(len(ids), 'letter')} recorded.")
 
 
 @router.get("/dead/groups/{group}/purge")
-async def ask_to_purge(visit: Operating, group: str) -> Response:
-    """Ask before a group's open letters are deleted."""
+async def ask_to_purge(visit: OperateVisit, group: str) -> Response:
+    """Ask before a group's open letters are purged."""
     found = await visit.operator.dead.group(group)
     place = f"dead/groups/{found.id}"
     question = Question(
-        title=f"Delete {_letters(found.unresolved)} for good?",
-        text="They are deleted with their jobs, and nothing brings them back.",
-        label=f"Delete {_letters(found.unresolved)}",
+        title=f"Delete {counted(found.open, 'letter')} for good?",
+        text="They are the open ones; their jobs go with them, and nothing brings them back.",
+        label=f"Purge {counted(found.open, 'letter')}",
         action=f"{place}/purge",
         back=place,
         facts={"Group": found.id, "Type": found.type, "Error": found.error or "–"},
     )
-    return await asked_first(visit, "dead", question)
+    return await ask(visit, "dead", question)
 
 
 @router.post("/dead/groups/{group}/purge")
-async def purge(visit: Operating, group: str) -> Response:
+async def purge(visit: OperateVisit, group: str) -> Response:
     """Delete a group's open letters, with their jobs."""
     found = await visit.operator.dead.group(group)
     purged = await visit.operator.dead.purge(found.id)
-    return visit.redirect("dead", f"{_letters(purged)} deleted for good.")
+    return visit.redirect("dead", f"{counted(purged, 'letter')} deleted for good.")
 
 
-async def letters_of(visit: Visit, filters: dict[str, str], before: str) -> Letters:
+async def letters_of(
+    visit: Visit, filters: dict[str, str], before: str, group: DeadGroup | None = None
+) -> Letters:
     """The letters that filters find, a page of them; empty filters say nothing."""
     given = {name: value for name, value in filters.items() if value}
-    if before and not is_id(before):
-        raise Refusal(422, "before: this is no id of a job.")
     found = await visit.operator.dead.find(
-        group=given.get("group"),
+        group=group,
         type_name=given.get("type"),
         tenant=given.get("tenant"),
-        resolution=_resolution(given["resolution"]) if "resolution" in given else None,
-        before=before or None,
+        resolution=given.get("resolution"),
+        before=_place(before),
         limit=LETTERS_SHOWN,
     )
     following = found[-1].job_id if len(found) == LETTERS_SHOWN else None
     return Letters(found, given, following)
 
 
-def said(visit: Visit) -> Resolution:
+def chosen_resolution(visit: Visit) -> Resolution:
     """Where somebody stands, as a form says it."""
     return _resolution(visit.form.get("resolution", Resolution.RESOLVED))
 
 
 def notes(visit: Visit) -> str | None:
     """What somebody noted in a form; none if nothing."""
-    text = visit.form.get("notes")
-    if len(text) > MAX_NOTES:
-        raise InvalidOption("notes", f"{len(text):,} characters", f"at most {MAX_NOTES:,}")
-    return text or None
+    return visit.form.words("notes", MAX_NOTES)
+
+
+def _place(before: str) -> str | None:
+    """Where a page begins; none for the first."""
+    if before and not is_id(before):
+        raise Refusal(422, "before: this is no id of a job; go on from the first page.")
+    return before or None
 
 
 def _resolution(text: str) -> Resolution:
     if text not in set(Resolution):
         raise InvalidOption("resolution", text, f"one of: {', '.join(Resolution)}")
     return Resolution(text)
-
-
-def _number(visit: Visit, name: str, default: int) -> int:
-    text = visit.form.get(name) or str(default)
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise InvalidOption(name, text, "a whole number")
-    return int(text)
 
 
 async def _jobs(visit: Visit, ids: list[str]) -> list[Job]:
@@ -198,12 +202,8 @@ async def _jobs(visit: Visit, ids: list[str]) -> list[Job]:
 def _requeued(
     visit: Visit, group: DeadGroup, done: int, refused: dict[str, str], became: str
 ) -> Response:
-    text = f"{done:,} {'job' if done == 1 else 'jobs'} {became}."
+    text = f"{counted(done, 'job')} {became}."
     if refused:
         reasons = " ".join(list(refused.values())[:MAX_REFUSED_TOLD])
         text += f" {len(refused):,} could not be: {reasons}"
     return visit.redirect(f"dead/groups/{group.id}", text, bad=not done)
-
-
-def _letters(count: int) -> str:
-    return f"{count:,} {'letter' if count == 1 else 'letters'}"

@@ -9,9 +9,10 @@ from penstock.server.access.scopes import Scope
 from penstock.server.dashboard.actions import BY_NAME, offered
 from penstock.server.dashboard.graph import Graph, drawing, graph_of
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Operating, Reading, Visit
+from penstock.server.dashboard.timeline import runs_of
+from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
 from penstock.server.problems import Refusal
-from penstock.store.contract import Execution, JobFilter
+from penstock.store.contract import JobFilter
 
 router = page_router()
 
@@ -22,7 +23,7 @@ EXECUTIONS_SHOWN = 50
 
 
 @router.get("/jobs/{job_id}")
-async def job_page(visit: Reading, job_id: str) -> Response:
+async def job_page(visit: ReadVisit, job_id: str) -> Response:
     """Everything about a job."""
     job = await visit.operator.get(job_id)
     reader = visit.server.app.store.reader
@@ -37,11 +38,11 @@ async def job_page(visit: Reading, job_id: str) -> Response:
         "jobs",
         job=job,
         reasons=(await visit.operator.explain(job.id)).reasons,
-        executions=_newest_first(executions),
-        longest=max((run.duration_ms or 0 for run in executions), default=0),
+        runs=runs_of(executions[::-1][:EXECUTIONS_SHOWN], visit.now),
         hidden_executions=max(0, len(executions) - EXECUTIONS_SHOWN),
         documents=_documents(job),
         logs=logs,
+        older_logs=len(logs) == LOGS_SHOWN,
         children=children.jobs[:CHILDREN_SHOWN],
         more_children=len(children.jobs) > CHILDREN_SHOWN,
         graph=graph,
@@ -52,16 +53,13 @@ async def job_page(visit: Reading, job_id: str) -> Response:
 
 
 @router.post("/jobs/{job_id}/{action}")
-async def act(visit: Operating, job_id: str, action: str) -> Response:
+async def act(visit: OperateVisit, job_id: str, action: str) -> Response:
     """Cancel, pause, resume or requeue it."""
     chosen = BY_NAME.get(action)
     if chosen is None:
-        raise Refusal(404, "There is no such action.")
+        raise Refusal(404, f"There is no action {action!r}; take {', '.join(BY_NAME)}.")
     operator = visit.operator
-    if action == "cancel":
-        await operator.cancel(job_id, f"cancelled by {visit.caller.actor}")
-    else:
-        await getattr(operator, chosen.name)(job_id)
+    await getattr(operator, chosen.name)(job_id)
     job = await operator.get(job_id)
     text = f"The job is {chosen.done}."
     if action == "cancel" and not job.status.terminal:
@@ -75,10 +73,6 @@ async def _graph(visit: Visit, job: Job) -> Graph | None:
     if visit.caller.tenant_id is not None and len(family.jobs) > 1:
         family.keep(await visit.operator.own_ids(set(family.jobs)))
     return graph_of(family) if len(family.jobs) > 1 else None
-
-
-def _newest_first(executions: list[Execution]) -> list[Execution]:
-    return executions[::-1][:EXECUTIONS_SHOWN]
 
 
 def _documents(job: Job) -> list[tuple[str, str]]:

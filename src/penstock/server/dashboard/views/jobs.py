@@ -4,17 +4,19 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from penstock.model.states import Status
-from penstock.server.access.scopes import Scope
+from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.actions import ACTIONS
 from penstock.server.dashboard.asked import Asked, asked
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Reading, Visit
+from penstock.server.dashboard.visit import ReadVisit, Visit
 from penstock.store.contract import Found
 
 router = page_router()
 
 NOTHING = Found([], None)
-MORE_FIELDS = ("tag", "category", "tenant", "schedule", "parent", "since", "until", "payload")
+MORE_FIELDS = frozenset(
+    {"tag", "category", "tenant", "schedule", "worker", "parent", "since", "until", "payload"}
+)
 
 
 class Tab(Struct, frozen=True):
@@ -26,9 +28,9 @@ class Tab(Struct, frozen=True):
 
 
 @router.get("/jobs")
-async def jobs(visit: Reading) -> Response:
+async def jobs(visit: ReadVisit) -> Response:
     """A page of jobs, newest first."""
-    wanted = asked(visit.request.query_params.multi_items())
+    wanted = asked(JobQuery, visit.request.query_params.multi_items())
     found = NOTHING
     if wanted.query is not None:
         found = await visit.server.app.store.reader.search(wanted.query.filter(visit.caller))
@@ -36,21 +38,21 @@ async def jobs(visit: Reading) -> Response:
         "jobs.html",
         "jobs",
         asked=wanted,
+        values=wanted.given,
+        problems=wanted.problems,
         found=found,
         tabs=await _tabs(visit, wanted),
         types=sorted(visit.server.app.types),
         actions=ACTIONS,
-        more_open=any(name in wanted.filters for name in MORE_FIELDS),
-        may_operate=visit.caller.may(Scope.OPERATE),
-        may_enqueue=visit.caller.may(Scope.ENQUEUE),
+        more_open=not MORE_FIELDS.isdisjoint(wanted.filters),
     )
 
 
-async def _tabs(visit: Visit, wanted: Asked) -> list[Tab]:
+async def _tabs(visit: Visit, wanted: Asked[JobQuery]) -> list[Tab]:
     """Every status; counts are those of a queue, or of all of them, if nothing else is asked."""
     counts: dict[str, int] = {}
     if visit.caller.tenant_id is None and wanted.filters.keys() <= {"status", "queue"}:
-        seen = await visit.desk.glance()
+        seen = await visit.server.glance.get()
         queue = wanted.given.get("queue")
         chosen = [depth for depth in seen.depths if queue in (None, depth.queue)]
         for status in ("pending", "queued", "in_progress", "failed", "paused"):

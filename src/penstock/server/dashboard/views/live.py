@@ -3,16 +3,16 @@
 from fastapi import Request
 from starlette.responses import StreamingResponse
 
-from penstock.server.dashboard.live import Live
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Reading
+from penstock.server.dashboard.visit import ReadVisit
+from penstock.server.presence import Presence
 
 router = page_router()
 
 
 @router.get("/live")
-async def live(request: Request, _: Reading) -> StreamingResponse:
+async def live(request: Request, visit: ReadVisit) -> StreamingResponse:
     """Says `changed` at most once a second."""
-    listening: Live = request.app.state.live
-    headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(listening.open(), headers=headers, media_type="text/event-stream")
+    server, caller = visit.server, visit.caller
+    lasts = Presence(request, server, caller).lasts
+    return server.streams.open(caller.actor, server.live.events(), lasts)

@@ -7,21 +7,20 @@ from urllib.parse import unquote
 from fastapi import Query, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from penstock.server.access.guard import identify, refuse_other_origins
 from penstock.server.access.secrets import hash_of_secret, random_secret, same
 from penstock.server.access.sessions import COOKIE, LIFE_MS
-from penstock.server.dashboard import assets
 from penstock.server.dashboard.forms import CSRF_FIELD, Sent
+from penstock.server.dashboard.links import Links
 from penstock.server.dashboard.render import rendered
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Links
+from penstock.server.guard import identify, refuse_other_origins
 from penstock.server.problems import Refusal
 from penstock.server.state import Here, Server
 
 router = page_router()
 
-DOOR_COOKIE = "penstock_login"
-DOOR_SECONDS = 3_600
+LOGIN_COOKIE = "penstock_login"
+LOGIN_SECONDS = 3_600
 PLACE = re.compile(r"([a-z]+(/[^?]*)?)?([?].*)?")
 WRONG = "The name or the password is wrong."
 
@@ -34,11 +33,6 @@ async def login_form(request: Request, server: Here, next: Next = "") -> Respons
     links = Links(request)
     if await identify(request, server, None) is not None:
         return RedirectResponse(links.url(within(links, next)), 303)
-    if server.trusts_callers and not await server.is_closed():
-        # Nobody could log in; only the cookie of a session that is over stands in the way.
-        answer = RedirectResponse(links.url(within(links, next)), 303)
-        answer.delete_cookie(COOKIE, path=f"{links.root}/")
-        return answer
     return await _form(request, server, next)
 
 
@@ -48,7 +42,7 @@ async def log_in(request: Request, server: Here, form: Sent) -> Response:
     refuse_other_origins(request)
     _refuse_other_forms(request, form.get(CSRF_FIELD))
     name, goal = form.get("name"), form.get("next")
-    password = next(iter(form.all("password")), "")
+    password = form.raw("password")
     address = request.client.host if request.client else ""
     try:
         user = await server.logins.enter(name, password, address)
@@ -61,16 +55,10 @@ async def log_in(request: Request, server: Here, form: Sent) -> Response:
     answer = RedirectResponse(links.url(within(links, goal)), 303)
     if (old := request.cookies.get(COOKIE)) is not None:
         await server.sessions.end(old)
-    answer.set_cookie(
-        COOKIE,
-        await server.sessions.begin(user),
-        max_age=LIFE_MS // 1000,
-        path=f"{links.root}/",
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
-    answer.delete_cookie(DOOR_COOKIE, path=f"{links.root}/login")
+    session = await server.sessions.begin(user)
+    # Lax: whoever follows a link to a page from elsewhere is still logged in.
+    links.keep(answer, COOKIE, session, LIFE_MS // 1000, samesite="lax")
+    links.drop(answer, LOGIN_COOKIE, path="login")
     return answer
 
 
@@ -85,7 +73,7 @@ async def log_out(request: Request, server: Here, _: Sent) -> Response:
         return answer
     await server.logins.leave(caller.actor, caller.tenant_id)
     await server.sessions.end(cookie)
-    answer.delete_cookie(COOKIE, path=f"{links.root}/")
+    links.drop(answer, COOKIE)
     return answer
 
 
@@ -98,8 +86,8 @@ def within(links: Links, goal: str) -> str:
 
 def _refuse_other_forms(request: Request, token: str) -> None:
     """Nobody is logged in as somebody else by a form that is not ours."""
-    door = request.cookies.get(DOOR_COOKIE)
-    if door is None or not same(hash_of_secret(door), token):
+    secret = request.cookies.get(LOGIN_COOKIE)
+    if secret is None or not same(hash_of_secret(secret), token):
         raise Refusal(403, "The form is too old or not of this page; open the login again.")
 
 
@@ -112,14 +100,12 @@ async def _form(
     problem: Refusal | None = None,
 ) -> Response:
     links = Links(request)
-    door = request.cookies.get(DOOR_COOKIE) or random_secret()
+    secret = request.cookies.get(LOGIN_COOKIE) or random_secret()
     html = rendered(
         "login.html",
         {
-            "url": links.url,
-            "asset": links.asset,
-            "has": assets.has,
-            "token": hash_of_secret(door),
+            **links.names(),
+            "token": hash_of_secret(secret),
             "next": within(links, goal),
             "name": name,
             "problem": problem and problem.detail,
@@ -128,13 +114,5 @@ async def _form(
     )
     status = 200 if problem is None else problem.status
     answer = HTMLResponse(html, status, dict(problem.headers or {}) if problem else None)
-    answer.set_cookie(
-        DOOR_COOKIE,
-        door,
-        max_age=DOOR_SECONDS,
-        path=f"{links.root}/login",
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
+    links.keep(answer, LOGIN_COOKIE, secret, LOGIN_SECONDS, path="login")
     return answer

@@ -4,25 +4,24 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
 from penstock.client.schedules import ScheduleView, new_schedule
 from penstock.client.times import Times, times_of
-from penstock.model.errors import InvalidOption, PenstockError, StoreError, UnknownType
-from penstock.model.ids import new_id
+from penstock.model.errors import PenstockError, StoreError
 from penstock.model.job import NewJob
 from penstock.model.refused import InvalidSchedule
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
 from penstock.model.zone import aware, find_zone
-from penstock.server.access.scopes import Scope
+from penstock.server.dashboard.entered import Entered, problems_of
+from penstock.server.dashboard.forms import Form
 from penstock.server.dashboard.outline import outline
 from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.schedules import MISFIRES, Name, Tenant, Tick, place_of, ticks
-from penstock.server.dashboard.visit import Operating, Visit
-from penstock.server.problems import field_of
+from penstock.server.dashboard.visit import OperateVisit, Visit
+from penstock.server.problems import Refusal
 
 router = page_router()
 
@@ -36,25 +35,8 @@ SHOWN = ("id", "type", "payload", "tenant_id", "created_by", "queue", "priority"
 LOCAL = "%Y-%m-%dT%H:%M:%S"
 
 
-class Entered(Struct, frozen=True):
-    """What stands in the form, what is wrong with it by field, and when it would run."""
-
-    values: dict[str, str]
-    problems: dict[str, str] = {}
-    preview: list[Tick] | None = None
-
-
-class Wrong(Exception):
-    """A form that cannot be sent on: the field, and why."""
-
-    def __init__(self, field: str, why: str) -> None:
-        super().__init__(why)
-        self.field = field
-        self.why = why
-
-
 @router.get("/schedules/new")
-async def new_schedule_form(visit: Operating, type: str = "") -> Response:  # noqa: A002
+async def new_schedule_form(visit: OperateVisit, type: str = "") -> Response:  # noqa: A002
     """An empty form."""
     values = {"type": type, "kind": "cron", "zone": "UTC", "misfire": "one", "new": "yes"}
     chosen = visit.server.app.types.get(type)
@@ -64,75 +46,63 @@ async def new_schedule_form(visit: Operating, type: str = "") -> Response:  # no
 
 
 @router.get("/schedules/edit")
-async def edit(visit: Operating, name: Name, tenant: Tenant = "") -> Response:
+async def edit(visit: OperateVisit, name: Name, tenant: Tenant = "") -> Response:
     """The form with a schedule in it."""
     found = (await visit.operator.schedules.get(name, tenant)).schedule
     return await _form(visit, Entered(_values(found)))
 
 
 @router.post("/schedules/edit")
-async def put(visit: Operating) -> Response:
+async def put(visit: OperateVisit) -> Response:
     """Make or change a schedule, or only look at when it would run."""
-    values = {name: visit.form.get(name) for name in FIELDS}
+    form = visit.form
+    values = {name: form.get(name) for name in FIELDS}
     try:
-        if visit.form.get("preview"):
-            return await _form(visit, Entered(values, {}, _preview(visit, values)))
-        view = await visit.operator.schedules.put(
-            values["name"], await _job(visit, values), _times(values)
-        )
+        if form.get("preview"):
+            return await _form(visit, Entered(values), _preview(form, visit.now))
+        view = await visit.operator.schedules.put(form.get("name"), await _job(visit), _times(form))
     except StoreError:
         raise
-    except Wrong as wrong:
-        return await _form(visit, Entered(values, {wrong.field: wrong.why}))
-    except PenstockError as error:
-        field = "type" if isinstance(error, UnknownType) else field_of(error) or "payload"
-        field = FIELD_OF.get(field, field)
-        problems = {field if field in FIELDS else "payload": str(error)}
-        return await _form(visit, Entered(values, problems))
+    except (Refusal, PenstockError) as error:
+        return await _form(visit, Entered(values, problems_of(error, FIELDS, FIELD_OF)))
     return visit.redirect(place_of(view.schedule), f"{view.name} is scheduled.")
 
 
-async def _form(visit: Visit, entered: Entered) -> Response:
+async def _form(visit: Visit, entered: Entered, preview: list[Tick] | None = None) -> Response:
     return await visit.page(
         "schedule_form.html",
         "schedules",
-        status=422 if entered.problems else 200,
+        status=entered.status,
         live=False,
         values=entered.values,
         problems=entered.problems,
-        preview=entered.preview,
+        preview=preview,
         types=sorted({type_.name for type_ in visit.server.app.types.values()}),
-        kinds={"cron": "cron", "interval": "interval", "once": "once"},
         misfires=MISFIRES,
-        may_operate=visit.caller.may(Scope.OPERATE),
     )
 
 
-def _preview(visit: Visit, values: dict[str, str]) -> list[Tick]:
+def _preview(form: Form, now: int) -> list[Tick]:
     """When a schedule with these times would run."""
-    times = _times(values)
-    now = visit.server.app.store.clock.now()
-    sample = new_schedule(values["name"] or "preview", NewJob(id="", type=""), None)
+    times = _times(form)
+    sample = new_schedule(form.get("name") or "preview", NewJob(id="", type=""), None)
     made = times.applied(sample, now, None)
     times.refuse_over(made, now)
     return ticks(ScheduleView(made))
 
 
-async def _job(visit: Visit, values: dict[str, str]) -> NewJob:
+async def _job(visit: Visit) -> NewJob:
     """The job to enqueue; what the form does not show of a schedule's options stays."""
-    tenant = visit.caller.tenant_id or values["tenant"]
-    type_ = visit.server.app.find_type(values["type"])
-    chosen: dict[str, Any] = {"tenant": tenant, "created_by": visit.caller.actor}
-    if values["queue"]:
-        chosen["queue"] = values["queue"]
-    if values["priority"]:
-        chosen["priority"] = _whole("priority", values["priority"])
-    options = visit.server.app.checked(type_.defaults.with_(**chosen))
-    job = options.new_job(new_id(), type_.name, _payload(values["payload"]))
-    before = await visit.server.app.store.schedules.get(values["name"], tenant)
-    if before is not None and values["new"]:
-        raise Wrong("name", "There is a schedule of this name already; change that one.")
-    if before is None or before.type != type_.name:
+    form = visit.form
+    given = {"queue": form.get("queue") or None, "priority": form.whole("priority")}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    payload = form.json("payload", "{}")
+    job = visit.operator.schedules.new_job(form.get("type"), payload, form.get("tenant"), **chosen)
+    before = await visit.server.app.store.schedules.get(form.get("name"), job.tenant_id)
+    if before is not None and form.get("new"):
+        there = "There is a schedule of this name already; change that one."
+        raise Refusal(422, there, field="name")
+    if before is None or before.type != job.type:
         return job
     shown = {name: getattr(job, name) for name in SHOWN}
     return replace(_job_of(before), **shown)
@@ -148,35 +118,27 @@ def _job_of(schedule: Schedule) -> NewJob:
         raise InvalidSchedule("options", schedule.options, problem) from None
 
 
-def _payload(text: str) -> str:
-    try:
-        found = msgspec.json.decode(text or "{}", type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Wrong("payload", f"This is no JSON object: {error}.") from None
-    return msgspec.json.encode(found).decode()
-
-
-def _times(values: dict[str, str]) -> Times:
+def _times(form: Form) -> Times:
     """The times that a form says; those of a browser have no zone, and mean the schedule's."""
-    field = WHEN.get(values["kind"])
+    field = WHEN.get(form.get("kind"))
     if field is None:
-        raise Wrong("kind", "Choose cron, interval or once.")
-    if not values[field]:
-        raise Wrong(field, "Say when.")
-    zone = values["zone"] or "UTC"
-    given: dict[str, Any] = {"zone": zone, "misfire": values["misfire"] or Misfire.ONE.value}
+        raise Refusal(422, "Choose cron, interval or once.", field="kind")
+    if not form.get(field):
+        raise Refusal(422, "Say when.", field=field)
+    zone = form.get("zone") or "UTC"
+    given: dict[str, Any] = {"zone": zone, "misfire": form.get("misfire") or Misfire.ONE.value}
     match field:
         case "cron":
-            given[field] = values[field]
+            given[field] = form.get(field)
         case "every":
-            given[field] = _seconds(field, values[field])
+            given[field] = form.number(field)
         case _:
-            given[field] = _moment(field, values[field], zone)
+            given[field] = _moment(field, form.get(field), zone)
     for name in ("start", "end", "expires"):
-        if values[name] and not (name == "start" and field == "at"):
-            given[name] = _moment(name, values[name], zone)
-    if values["max_runs"]:
-        given["max_runs"] = _whole("max_runs", values["max_runs"])
+        if form.get(name) and not (name == "start" and field == "at"):
+            given[name] = _moment(name, form.get(name), zone)
+    if form.get("max_runs"):
+        given["max_runs"] = form.whole("max_runs")
     return times_of(given)
 
 
@@ -186,19 +148,6 @@ def _moment(name: str, text: str, zone: str) -> datetime:
     except ValueError:
         raise InvalidSchedule(name, text, "a time such as 2030-01-31T08:00") from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=find_zone(zone))
-
-
-def _seconds(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise Wrong(name, f"{text!r} is no number of seconds.") from None
-
-
-def _whole(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise InvalidOption(name, text, "a whole number")
-    return int(text)
 
 
 def _values(schedule: Schedule) -> dict[str, str]:

@@ -10,14 +10,12 @@ from starlette.responses import Response
 
 from penstock.client.documents import decoded
 from penstock.client.schedules import ScheduleView
-from penstock.model.refused import InvalidSchedule
 from penstock.model.schedule import Schedule, ScheduleKind
 from penstock.model.spans import span
-from penstock.server.access.scopes import Scope
-from penstock.server.dashboard.confirm import Question, asked_first
-from penstock.server.dashboard.paging import PageNumber, piece
+from penstock.server.dashboard.confirm import Question, ask
+from penstock.server.dashboard.paging import Find, PageNumber, named, piece
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import Operating, Reading, Visit
+from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
 from penstock.store.contract import JobFilter
 
 router = page_router()
@@ -52,21 +50,24 @@ class Row(Struct, frozen=True):
 
 
 @router.get("/schedules")
-async def schedules(visit: Reading, tenant: Tenant = "", page: PageNumber = 1) -> Response:
+async def schedules(
+    visit: ReadVisit, tenant: Tenant = "", page: PageNumber = 1, find: Find = ""
+) -> Response:
     """All schedules, by name."""
-    found = piece(await visit.operator.schedules.list(tenant or None, LISTED), page)
+    known = await visit.operator.schedules.list(tenant or None, LISTED)
+    found = piece(named(find, known, lambda view: view.name), page)
     return await visit.page(
         "schedules.html",
         "schedules",
         rows=[_row(view) for view in found.rows],
         piece=found,
         tenant=tenant,
-        may_operate=visit.caller.may(Scope.OPERATE),
+        find=find,
     )
 
 
 @router.get("/schedules/show")
-async def schedule_page(visit: Reading, name: Name, tenant: Tenant = "") -> Response:
+async def schedule_page(visit: ReadVisit, name: Name, tenant: Tenant = "") -> Response:
     """One schedule, with its next runs and the jobs it has made."""
     view = await visit.operator.schedules.get(name, tenant)
     jobs = await visit.server.app.store.reader.search(
@@ -77,63 +78,66 @@ async def schedule_page(visit: Reading, name: Name, tenant: Tenant = "") -> Resp
         "schedules",
         view=view,
         schedule=view.schedule,
-        when=told(view.schedule),
+        when=when_it_runs(view.schedule),
         ticks=ticks(view),
         misfire=MISFIRES[view.schedule.misfire],
         options=decoded(view.schedule.options),
         jobs=jobs.jobs,
         query=_query(view.schedule),
-        may_operate=visit.caller.may(Scope.OPERATE),
     )
 
 
 @router.post("/schedules/pause")
-async def pause(visit: Operating) -> Response:
+async def pause(visit: OperateVisit) -> Response:
     """Fire nothing until resumed."""
     view = await visit.operator.schedules.pause(*_named(visit))
     return _back(visit, view, f"{view.name} is paused.")
 
 
 @router.post("/schedules/resume")
-async def resume(visit: Operating) -> Response:
+async def resume(visit: OperateVisit) -> Response:
     """Go on from now."""
     view = await visit.operator.schedules.resume(*_named(visit))
     return _back(visit, view, f"{view.name} goes on.")
 
 
 @router.post("/schedules/run")
-async def run(visit: Operating) -> Response:
+async def run(visit: OperateVisit) -> Response:
     """Enqueue one job of it now, beside its times."""
     job_id = await visit.operator.schedules.run(*_named(visit))
     return visit.redirect(f"jobs/{job_id}", "The schedule made this job just now.")
 
 
 @router.get("/schedules/remove")
-async def ask_to_remove(visit: Operating, name: Name, tenant: Tenant = "") -> Response:
-    """Ask before a schedule is deleted."""
+async def ask_to_remove(visit: OperateVisit, name: Name, tenant: Tenant = "") -> Response:
+    """Ask before a schedule is removed."""
     schedule = (await visit.operator.schedules.get(name, tenant)).schedule
     question = Question(
-        title=f"Delete the schedule {schedule.name}?",
+        title=f"Remove the schedule {schedule.name}?",
         text="It makes no more jobs. Those it has made stay. If code declares it, it comes back "
         "when that code starts again.",
-        label="Delete it",
+        label="Remove it",
         action="schedules/remove",
-        back=f"schedules/show?{_query(schedule)}",
-        facts={"Type": schedule.type, "When": told(schedule), "Runs so far": schedule.run_count},
+        back=place_of(schedule),
+        facts={
+            "Type": schedule.type,
+            "When": when_it_runs(schedule),
+            "Runs so far": schedule.run_count,
+        },
         hidden={"name": schedule.name, "tenant": schedule.tenant_id},
     )
-    return await asked_first(visit, "schedules", question)
+    return await ask(visit, "schedules", question)
 
 
 @router.post("/schedules/remove")
-async def remove(visit: Operating) -> Response:
-    """Delete a schedule."""
+async def remove(visit: OperateVisit) -> Response:
+    """Remove a schedule."""
     name, tenant = _named(visit)
     await visit.operator.schedules.remove(name, tenant)
-    return visit.redirect("schedules", f"{name} is deleted.")
+    return visit.redirect("schedules", f"{name} is removed.")
 
 
-def told(schedule: Schedule) -> str:
+def when_it_runs(schedule: Schedule) -> str:
     """When a schedule runs, in a few words."""
     match schedule.kind:
         case ScheduleKind.CRON:
@@ -145,11 +149,8 @@ def told(schedule: Schedule) -> str:
 
 
 def ticks(view: ScheduleView, count: int = RUNS_AHEAD) -> list[Tick]:
-    """The next runs; none of one that a hand edited into nonsense, so that the rest is shown."""
-    try:
-        return [tick_of(moment) for moment in view.next_runs(count)]
-    except (InvalidSchedule, OverflowError):
-        return []
+    """The next runs."""
+    return [tick_of(moment) for moment in view.next_runs(count)]
 
 
 def tick_of(moment: datetime) -> Tick:
@@ -164,12 +165,8 @@ def place_of(schedule: Schedule) -> str:
 
 
 def _row(view: ScheduleView) -> Row:
-    try:
-        upcoming = view.next_run
-    except (InvalidSchedule, OverflowError):
-        upcoming = None
-    upcoming_tick = None if upcoming is None else tick_of(upcoming)
-    return Row(view, told(view.schedule), upcoming_tick, place_of(view.schedule))
+    upcoming = None if view.next_run is None else tick_of(view.next_run)
+    return Row(view, when_it_runs(view.schedule), upcoming, place_of(view.schedule))
 
 
 def _query(schedule: Schedule) -> str:

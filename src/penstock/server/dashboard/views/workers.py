@@ -1,16 +1,21 @@
 """The workers: what they do, how they fare, and which of them fell silent."""
 
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
+from fastapi import Query
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.server.dashboard.paging import PageNumber, piece
+from penstock.server.dashboard.paging import Find, PageNumber, named, piece
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import WholeReading
+from penstock.server.dashboard.visit import ReadAllVisit
 from penstock.store.contract import WorkerInfo
+from penstock.upkeep.unclaimed import unserved
 
 router = page_router()
+
+State = Annotated[Literal["alive", "silent"], Query()]
 
 
 class Crew(Struct, frozen=True):
@@ -25,17 +30,30 @@ class Crew(Struct, frozen=True):
 
 
 @router.get("/workers")
-async def workers(visit: WholeReading, page: PageNumber = 1) -> Response:
+async def workers(
+    visit: ReadAllVisit, page: PageNumber = 1, state: State | None = None, find: Find = ""
+) -> Response:
     """All known workers, the freshest first, and the types that none of them runs."""
     register = visit.server.app.store.workers
     found = await register.list()
+    chosen = [worker for worker in found if state in (None, _state(worker))]
     return await visit.page(
         "workers.html",
         "workers",
-        piece=piece(found, page),
+        state=state,
+        find=find,
+        piece=piece(named(find, chosen, _names), page),
         crew=crew_of(found),
         unserved=unserved(await register.waiting_types(), found),
     )
+
+
+def _names(worker: WorkerInfo) -> str:
+    return f"{worker.name} {worker.node}"
+
+
+def _state(worker: WorkerInfo) -> str:
+    return "alive" if worker.alive else "silent"
 
 
 def crew_of(workers: Sequence[WorkerInfo]) -> Crew:
@@ -49,9 +67,3 @@ def crew_of(workers: Sequence[WorkerInfo]) -> Crew:
         cpu_percent=sum(worker.cpu_percent for worker in alive),
         memory_mb=sum(worker.memory_mb for worker in alive),
     )
-
-
-def unserved(waiting: dict[str, int], workers: Sequence[WorkerInfo]) -> dict[str, int]:
-    """Types with queued jobs that no living worker knows."""
-    known = {name for worker in workers if worker.alive for name in worker.types}
-    return {name: count for name, count in sorted(waiting.items()) if name not in known}

@@ -100,7 +100,7 @@ SET capacity = excluded.capacity, interval_ms = excluded.interval_ms,
     by_operator = excluded.by_operator, updated_at = excluded.updated_at
 WHERE excluded.by_operator OR NOT limits.by_operator;
 
--- name: drop_limit
+-- name: remove_limit
 DELETE FROM limits WHERE scope = ? AND name = ? AND kind = ?;
 
 -- name: limits

@@ -35,7 +35,33 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
 FROM dead_letter_jobs
 WHERE (:type::text IS NULL OR type = :type)
   AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (NOT :only_open::boolean OR resolution IN ('pending', 'investigating'))
   AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
+  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
+  AND (:before::text IS NULL
+      OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: open_letters
+-- Asked every second for critical types: however many are closed, it reads none of them.
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot::text, executions::text, resolution, notes, resolved_by, ms(resolved_at),
+    ms(created_at), canary_of
+FROM dead_letter_jobs
+WHERE resolution IN ('pending', 'investigating')
+  AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
+  AND (:before::text IS NULL
+      OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: open_letters_of_type
+SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
+    snapshot::text, executions::text, resolution, notes, resolved_by, ms(resolved_at),
+    ms(created_at), canary_of
+FROM dead_letter_jobs
+WHERE resolution IN ('pending', 'investigating') AND type = :type
+  AND (:resolution::text IS NULL OR resolution = :resolution)
   AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:before::text IS NULL
       OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
@@ -49,6 +75,7 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
 FROM dead_letter_jobs
 WHERE fingerprint = :fingerprint AND type = :type
   AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (NOT :only_open::boolean OR resolution IN ('pending', 'investigating'))
   AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:before::text IS NULL
       OR seq < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
@@ -61,6 +88,7 @@ SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, a
 FROM dead_letter_jobs
 WHERE canary_of = :canary_of AND (:type::text IS NULL OR type = :type)
   AND (:resolution::text IS NULL OR resolution = :resolution)
+  AND (NOT :only_open::boolean OR resolution IN ('pending', 'investigating'))
   AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
   AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:before::text IS NULL
@@ -71,19 +99,41 @@ ORDER BY seq DESC LIMIT :limit;
 UPDATE dead_letter_jobs SET canary_of = ? WHERE job_id = ANY(?::text[]);
 
 -- name: dead_groups
-SELECT alike.fingerprint, alike.type, error, error_code, members, unresolved, ms(first_at),
+-- Counted from an index that has all of it, in its order.
+SELECT alike.fingerprint, alike.type, error, error_code, members, still_open, ms(first_at),
     ms(last_at), job_id
 FROM (
     SELECT fingerprint, type, count(*) AS members, min(created_at) AS first_at,
-        count(*) FILTER (WHERE resolution IN ('pending', 'investigating')) AS unresolved,
+        count(*) FILTER (WHERE resolution IN ('pending', 'investigating')) AS still_open,
         max(created_at) AS last_at, max(seq) AS newest
     FROM dead_letter_jobs
     WHERE (:type::text IS NULL OR type = :type)
-      AND (:resolution::text IS NULL OR resolution = :resolution)
       AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
     GROUP BY fingerprint, type
+    HAVING (NOT :only_open::boolean
+            OR count(*) FILTER (WHERE resolution IN ('pending', 'investigating')) > 0)
+       AND (:before::text IS NULL
+            OR max(seq) < (SELECT seq FROM dead_letter_jobs WHERE job_id = :before))
+    ORDER BY newest DESC LIMIT :limit
 ) AS alike JOIN dead_letter_jobs ON seq = newest
-ORDER BY unresolved DESC, members DESC, last_at DESC LIMIT :limit;
+ORDER BY newest DESC;
+
+-- name: one_dead_group
+SELECT alike.fingerprint, alike.type, error, error_code, members, still_open, ms(first_at),
+    ms(last_at), job_id
+FROM (
+    SELECT fingerprint, type, count(*) AS members, min(created_at) AS first_at,
+        count(*) FILTER (WHERE resolution IN ('pending', 'investigating')) AS still_open,
+        max(created_at) AS last_at, max(seq) AS newest
+    FROM dead_letter_jobs
+    WHERE fingerprint = :fingerprint AND type = :type
+      AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
+    GROUP BY fingerprint, type
+) AS alike JOIN dead_letter_jobs ON seq = newest;
+
+-- name: dead_group_names
+SELECT DISTINCT type, fingerprint FROM dead_letter_jobs
+WHERE (:type::text IS NULL OR type = :type) AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id);
 
 -- name: dead_letter
 SELECT job_id, type, queue, tenant_id, reason, error, error_code, fingerprint, attempts, rescues,
@@ -98,7 +148,10 @@ SET resolution = :resolution, notes = coalesce(:notes::text, notes), resolved_by
 WHERE job_id = :id;
 
 -- name: dead_count
-SELECT count(*) FROM dead_letter_jobs WHERE resolution = 'pending';
+SELECT count(*) FROM dead_letter_jobs WHERE resolution IN ('pending', 'investigating');
+
+-- name: dead_count_of_type
+SELECT count(*) FROM dead_letter_jobs WHERE resolution IN ('pending', 'investigating') AND type = ?;
 
 -- name: still_dead
 SELECT id FROM jobs_ended

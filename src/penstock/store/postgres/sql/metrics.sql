@@ -11,8 +11,10 @@ GROUP BY 2, 3, 4, 5
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
 SET value = metrics.value + excluded.value;
 
--- name: set_metric
-INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)
+-- name: set_metrics
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT :step, :bucket, one ->> 0, one ->> 1, one ->> 2, (one ->> 3)::double precision
+FROM jsonb_array_elements(:sums::jsonb) AS one
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
 
 -- name: fold_metrics
@@ -25,7 +27,7 @@ WHERE resolution_ms = :fine AND bucket >= :since
 GROUP BY 2, type, queue, name
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
 
--- name: sum_up_days
+-- name: keep_days
 -- What was counted in days that are dropped goes on being counted, in the day 0.
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT resolution_ms, 0, type, queue, name, sum(value) FROM metrics
@@ -63,27 +65,44 @@ WHERE (:timings::boolean OR (name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:
   AND name NOT LIKE 'attempts:%' AND name NOT IN ('started', 'duration_sum', 'wait_sum')
 GROUP BY bucket, name ORDER BY bucket;
 
--- name: past_totals
-SELECT type, queue, name, sum(value) FROM metrics
-WHERE resolution_ms = :day AND bucket >= :since AND bucket < :today AND name NOT LIKE 'gauge:%'
-GROUP BY type, queue, name;
-
--- name: recent_totals
+-- name: totals
 -- What no roll-up has gathered yet counts too, whenever it was.
 SELECT type, queue, name, sum(value) FROM (
-    SELECT type, queue, name, value FROM metrics
-    WHERE resolution_ms = :hour AND bucket >= :today AND bucket < :this_hour
-    UNION ALL
-    SELECT type, queue, name, value FROM metrics
-    WHERE resolution_ms = :minute AND bucket >= :this_hour AND bucket < :this_minute
-    UNION ALL
-    SELECT type, queue, name, value FROM metrics
-    WHERE resolution_ms = :fine AND bucket >= :this_minute
+    SELECT type, queue, name, counted.value
+    FROM jsonb_array_elements(:pieces::jsonb) AS piece CROSS JOIN LATERAL (
+        SELECT type, queue, name, metrics.value FROM metrics
+        WHERE resolution_ms = (piece ->> 0)::bigint AND bucket >= (piece ->> 1)::bigint
+          AND bucket < (piece ->> 2)::bigint
+        OFFSET 0) AS counted -- each by the index, however many rows there are in all
     UNION ALL
     SELECT one ->> 0, one ->> 1, one ->> 2, (one ->> 3)::double precision
     FROM metric_deltas CROSS JOIN jsonb_array_elements(sums) AS one
 ) AS counted
-WHERE name NOT LIKE 'gauge:%' GROUP BY type, queue, name;
+WHERE name NOT LIKE 'gauge:%'
+GROUP BY type, queue, name ORDER BY type COLLATE "C", queue COLLATE "C", name COLLATE "C";
+
+-- name: summed_to
+SELECT value::bigint FROM penstock_meta WHERE name = 'summed_to';
+
+-- name: remember_sum
+INSERT INTO penstock_meta (name, value) VALUES ('summed_to', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: add_to_sum
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT 0, 0, type, queue, name, sum(counted.value)
+FROM jsonb_array_elements(:pieces::jsonb) AS piece CROSS JOIN LATERAL (
+    SELECT type, queue, name, metrics.value FROM metrics
+    WHERE resolution_ms = (piece ->> 0)::bigint AND bucket >= (piece ->> 1)::bigint
+      AND bucket < (piece ->> 2)::bigint
+    OFFSET 0) AS counted
+WHERE name NOT LIKE 'gauge:%'
+GROUP BY type, queue, name
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
+SET value = metrics.value + excluded.value;
+
+-- name: first_day_after
+SELECT min(bucket) FROM metrics WHERE resolution_ms = :day AND bucket > :since;
 
 -- name: queued_depths
 -- Rank less its handicap is the time the job fell due; the index alone answers.

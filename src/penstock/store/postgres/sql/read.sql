@@ -9,28 +9,6 @@ SELECT id, type, queue, category, status, priority, payload::text, result::text,
     ms(completed_at), ms(failed_at)
 FROM jobs WHERE id = ANY(?::text[]);
 
--- name: find_jobs
--- A status is in one of the partitions only; the other is not even opened.
-SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
-    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
-    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
-    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
-    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
-    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
-    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
-    ms(completed_at), ms(failed_at)
-FROM jobs
-WHERE (:status::text IS NULL OR status = :status)
-  AND (:status::text IS NULL
-      OR live = (:status::text NOT IN ('completed', 'cancelled', 'dead_letter')))
-  AND (:type::text IS NULL OR type = :type) AND (:queue::text IS NULL OR queue = :queue)
-  AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
-  AND (:parent_job_id::text IS NULL OR parent_job_id = :parent_job_id)
-  AND (:schedule_id::text IS NULL OR schedule_id = :schedule_id)
-  AND (:tag::text IS NULL OR :tag = ANY(tags))
-  AND (:before::text IS NULL OR id < :before)
-ORDER BY id DESC LIMIT :limit;
-
 -- name: executions
 SELECT job_id, fence, status, ms(started_at), ms(ended_at), duration_ms, wait_ms, result::text,
     error, error_class, error_code, error_stack, worker, memory_kb, cpu_ms
@@ -41,7 +19,8 @@ SELECT id, fence, ms(started_at), lease_owner, ms(queued_at) FROM jobs_live
 WHERE id = ? AND status = 'in_progress' AND started_at IS NOT NULL;
 
 -- name: logs
-SELECT ms(at), fence, level, message FROM job_logs WHERE job_id = ? ORDER BY seq LIMIT ?;
+SELECT ms(at), fence, level, message
+FROM (SELECT * FROM job_logs WHERE job_id = ? ORDER BY seq DESC LIMIT ?) AS latest ORDER BY seq;
 
 -- name: waiting_jobs
 SELECT id, type, queue, category, status, priority, payload::text, result::text, error,

@@ -12,13 +12,18 @@ SELECT least(coalesce(:before::text, chr(1114111)) COLLATE "C", coalesce(:last::
   AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
   AND (:parent_job_id::text IS NULL OR parent_job_id = :parent_job_id)
   AND (:schedule_id::text IS NULL OR schedule_id = :schedule_id)
+  AND (:lease_owner::text IS NULL OR lease_owner = :lease_owner)
   AND (:tag::text IS NULL OR :tag = ANY(tags))
   AND (:since::bigint IS NULL OR created_at >= at(:since))
   AND (:until::bigint IS NULL OR created_at < at(:until))
   AND (:needle::text IS NULL OR strpos(payload::text, :needle) > 0)
   AND (:other::text IS NULL OR strpos(payload::text, :other) > 0)
   AND (:text::text IS NULL OR payload::text COLLATE "C" ILIKE :text
-      OR error COLLATE "C" ILIKE :text OR type ILIKE :text OR key ILIKE :text OR id ILIKE :text)
+      OR error COLLATE "C" ILIKE :text OR type ILIKE :text OR key ILIKE :text OR id ILIKE :text
+      OR (:second_text::text IS NOT NULL AND EXISTS (
+          SELECT FROM unnest(ARRAY[:second_text::text, :third_text, :fourth_text]) AS other
+          WHERE payload::text COLLATE "C" ILIKE other OR error COLLATE "C" ILIKE other
+            OR type ILIKE other OR key ILIKE other)))
 
 -- name: end_of_newest
 SELECT id, id FROM jobs WHERE id < :below AND id >= :above
@@ -27,6 +32,18 @@ ORDER BY id DESC LIMIT 1 OFFSET :looks::bigint - 1;
 -- name: search_newest
 SELECT id, CASE WHEN :verify::boolean THEN payload::text END FROM jobs
 WHERE id < :below AND id >= :above AND {part fits}
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_jobs
+SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
+    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
+    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
+    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
+    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
+    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
+    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
+    ms(completed_at), ms(failed_at)
+FROM jobs WHERE id < :below AND id >= :above AND {part fits}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: end_of_children

@@ -31,7 +31,7 @@ UNION ALL SELECT 'pauses', count(*) FROM pauses
 UNION ALL SELECT 'limits', count(*) FROM limits
 UNION ALL SELECT 'rates', count(*) FROM rate_starts
 UNION ALL SELECT 'breakers', count(*) FROM breakers
-UNION ALL SELECT 'metrics', count(*) FROM metrics
+UNION ALL SELECT 'metrics', count(*) FROM metrics WHERE resolution_ms > 0
 UNION ALL SELECT 'records', count(*) FROM records
 UNION ALL SELECT 'audit', count(*) FROM audit_log;
 
@@ -44,7 +44,7 @@ TRUNCATE jobs, job_executions, job_logs, dead_letter_jobs, job_keys, job_depende
     metric_deltas, records, audit_log;
 
 -- name: clear_marks
-DELETE FROM penstock_meta WHERE name = 'rolled_up_at' OR name LIKE 'move.%';
+DELETE FROM penstock_meta WHERE name IN ('rolled_up_at', 'summed_to') OR name LIKE 'move.%';
 
 -- name: page_jobs
 -- By their ids, as jobs are listed here; seq has no index and only decides between equal ranks.

@@ -28,8 +28,23 @@ SELECT owner, name, node, pid, to_json(queues)::text, to_json(types)::text, conc
     ms(heartbeat_at)
 FROM workers ORDER BY heartbeat_at DESC, owner;
 
--- name: lane_depth
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs_live WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
-      AND limit_key = ? LIMIT 1000
-) AS waiting;
+-- name: waiting_types
+-- From lane to lane by the index, past all jobs of each; each is counted up to :most.
+WITH RECURSIVE lanes AS (
+    (SELECT queue, tenant_id, type, limit_key FROM jobs_live WHERE status = 'queued'
+    ORDER BY queue, tenant_id, type, limit_key LIMIT 1)
+    UNION ALL
+    SELECT following.* FROM lanes AS lane CROSS JOIN LATERAL (
+        SELECT queue, tenant_id, type, limit_key FROM jobs_live
+        WHERE status = 'queued' AND (queue, tenant_id, type, limit_key)
+            > (lane.queue, lane.tenant_id, lane.type, lane.limit_key)
+        ORDER BY queue, tenant_id, type, limit_key LIMIT 1) AS following
+)
+SELECT lanes.type, least(:most::bigint, sum(waiting.jobs))::bigint
+FROM lanes CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs FROM (
+        SELECT FROM jobs_live
+        WHERE status = 'queued' AND queue = lanes.queue AND tenant_id = lanes.tenant_id
+          AND type = lanes.type AND limit_key = lanes.limit_key
+        LIMIT :most::bigint) AS counted) AS waiting
+GROUP BY lanes.type;

@@ -1,6 +1,6 @@
 -- Dead letters: what is kept of a job that could not be done.
 --
--- needs: common
+-- needs: common letter_lists
 
 local KEPT_EXECUTIONS, FENCES_BACK = 50, 200
 
@@ -25,6 +25,7 @@ end
 local function keep_dead_letter(job, failure)
     local key = PREFIX .. 'dead:' .. job.id
     local row = redis.call('HMGET', job_key(job.id), 'doc', 'payload', 'checkpoint')
+    unlist_letter(job.id)
     redis.call('HDEL', key, 'resolved_by', 'resolved_at')
     redis.call('HSET', key, 'lane', job.lane, 'doc', row[1] or '[]', 'payload', row[2] or '',
         'checkpoint', row[3] or '', 'priority', int(job.priority),
@@ -33,6 +34,7 @@ local function keep_dead_letter(job, failure)
         'fingerprint', failure.fingerprint, 'attempts', int(job.attempts),
         'rescues', int(job.rescues), 'executions', executions_of(job),
         'resolution', 'pending', 'created_at', NOW)
-    redis.call('ZADD', PREFIX .. 'dead', redis.call('INCR', PREFIX .. 'dead:seq'), job.id)
-    redis.call('SADD', PREFIX .. 'dead:pending', job.id)
+    local death = redis.call('INCR', PREFIX .. 'dead:seq')
+    redis.call('ZADD', PREFIX .. 'dead', death, job.id)
+    list_letter(job.id, death)
 end

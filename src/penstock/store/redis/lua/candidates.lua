@@ -1,7 +1,7 @@
 -- Where the jobs of a status are, so that a few among many need not be searched for.
 -- needs: common
 
-local MOST_CANDIDATES = 5000
+local MOST_CANDIDATES = 1000
 local NONE_IN = {
     pending = {'pending', 'blocked'}, queued = {'queued'}, in_progress = {'in_progress'},
     failed = {'failed'}, paused = {'paused'},

@@ -60,13 +60,20 @@
 --   depths             hash: 'place queue' -> jobs; a place is a status, or blocked for a pending
 --                      job that waits for others
 --
--- Dead letters (bury.lua)
+-- Dead letters (bury.lua, letter_lists.lua)
 --   dead:ID            hash: lane, doc, payload, checkpoint, scheduled_at, made_at (the job's),
 --                      reason, error, error_code, fingerprint, attempts, rescues, executions
 --                      (JSON array of at most 50 of [fence, execution], the newest first),
 --                      resolution, created_at, notes, resolved_by, resolved_at, canary_of
 --   dead               zset: id by `dead:seq`, which counts the deaths
---   dead:pending       set: ids that nobody has looked at
+--   letters:open       zset: id by the same number, of those that are neither resolved nor ignored
+--   letters:open:TYPE  zset: the same, of one type
+--   canaries:ID        zset: the same, of those with this canary_of
+--   group:SCOPE \n GROUP       zset: the same, of one group; a group is TYPE \n FINGERPRINT, a scope
+--                      `*` for all tenants or `=TENANT`
+--   group:open:SCOPE \n GROUP  zset: those of them that are open
+--   groups:SCOPE       zset: GROUP by the number of its newest letter
+--   groups:open:SCOPE  zset: the same, of those that have open letters
 --
 -- Dependencies and lines (edges.lua, lines.lua)
 --   edges:CHILD        hash: PARENT \n KIND \n ARGUMENT -> 'outcome closed_at TERMS', '- - TERMS'
@@ -101,7 +108,7 @@
 --   metrics:totals     hash: the same fields -> counters since the beginning, without those of the
 --                      live step (counts.lua)
 --   records            hash: KIND \n NAME -> 'revision updated_at expires_at DOCUMENT', '-' for a
---                      record that does not expire (kept.lua)
+--                      record that does not expire (records.lua)
 --   records:names      zset: KIND \n NAME of each, all with score 0, in the order of names
 --   records:expiring   zset: KIND \n NAME by expires_at
 --   audit              zset: entry by seq, a JSON array of the fields of model/audit.py (Entry)

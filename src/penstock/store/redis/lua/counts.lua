@@ -3,6 +3,9 @@
 
 local sums, depth_sums, lease_sums, start_sums = {}, {}, {}, {}
 
+-- Functions to be called then: what is to be done once for all that a script changed.
+local at_the_end = {}
+
 -- Counts something for the figures; `label` is JSON ["type","queue"], made by Python.
 local function measure(label, name, by)
     local field = name .. '\n' .. label
@@ -62,6 +65,7 @@ end
 
 -- Writes what was counted; enough for a script whose change nobody waits for.
 local function write_counts()
+    for _, act in ipairs(at_the_end) do act() end
     add_all(PREFIX .. 'depths', depth_sums)
     add_all(PREFIX .. 'leased', lease_sums)
     add_all(PREFIX .. 'started', start_sums)

@@ -4,19 +4,20 @@
 -- needs: common letters
 -- ARGV[4] the wanted fields as a JSON object: type, tenant_id, resolution, fingerprint,
 --         canary_of
--- ARGV[5] the job's id to continue after, or ''
--- ARGV[6] the number to continue below, or '' for the first look
--- ARGV[7] how many are wanted
+-- ARGV[5] the zset to look through: dead or one of letter_lists.lua
+-- ARGV[6] the job's id to continue after, or ''
+-- ARGV[7] the number to continue below, or '' for the first look
+-- ARGV[8] how many are wanted
 -- answers {the number to continue below, or '' when there are no more; a letter of each}
 
-local LOOKS = 2000
-local wanted, limit = cjson.decode(ARGV[4]), tonumber(ARGV[7])
+local LOOKS = 500
+local wanted, limit = cjson.decode(ARGV[4]), tonumber(ARGV[8])
 
 local below = '+inf'
-if ARGV[6] ~= '' then
-    below = '(' .. ARGV[6]
-elseif ARGV[5] ~= '' then
-    local seq = redis.call('ZSCORE', PREFIX .. 'dead', ARGV[5])
+if ARGV[7] ~= '' then
+    below = '(' .. ARGV[7]
+elseif ARGV[6] ~= '' then
+    local seq = redis.call('ZSCORE', PREFIX .. 'dead', ARGV[6])
     if not seq then return {'', {}} end
     below = '(' .. seq
 end
@@ -34,7 +35,7 @@ local function fits(id)
 end
 
 local found, last = {}, ''
-local ids = redis.call('ZREVRANGEBYSCORE', PREFIX .. 'dead', below, '-inf', 'WITHSCORES',
+local ids = redis.call('ZREVRANGEBYSCORE', PREFIX .. ARGV[5], below, '-inf', 'WITHSCORES',
     'LIMIT', 0, LOOKS)
 for place = 1, #ids, 2 do
     if #found == limit then return {last, found} end

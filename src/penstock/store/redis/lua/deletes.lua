@@ -1,5 +1,5 @@
 -- Deleting ended jobs and all that hangs on them. Keys that outlive pruning stay.
--- needs: common edges
+-- needs: common edges letter_lists
 
 local PARENT, SCHEDULE = 10, 11
 
@@ -11,10 +11,12 @@ end
 
 local function delete_letters(ids)
     local keys = {}
-    for place, id in ipairs(ids) do keys[place] = PREFIX .. 'dead:' .. id end
+    for place, id in ipairs(ids) do
+        keys[place] = PREFIX .. 'dead:' .. id
+        unlist_letter(id)
+    end
     unlink(keys)
     many('ZREM', PREFIX .. 'dead', ids)
-    many('SREM', PREFIX .. 'dead:pending', ids)
 end
 
 local function forget_origin(id, doc)

@@ -1,6 +1,6 @@
 -- One record.
 --
--- needs: common kept
+-- needs: common records
 -- ARGV[4] the kind
 -- ARGV[5] the name
 -- answers the record, or nothing

@@ -1,6 +1,6 @@
 -- Records of a kind, by name. Looks at a bounded number of them; Python asks on from there.
 --
--- needs: common kept
+-- needs: common records
 -- ARGV[4] the kind
 -- ARGV[5] the name to continue after, or ''
 -- ARGV[6] the name that the last look got to, or '' for the first look

@@ -1,6 +1,6 @@
 -- Whether a job is one of those looked for. `wanted` is a table: statuses (a list), type, queue,
--- category, tenant_id, tag, parent_job_id, schedule_id, since, until, text (in lower case), payload
--- ({path, value} each, the path a list); what is missing does not matter.
+-- category, tenant_id, tag, parent_job_id, schedule_id, lease_owner, since, until, texts (in lower
+-- case, any of them), payload ({path, value} each, the path a list); what is missing does not matter.
 -- needs: common
 
 local CATEGORY, TAGS, PARENT, SCHEDULE, KEY = 3, 8, 10, 11, 13
@@ -53,11 +53,14 @@ local function holds(payload, conditions)
     return true
 end
 
-local function mentions(text, ...)
+local function mentions(texts, ...)
     for place = 1, select('#', ...) do
         local field = select(place, ...)
-        if type(field) == 'string' and string.find(string.lower(field), text, 1, true) then
-            return true
+        if type(field) == 'string' then
+            local lower = string.lower(field)
+            for _, text in ipairs(texts) do
+                if string.find(lower, text, 1, true) then return true end
+            end
         end
     end
     return false
@@ -111,6 +114,11 @@ local function questions_of(wanted)
     if wanted.category or wanted.tag or wanted.parent_job_id or wanted.schedule_id then
         ask('doc', about_doc(wanted))
     end
+    if wanted.lease_owner then
+        -- A job that ended has the name of its last owner still.
+        ask('status', function(status) return status == 'in_progress' end)
+        ask('lease_owner', function(owner) return owner == wanted.lease_owner end)
+    end
     if wanted.since or wanted['until'] then ask('created_at', about_time(wanted)) end
     return fields, tests
 end
@@ -122,7 +130,7 @@ local function fits_inside(wanted, id)
     local payload, error_text = found[1] or '', found[2] or ''
     local size = #payload + #error_text
     local type_name, key = parts_of(found[3])[3], doc_of(found[4])[KEY]
-    if wanted.text and not mentions(wanted.text, id, type_name, key, error_text, payload) then
+    if wanted.texts and not mentions(wanted.texts, id, type_name, key, error_text, payload) then
         return false, size
     end
     return not wanted.payload or holds(payload, wanted.payload), size
@@ -131,7 +139,7 @@ end
 -- A function that tells of an id whether it is wanted, and how many bytes were read for that.
 local function matcher(wanted)
     local fields, tests = questions_of(wanted)
-    local contents = wanted.text or wanted.payload
+    local contents = wanted.texts or wanted.payload
     return function(id)
         if fields[1] then
             local found = call('HMGET', job_key(id), unpack(fields))

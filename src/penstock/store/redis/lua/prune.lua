@@ -23,4 +23,5 @@ while #old < limit do
     end
 end
 delete_jobs(old, status)
+write_counts()
 return #old

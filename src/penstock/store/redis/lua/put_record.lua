@@ -1,6 +1,6 @@
 -- Create or replace a record, if it still has the revision that is named.
 --
--- needs: common kept
+-- needs: common records
 -- ARGV[4] the kind
 -- ARGV[5] the name
 -- ARGV[6] the document

@@ -1,6 +1,6 @@
 -- Delete a record.
 --
--- needs: common kept
+-- needs: common records
 -- ARGV[4] the kind
 -- ARGV[5] the name
 -- answers 1, or 0 where there was none

@@ -1,12 +1,11 @@
 -- Give ended jobs a fresh budget, all of them or none, each due a while after the last.
 --
--- needs: common edges
+-- needs: common edges letter_lists
 -- ARGV[4]… two arguments each: id, milliseconds until it is due
 -- answers 1
 
 despite_full_memory()
 local MAY_REQUEUE = {from requeue}
-local UNRESOLVED = {pending = true, investigating = true}
 local FELL_WITH_PARENT = '"code":"ParentFailed"'
 
 -- Why a job cannot be requeued; `taken` are the keys that this call takes first.
@@ -34,10 +33,10 @@ local function requeue(job, due)
         'cancel_requested_at', 'cancel_reason', 'progress_percent', 'progress_message')
     enter(job, 'pending')
     local letter = PREFIX .. 'dead:' .. job.id
-    if UNRESOLVED[redis.call('HGET', letter, 'resolution')] then
+    if OPEN[redis.call('HGET', letter, 'resolution')] then
+        relist_letter(job.id, 'resolved')
         redis.call('HSET', letter, 'resolution', 'resolved', 'resolved_at', NOW)
         redis.call('HSETNX', letter, 'notes', 'requeued')
-        redis.call('SREM', PREFIX .. 'dead:pending', job.id)
     end
 end
 

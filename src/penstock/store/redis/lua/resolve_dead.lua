@@ -1,6 +1,6 @@
 -- Record where a person stands with dead letters.
 --
--- needs: common
+-- needs: common letter_lists
 -- ARGV[4]  the resolution
 -- ARGV[5]  notes, or '' to leave earlier ones
 -- ARGV[6]  who it is, or ''
@@ -8,17 +8,17 @@
 -- answers the ids that exist
 
 despite_full_memory()
-local SETTLED = {resolved = true, ignored = true}
+local opens = OPEN[ARGV[4]]
 local found = {}
 for place = 7, #ARGV do
     local id = ARGV[place]
     local key = PREFIX .. 'dead:' .. id
     if redis.call('EXISTS', key) == 1 then
-        local resolved_at = SETTLED[ARGV[4]] and NOW or ''
+        relist_letter(id, ARGV[4])
+        local resolved_at = opens and '' or NOW
         redis.call('HSET', key, 'resolution', ARGV[4], 'resolved_by', ARGV[6],
             'resolved_at', resolved_at)
         if ARGV[5] ~= '' then redis.call('HSET', key, 'notes', ARGV[5]) end
-        redis.call(ARGV[4] == 'pending' and 'SADD' or 'SREM', PREFIX .. 'dead:pending', id)
         found[#found + 1] = id
     end
 end

@@ -1,23 +1,22 @@
--- Jobs under a lease, the longest running first and those that have not started last.
+-- When jobs under a lease began. Looks at a bounded number of them; Python asks on from there.
 --
--- needs: common pictures
--- ARGV[4] how many are wanted
--- answers a picture of each
+-- needs: common
+-- ARGV[4]  the cursor in the leases of the first owner
+-- ARGV[5]… owners
+-- answers {how many owners are done, the cursor in the next one's leases, {id, started_at} each}
 
-local held = {}
-for _, owner in ipairs(redis.call('SMEMBERS', PREFIX .. 'owners')) do
-    for _, id in ipairs(redis.call('ZRANGE', PREFIX .. 'leases:' .. owner, 0, -1)) do
-        local started_at = tonumber(redis.call('HGET', job_key(id), 'started_at') or '')
-        local seq = tonumber(redis.call('ZSCORE', PREFIX .. 'jobs', id) or 0)
-        held[#held + 1] = {id, started_at or math.huge, seq}
-    end
+local LOOKS, AT_ONCE = 400, 100
+local cursor, found = ARGV[4], {}
+for place = 5, #ARGV do
+    repeat
+        if #found >= LOOKS then return {place - 5, cursor, found} end
+        local key = PREFIX .. 'leases:' .. ARGV[place]
+        local held = redis.call('ZSCAN', key, cursor, 'COUNT', AT_ONCE)
+        for at = 1, #held[2], 2 do
+            local id = held[2][at]
+            found[#found + 1] = {id, redis.call('HGET', job_key(id), 'started_at')}
+        end
+        cursor = held[1]
+    until cursor == '0'
 end
-table.sort(held, function(a, b)
-    if a[2] ~= b[2] then return a[2] < b[2] end
-    return a[3] < b[3]
-end)
-local found = {}
-for place = 1, math.min(#held, tonumber(ARGV[4])) do
-    found[#found + 1] = picture(held[place][1])
-end
-return found
+return {#ARGV - 4, '0', found}

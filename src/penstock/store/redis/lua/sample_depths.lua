@@ -1,12 +1,14 @@
--- Keep gauges in the current step.
+-- Keep gauges, all of one sample in one step.
 --
 -- needs: common
--- ARGV[4]… field and value of each
--- answers 1
+-- ARGV[4]  the step, or '' for the current one
+-- ARGV[5]… field and value of each
+-- answers the step
 
 despite_full_memory()
-local bucket = int(math.floor(now / FINE_MS) * FINE_MS)
-local key = PREFIX .. 'metrics:' .. FINE_MS .. ':' .. bucket
-for place = 4, #ARGV, 2 do redis.call('HSET', key, ARGV[place], ARGV[place + 1]) end
-if #ARGV > 3 then redis.call('ZADD', PREFIX .. 'metrics:' .. FINE_MS, bucket, bucket) end
-return 1
+local step = ARGV[4] ~= '' and ARGV[4] or int(math.floor(now / FINE_MS) * FINE_MS)
+if #ARGV > 4 then
+    redis.call('HSET', PREFIX .. 'metrics:' .. FINE_MS .. ':' .. step, unpack(ARGV, 5))
+    redis.call('ZADD', PREFIX .. 'metrics:' .. FINE_MS, step, step)
+end
+return step

@@ -11,12 +11,12 @@
 -- answers {the seq to continue below, or '' when there are no more; the id looked at last, or '';
 --          for each a picture, its id, or its id and payload}
 
-local SOME, MOST_BYTES, MOST_CANDIDATES_IN_ALL = 100, 1000000, 5000
+local SOME, MOST_BYTES, MOST_CANDIDATES_IN_ALL = 100, 1000000, 1000
 local SLACK_MS = 60000 -- about as much as a clock is set back while jobs are made
 local wanted, limit, looks = cjson.decode(ARGV[4]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
--- Of the cases of letters, Lua knows those of ASCII.
-if wanted.text then wanted.text = string.lower(wanted.text) end
+-- Of the cases of letters, Lua knows those of ASCII; Python spells the others out.
+for place, text in ipairs(wanted.texts or {}) do wanted.texts[place] = string.lower(text) end
 
 local function begin()
     if ARGV[6] ~= '' then return ARGV[6] end

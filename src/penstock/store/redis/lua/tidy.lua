@@ -1,7 +1,7 @@
 -- Drop what no longer matters: unique keys whose window is over, slots nobody uses, old starts,
 -- expired records.
 --
--- needs: common leased kept
+-- needs: common leased records
 -- ARGV[4] how many keys and how many records to drop at most
 -- answers how many keys were dropped
 

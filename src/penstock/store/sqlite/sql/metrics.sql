@@ -5,8 +5,10 @@ FROM json_each(:sums) WHERE true
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
 SET value = metrics.value + excluded.value;
 
--- name: set_metric
-INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value) VALUES (?, ?, ?, ?, ?, ?)
+-- name: set_metrics
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT :step, :bucket, value ->> 0, value ->> 1, value ->> 2, value ->> 3
+FROM json_each(:sums) WHERE true
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
 
 -- name: fold_metrics
@@ -19,7 +21,7 @@ WHERE resolution_ms = :fine AND bucket >= :since
 GROUP BY 2, type, queue, name
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
 
--- name: sum_up_days
+-- name: keep_days
 -- What was counted in days that are dropped goes on being counted, in the day 0.
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT resolution_ms, 0, type, queue, name, sum(value) FROM metrics
@@ -44,23 +46,32 @@ WHERE resolution_ms = :resolution AND bucket >= :since
   AND name NOT LIKE 'attempts:%' AND name NOT IN ('started', 'duration_sum', 'wait_sum')
 GROUP BY bucket, name ORDER BY bucket;
 
--- name: past_totals
-SELECT type, queue, name, sum(value) FROM metrics
-WHERE resolution_ms = :day AND bucket >= :since AND bucket < :today AND name NOT LIKE 'gauge:%'
-GROUP BY type, queue, name;
+-- name: totals
+SELECT metrics.type, queue, name, sum(metrics.value)
+FROM json_each(:pieces) AS piece CROSS JOIN metrics
+WHERE resolution_ms = piece.value ->> 0 AND bucket >= piece.value ->> 1
+  AND bucket < piece.value ->> 2 AND name NOT LIKE 'gauge:%'
+GROUP BY metrics.type, queue, name ORDER BY metrics.type, queue, name;
 
--- name: recent_totals
-SELECT type, queue, name, sum(value) FROM (
-    SELECT type, queue, name, value FROM metrics
-    WHERE resolution_ms = :hour AND bucket >= :today AND bucket < :this_hour
-    UNION ALL
-    SELECT type, queue, name, value FROM metrics
-    WHERE resolution_ms = :minute AND bucket >= :this_hour AND bucket < :this_minute
-    UNION ALL
-    SELECT type, queue, name, value FROM metrics
-    WHERE resolution_ms = :fine AND bucket >= :this_minute
-) AS counted
-WHERE name NOT LIKE 'gauge:%' GROUP BY type, queue, name;
+-- name: summed_to
+SELECT value FROM penstock_meta WHERE name = 'summed_to';
+
+-- name: remember_sum
+INSERT INTO penstock_meta VALUES ('summed_to', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: add_to_sum
+INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
+SELECT 0, 0, metrics.type, queue, name, sum(metrics.value)
+FROM json_each(:pieces) AS piece CROSS JOIN metrics
+WHERE resolution_ms = piece.value ->> 0 AND bucket >= piece.value ->> 1
+  AND bucket < piece.value ->> 2 AND name NOT LIKE 'gauge:%'
+GROUP BY metrics.type, queue, name
+ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
+SET value = metrics.value + excluded.value;
+
+-- name: first_day_after
+SELECT min(bucket) FROM metrics WHERE resolution_ms = :day AND bucket > :since;
 
 -- name: queued_depths
 -- Rank less its handicap is the time the job fell due; the index alone answers.

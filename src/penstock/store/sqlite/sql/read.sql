@@ -7,22 +7,6 @@ SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), resul
     updated_at, queued_at, started_at, completed_at, failed_at
 FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
--- name: find_jobs
-SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
-    max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
-    scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
-    progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
-    waiting_on, key, key_scope, nullif(limit_key, ''), order_key, tags, metadata, trace_context, created_at,
-    updated_at, queued_at, started_at, completed_at, failed_at
-FROM jobs
-WHERE (:status IS NULL OR status = :status) AND (:type IS NULL OR type = :type)
-  AND (:queue IS NULL OR queue = :queue) AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
-  AND (:parent_job_id IS NULL OR parent_job_id = :parent_job_id)
-  AND (:schedule_id IS NULL OR schedule_id = :schedule_id)
-  AND (:tag IS NULL OR :tag IN (SELECT value FROM json_each(iif(json_valid(tags), tags, '[]'))))
-  AND (:before IS NULL OR seq < (SELECT seq FROM jobs WHERE id = :before))
-ORDER BY seq DESC LIMIT :limit;
-
 -- name: executions
 SELECT job_id, fence, status, started_at, ended_at, duration_ms, wait_ms, result, error,
     error_class, error_code, error_stack, worker, memory_kb, cpu_ms
@@ -33,7 +17,8 @@ SELECT id, fence, started_at, lease_owner, queued_at FROM jobs
 WHERE id = ? AND status = 'in_progress' AND started_at IS NOT NULL;
 
 -- name: logs
-SELECT at, fence, level, message FROM job_logs WHERE job_id = ? ORDER BY seq LIMIT ?;
+SELECT at, fence, level, message
+FROM (SELECT * FROM job_logs WHERE job_id = ? ORDER BY seq DESC LIMIT ?) ORDER BY seq;
 
 -- name: waiting_jobs
 SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,

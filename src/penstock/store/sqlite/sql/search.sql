@@ -23,12 +23,18 @@ SELECT
   AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
   AND (:parent_job_id IS NULL OR parent_job_id = :parent_job_id)
   AND (:schedule_id IS NULL OR schedule_id = :schedule_id)
+  AND (:lease_owner IS NULL OR lease_owner = :lease_owner)
   AND (:tag IS NULL OR (instr(tags, :written_tag)
       AND :tag IN (SELECT value FROM json_each(iif(json_valid(tags), tags, '[]')))))
   AND (:since IS NULL OR created_at >= :since) AND (:until IS NULL OR created_at < :until)
   AND (:needle IS NULL OR instr(payload, :needle)) AND (:other IS NULL OR instr(payload, :other))
   AND (:text IS NULL OR payload LIKE :text ESCAPE '\' OR error LIKE :text ESCAPE '\'
-      OR type LIKE :text ESCAPE '\' OR key LIKE :text ESCAPE '\' OR id LIKE :text ESCAPE '\')
+      OR type LIKE :text ESCAPE '\' OR key LIKE :text ESCAPE '\' OR id LIKE :text ESCAPE '\'
+      OR (:second_text IS NOT NULL AND EXISTS (
+          SELECT 1 FROM (
+              SELECT :second_text AS other UNION ALL SELECT :third_text UNION ALL SELECT :fourth_text)
+          WHERE payload LIKE other ESCAPE '\' OR error LIKE other ESCAPE '\'
+            OR type LIKE other ESCAPE '\' OR key LIKE other ESCAPE '\')))
 
 -- name: end_of_newest
 SELECT seq, id FROM jobs WHERE seq < :below AND seq >= :above
@@ -37,6 +43,16 @@ ORDER BY seq DESC LIMIT 1 OFFSET :looks - 1;
 -- name: search_newest
 SELECT id, CASE WHEN :verify THEN CAST(payload AS BLOB) END FROM jobs
 WHERE seq < :below AND seq >= :above AND {part fits}
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: find_jobs
+SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
+    max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
+    scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
+    progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
+    waiting_on, key, key_scope, nullif(limit_key, ''), order_key, tags, metadata, trace_context, created_at,
+    updated_at, queued_at, started_at, completed_at, failed_at
+FROM jobs WHERE seq < :below AND seq >= :above AND {part fits}
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: end_of_children

@@ -24,8 +24,34 @@ SELECT owner, name, node, pid, queues, types, concurrency, running, completed, f
     memory_mb, poll_age_ms, max_priority, state, started_at, heartbeat_at
 FROM workers ORDER BY heartbeat_at DESC, owner;
 
--- name: lane_depth
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ?
-      AND limit_key = ? LIMIT 1000
-);
+-- name: waiting_types
+-- Four seeks lead past all jobs of a lane to the next one; each is counted up to :most.
+WITH RECURSIVE lanes (queue, tenant_id, type, limit_key) AS (
+    SELECT * FROM (
+        SELECT queue, tenant_id, type, limit_key FROM jobs WHERE status = 'queued'
+        ORDER BY queue, tenant_id, type, limit_key LIMIT 1)
+    UNION ALL
+    SELECT following.queue, following.tenant_id, following.type, following.limit_key
+    FROM lanes AS lane CROSS JOIN jobs AS following ON following.seq = coalesce((
+        SELECT seq FROM jobs
+        WHERE status = 'queued' AND queue = lane.queue AND tenant_id = lane.tenant_id
+          AND type = lane.type AND limit_key > lane.limit_key
+        ORDER BY limit_key LIMIT 1), (
+        SELECT seq FROM jobs
+        WHERE status = 'queued' AND queue = lane.queue AND tenant_id = lane.tenant_id
+          AND type > lane.type
+        ORDER BY type, limit_key LIMIT 1), (
+        SELECT seq FROM jobs
+        WHERE status = 'queued' AND queue = lane.queue AND tenant_id > lane.tenant_id
+        ORDER BY tenant_id, type, limit_key LIMIT 1), (
+        SELECT seq FROM jobs
+        WHERE status = 'queued' AND queue > lane.queue
+        ORDER BY queue, tenant_id, type, limit_key LIMIT 1))
+)
+SELECT type, min(:most, sum((
+    SELECT count(*) FROM (
+        SELECT 1 FROM jobs
+        WHERE status = 'queued' AND queue = lanes.queue AND tenant_id = lanes.tenant_id
+          AND type = lanes.type AND limit_key = lanes.limit_key
+        LIMIT :most))))
+FROM lanes GROUP BY type;

@@ -1,0 +1,65 @@
+"""What an installation did in a window of time, and whether that was what is promised."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from penstock.store.contract import QueueDepth, Window
+
+
+class SloState(StrEnum):
+    """Whether an objective was met; unknown while there is nothing to measure."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNKNOWN = "unknown"
+
+
+class Slo(Struct, frozen=True, kw_only=True):
+    """An objective over a window: `target` and `measured` in words, `value` and `bound` to count.
+
+    `bound` is what `value` must stay below, or above where `above` is set.
+    """
+
+    key: str
+    name: str
+    target: str
+    measured: str
+    unit: str
+    above: bool
+    bound: float
+    value: float | None
+    state: SloState
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """What happened in one step of a series."""
+
+    at: int
+    completed: int
+    failed: int
+    cancelled: int
+    dead: int
+    snoozed: int
+    crashed: int
+    lease_expiries: int
+    duration_p50_ms: float | None
+    duration_p95_ms: float | None
+    duration_p99_ms: float | None
+    wait_p50_ms: float | None
+    wait_p95_ms: float | None
+    wait_p99_ms: float | None
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """What happened in a window of time, in all, per type and queue, and step by step."""
+
+    at: int
+    window_ms: int
+    step_ms: int
+    total: Window
+    types: list[Window]
+    queues: list[QueueDepth]
+    dead_letters: int
+    series: list[Point]
+    slos: list[Slo] = []

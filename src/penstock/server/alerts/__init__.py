@@ -1,1 +1,0 @@
-"""Alerts, as far as the server has a part in them."""

@@ -1,0 +1,141 @@
+"""Every route names the scope it takes, and gets who is asking."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from msgspec.structs import replace
+
+from penstock.client.patience import answered
+from penstock.server.access.identity import LOCAL, Identity
+from penstock.server.access.scopes import Scope
+from penstock.server.access.secrets import same
+from penstock.server.access.sessions import COOKIE
+from penstock.server.problems import Refusal
+from penstock.server.state import Here, Server
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+PROXIED = (
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+)
+CSRF_HEADER = "X-CSRF-Token"
+STORE_SECONDS = 5.0
+"""So long the store is waited for; who asks is its first question, whatever is asked."""
+
+bearer_of = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="A token made with `penstock tokens create`.",
+    bearerFormat="pk_…",
+)
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer_of)]
+
+
+class Guard:
+    """A dependency that lets in who has a scope.
+
+    `whole` is for what concerns the whole installation: a caller bound to a tenant is refused.
+    """
+
+    def __init__(self, scope: Scope, *, whole: bool = False) -> None:
+        self.scope = scope
+        self.whole = whole
+
+    async def __call__(self, request: Request, server: Here, bearer: Bearer) -> Identity:
+        """Who is asking, or a refusal."""
+        identity = await identify(request, server, bearer)
+        if identity is None:
+            raise Refusal(
+                401,
+                "Say who you are: send `Authorization: Bearer pk_…` with a token that is valid.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if not identity.may(self.scope):
+            raise Refusal(403, f"This needs the scope {self.scope.value!r}, which you do not have.")
+        if self.whole and identity.tenant_id is not None:
+            raise Refusal(403, "This is about the whole installation, and you belong to a tenant.")
+        _limit(server, identity)
+        return identity
+
+
+async def identify(
+    request: Request, server: Server, bearer: HTTPAuthorizationCredentials | None
+) -> Identity | None:
+    """Who is asking: by token, by cookie, or by being on this machine while all are trusted."""
+    asked = _identify(request, server, bearer)
+    found = await answered(server.app.store, asked, STORE_SECONDS)
+    request.state.caller = None if found is None else found.actor
+    return found
+
+
+async def _identify(
+    request: Request, server: Server, bearer: HTTPAuthorizationCredentials | None
+) -> Identity | None:
+    if bearer is not None:
+        return await server.tokens.identify(bearer.credentials)
+    cookie = request.cookies.get(COOKIE)
+    identity = None if cookie is None else await server.sessions.identify(cookie)
+    by_cookie = identity is not None
+    # The cookie of a session that is over takes nothing from who would be let in without one.
+    if identity is None and server.trusts_callers and not await server.is_closed():
+        _refuse_rebinding(request)
+        identity = replace(LOCAL, csrf=await server.csrf())
+    if identity is not None and request.method not in SAFE:
+        _refuse_other_sites(request, identity, by_cookie=by_cookie)
+    return identity
+
+
+def _refuse_rebinding(request: Request) -> None:
+    """A page of somebody else's can have a name of its own point at this machine."""
+    host = request.headers.get("host", "").rsplit(":", 1)[0]
+    if host not in LOOPBACK:
+        raise Refusal(403, "This server answers to localhost only, as long as it knows no users.")
+    # nginx, left to itself, adds no header and speaks HTTP/1.0, which browsers do not.
+    spoken = request.scope.get("http_version")
+    if spoken == "1.0" or any(name in request.headers for name in PROXIED):
+        raise Refusal(403, "A proxy asks for somebody, and this server knows no users yet.")
+
+
+def refuse_other_origins(request: Request) -> None:
+    """Refuse what a browser says another site's page has sent."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise Refusal(403, "The request comes from a page of another site.")
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        raise Refusal(403, "The request comes from a page of another site.")
+
+
+def _refuse_other_sites(request: Request, identity: Identity, *, by_cookie: bool) -> None:
+    """What a browser sends because another site told it to changes nothing."""
+    refuse_other_origins(request)
+    from_browser = "origin" in request.headers or "sec-fetch-site" in request.headers
+    if not by_cookie and not from_browser:
+        return
+    given = request.headers.get(CSRF_HEADER) or getattr(request.state, "csrf", None)
+    if identity.csrf is None or given is None or not same(given, identity.csrf):
+        raise Refusal(403, f"Send the page's token along, in the header {CSRF_HEADER}.")
+
+
+def _limit(server: Server, identity: Identity) -> None:
+    callers = [identity.actor]
+    if identity.tenant_id is not None:
+        callers.append(f"tenant:{identity.tenant_id}")
+    seconds = server.rates.wait_for(*callers)
+    if seconds:
+        told = f"Too many requests; come back in {seconds:.1f} s."
+        raise Refusal(429, told, retry_after=seconds)
+
+
+MayEnqueue = Annotated[Identity, Depends(Guard(Scope.ENQUEUE))]
+MayRead = Annotated[Identity, Depends(Guard(Scope.READ))]
+MayOperate = Annotated[Identity, Depends(Guard(Scope.OPERATE))]
+MayReadAll = Annotated[Identity, Depends(Guard(Scope.READ, whole=True))]
+MayOperateAll = Annotated[Identity, Depends(Guard(Scope.OPERATE, whole=True))]
+MayAdmin = Annotated[Identity, Depends(Guard(Scope.ADMIN, whole=True))]

@@ -1,0 +1,145 @@
+"""One look at everything that becomes a metric, kept for a second."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from penstock.client.alerts import Alerts
+from penstock.client.health import ping
+from penstock.model.alert import AlertState
+from penstock.model.errors import PenstockError
+from penstock.model.limits import DepthLimits
+from penstock.server.fresh import Fresh
+from penstock.server.prometheus.names import Names
+from penstock.store.contract import QueueDepth, Window, WorkerInfo
+from penstock.store.contract.rollups import Figure
+from penstock.worker.autoscale.load import WINDOW_MS
+
+if TYPE_CHECKING:
+    from penstock.client.app import Penstock
+
+FRESH_SECONDS = 1.0
+MOST_TYPES = 200
+MOST_QUEUES = 200
+
+Counts = dict[str, dict[str, float]]
+"""Counters by name, of each type or of each queue."""
+
+
+class Scrape(Struct, frozen=True, kw_only=True):
+    """What the store said: counters since the beginning by type and by queue, and the gauges."""
+
+    ping_seconds: float
+    by_type: Counts
+    by_queue: Counts
+    active: Mapping[str, int]
+    depths: Mapping[str, QueueDepth]
+    limits: Mapping[str, int]
+    workers: list[WorkerInfo]
+    dead_letters: int
+    firing: Mapping[tuple[str, str], int]
+    lately: list[Window]
+
+
+class Scraper:
+    """Reads the store again only when the last scrape has aged; none if it does not answer."""
+
+    def __init__(self, app: "Penstock") -> None:
+        self._app = app
+        self._types = Names(MOST_TYPES)
+        self._queues = Names(MOST_QUEUES)
+        self._kept = Fresh(self._answered, FRESH_SECONDS)
+
+    async def read(self) -> Scrape | None:
+        """The scrape of this second."""
+        return await self._kept.get()
+
+    async def _answered(self) -> Scrape | None:
+        try:
+            return await self._look()
+        except PenstockError:
+            return None
+
+    async def _look(self) -> Scrape:
+        store = self._app.store
+        ping_seconds = await ping(store)
+        totals = await store.metrics.totals()
+        depths = await store.metrics.depths()
+        running = await store.workers.running_types()
+        limits = DepthLimits(await store.controls.limits(), self._app.settings.queue_limit)
+        self._types.learn(sorted({t.name for t in self._app.types.values()}))
+        self._types.learn(_by_volume(totals, 0))
+        self._types.learn(sorted(running))
+        self._queues.learn(sorted({t.defaults.queue for t in self._app.types.values()}))
+        self._queues.learn(_by_volume(totals, 1))
+        self._queues.learn(depth.queue for depth in depths)
+        return Scrape(
+            ping_seconds=ping_seconds,
+            by_type=_counts(totals, 0, self._types),
+            by_queue=_counts(totals, 1, self._queues),
+            active=self._active(running),
+            depths=_folded(depths, self._queues),
+            limits={queue: limits.of(queue) for queue in self._queues.known},
+            workers=await store.workers.list(),
+            dead_letters=await store.metrics.dead_count(),
+            firing=await self._firing(),
+            lately=await store.metrics.window(WINDOW_MS),
+        )
+
+    async def _firing(self) -> Mapping[tuple[str, str], int]:
+        """How many alerts fire, by rule and severity; 0 of every rule that is quiet."""
+        rules = self._app.settings.alerts.standing
+        found: Counter[tuple[str, str]] = Counter(
+            {(rule.name, rule.severity.value): 0 for rule in rules}
+        )
+        for alert in await Alerts(self._app).list():
+            if alert.state is AlertState.FIRING:
+                found[alert.rule, alert.severity.value] += 1
+        return found
+
+    def _active(self, running: Mapping[str, int]) -> Mapping[str, int]:
+        found: Counter[str] = Counter(dict.fromkeys(self._types.known, 0))
+        for type_, number in running.items():
+            found[self._types.label(type_)] += number
+        return found
+
+
+def _by_volume(totals: list[Figure], place: int) -> list[str]:
+    """Names by how much was started under them, so that the busiest are learned first."""
+    found: Counter[str] = Counter()
+    for figure in totals:
+        found[str(figure[place])] += int(figure[3]) if figure[2] == "started" else 0
+    return [name for name, _ in found.most_common()]
+
+
+def _counts(totals: list[Figure], place: int, names: Names) -> Counts:
+    sums: defaultdict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for name in names.known:
+        sums[name] = defaultdict(float)
+    for figure in totals:
+        sums[names.label(str(figure[place]))][figure[2]] += figure[3]
+    return dict(sums)
+
+
+def _folded(depths: list[QueueDepth], names: Names) -> dict[str, QueueDepth]:
+    """Depths by queue; a queue that was once seen and holds nothing is empty, not gone."""
+    found = {name: QueueDepth(queue=name) for name in names.known}
+    for label in {names.label(depth.queue) for depth in depths}:
+        found[label] = _sum(label, [d for d in depths if names.label(d.queue) == label])
+    return found
+
+
+def _sum(queue: str, depths: list[QueueDepth]) -> QueueDepth:
+    oldest = [d.oldest_queued_ms for d in depths if d.oldest_queued_ms is not None]
+    return QueueDepth(
+        queue=queue,
+        pending=sum(d.pending for d in depths),
+        queued=sum(d.queued for d in depths),
+        in_progress=sum(d.in_progress for d in depths),
+        failed=sum(d.failed for d in depths),
+        oldest_queued_ms=max(oldest, default=None),
+        blocked=sum(d.blocked for d in depths),
+        paused=sum(d.paused for d in depths),
+    )

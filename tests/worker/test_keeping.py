@@ -1,0 +1,68 @@
+"""A process that dies is started again, at once or after a pause, and ends when it is alone."""
+
+import asyncio
+import os
+
+import pytest
+
+from penstock.model.errors import InvalidOption, StoreFull, StoreUnavailable
+from penstock.worker import keeping
+from penstock.worker.keeping import exit_code_of, keep, orphaned, until
+
+
+class Lives:
+    """A process that lives for so many seconds each time, on a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
+        self.left = list(seconds)
+        self.pauses: list[float] = []
+        self.now = 0.0
+        monkeypatch.setattr(keeping, "monotonic", lambda: self.now)
+        monkeypatch.setattr(keeping, "until", self.pause)
+
+    async def run(self) -> bool:
+        self.now += self.left.pop(0)
+        return bool(self.left)
+
+    async def pause(self, _: asyncio.Event, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+async def test_pauses_grow_while_it_dies_young_and_start_anew_when_it_was_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lives = Lives(monkeypatch, 0, 1, 9, 11, 0, 0)
+    await keep(lives.run, asyncio.Event())
+    assert lives.pauses == pytest.approx([0.2, 0.4, 0.8, 0.1, 0.2])
+
+
+async def test_no_pause_is_longer_than_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    lives = Lives(monkeypatch, *[0] * 20)
+    await keep(lives.run, asyncio.Event())
+    assert max(lives.pauses) == lives.pauses[-1] == 30
+
+
+async def test_an_event_ends_a_pause() -> None:
+    event = asyncio.Event()
+    async with asyncio.timeout(10):
+        pausing = asyncio.create_task(until(event, 60))
+        event.set()
+        await pausing
+        await until(asyncio.Event(), 0.001)
+
+
+async def test_a_process_is_an_orphan_when_its_parent_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keeping, "ORPHAN_SECONDS", 0)
+    parents = [4, 4, 1]
+    monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
+    async with asyncio.timeout(10):
+        await orphaned(4)
+    assert parents == []
+
+
+def test_a_store_that_is_away_is_worth_another_try() -> None:
+    errors = (StoreUnavailable("sqlite", "away"), StoreFull("sqlite"), InvalidOption("a", 1, "b"))
+    assert [exit_code_of(error) for error in errors] == [1, 1, 2]

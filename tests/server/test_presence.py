@@ -33,9 +33,10 @@ def asking(**headers: str) -> Request:
 
 
 async def entered(server: Server, request: Request) -> Presence:
-    caller = await identify(request, server, await bearer_of(request))
+    bearer = await bearer_of(request)
+    caller = await identify(request, server, bearer)
     assert caller is not None
-    return Presence(request, server, caller)
+    return Presence(request, server, caller, bearer)
 
 
 async def test_a_revoked_token_is_noticed(server: FastAPI, make_token: TokenMaker) -> None:
@@ -68,6 +69,19 @@ async def test_a_session_that_is_over_is_noticed(server: FastAPI, change: Any) -
     assert await here.lasts()
     await change(state, cookie)
     assert not await here.lasts()
+
+
+async def test_a_page_goes_by_its_cookie_whatever_else_was_sent(
+    server: FastAPI, make_token: TokenMaker
+) -> None:
+    state: Server = server.state.server
+    user = await state.users.create("ann", "a long password", (Scope.READ,), by="test")
+    cookie = await state.sessions.begin(user)
+    token = (await make_token("read"))["Authorization"]
+    request = asking(cookie=f"{COOKIE}={cookie}", authorization=token)
+    caller = await identify(request, state, None)
+    assert caller is not None
+    assert await Presence(request, state, caller).lasts()
 
 
 async def test_who_was_let_in_without_a_name_leaves_when_names_are_asked_for(

@@ -6,7 +6,7 @@ from fastapi import Request
 
 from penstock.model.errors import StoreError
 from penstock.server.access.identity import Identity
-from penstock.server.guard import bearer_of, identify
+from penstock.server.guard import Bearer, identify
 from penstock.server.problems import Refusal
 from penstock.server.state import Server
 
@@ -14,12 +14,18 @@ LOOK_SECONDS = 2.0
 
 
 class Presence:
-    """Whether a caller would still be let in: not revoked, not logged out, not changed."""
+    """Whether a caller would still be let in: not revoked, not logged out, not changed.
 
-    def __init__(self, request: Request, server: Server, caller: Identity) -> None:
+    `bearer` is the token by which it came in; a page knows only cookies.
+    """
+
+    def __init__(
+        self, request: Request, server: Server, caller: Identity, bearer: Bearer = None
+    ) -> None:
         self._request = request
         self._server = server
         self._caller = caller
+        self._bearer = bearer
         self._looked_at = time.monotonic()
 
     async def lasts(self) -> bool:
@@ -28,9 +34,8 @@ class Presence:
         if now < self._looked_at + LOOK_SECONDS:
             return True
         self._looked_at = now
-        bearer = await bearer_of(self._request)
         try:
-            return await identify(self._request, self._server, bearer) == self._caller
+            return await identify(self._request, self._server, self._bearer) == self._caller
         except Refusal:
             return False
         except StoreError:

@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from penstock.model.clock import iso
 from penstock.model.job import Job
 from penstock.server.api.router import api_router
-from penstock.server.guard import MayRead
+from penstock.server.guard import Bearer, MayRead
 from penstock.server.presence import Presence
 from penstock.server.state import Here
 from penstock.server.streams import MEDIA_TYPE
@@ -51,11 +51,11 @@ STREAM: dict[int | str, dict[str, Any]] = {
     response_class=StreamingResponse,
 )
 async def follow_job(
-    request: Request, server: Here, caller: MayRead, job_id: str
+    request: Request, server: Here, caller: MayRead, bearer: Bearer, job_id: str
 ) -> StreamingResponse:
     """Follow a job: its state and its progress, now and whenever they change, until it ends."""
     job = await server.operator(caller).get(job_id)
-    lasts = Presence(request, server, caller).lasts
+    lasts = Presence(request, server, caller, bearer).lasts
     return server.streams.open(caller.actor, events_of(server.app.store, job.id), lasts)
 
 

@@ -34,6 +34,31 @@ def test_filters_and_pages(shopped: Cli) -> None:
     assert f"--before {page[-1]['id']}" in shopped("jobs", "ls", "--limit", "4").out
 
 
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        (["--payload", "name=alan"], {"greet"}),
+        (["--payload", "name=nobody"], set()),
+        (["--text", "ALAN"], {"greet"}),
+        (["--category", "nowhere"], set()),
+        (["--tenant", "acme"], set()),
+        (["--schedule", "nightly"], set()),
+        (["--worker", "nobody"], set()),
+        (["--type", "greet", "--since", "2020-01-01T00:00"], {"greet"}),
+        (["--since", "2999-01-01T00:00"], set()),
+        (["--type", "greet", "--until", "2020-01-01T00:00+01:00"], set()),
+    ],
+)
+def test_filters_are_those_of_the_api(shopped: Cli, words: list[str], types: set[str]) -> None:
+    assert {job["type"] for job in shopped("jobs", "ls", *words, "--json").json} == types
+    assert types or "No job matches" in shopped("jobs", "ls", *words).out
+
+
+def test_a_time_that_is_none_is_refused(shopped: Cli) -> None:
+    refused = shopped("jobs", "ls", "--since", "yesterday")
+    assert (refused.code, "must be a time such as" in refused.err) == (2, True)
+
+
 def test_json_has_iso_times_and_decoded_documents(shopped: Cli) -> None:
     job = shopped("jobs", "show", first(shopped, "greet"), "--json").json
     assert job["payload"] == {"name": "alan"}

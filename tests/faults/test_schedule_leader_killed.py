@@ -68,17 +68,24 @@ class Crew:
         assert child.answer() == "ready"
         return child
 
-    def look(self, now: int, *, die: str | None = None) -> None:
-        """All of them make a pass at the same wall time; the leader may die in it."""
+    def look(self, now: int, *, die: str | None = None) -> bool:
+        """All make a pass at the same wall time, the leader may die in it; whether one leads."""
+        led = False
         for child in self._children:
             child.tell({"now": now, "die": die})
         for place, child in enumerate(self._children):
             try:
-                child.answer()
+                led |= child.answer()
             except AssertionError:
                 assert child.wait() == -signal.SIGKILL
                 self.killed += 1
                 self._children[place] = self._start()
+        return led
+
+    def wait_for_leader(self, now: int) -> None:
+        """Look until somebody leads: the term of one that died lasts for a while."""
+        while not self.look(now):
+            pass
 
 
 async def plan(path: Path, night: Night) -> dict[str, list[int]]:
@@ -123,6 +130,7 @@ async def test_a_leader_killed_at_the_slot_costs_no_tick_and_doubles_none(tmp_pa
             for slot in range(1, SLOTS + 1):
                 tick = ms(night.begin) + slot * HALF_HOUR_MS
                 at_the_slot = tick == ms(night.runs) or TORTURE
+                crew.wait_for_leader(tick - 1)
                 crew.look(tick, die=next(places) if at_the_slot else None)
                 crew.look(tick + OVERDUE_MS)
         killed = crew.killed

@@ -8,6 +8,7 @@ from penstock.cli import exits
 from penstock.cli.explain import explain
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
 from penstock.cli.session import ask, ask_now, operate
+from penstock.cli.times import moment
 from penstock.client.documents import document
 from penstock.model.counted import counted
 from penstock.model.states import Status
@@ -29,25 +30,46 @@ def ls(
     status: Annotated[Status | None, typer.Option(help="Only in this state.")] = None,
     type_name: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
+    category: Annotated[str | None, typer.Option(help="Only of this category.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
     parent: Annotated[str | None, typer.Option(help="Only children of this job.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Only made by this schedule.")] = None,
+    worker: Annotated[str | None, typer.Option(help="Only run now by this worker.")] = None,
+    since: Annotated[str | None, typer.Option(help="Made at this time or later.")] = None,
+    until: Annotated[str | None, typer.Option(help="Made before this time.")] = None,
+    payload: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH=VALUE", help="Only with this in the payload; repeatable."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Only with this in id, type, key, error or payload.")
+    ] = None,
     before: Annotated[str | None, typer.Option(metavar="ID", help="Older than this job.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     """List jobs, newest first."""
     from penstock.cli.job_view import job_table
-    from penstock.store.contract import JobFilter
+    from penstock.client.lookups import expected, job_filter
 
-    where = JobFilter(
-        statuses=() if status is None else (status,),
-        type=type_name,
-        queue=queue,
-        tag=tag,
-        parent_job_id=parent,
-        before=before,
-        limit=limit,
-    )
+    asked = {
+        "status": status,
+        "type": type_name,
+        "queue": queue,
+        "category": category,
+        "tenant_id": tenant,
+        "tag": tag,
+        "parent_job_id": parent,
+        "schedule_id": schedule,
+        "lease_owner": worker,
+        "since": moment(since, "--since"),
+        "until": moment(until, "--until"),
+        "payload": [expected(each) for each in payload or ()],
+        "text": text,
+        "before": before,
+    }
+    where = job_filter({**asked, "limit": limit})
     found, now = ask_now(ctx, lambda store: store.reader.find(where))
     if as_json:
         write_json([document(job) for job in found])
@@ -56,7 +78,7 @@ def ls(
         out.print(job_table(found, now))
         if len(found) == limit:
             out.print(f"[dim]Older ones: add --before {found[-1].id}[/]", soft_wrap=True)
-    elif any((status, type_name, queue, tag, parent, before)):
+    elif any(asked.values()):
         typer.echo("No job matches; take a filter away, or see `penstock stats`.")
     else:
         typer.echo("No jobs yet; enqueue one with `penstock enqueue TYPE --payload '{…}'`.")

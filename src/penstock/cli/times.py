@@ -37,3 +37,11 @@ def parse_time(text: str | None, option: str, zone: str) -> "datetime | None":
             f"Option {option!r} is {text!r}, but it must be a time such as 2026-11-15T03:28."
         ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=find_zone(zone))
+
+
+def moment(text: str | None, option: str) -> int | None:
+    """The same in milliseconds, as stores keep it; without an offset it is UTC."""
+    from penstock.model.clock import milliseconds
+
+    found = parse_time(text, option, "UTC")
+    return None if found is None else milliseconds(found)

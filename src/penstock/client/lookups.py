@@ -63,6 +63,16 @@ def job_filter(where: Mapping[str, Any]) -> JobFilter:
         raise InvalidOption("filter", where, f"made of valid values ({error})") from error
 
 
+def expected(text: str) -> tuple[str, str]:
+    """Where in a payload which value is to be: `user.id=7`; what is no JSON is a text."""
+    path, _, value = text.partition("=")
+    try:
+        found: Any = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        found = value
+    return path, msgspec.json.encode(found).decode()
+
+
 def _with_statuses(where: Mapping[str, Any]) -> dict[str, Any]:
     """One status is a list of one."""
     wanted = dict(where)

@@ -1,13 +1,12 @@
 """Which jobs a caller means: the same words in a query, a bulk action and the dashboard's URLs."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-from msgspec.json import encode
 from msgspec.structs import replace
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from penstock.client.lookups import expected
 from penstock.model.bounds import MAX_IDS
 from penstock.model.clock import milliseconds
 from penstock.model.states import Status
@@ -56,7 +55,7 @@ class JobSelection(BaseModel):
             lease_owner=self.worker,
             since=_moment(self.since),
             until=_moment(self.until),
-            payload=tuple(_expected(text) for text in self.payload),
+            payload=tuple(expected(text) for text in self.payload),
             text=self.text,
         )
 
@@ -89,16 +88,3 @@ class JobsQuery(JobQuery):
 
 def _moment(at: datetime | None) -> int | None:
     return None if at is None else milliseconds(at)
-
-
-def _expected(text: str) -> tuple[str, str]:
-    path, _, value = text.partition("=")
-    return path, _json(value)
-
-
-def _json(value: str) -> str:
-    try:
-        found: Any = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        found = value
-    return encode(found).decode()

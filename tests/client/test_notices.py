@@ -154,6 +154,20 @@ async def test_an_alert_that_comes_and_goes_is_told_once_in_its_cool_down(
     assert receiver.titles()[2:] == ["[warning] dead_letters is firing"]
 
 
+async def test_nobody_hears_of_an_end_before_they_hear_of_the_beginning(
+    routed: Penstock, receiver: Receiver, clock: FakeClock
+) -> None:
+    receiver.refuses = 503
+    await die(routed)
+    await judge_all(routed)
+    await drain(routed)
+    receiver.refuses = 0
+    await resolve(routed)
+    await judge_all(routed)
+    await drain(routed, clock=clock, through=60)
+    assert receiver.titles() == ["[warning] dead_letters is firing", "[resolved] dead_letters"]
+
+
 async def test_each_death_of_a_critical_type_is_told(
     routed: Penstock, receiver: Receiver, clock: FakeClock
 ) -> None:

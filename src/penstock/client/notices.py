@@ -48,6 +48,8 @@ async def hand_over(app: "Penstock", alert: "Alert") -> None:
     jobs = [
         _job(
             f"{notice.key}:{alert.route}:{number}",
+            # In line, as nobody should hear that it is over before they hear of it.
+            f"{alert.name}:{alert.route}:{number}",
             {
                 "route": alert.route,
                 "number": number,
@@ -118,8 +120,9 @@ def _told(route: str, words: str, secrets: list[str]) -> str:
     return f"Route {route!r} did not take the notice: {said or 'its service does not answer'}"
 
 
-def _job(key: str, payload: dict[str, Any]) -> NewJob:
-    return OPTIONS.with_(key=key).new_job(new_id(), TYPE, encode(payload).decode())
+def _job(key: str, line: str, payload: dict[str, Any]) -> NewJob:
+    options = OPTIONS.with_(key=key, order_key=line)
+    return options.new_job(new_id(), TYPE, encode(payload).decode())
 
 
 def _kind(alert: "Alert", state: AlertState) -> str:

@@ -184,6 +184,16 @@ async def test_promtool_takes_the_metrics(app: Penstock, http: AsyncClient) -> N
     assert (answer.returncode, answer.stdout + answer.stderr) == (0, "")
 
 
+def test_success_rates_are_of_jobs_that_ended() -> None:
+    expressions = [rule["expr"] for rule in rules()] + panel_expressions()
+    rates = [text for text in expressions if re.search(r'"completed"[^/]*/', text)]
+    compared = [text for text in expressions if "completed|" in text]
+    assert len(rates) == 2
+    assert len(compared) == 4
+    for text in compared:
+        assert re.findall(r'status=~"([^"]*)"', text) == ["completed|dead_letter"]
+
+
 def test_panels_have_names_places_and_a_word_on_what_they_show() -> None:
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Dead, Penstock
+from penstock import Context, Dead, Penstock
 from penstock.client.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import HISTORY, Alert, AlertState
@@ -189,6 +189,19 @@ async def test_rates_over_few_jobs_say_nothing(app: Penstock, ground: Ground) ->
     await failures(ground, 50, 49)
     found = await look(app)
     assert found.keys().isdisjoint({"low_success_rate", "high_failure_rate"})
+
+
+async def test_retries_that_then_succeed_lower_no_rate(app: Penstock, clock: FakeClock) -> None:
+    @app.job
+    async def second_time_lucky(ctx: Context) -> None:
+        if ctx.job.attempts == 0:
+            raise RuntimeError("not yet")
+
+    await app.enqueue_many([second_time_lucky.new() for _ in range(120)])
+    await drain(app, through=600)
+    total = (await app.store.metrics.window(3_600_000))[0]
+    assert (total.completed, total.failed, total.success_rate) == (120, 120, 1.0)
+    assert (await look(app)).keys().isdisjoint({"low_success_rate", "high_failure_rate"})
 
 
 async def test_what_is_wrong_for_a_moment_only_never_fires(

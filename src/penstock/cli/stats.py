@@ -76,9 +76,7 @@ def stats(
 
 def headline(total: "Window", dead: int, window: str) -> str:
     """The figures of all types in a sentence or two."""
-    rate = (
-        "" if total.success_rate is None else f", {total.success_rate:.1%} of executions succeeded"
-    )
+    rate = "" if total.success_rate is None else f", {total.success_rate:.1%} of jobs succeeded"
     letters = f"[red]{counted(dead, 'dead letter')}[/]" if dead else "no dead letters"
     return (
         f"[bold]{total.completed:,} completed[/] in the last {plain(window)} "

@@ -63,9 +63,11 @@ MEASURES: dict[Metric, Measure] = {
     Metric.QUEUE_DEPTH: Measure("jobs that are queued", Unit.JOBS),
     Metric.OLDEST_JOB: Measure("how long the oldest queued job has waited", Unit.SECONDS),
     Metric.SUCCESS_RATE: Measure(
-        "executions that completed", Unit.PERCENT, below=True, windowed=True
+        "jobs that completed, of those that ended", Unit.PERCENT, below=True, windowed=True
     ),
-    Metric.FAILURE_RATE: Measure("executions that failed", Unit.PERCENT, windowed=True),
+    Metric.FAILURE_RATE: Measure(
+        "jobs that became dead letters, of those that ended", Unit.PERCENT, windowed=True
+    ),
     Metric.DEAD_LETTERS: Measure("open dead letters", Unit.LETTERS),
     Metric.DURATION_P95: Measure(
         "how long 95 % of executions took at most", Unit.SECONDS, windowed=True
@@ -87,7 +89,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     """When something is wrong, for how long it must be, and what to do; times are in seconds.
 
     It fires when its figure is above its threshold, or below it where less is worse. `queue` and
-    `type` narrow it down. Rates count only over at least `at_least` executions.
+    `type` narrow it down. Rates count only over at least `at_least` jobs that ended.
     """
 
     name: str

@@ -52,14 +52,13 @@ def slos(stats: Stats, traffic: Traffic, uptime: Uptime) -> list[Slo]:
     only while jobs wait to be run: otherwise nobody asked for more.
     """
     total = stats.total
-    ended = total.completed + total.dead
     waiting = sum(depth.queued for depth in stats.queues)
     return [
         SUBMISSION.judged(traffic.submission_p95_ms(stats.window_ms)),
         START.judged(total.wait_p95_ms),
-        COMPLETION.judged(total.completed / ended if ended else None),
+        COMPLETION.judged(total.success_rate),
         UPTIME.judged(uptime.share(stats.window_ms)),
-        DEAD.judged(total.dead / ended if ended else None),
+        DEAD.judged(total.dead / total.ended if total.ended else None),
         THROUGHPUT.judged(total.per_minute, excused=not waiting),
     ]
 

@@ -79,12 +79,12 @@ def _success(rule: Rule, seen: Look) -> Reading:
 
 def _failed_percent(rule: Rule, seen: Look) -> Reading:
     rows = _rows(rule, seen)
-    ended = sum(row.completed + row.failed + row.dead for row in rows)
+    ended = sum(row.ended for row in rows)
     if not ended or ended < rule.at_least:
         return Reading(None)
-    failed = sum(row.failed + row.dead for row in rows)
-    worst = max(rows, key=lambda row: row.failed + row.dead)
-    return Reading(100 * failed / ended, f"mostly {worst.type!r}" if failed else "")
+    dead = sum(row.dead for row in rows)
+    worst = max(rows, key=lambda row: row.dead)
+    return Reading(100 * dead / ended, f"mostly {worst.type!r}" if dead else "")
 
 
 def _duration(rule: Rule, seen: Look) -> Reading:

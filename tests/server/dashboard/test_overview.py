@@ -7,7 +7,7 @@ from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
 from penstock.model.alert_rules import Severity
 from penstock.server.access.scopes import Scope
-from penstock.testing.conformance.build import OWNER, claim_all, completed, failed
+from penstock.testing.conformance.build import OWNER, buried, claim_all, completed, failed
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_beat
 
@@ -15,8 +15,8 @@ from tests.server.dashboard.furnish import a_beat
 async def ran(app: Penstock, count: int) -> None:
     await app.enqueue_many([app.types["mail.send"].new(to=str(n)) for n in range(count)])
     leases = await claim_all(app.store, types=("mail.send",))
-    ended = [completed(lease, '"ok"', 40) for lease in leases[1:]]
-    await app.store.jobs.settle(OWNER, [failed(leases[0]), *ended])
+    ended = [completed(lease, '"ok"', 40) for lease in leases[2:]]
+    await app.store.jobs.settle(OWNER, [failed(leases[0]), buried(leases[1]), *ended])
 
 
 async def test_an_empty_installation_says_so(browser: Browser) -> None:
@@ -30,11 +30,11 @@ async def test_an_empty_installation_says_so(browser: Browser) -> None:
 async def test_the_figures_are_those_of_the_store(
     span: str, browser: Browser, app: Penstock
 ) -> None:
-    await ran(app, 10)
+    await ran(app, 11)
     text = await browser.text(f"?span={span}")
     assert '<a class="value" href="/jobs?status=completed">9</a>' in text
-    assert '<a class="value" href="/jobs?status=failed&amp;status=dead_letter">90 %</a>' in text
-    assert "1 execution failed" in text
+    assert '<a class="value" href="/jobs?status=dead_letter">90 %</a>' in text
+    assert "1 job given up, 1 execution retried" in text
     assert text.count("data-chart=") == 2
     assert f'aria-current="true">{span}</a>' in text
 

@@ -52,6 +52,7 @@ def test_the_row_in_all_comes_first_and_sums_up_the_others() -> None:
     figures = [
         ("mail", "slow", "completed", 3.0),
         ("mail", "slow", "failed", 1.0),
+        ("mail", "slow", "dead", 1.0),
         ("grow", "fast", "completed", 2.0),
         ("grow", "fast", "completed", 4.0),
     ]

@@ -46,7 +46,9 @@ class Totals(Counted):
     type: str
     queue: str
     span_ms: int
-    success_rate: float | None = Field(description="Completed executions among all that ended.")
+    success_rate: float | None = Field(
+        description="Completed jobs among those that completed or became dead letters."
+    )
     per_minute: float
 
 

@@ -6,8 +6,8 @@ from penstock.model.alert_settings import AlertSettings
 PLACES = {
     Metric.QUEUE_DEPTH: ("queues", "the queues"),
     Metric.OLDEST_JOB: ("jobs?status=queued", "the jobs that wait"),
-    Metric.SUCCESS_RATE: ("jobs?status=failed", "the jobs that failed"),
-    Metric.FAILURE_RATE: ("jobs?status=failed", "the jobs that failed"),
+    Metric.SUCCESS_RATE: ("dead", "the dead letters"),
+    Metric.FAILURE_RATE: ("dead", "the dead letters"),
     Metric.DEAD_LETTERS: ("dead", "the dead letters"),
     Metric.DURATION_P95: ("", "the figures"),
     Metric.WAIT_P95: ("queues", "the queues"),

@@ -19,7 +19,11 @@ class QueueDepth(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """Figures over a span of time for one type and queue (empty names mean all of them)."""
+    """Figures over a span of time for one type and queue (empty names mean all of them).
+
+    `failed` counts executions that are followed by another; `success_rate` is of jobs that ended:
+    the completed ones among those and the dead.
+    """
 
     type: str
     queue: str
@@ -39,6 +43,11 @@ class Window(Struct, frozen=True, kw_only=True):
     wait_p50_ms: float | None
     wait_p95_ms: float | None
     wait_p99_ms: float | None
+
+    @property
+    def ended(self) -> int:
+        """How many jobs ended by themselves, well or badly; cancelled ones are not counted."""
+        return self.completed + self.dead
 
 
 class Metrics(Protocol):

@@ -87,7 +87,7 @@ def gauges_of(depth: QueueDepth) -> dict[str, int]:
 
 def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Window:
     durations, waits = steps_of(sums, "duration"), steps_of(sums, "wait")
-    ended = sums["completed"] + sums["failed"] + sums["dead"]
+    ended = sums["completed"] + sums["dead"]
     return Window(
         type=type_,
         queue=queue,

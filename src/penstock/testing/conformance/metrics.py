@@ -60,7 +60,18 @@ class TestFigures:
         total = await _total(store)
         assert (total.completed, total.failed, total.snoozed) == (4, 3, 2)
         assert (total.cancelled, total.dead, total.lease_expiries) == (1, 2, 0)
-        assert total.success_rate == pytest.approx(4 / 9)
+        assert total.success_rate == pytest.approx(4 / 6)
+
+    async def test_a_retry_or_a_wait_that_then_succeeds_is_a_success(self, store: Store) -> None:
+        await store.jobs.enqueue([a_job() for _ in range(6)])
+        first = await claim_all(store)
+        await store.jobs.settle(OWNER, [failed(lease, retry_in_ms=0) for lease in first])
+        limited = await claim_all(store)
+        waits = [failed(lease, retry_in_ms=0, spends_attempt=False) for lease in limited]
+        await store.jobs.settle(OWNER, waits)
+        await store.jobs.settle(OWNER, [completed(lease) for lease in await claim_all(store)])
+        total = await _total(store)
+        assert (total.completed, total.failed, total.success_rate) == (6, 12, 1.0)
 
     async def test_cancels_expiries_and_rescues_are_counted(
         self, store: Store, clock: FakeClock

@@ -7,7 +7,7 @@ import typer
 from penstock.cli.root import Refused
 from penstock.cli.session import run
 from penstock.cli.times import parse_span
-from penstock.cli.worker import LogLevel, Target, listed, worker_spec
+from penstock.cli.worker import HealthFolder, LogLevel, Target, listed, worker_spec
 
 if TYPE_CHECKING:
     from penstock.worker.autoscale.decide import Policy
@@ -46,6 +46,7 @@ def autoscale(
         str | None, typer.Option(metavar="X,Y", help="Only these job types.", show_default="all")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Their name in `workers ls`.")] = None,
+    health: HealthFolder = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
         False
     ),
@@ -76,6 +77,7 @@ def autoscale(
         types=listed(types, "types"),
         name=name,
         concurrency=concurrency,
+        health=health,
         log_json=log_json,
         log_level=log_level,
     )

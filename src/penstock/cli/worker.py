@@ -1,6 +1,7 @@
 """`penstock worker`: run jobs, under a supervisor."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,16 @@ class LogLevel(StrEnum):
 
 Target = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="Where the application is, e.g. shop.jobs:app.")
+]
+
+HealthFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--health",
+        metavar="FOLDER",
+        help="Keep files there, for nobody else, that `penstock health --worker` judges.",
+        show_default=False,
+    ),
 ]
 
 
@@ -51,6 +62,7 @@ def worker(
     ] = None,
     name: Annotated[str | None, typer.Option(help="Its name in `workers ls`.")] = None,
     burst: Annotated[bool, typer.Option("--burst", help="End when no job is left.")] = False,
+    health: HealthFolder = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
         False
     ),
@@ -68,6 +80,7 @@ def worker(
         concurrency=concurrency,
         max_priority=max_priority,
         burst=burst,
+        health=health,
         log_json=log_json,
         log_level=log_level,
     )
@@ -83,7 +96,11 @@ async def _supervise(spec: "WorkerSpec", processes: int) -> int:
 
 
 def worker_spec(
-    ctx: typer.Context, target: str, types: tuple[str, ...] | None = None, **fields: Any
+    ctx: typer.Context,
+    target: str,
+    types: tuple[str, ...] | None = None,
+    health: Path | None = None,
+    **fields: Any,
 ) -> "WorkerSpec":
     """What a worker process is told; types that the application does not have are refused."""
     from penstock.worker.process import WorkerSpec
@@ -94,7 +111,14 @@ def worker_spec(
     for name in types or ():
         app.find_type(name)
     beside = {"dispatch": chosen.dispatch}
-    return WorkerSpec(target=target, url=chosen.url, settings=beside, types=types, **fields)
+    return WorkerSpec(
+        target=target,
+        url=chosen.url,
+        settings=beside,
+        types=types,
+        health=None if health is None else str(health.absolute()),
+        **fields,
+    )
 
 
 def listed(text: str | None, option: str) -> tuple[str, ...] | None:

@@ -71,6 +71,13 @@ class Holdings:
         self._ticked_at = self._clock.monotonic()
         return self._ticked_at
 
+    def deaf_seconds(self) -> float:
+        """How long the event loop has been blocked by no handler that is within its time."""
+        now = self._clock.monotonic()
+        if any(not self.is_stuck(running, now) for running in list(self.running.values())):
+            return 0.0
+        return (now - self._ticked_at) / 1000
+
     def is_stuck(self, running: Running, now: int) -> bool:
         """Whether a handler ignored its end for longer than its grace."""
         return running.deadline is not None and now >= running.deadline + self._grace_ms

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +14,8 @@ from penstock.client.app import Penstock
 from penstock.logs import configure_logs
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.worker import loop
-from penstock.worker.keeping import exit_code_of, orphaned
+from penstock.worker.health import kept_fresh, refresh
+from penstock.worker.keeping import WORTH_ANOTHER_TRY, exit_code_of, orphaned
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import Worker
 
@@ -35,7 +37,13 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_json: bool = False
     log_level: str = "info"
     parent_pid: int | None = None
+    health: str | None = None
     settings: dict[str, Any] = {}
+
+    @property
+    def health_path(self) -> Path | None:
+        """The folder of a supervisor's health files, the file of a worker's."""
+        return None if self.health is None else Path(self.health)
 
 
 def load_app(target: str, url: str | None = None) -> Penstock:
@@ -83,7 +91,8 @@ async def serve(spec: WorkerSpec) -> int:
         running.add_signal_handler(number, stop)
     running.add_signal_handler(AT_ONCE, worker.end)
     alone = asyncio.create_task(_drain_when_orphaned(worker, spec.parent_pid))
-    await worker.run()
+    with kept_fresh(spec.health_path, worker.silent_seconds):
+        await worker.run()
     alone.cancel()
     return EXIT_CODE if worker.recycling.chosen else 0
 
@@ -114,6 +123,8 @@ def main() -> None:
     except PenstockError as error:
         sys.stderr.write(f"penstock: {error}\n")
         code = exit_code_of(error)
+        if code == WORTH_ANOTHER_TRY and spec.health_path is not None:
+            refresh(spec.health_path)  # the store is away, and this process has asked for it
     sys.stdout.flush()
     sys.stderr.flush()
     # Abandoned threads would keep a normal exit waiting for ever.

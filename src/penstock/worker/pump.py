@@ -52,6 +52,7 @@ class Pump:
         self.waiting: deque[Lease] = deque()
         self.stale_total = 0
         self.polled_at = time.monotonic()
+        self._tried_at = self.polled_at
         self.accepting = True
         self._failures = 0
         self._store = store
@@ -107,6 +108,13 @@ class Pump:
         if self.running >= self._concurrency:
             return 0
         return int((time.monotonic() - self.polled_at) * 1000)
+
+    @property
+    def overdue_seconds(self) -> float:
+        """How long it has not looked for work although it should; a failed look is one, too."""
+        if self.running >= self._concurrency or not self.accepting:
+            return 0.0
+        return max(0.0, time.monotonic() - max(self._tried_at, self._next_poll))
 
     def wake(self) -> None:
         """Something changed in the store: look for work."""
@@ -171,6 +179,7 @@ class Pump:
         self._wake.clear()
         if self._answer_lost:
             await self._give_back_unheard()
+        self._tried_at = time.monotonic()
         settled, self._settled = self._settled, []
         last_words, self._last_words = self._last_words, []
         started, self._started = self._started, []
@@ -190,6 +199,7 @@ class Pump:
         await asyncio.sleep(0)  # they are with the store's writer before the handlers run on
         self._fill()
         answers = await writing
+        self._tried_at = time.monotonic()
         if not (self._settled or self._started) or not self._due():
             self._fill()  # with nothing to write, the next commit can wait for the handlers
         failures = [answer for answer in answers if isinstance(answer, BaseException)]

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import msgspec
@@ -14,7 +16,7 @@ from penstock.model.errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report
-from penstock.worker import keeping
+from penstock.worker import health, keeping
 from penstock.worker.process import AT_ONCE, WorkerSpec, load_app
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.worker import new_owner
@@ -35,6 +37,7 @@ class Supervisor:
         self._spec = spec
         self._count = processes
         self._hears_signals = hears_signals
+        self._health = spec.health_path and health.HealthFolder(spec.health_path)
         self._children: dict[str, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._signals = 0
@@ -50,8 +53,32 @@ class Supervisor:
                 loop = asyncio.get_running_loop()
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, self.stop)
-            await self._supervise(app)
+            async with self._kept_health():
+                await self._supervise(app)
         return self._exit_code
+
+    @asynccontextmanager
+    async def _kept_health(self) -> AsyncIterator[None]:
+        """Tell those who watch over this process, as long as it and all of its workers are well."""
+        health.tell_systemd("READY=1")
+        if self._health is None:
+            yield
+            return
+        self._health.prepare()
+        health.refresh(self._health.file_of())
+        telling = asyncio.create_task(self._tell_health(self._health))
+        try:
+            yield
+        finally:
+            telling.cancel()
+            self._health.prepare()
+
+    async def _tell_health(self, folder: health.HealthFolder) -> None:
+        while True:
+            await asyncio.sleep(health.REFRESH_SECONDS)
+            health.refresh(folder.file_of())
+            if not folder.silent():
+                health.tell_systemd("WATCHDOG=1")
 
     async def _supervise(self, app: Penstock) -> None:
         await asyncio.gather(*(self._keep_alive(index, app.store) for index in range(self._count)))
@@ -78,7 +105,12 @@ class Supervisor:
             child.send_signal(ORDERS[min(self._signals, len(ORDERS)) - 1])
 
     async def _keep_alive(self, index: int, store: Store) -> None:
+        file = self._health and self._health.file_of(index)
+        if file is not None:
+            health.refresh(file)
         await keeping.keep(partial(self._run_worker, index, store), self._stopping)
+        if file is not None:
+            file.unlink(missing_ok=True)
 
     async def _run_worker(self, index: int, store: Store) -> bool:
         """Run a worker until it ends; whether it is to be replaced."""
@@ -99,6 +131,7 @@ class Supervisor:
             owner=owner,
             name=f"{name}-{index + 1}" if self._count > 1 else name,
             parent_pid=os.getpid(),
+            health=str(self._health.file_of(index)) if self._health else None,
         )
         child = await asyncio.create_subprocess_exec(
             sys.executable,

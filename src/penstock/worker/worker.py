@@ -81,6 +81,7 @@ class Worker:
         self._stop_now = asyncio.Event()
         self._process = psutil.Process()
         self._ready = asyncio.Event()
+        self._made_at = time.monotonic()
 
     async def run(self) -> None:
         """Work until told to stop, then drain."""
@@ -120,6 +121,12 @@ class Worker:
     def when_blocked(self, end: Callable[[], None]) -> None:
         """What the heartbeat's thread calls when a handler blocks the event loop for good."""
         self._holdings.on_blocked = end
+
+    def silent_seconds(self) -> float:
+        """How long this worker has not looked for work although it should; for any thread."""
+        if not self._ready.is_set():
+            return time.monotonic() - self._made_at
+        return max(self._holdings.deaf_seconds(), self._pump.overdue_seconds)
 
     async def started(self) -> None:
         """Return once the worker takes jobs."""

@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,17 +29,24 @@ HARDENED = {
     "SystemCallArchitectures": "native",
 }
 SECTIONS = {
-    "Unit": "Description After Wants Requires Documentation",
+    "Unit": "Description After Wants Requires Documentation StartLimitIntervalSec",
     "Install": "WantedBy",
     "Service": """
-        Type User Group EnvironmentFile WorkingDirectory ExecStart KillMode Restart RestartSec
-        TimeoutStopSec MemoryMax StateDirectory UMask NoNewPrivileges CapabilityBoundingSet
+        Type WatchdogSec User Group Environment EnvironmentFile RuntimeDirectory WorkingDirectory
+        ExecStart KillMode Restart RestartSec TimeoutStopSec MemoryMax StateDirectory UMask
+        NoNewPrivileges CapabilityBoundingSet
         AmbientCapabilities ProtectSystem ProtectHome ProtectProc ProtectClock ProtectHostname
         ProtectControlGroups ProtectKernelLogs ProtectKernelModules ProtectKernelTunables PrivateTmp
         PrivateDevices PrivateMounts LockPersonality RestrictAddressFamilies RestrictNamespaces
         RestrictRealtime RestrictSUIDSGID RemoveIPC SystemCallArchitectures SystemCallFilter
     """,
 }
+ROLES = {"migrate": "owner", "server": "server", "worker": "worker"}
+"""Which of the roles of deploy/postgres/roles.sql a command connects as."""
+MEMORY = "PENSTOCK_MEMORY_LIMIT_MB"
+BESIDE_MB = 128
+"""What the supervisor takes, and a worker while it drains."""
+UNITS_OF_MEMORY = {"m": 1, "g": 1024, "mi": 1, "gi": 1024}
 PAGES = ("deploy/runbook.md", "docs/guide/server.md", "docs/guide/deployment.md")
 
 
@@ -53,15 +60,50 @@ def compose(text: str) -> Iterator[str]:
         if "healthcheck" not in service and service.get("restart") != "no":
             yield f"service {name} has no healthcheck"
         if service["image"] == "penstock":
-            yield from said(name, service["command"])
+            yield from penstock_service(name, service)
             if service.get("read_only") is not True or service.get("cap_drop") != ["ALL"]:
                 yield f"service {name} may write to its image, or keeps capabilities"
-    told = document["services"]["valkey"]["command"]
+    yield from valkey(document["services"]["valkey"]["command"])
+    if SECRET.search(re.sub(r"\$\{[^}]*\}", "", text)):
+        yield "a secret stands in the file"
+
+
+def valkey(told: Sequence[str]) -> Iterator[str]:
+    """What is wrong with the options of a Valkey."""
     for name, value in (("--maxmemory-policy", "noeviction"), ("--appendonly", "yes")):
         if (name, value) not in pairwise(told):
             yield f"valkey is not told {name} {value}"
-    if SECRET.search(re.sub(r"\$\{[^}]*\}", "", text)):
-        yield "a secret stands in the file"
+    if not any(name == "--requirepass" and "${" in value for name, value in pairwise(told)):
+        yield "valkey asks for no password"
+
+
+def penstock_service(name: str, service: Any) -> Iterator[str]:
+    """What is wrong with a service of ours: its command, whom it connects as, how it is watched."""
+    command, environment = service["command"], service.get("environment", {})
+    yield from said(name, command)
+    role = f"penstock_{ROLES[command[0]]}"
+    if not str(environment.get("PENSTOCK_URL")).startswith(f"postgresql://{role}:$"):
+        yield f"service {name} does not connect as {role}"
+    if command[0] == "worker":
+        probe = service.get("healthcheck", {}).get("test", [])[1:]
+        limit, memory = environment.get(MEMORY), service.get("mem_limit", "0m")
+        yield from worker(f"service {name}", command, probe, limit, memory)
+
+
+def worker(
+    name: str, command: Sequence[str], probe: Sequence[str], limit: str | None, memory: str
+) -> Iterator[str]:
+    """What is wrong with a worker: who asks how it is, and how much memory it may take."""
+    options = dict(pairwise(map(str, command)))
+    if list(probe) != ["penstock", "health", "--worker", options.get("--health")]:
+        yield f"{name} is not asked for its own health"
+    else:
+        yield from said(name, probe[1:])
+    number = memory.rstrip("MGmgi")
+    room = int(number) * UNITS_OF_MEMORY[memory.removeprefix(number).lower()]
+    needed = int(options.get("--processes", 1)) * int(limit or 0)
+    if not needed or room < needed + BESIDE_MB:
+        yield f"{name} has no {MEMORY} that leaves room in {memory}"
 
 
 def dockerfile(text: str) -> Iterator[str]:
@@ -108,7 +150,7 @@ def missing_sources(lines: Sequence[str]) -> Iterator[str]:
 
 def unit(text: str) -> Iterator[str]:
     """What is wrong with a systemd unit."""
-    section, found = "", dict[str, str]()
+    section, found, files = "", dict[str, str](), list[str]()
     for line in text.splitlines():
         if line.startswith("["):
             section = line.strip("[]")
@@ -117,6 +159,8 @@ def unit(text: str) -> Iterator[str]:
             if name not in SECTIONS.get(section, "").split():
                 yield f"[{section}] has no {name}"
             found[name] = value
+            if name == "EnvironmentFile":
+                files.append(value)
     for name, value in HARDENED.items():
         if found.get(name) != value:
             yield f"{name} is not {value or 'empty'!r}"
@@ -124,6 +168,17 @@ def unit(text: str) -> Iterator[str]:
     if not program.endswith("/penstock"):
         yield f"it starts {program}"
     yield from said("ExecStart", [word.replace("%i", "mail") for word in words])
+    yield from service_unit(words, found, files)
+
+
+def service_unit(words: Sequence[str], found: Mapping[str, str], files: list[str]) -> Iterator[str]:
+    """What is wrong with whom a unit connects as, and how it is watched."""
+    if f"-/etc/penstock/{ROLES[words[0]]}.env" not in files:
+        yield f"it cannot connect as penstock_{ROLES[words[0]]}"
+    if words[0] == "worker" and found.get("Type") != "notify":
+        yield "nobody hears whether the worker is well"
+    if words[0] == "worker" and f"%t/{found.get('RuntimeDirectory')}" not in words:
+        yield "its health is kept where it cannot write"
 
 
 def manifest(document: Any) -> Iterator[str]:
@@ -144,14 +199,32 @@ def manifest(document: Any) -> Iterator[str]:
         return
     if pod.get("securityContext", {}).get("runAsNonRoot") is not True:
         yield f"{name} may run as root"
+    if "prometheus.io/scrape" in document["spec"]["template"].get("metadata", {}).get(
+        "annotations", {}
+    ):
+        yield f"{name} is to be read without the token that /metrics wants"
     for container in pod["containers"]:
-        yield from said(name, container["args"])
+        yield from container_of(name, container)
         if "memory" not in container.get("resources", {}).get("limits", {}):
             yield f"{name} has no limit of memory"
         if container.get("securityContext", {}).get("readOnlyRootFilesystem") is not True:
             yield f"{name} may write to its image"
         if kind == "Deployment" and "livenessProbe" not in container:
             yield f"{name} has no liveness probe"
+
+
+def container_of(name: str, container: Any) -> Iterator[str]:
+    """What is wrong with a container's command, whom it connects as, how it is watched."""
+    command = container["args"]
+    yield from said(name, command)
+    secret = f"penstock-{ROLES.get(command[0])}"
+    if container.get("envFrom") != [{"secretRef": {"name": secret}}]:
+        yield f"{name} does not take its URL from the secret {secret}"
+    if command[0] == "worker":
+        probe = container.get("livenessProbe", {}).get("exec", {}).get("command", [])
+        limits = [each["value"] for each in container.get("env", ()) if each["name"] == MEMORY]
+        memory = container.get("resources", {}).get("limits", {}).get("memory", "0Mi")
+        yield from worker(name, command, probe, limits[0] if limits else None, memory)
 
 
 def page(text: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from types import ModuleType
 
 import pytest
+import yaml
 
 from .conftest import DEPLOY
 
@@ -18,7 +19,14 @@ def test_everything_is_as_it_should_be(checks: ModuleType) -> None:
         ('- "yes"', '- "no"', "--appendonly yes"),
         ("--queues, mail", "--queue, mail", "--queue"),
         ("command: [migrate]", "command: [migrat]", "migrat"),
-        ("mem_limit: 384m", "x-limit: 384m", "server has no mem_limit"),
+        ("mem_limit: 512m", "x-limit: 512m", "server has no mem_limit"),
+        ("mem_limit: 1280m", "mem_limit: 1024m", "leaves room in 1024m"),
+        ('PENSTOCK_MEMORY_LIMIT_MB: "512"', "X: y", "no PENSTOCK_MEMORY_LIMIT_MB"),
+        ("- --requirepass", "- --masterauth", "valkey asks for no password"),
+        ("postgresql://penstock_worker:", "postgresql://postgres:", "as penstock_worker"),
+        ("postgresql://penstock_server:", "postgresql://penstock_owner:", "as penstock_server"),
+        ("health, --worker, /tmp/health]", "workers, ls]", "not asked for its own health"),
+        ("health, --worker, /tmp/health]", "health, --worker, /tmp/x]", "its own health"),
         ("cap_drop: [ALL]", "cap_drop: []", "keeps capabilities"),
         ('"8787"\n', '"8787"\n      API_TOKEN: pk_1\n', "a secret"),
     ],
@@ -59,6 +67,9 @@ def test_a_dockerfile_with_a_fault_is_found(
         ("Restart=always", "Restartt=always", "[Service] has no Restartt"),
         ("--queues %i", "--lanes %i", "--lanes"),
         ("penstock worker", "penstock wroker", "wroker"),
+        ("Type=notify", "Type=exec", "nobody hears"),
+        ("RuntimeDirectory=penstock-worker", "RuntimeDirectory=penstock", "cannot write"),
+        ("/etc/penstock/worker.env", "/etc/penstock/owner.env", "as penstock_worker"),
     ],
 )
 def test_a_unit_with_a_fault_is_found(checks: ModuleType, old: str, new: str, problem: str) -> None:
@@ -74,6 +85,9 @@ def test_a_unit_with_a_fault_is_found(checks: ModuleType, old: str, new: str, pr
         ({"containers": [{"args": ["serve"]}]}, "serve"),
         ({"containers": [{"args": ["server"]}]}, "no limit of memory"),
         ({"containers": [{"args": ["server"]}]}, "no liveness probe"),
+        ({"containers": [{"args": ["server"]}]}, "from the secret penstock-server"),
+        ({"containers": [{"args": ["worker", "shop:app"]}]}, "not asked for its own health"),
+        ({"containers": [{"args": ["worker", "shop:app"]}]}, "no PENSTOCK_MEMORY_LIMIT_MB"),
     ],
 )
 def test_a_manifest_with_a_fault_is_found(
@@ -87,6 +101,14 @@ def test_a_manifest_with_a_fault_is_found(
         "spec": {"template": {"spec": pod}},
     }
     assert any(problem in found for found in checks.manifest(document))
+
+
+def test_a_pod_is_not_to_be_read_by_somebody_without_a_token(checks: ModuleType) -> None:
+    text = (DEPLOY / "kubernetes" / "server.yaml").read_text("utf-8")
+    server = next(yaml.safe_load_all(text))
+    assert list(checks.manifest(server)) == []
+    server["spec"]["template"]["metadata"]["annotations"] = {"prometheus.io/scrape": "true"}
+    assert any("token" in found for found in checks.manifest(server))
 
 
 @pytest.mark.parametrize(

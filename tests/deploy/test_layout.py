@@ -1,6 +1,7 @@
 """The processes of the compose file, without containers, on servers from wheels."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 import yaml
 
-from penstock.testing.servers import RedisServer
+from penstock.testing.servers import PostgresServer, RedisServer
 from penstock.testing.servers.ports import free_port
 from tests.cli.running import until
 
@@ -35,37 +37,63 @@ RUNS_ON = {
 
 
 class Layout:
-    """The environment of the services, with the two servers and one port of this machine."""
+    """The services' environments, as the compose file sets them, with servers of this machine."""
 
-    def __init__(self, url: str, dispatch: str, folder: Path) -> None:
+    def __init__(self, postgres: PostgresServer, valkey: RedisServer, folder: Path) -> None:
         self.port = free_port()
         self.folder = folder
-        self._ours = {
-            "PENSTOCK_URL": url,
-            "PENSTOCK_DISPATCH": dispatch,
-            "PENSTOCK_HOST": "127.0.0.1",
-            "PENSTOCK_PORT": str(self.port),
+        self._places = {
+            "@postgres/penstock": f"@127.0.0.1:{postgres.port}/penstock",
+            "@valkey:6379/": f"@127.0.0.1:{valkey.port}/",
+            "0.0.0.0": "127.0.0.1",
+            "8787": str(self.port),
         }
 
+    def url(self, service: str) -> str:
+        """Where a service finds the store, and as whom."""
+        return self.environment(service)["PENSTOCK_URL"]
+
     def environment(self, service: str) -> dict[str, str]:
-        """What the compose file sets, with the values of this machine."""
-        names = set(OURS[service].get("environment", {}))
-        assert names <= self._ours.keys()
+        """What the compose file sets, with the secrets and places of this machine."""
+        ours = {name: self._here(value) for name, value in OURS[service]["environment"].items()}
         paths = os.pathsep.join(map(str, (ROOT / "src", ROOT, DEPLOY / "example")))
-        return {**os.environ, **{n: self._ours[n] for n in names}, "PYTHONPATH": paths}
+        return {**os.environ, **ours, "PYTHONPATH": paths}
+
+    def _here(self, value: str) -> str:
+        found = filled(value)
+        for theirs, ours in self._places.items():
+            found = found.replace(theirs, ours)
+        return found
+
+    def command(self, service: str) -> list[str]:
+        """What the compose file starts; each worker has a /tmp of its own."""
+        return [self._in_tmp(service, word) for word in OURS[service]["command"]]
+
+    def check(self, service: str) -> int:
+        """The exit code of a worker's health check."""
+        kind, program, *words = OURS[service]["healthcheck"]["test"]
+        assert (kind, program) == ("CMD", "penstock")
+        done = self._penstock(service, *(self._in_tmp(service, word) for word in words))
+        return done.returncode
+
+    def _in_tmp(self, service: str, word: str) -> str:
+        return word.replace("/tmp", str(self.folder / service))
 
     def run(self, service: str, *words: str) -> str:
         """Run a command as a service would, to its end."""
-        done = subprocess.run(
+        done = self._penstock(service, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def _penstock(self, service: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [sys.executable, "-m", "penstock.cli", *words],
             capture_output=True,
             text=True,
             timeout=60,
             cwd=self.folder,
             env=self.environment(service),
-            check=True,
         )
-        return done.stdout.strip()
 
     @contextmanager
     def started(self, *services: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
@@ -75,7 +103,7 @@ class Layout:
             for name in services:
                 with (self.folder / f"{name}.log").open("wb") as log:
                     running[name] = subprocess.Popen(
-                        [sys.executable, "-m", "penstock.cli", *OURS[name]["command"]],
+                        [sys.executable, "-m", "penstock.cli", *self.command(name)],
                         stdout=log,
                         stderr=log,
                         cwd=self.folder,
@@ -93,25 +121,77 @@ class Layout:
         return "\n".join(file.read_text("utf-8") for file in self.folder.glob("*.log"))
 
 
+def filled(text: str) -> str:
+    """A text of the compose file with the secrets of `.env` filled in: each is its own name."""
+    return re.sub(r"\$\{(\w+):\?[^}]*\}", lambda blank: blank[1].lower(), text)
+
+
 @pytest.fixture(scope="module")
-def valkey_as_composed() -> Iterator[str]:
+def valkey() -> Iterator[RedisServer]:
     """A Valkey with the options of the compose file."""
-    program, *words = SERVICES["valkey"]["command"]
+    program, *words = (filled(word) for word in SERVICES["valkey"]["command"])
     assert program == "valkey-server"
-    options = {name.removeprefix("--"): value for name, value in batched(words)}
+    names, values = words[::2], words[1::2]
+    options = dict(zip([name.removeprefix("--") for name in names], values, strict=True))
     with RedisServer(options=options) as server:
-        yield server.url
+        yield server
 
 
-def batched(words: list[str]) -> list[tuple[str, str]]:
-    return list(zip(words[::2], words[1::2], strict=True))
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL with the roles of the compose file."""
+    with PostgresServer() as server:
+        url = server.create_database("penstock")
+        (roles,) = (
+            DEPLOY / file.partition(":")[0]
+            for file in SERVICES["postgres"]["volumes"]
+            if "docker-entrypoint-initdb.d" in file
+        )
+        set_ = {n: filled(v) for n, v in SERVICES["postgres"]["environment"].items()}
+        for _ in range(2):  # a second time, as to change a password
+            subprocess.run(
+                [server.programs / "psql", "--no-psqlrc", "--quiet", "--file", roles, url],
+                env=os.environ | set_,
+                check=True,
+                timeout=60,
+            )
+        yield server
 
 
 @pytest.fixture
-def layout(postgres_url: str, valkey_as_composed: str, tmp_path: Path) -> Layout:
-    made = Layout(postgres_url, valkey_as_composed, tmp_path)
+def layout(postgres: PostgresServer, valkey: RedisServer, tmp_path: Path) -> Layout:
+    made = Layout(postgres, valkey, tmp_path)
     made.run("migrate", *OURS["migrate"]["command"])
     return made
+
+
+@pytest.mark.parametrize("service", ["server", "worker-general"])
+def test_a_service_is_nobody_who_passes_row_level_security_or_changes_a_table(
+    layout: Layout, service: str
+) -> None:
+    with psycopg.connect(layout.url(service), autocommit=True) as connection:
+        rights = connection.execute(
+            "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb FROM pg_roles "
+            "WHERE rolname = current_user"
+        ).fetchone()
+        assert rights == (False, False, False, False)
+        owned = "SELECT tablename FROM pg_tables WHERE schemaname = 'penstock'"
+        tables = [name for (name,) in connection.execute(owned)]
+        assert len(tables) > 10
+        for table in tables:
+            applies = f"SELECT row_security_active('penstock.{table}')"
+            assert connection.execute(applies).fetchone() == (True,), table
+        for statement in (
+            "CREATE TABLE penstock.mine (n int)",
+            "CREATE TABLE public.mine (n int)",
+            "ALTER TABLE penstock.jobs ADD mine int",
+            "ALTER TABLE penstock.jobs DISABLE ROW LEVEL SECURITY",
+            "DROP TABLE penstock.jobs",
+            "TRUNCATE penstock.audit_log",
+            "SET ROLE penstock_owner",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
 
 
 @pytest.mark.timeout(240)
@@ -130,6 +210,9 @@ def test_jobs_run_through_every_service_and_everything_drains(layout: Layout) ->
         ids = {each["id"] for each in made.json()}
         until(lambda: _completed(http) >= ids, seconds=120)
         names = _names_of_workers(http)
+        workers = [name for name in STAYING if name != "server"]
+        assert {name: layout.check(name) for name in workers} == dict.fromkeys(workers, 0)
+        _read_as_prometheus(address, layout)
         for job_id in ids:
             job = http.get(f"/api/jobs/{job_id}").json()
             (execution,) = job["executions"]
@@ -138,6 +221,19 @@ def test_jobs_run_through_every_service_and_everything_drains(layout: Layout) ->
             process.send_signal(signal.SIGTERM)
         assert {name: each.wait(60) for name, each in running.items()} == dict.fromkeys(STAYING, 0)
     assert "Traceback" not in layout.logs()
+
+
+def _read_as_prometheus(address: str, layout: Layout) -> None:
+    """Read the metrics as deploy/prometheus says, with the token it says how to make."""
+    text = (DEPLOY / "prometheus" / "prometheus.yml").read_text("utf-8")
+    (made,) = re.findall(r"^#   penstock (tokens create .+)$", text, re.MULTILINE)
+    token = layout.run("server", *made.split())
+    (scrape,) = yaml.safe_load(text)["scrape_configs"]
+    told = {"Authorization": f"{scrape['authorization']['type']} {token}"}
+    metrics = httpx.get(f"{address}{scrape['metrics_path']}", headers=told, timeout=30)
+    assert metrics.status_code == 200
+    assert 'penstock_jobs_total{status="completed",type="shop.order"} 30' in metrics.text
+    assert httpx.get(f"{address}{scrape['metrics_path']}", timeout=30).status_code == 401
 
 
 def _answers(http: httpx.Client) -> bool:

@@ -149,7 +149,7 @@ def test_a_file_is_kept_as_fresh_as_its_process(
         signals.send("looked")
         return found
 
-    with kept_fresh(file, silent):
+    with kept_fresh(str(file), silent):
         signals.wait_in_thread("looked", times=3)
     assert 490 < time.time() - file.stat().st_mtime < 600
 

@@ -1,7 +1,7 @@
 """Whether the processes of one supervisor are well, told by files that each of them keeps fresh.
 
-A file's time of change is when its process last looked for work. A look that a store refuses counts:
-no restart brings a store back.
+A file's time of change is when its process last looked for work. A look that the store refuses
+counts, too: no restart brings a store back.
 """
 
 import os
@@ -37,12 +37,12 @@ def refresh(file: Path, silent_seconds: float = 0.0) -> None:
 
 
 @contextmanager
-def kept_fresh(file: Path | None, silent_seconds: Callable[[], float]) -> Iterator[None]:
+def kept_fresh(path: str | None, silent_seconds: Callable[[], float]) -> Iterator[None]:
     """Keep a file as fresh as its process is, from a thread that nothing else can hold up."""
-    if file is None:
+    if path is None:
         yield
         return
-    ended = threading.Event()
+    file, ended = Path(path), threading.Event()
 
     def run() -> None:
         while not ended.wait(REFRESH_SECONDS):

@@ -38,12 +38,8 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str = "info"
     parent_pid: int | None = None
     health: str | None = None
+    """The folder of a supervisor's health files; for a worker process, its own file in there."""
     settings: dict[str, Any] = {}
-
-    @property
-    def health_path(self) -> Path | None:
-        """The folder of a supervisor's health files, the file of a worker's."""
-        return None if self.health is None else Path(self.health)
 
 
 def load_app(target: str, url: str | None = None) -> Penstock:
@@ -91,7 +87,7 @@ async def serve(spec: WorkerSpec) -> int:
         running.add_signal_handler(number, stop)
     running.add_signal_handler(AT_ONCE, worker.end)
     alone = asyncio.create_task(_drain_when_orphaned(worker, spec.parent_pid))
-    with kept_fresh(spec.health_path, worker.silent_seconds):
+    with kept_fresh(spec.health, worker.silent_seconds):
         await worker.run()
     alone.cancel()
     return EXIT_CODE if worker.recycling.chosen else 0
@@ -123,8 +119,8 @@ def main() -> None:
     except PenstockError as error:
         sys.stderr.write(f"penstock: {error}\n")
         code = exit_code_of(error)
-        if code == WORTH_ANOTHER_TRY and spec.health_path is not None:
-            refresh(spec.health_path)  # the store is away, and this process has asked for it
+        if code == WORTH_ANOTHER_TRY and spec.health is not None:
+            refresh(Path(spec.health))  # the store is away, and this process has asked for it
     sys.stdout.flush()
     sys.stderr.flush()
     # Abandoned threads would keep a normal exit waiting for ever.

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -37,7 +38,7 @@ class Supervisor:
         self._spec = spec
         self._count = processes
         self._hears_signals = hears_signals
-        self._health = spec.health_path and health.HealthFolder(spec.health_path)
+        self._health = None if spec.health is None else health.HealthFolder(Path(spec.health))
         self._children: dict[str, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._signals = 0
@@ -105,12 +106,11 @@ class Supervisor:
             child.send_signal(ORDERS[min(self._signals, len(ORDERS)) - 1])
 
     async def _keep_alive(self, index: int, store: Store) -> None:
-        file = self._health and self._health.file_of(index)
-        if file is not None:
-            health.refresh(file)
+        if self._health is not None:
+            health.refresh(self._health.file_of(index))
         await keeping.keep(partial(self._run_worker, index, store), self._stopping)
-        if file is not None:
-            file.unlink(missing_ok=True)
+        if self._health is not None:
+            self._health.file_of(index).unlink(missing_ok=True)
 
     async def _run_worker(self, index: int, store: Store) -> bool:
         """Run a worker until it ends; whether it is to be replaced."""

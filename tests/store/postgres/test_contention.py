@@ -9,12 +9,18 @@ from typing import Any
 
 import pytest
 
+from penstock.model.clock import ServerClock
 from penstock.model.job import Lease
 from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.model.settlement import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.open import open_store
+from penstock.store.postgres.connect import address_of
+from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.link import Link
+from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.relational.claim import MIN_CHUNK
 from penstock.testing.conformance.build import (
     OTHER,
     OWNER,
@@ -292,3 +298,28 @@ async def test_a_rescue_and_a_settle_at_the_same_time_end_a_lease_once(
             again = await claimed(one, owner=OTHER, type_="one")
             assert await one.jobs.settle(OTHER, [completed(lease) for lease in again]) == []
             left -= len(again)
+
+
+async def test_a_claim_grants_no_lease_twice_when_urgent_jobs_come_while_it_looks(
+    stores: list[Store], postgres_store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two lanes one is read in several chunks, and between them somebody commits."""
+    store, *_ = stores
+    limit = Limit(scope=LimitScope.TYPE, name="work", kind=LimitKind.CONCURRENCY, capacity=1_000)
+    await store.controls.set_limits([limit])
+    await store.jobs.enqueue([a_job() for _ in range(3 * MIN_CHUNK)])
+    await store.jobs.enqueue([a_job(queue="other")])
+    producer = Link(address_of(postgres_store_url), ServerClock())
+    look = PostgresTransaction.row
+
+    def looked(tx: PostgresTransaction, name: str, bindings: Any = ()) -> tuple[Any, ...] | None:
+        found = look(tx, name, bindings)
+        if name == "lane":
+            producer.perform(lambda own: enqueue_all(own, [a_job(priority=1)]))
+        return found
+
+    monkeypatch.setattr(PostgresTransaction, "row", looked)
+    leases = (await store.jobs.claim(a_claim(limit=2 * MIN_CHUNK))).leases
+    producer.close()
+    assert len(leases) == 2 * MIN_CHUNK
+    assert len({lease.id for lease in leases}) == len(leases)

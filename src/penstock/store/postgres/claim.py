@@ -1,24 +1,29 @@
 """Leasing jobs in one round trip, while nothing is paused, limited or guarded."""
 
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import structlog
-from msgspec.json import encode
+from msgspec.json import Decoder, encode
 
 from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.survey import Survey
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.trip import Alone, Trip
-from penstock.store.relational.claim import STAGE_FIRST, Claims, Turns, stage
+from penstock.store.relational.claim import STAGE_FIRST, Candidate, Claims, Seq, Turns, stage
 from penstock.store.relational.expire import expire
+from penstock.store.relational.gates import Lane
 from penstock.store.relational.transaction import Transaction
 
 log = structlog.get_logger("penstock.store")
 
 WARN_US = 100_000
 WARN_SECONDS = 60.0
+BEFORE_ALL = -(2**63)
+
+_candidates: Decoder[list[tuple[int, int, str]]] = Decoder(list[tuple[int, int, str]])
 
 
 class _About(NamedTuple):
@@ -62,6 +67,34 @@ class PostgresClaims(Claims):
         about, leases = self._quietly(connection, claim, tidy=True)
         return self._claimed(leases) if about.needs is None else None
 
+    def candidates(
+        self, tx: Transaction, lane: Lane, claim: Claim, chunk: int
+    ) -> Iterator[Candidate]:
+        """A lane's jobs by rank, each once, fetched in chunks as they are asked for."""
+        rank = seq = BEFORE_ALL
+        while True:
+            row = (*lane, claim.max_priority, rank, seq, chunk)
+            found = _candidates.decode(tx.value("lane", row))
+            for rank, seq, job_id in found:
+                yield rank, seq, job_id
+            if len(found) < chunk:
+                return
+
+    def lease(
+        self, tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool
+    ) -> Mapping[Seq, Lease]:
+        """Lease those of the jobs that are still queued, and release the keys that end with it."""
+        row = {
+            "ids": seqs,
+            "owner": claim.owner,
+            "start": len(seqs) if start else 0,
+            "lease_ms": lease_ms,
+            "now": tx.now,
+            "monotonic": tx.monotonic,
+        }
+        leases = [Lease(*fields[1:]) for fields in tx.rows("claim_chosen", row)]
+        return {lease.id: lease for lease in leases}
+
     def _claimed(self, leases: list[Lease]) -> Claimed:
         if leases:
             self._turns.last_tenant = leases[-1].tenant_id
@@ -98,7 +131,7 @@ class PostgresClaims(Claims):
                 self._survey.walked(claim, about.lanes, about.walk_us or 0, about.due)
                 self._warn(about.walk_us or 0)
             self._survey.claimed(claim, rows)
-        return about, [leased(fields[6:]) for fields in rows]
+        return about, [Lease(*fields[6:]) for fields in rows]
 
     def _warn(self, walk_us: int) -> None:
         if walk_us > WARN_US and time.monotonic() - self._warned_at >= WARN_SECONDS:
@@ -123,8 +156,3 @@ class ClaimTrip(Trip[Claimed]):
     def __call__(self, tx: PostgresTransaction) -> Claimed:
         """Lease any jobs."""
         return self._claims.claim(tx, self._claim)
-
-
-def leased(fields: tuple[Any, ...]) -> Lease:
-    """A lease as the functions of the schema answer it."""
-    return Lease(*fields)

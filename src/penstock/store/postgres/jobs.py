@@ -21,12 +21,12 @@ class PostgresJobs(RelationalJobs):
     """`JobStore` on PostgreSQL."""
 
     def __init__(self, database: PostgresDatabase) -> None:
-        super().__init__(database)
-        self._database = database
-        self._foreign = ForeignConnections(database)
         trusted = isinstance(database.clock, ServerClock)
         turns = Turns()
         self._small = PostgresClaims(turns, trusted=trusted)
+        super().__init__(database, self._small)
+        self._database = database
+        self._foreign = ForeignConnections(database)
         self._large = PostgresClaims(turns, trusted=trusted)
 
     async def enqueue(

@@ -1,22 +1,24 @@
 """Leasing jobs: tenants take turns, and within a tenant the lowest rank goes first."""
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heapreplace
-from itertools import count, islice
+from itertools import islice
 from typing import Any
 
-from msgspec.json import Decoder
-
-from penstock.model.job import KeyScope, Lease
+from penstock.model.job import Lease
 from penstock.model.rank import PRIORITY_STEP_MS
 from penstock.store.contract import Claim, Claimed
 from penstock.store.relational.expire import expire
 from penstock.store.relational.gates import Gates, Lane
 from penstock.store.relational.order import stage_ordered
-from penstock.store.relational.transaction import Transaction, readable
+from penstock.store.relational.transaction import Transaction
 
 Seq = int | str
 """What a dialect names a job by, while it is being claimed."""
+
+Candidate = tuple[int, int, Seq]
+"""A job that may be leased: its rank, what orders jobs of one rank, and its name."""
 
 Pick = tuple[Seq, str, bool]
 """A job to lease: its seq, its type, and whether it starts at once."""
@@ -25,17 +27,6 @@ MAX_LANES = 512
 MAX_VISITS = 4_096
 MIN_CHUNK = 16
 STAGE_FIRST = 200
-
-
-class Granted(Lease, frozen=True):
-    """A lease as its row is read."""
-
-    seq: Seq
-    key_scope: str | None
-
-
-_ranked: Decoder[list[tuple[int, Seq]]] = Decoder(list[tuple[int, Seq]])
-_leases: Decoder[list[Granted]] = Decoder(list[Granted])
 
 
 class Turns:
@@ -48,11 +39,23 @@ class Turns:
         self.walked_to: Lane | None = None
 
 
-class Claims:
+class Claims(ABC):
     """Grants leases, tenants in turn."""
 
     def __init__(self, turns: Turns | None = None) -> None:
         self._turns = turns or Turns()
+
+    @abstractmethod
+    def candidates(
+        self, tx: Transaction, lane: Lane, claim: Claim, chunk: int
+    ) -> Iterator[Candidate]:
+        """A lane's jobs by rank, each once, fetched in chunks as they are asked for."""
+
+    @abstractmethod
+    def lease(
+        self, tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool
+    ) -> Mapping[Seq, Lease]:
+        """Lease those of the jobs that are still queued, and release the keys that end with it."""
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
@@ -60,12 +63,11 @@ class Claims:
         stage(tx, STAGE_FIRST)
         gates = Gates(tx, claim)
         chosen = self._choose(tx, self._lanes(tx, claim, gates), claim, gates)
-        leases = {
-            lease.seq: lease
-            for group in _groups(chosen, claim)
-            for lease in _lease(tx, claim, *group)
-        }
-        in_turn: list[Lease] = [leases[seq] for seq, _, _ in chosen if seq in leases]
+        leases: dict[Seq, Lease] = {}
+        for group in _groups(chosen, claim):
+            leases |= self.lease(tx, claim, *group)
+        # One that was cancelled and requeued while we looked may have been chosen twice.
+        in_turn = [leases.pop(seq) for seq, _, _ in chosen if seq in leases]
         slots = gates.write(in_turn)
         return Claimed(in_turn, _ask_again_in(tx, gates), slots)
 
@@ -84,13 +86,16 @@ class Claims:
     def _choose(self, tx: Transaction, lanes: list[Lane], claim: Claim, gates: Gates) -> list[Pick]:
         """What to lease, in the order it should start."""
         if len(lanes) == 1 and gates.quiet:
-            return _first_of(tx, lanes[0], claim)
+            return self._first_of(tx, lanes[0], claim)
         by_tenant: dict[str, list[Lane]] = {}
         for lane in lanes:
             by_tenant.setdefault(lane[1], []).append(lane)
         chunk = max(MIN_CHUNK, claim.limit // max(1, len(lanes)))
         order = sorted(by_tenant, key=lambda tenant: (tenant <= self._turns.last_tenant, tenant))
-        turns = [_Tenant(tx, tenant, by_tenant[tenant], claim, chunk) for tenant in order]
+        turns = [
+            _Tenant(tenant, {x: self.candidates(tx, x, claim, chunk) for x in by_tenant[tenant]})
+            for tenant in order
+        ]
         picked: list[Pick] = []
         while turns and len(picked) < claim.limit:
             for tenant in list(turns):
@@ -104,24 +109,26 @@ class Claims:
                     break
         return picked
 
+    def _first_of(self, tx: Transaction, lane: Lane, claim: Claim) -> list[Pick]:
+        """One lane and nothing in its way: no turns to take."""
+        first = islice(self.candidates(tx, lane, claim, max(1, claim.limit)), claim.limit)
+        return [(seq, lane[2], place < claim.start) for place, (*_, seq) in enumerate(first)]
+
 
 class _Tenant:
     """One tenant's lanes as one line, the lowest rank first."""
 
-    def __init__(
-        self, tx: Transaction, name: str, lanes: list[Lane], claim: Claim, chunk: int
-    ) -> None:
+    def __init__(self, name: str, lanes: Mapping[Lane, Iterator[Candidate]]) -> None:
         self.name = name
-        streams = ((lane, _candidates(tx, lane, claim, chunk)) for lane in lanes)
         self._heads = [
-            (*first, lane, rest) for lane, rest in streams if (first := next(rest, None))
+            (*first, lane, rest) for lane, rest in lanes.items() if (first := next(rest, None))
         ]
         heapify(self._heads)
 
     def next(self, gates: Gates) -> Pick | None:
         """The next job that may be leased; a lane whose limit is full is left out."""
         while self._heads:
-            _, seq, lane, rest = self._heads[0]
+            _, _, seq, lane, rest = self._heads[0]
             starts = gates.admit(lane)
             following = None if starts is None else next(rest, None)
             if following is None:
@@ -131,12 +138,6 @@ class _Tenant:
             if starts is not None:
                 return seq, lane[2], starts
         return None
-
-
-def _first_of(tx: Transaction, lane: Lane, claim: Claim) -> list[Pick]:
-    """One lane and nothing in its way: no turns to take."""
-    first = islice(_candidates(tx, lane, claim, max(1, claim.limit)), claim.limit)
-    return [(seq, lane[2], place < claim.start) for place, (_, seq) in enumerate(first)]
 
 
 def stage(tx: Transaction, limit: int) -> int:
@@ -176,18 +177,6 @@ def _wanted(lane: Lane, claim: Claim) -> bool:
     return (claim.queues is None or queue in claim.queues) and type_ in claim.types
 
 
-def _candidates(tx: Transaction, lane: Lane, claim: Claim, chunk: int) -> Iterator[tuple[int, Seq]]:
-    """A lane's jobs by rank, fetched in chunks as they are asked for."""
-    name, bindings = "lane", tuple[str | int, ...](lane)
-    if claim.max_priority is not None:
-        name, bindings = "urgent_lane", (*lane, claim.max_priority)
-    for offset in count(0, chunk):
-        ranked = _ranked.decode(tx.value(name, (*bindings, chunk, offset)))
-        yield from ranked
-        if len(ranked) < chunk:
-            return
-
-
 def _groups(chosen: list[Pick], claim: Claim) -> Iterator[tuple[list[Seq], int, bool]]:
     """Seqs that share a lease length and a start mark, so that one statement leases them."""
     groups: dict[tuple[int, bool], list[Seq]] = {}
@@ -196,37 +185,6 @@ def _groups(chosen: list[Pick], claim: Claim) -> Iterator[tuple[list[Seq], int, 
         groups.setdefault((lease_ms, starts), []).append(seq)
     for (lease_ms, starts), seqs in groups.items():
         yield seqs, lease_ms, starts
-
-
-def _lease(
-    tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool
-) -> list["Granted"]:
-    row = {
-        "seqs": tx.listed(seqs),
-        "owner": claim.owner,
-        "until": tx.monotonic + lease_ms,
-        "now": tx.now,
-        "start": start,
-    }
-    tx.run("claim", row)
-    granted = _granted(tx, row)
-    keyed = [lease.id for lease in granted if lease.key_scope == KeyScope.WHILE_PENDING]
-    if keyed:
-        tx.run("release_keys_at_claim", (tx.listed(keyed),))
-    return granted
-
-
-def _granted(tx: Transaction, row: dict[str, Any]) -> list["Granted"]:
-    try:
-        return _leases.decode(tx.value("granted", row))
-    except ValueError:  # a payload edited by hand is no text; it must not cost the others
-        rows = tx.rows("granted_one_by_one", row)
-        return [_readable(list(fields)) for fields in rows]
-
-
-def _readable(fields: list[Any]) -> Granted:
-    fields[5] = readable(fields[5])
-    return Granted(*fields)
 
 
 def _ask_again_in(tx: Transaction, gates: Gates) -> int | None:

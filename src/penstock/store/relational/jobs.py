@@ -17,9 +17,9 @@ from penstock.store.relational.transaction import Transaction
 class RelationalJobs:
     """`JobStore` in SQL, but for `enqueue`, which knows the connections of its dialect."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, claims: Claims) -> None:
         self._db = database
-        self._claims = Claims()
+        self._claims = claims
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""

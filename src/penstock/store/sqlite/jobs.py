@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from penstock.model.job import Enqueued, NewJob
 from penstock.store.relational.enqueue import enqueue
 from penstock.store.relational.jobs import RelationalJobs
+from penstock.store.sqlite.claim import SqliteClaims
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.refusals import refuse_foreign_connection
@@ -15,7 +16,7 @@ class SqliteJobs(RelationalJobs):
     """`JobStore` on SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
+        super().__init__(database, SqliteClaims())
         self._file = database
 
     async def enqueue(

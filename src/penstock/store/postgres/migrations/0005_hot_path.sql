@@ -167,29 +167,27 @@ $$;
 COMMENT ON FUNCTION {schema}.choose_quietly
     IS 'Locks the most urgent jobs, tenants in turn, while nothing is paused or limited.';
 
-CREATE FUNCTION {schema}.choose_named(p_ids text[], p_now bigint, OUT needs text, OUT ids text[])
+CREATE FUNCTION {schema}.lock_queued(p_ids text[], p_now bigint) RETURNS text[]
 LANGUAGE plpgsql
 -- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
 AS $$
-#variable_conflict use_column
+DECLARE
+    v_ids text[];
 BEGIN
-    IF {schema}.gated() THEN
-        needs := 'gates';
-        RETURN;
-    END IF;
     WITH locked AS MATERIALIZED (
         SELECT id FROM {schema}.jobs_live
         WHERE id = ANY(p_ids) AND status || '' = 'queued'
           AND (expires_at IS NULL OR expires_at > {schema}.at(p_now))
         FOR UPDATE SKIP LOCKED
     )
-    SELECT array_agg(id ORDER BY array_position(p_ids, id)) INTO ids FROM locked;
+    SELECT array_agg(id ORDER BY array_position(p_ids, id)) INTO v_ids FROM locked;
+    RETURN v_ids;
 END
 $$;
-COMMENT ON FUNCTION {schema}.choose_named
-    IS 'Locks those of the named jobs that are still queued; somebody else found them.';
+COMMENT ON FUNCTION {schema}.lock_queued
+    IS 'Locks those of the jobs that are still queued, for a claim that has chosen them.';
 
 CREATE FUNCTION {schema}.lease(
     p_ids text[], p_owner text, p_start integer, p_lease_ms bigint, p_type_lease_ms json,

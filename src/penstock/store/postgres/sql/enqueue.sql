@@ -38,9 +38,6 @@ SET job_id = CASE WHEN held.expires_at <= at(:now) THEN excluded.job_id ELSE hel
         ELSE held.expires_at END
 RETURNING job_id;
 
--- name: release_keys_at_claim
-DELETE FROM job_keys WHERE job_id = ANY(?::text[]) AND scope = 'while_pending';
-
 -- name: any_key
 SELECT 1 FROM job_keys LIMIT 1;
 

@@ -13,12 +13,9 @@ CROSS JOIN LATERAL choose_quietly(
 LEFT JOIN LATERAL lease(ids, :owner, :start::integer, :lease_ms::bigint, :type_lease_ms::json,
     moment.now, coalesce(:monotonic::bigint, moment.now)) AS leased ON true;
 
--- name: claim_named
-SELECT needs, leased.*
-FROM choose_named(:ids::text[], :now::bigint)
-LEFT JOIN LATERAL lease(ids, :owner, :start::integer, :lease_ms::bigint, :type_lease_ms::json,
-    :now::bigint, :monotonic::bigint) AS leased ON true
-WHERE needs IS NOT NULL OR leased.id IS NOT NULL;
+-- name: claim_chosen
+SELECT leased.* FROM lease(lock_queued(:ids::text[], :now::bigint), :owner, :start::integer,
+    :lease_ms::bigint, '{}'::json, :now::bigint, :monotonic::bigint) AS leased;
 
 -- name: complete_all
 SELECT complete_all(:ended::jsonb, :owner, :sums::jsonb, :now::bigint);

@@ -30,7 +30,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     url: str = "sqlite:///penstock.db"
     dispatch: str | None = None
-    dispatch_window: NotNegative = 0
     payload_limit: Count = 1_048_576
     payload_depth: Count = 64
     max_timeout: Seconds = 3_600

@@ -1,4 +1,4 @@
-"""PostgreSQL with Redis beside it keeps the contract."""
+"""PostgreSQL with Redis beside it keeps what of the contract is not PostgreSQL's alone."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -7,9 +7,9 @@ import pytest
 from penstock.store.contract import Store
 from penstock.store.postgres_redis.store import PostgresRedisStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance import *  # noqa: F403
+from penstock.testing.conformance import TestDurability, TestLife, TestSubscription, TestWatch
 
-del TestReboot  # noqa: F821 - the server's clock times the leases, whatever host restarts
+__all__ = ["TestDurability", "TestLife", "TestSubscription", "TestWatch"]
 
 Reopen = Callable[[], Awaitable[Store]]
 Make = Callable[[], Store]

@@ -75,7 +75,7 @@ class Penstock:
         """The store behind the URL; opened by `async with app`."""
         chosen = self.settings
         beside = chosen.dispatch or None  # an empty one takes back what the environment says
-        return open_store(chosen.url, self._clock, dispatch=beside, window=chosen.dispatch_window)
+        return open_store(chosen.url, self._clock, dispatch=beside)
 
     @cached_property
     def sync(self) -> SyncPenstock:

@@ -9,13 +9,10 @@ from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.store.contract import Store
 
 
-def open_store(
-    url: str, clock: Clock | None = None, *, dispatch: str | None = None, window: int = 0
-) -> Store:
+def open_store(url: str, clock: Clock | None = None, *, dispatch: str | None = None) -> Store:
     """The store a URL names, not yet opened: `sqlite:///work.db`, `postgresql://…`, `redis://…`.
 
-    `dispatch` names a Redis to use beside PostgreSQL, which keeps the first `window` ready jobs of
-    every lane.
+    `dispatch` names a Redis that carries wake-ups beside PostgreSQL.
     """
     scheme, separator, _ = url.partition("://")
     if not separator:
@@ -27,7 +24,7 @@ def open_store(
     if dispatch is not None:
         if opener is not _postgres:
             raise InvalidOption("dispatch", "given", "left out: it goes with postgresql:// only")
-        return _postgres_redis(url, dispatch, clock, window)
+        return _postgres_redis(url, dispatch, clock)
     return opener(url, clock)
 
 
@@ -57,16 +54,15 @@ def _redis(url: str, clock: Clock | None) -> Store:
     return RedisStore(url, clock)
 
 
-def _postgres_redis(url: str, dispatch: str, clock: Clock | None, window: int) -> Store:
+def _postgres_redis(url: str, dispatch: str, clock: Clock | None) -> Store:
     try:
         from penstock.store.postgres_redis.store import PostgresRedisStore
-        from penstock.store.postgres_redis.window import Pace
     except ModuleNotFoundError as error:
         if error.name in ("psycopg", "redis", "hiredis"):
             extra = "postgres" if error.name == "psycopg" else "redis"
             raise MissingExtra(extra, error.name) from error
         raise
-    return PostgresRedisStore(url, dispatch, clock, Pace(jobs=window))
+    return PostgresRedisStore(url, dispatch, clock)
 
 
 _OPENERS: dict[str, Callable[[str, Clock | None], Store]] = {

@@ -155,9 +155,14 @@ def test_a_group_of_dead_letters_is_counted_from_its_index(tx: PostgresTransacti
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
 
 
+LIMIT = """
+INSERT INTO limits (scope, name, kind, capacity, updated_at)
+VALUES ('type', 'work', 'concurrency', 9999, now())
+"""
+
+
 def test_a_claim_past_gates_reads_hardly_more_rows_than_it_leases(tx: PostgresTransaction) -> None:
-    limit = "INSERT INTO limits (scope, name, kind, capacity, updated_at) VALUES (%s, %s, %s, 9999, now())"
-    tx.connection.execute(limit.encode(), ("type", "work", "concurrency"))
+    tx.connection.execute(LIMIT)
     scans, fetched = _reads(tx)
     assert len(PostgresClaims(trusted=False).claim(tx, a_claim(limit=100)).leases) == 100
     assert _reads(tx) <= (scans, fetched + 1_000)

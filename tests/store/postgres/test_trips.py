@@ -11,8 +11,8 @@ from penstock.model.job import Enqueued, NewJob
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.enqueue import EnqueueTrip
 from penstock.store.postgres.link import Link
-from penstock.store.postgres.notices import Notices
 from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.wake_ups import WakeUps
 
 SECONDS = 30
 LAST_WORDS = "SELECT query FROM pg_stat_activity WHERE pid = %s"
@@ -34,7 +34,7 @@ def _jobs(*ids: str, priority: int = 5) -> list[NewJob]:
 
 
 def _enqueue(link: Link, jobs: list[NewJob]) -> list[Enqueued]:
-    (answers, _), changed = link.perform(EnqueueTrip(jobs))
+    answers, changed = link.perform(EnqueueTrip(jobs))
     assert changed
     return answers
 
@@ -127,25 +127,56 @@ def test_only_a_session_of_our_own_keeps_its_settings(made: Address) -> None:
         link.close()
 
 
+@pytest.fixture
+def hearers(link: Link, made: Address) -> Iterator[list[tuple[WakeUps, threading.Event]]]:
+    """Two processes, as it were, and what each of them hears; the link is the first one's."""
+    events = [threading.Event() for _ in range(2)]
+    each = [WakeUps(made, event.set, link) for event in events]
+    for wake_ups in each:
+        wake_ups.listen()
+        wake_ups.wait(SECONDS)
+    for event in events:
+        event.clear()
+    yield list(zip(each, events, strict=True))
+    for wake_ups in each:
+        wake_ups.stop()
+
+
 def test_what_is_sent_behind_a_commit_is_heard_by_the_others_only(
-    link: Link, made: Address
+    link: Link, hearers: list[tuple[WakeUps, threading.Event]]
 ) -> None:
-    heard, own = threading.Event(), threading.Event()
-    ours = Notices(made, own.set)
-    theirs = Notices(made, heard.set)
-    try:
-        for notices in (ours, theirs):
-            notices.wait(SECONDS)
-        own.clear()
+    [(ours, own), (_, heard)] = hearers
+    _enqueue(link, _jobs("0"))
+    ours.tell(link)
+    assert heard.wait(SECONDS)
+    assert _enqueue(link, _jobs("1")) == [Enqueued("1", True)]
+    assert not own.is_set()
+
+
+def test_what_follows_too_soon_is_told_a_little_later(
+    link: Link, hearers: list[tuple[WakeUps, threading.Event]]
+) -> None:
+    [(ours, _), (_, heard)] = hearers
+    _enqueue(link, _jobs("0"))
+    ours.tell(link)
+    assert heard.wait(SECONDS)
+    for again in "12":  # the second at the latest follows too soon
         heard.clear()
-        _enqueue(link, _jobs("0"))
-        statement = ours.turn()
-        assert statement is not None
-        assert ours.turn() is None
-        assert link.send(statement)
+        _enqueue(link, _jobs(again))
+        ours.tell(link)
         assert heard.wait(SECONDS)
-        assert _enqueue(link, _jobs("1")) == [Enqueued("1", True)]
-        assert not own.is_set()
-    finally:
-        ours.stop()
-        theirs.stop()
+
+
+def test_who_does_not_listen_tells_all_the_same_on_the_connection_it_has(
+    link: Link, made: Address, hearers: list[tuple[WakeUps, threading.Event]]
+) -> None:
+    _, (_, heard) = hearers
+    producer = WakeUps(made, lambda: None, link)
+    _enqueue(link, _jobs("0"))
+    producer.tell(link)
+    assert heard.wait(SECONDS)
+    heard.clear()
+    producer.tell(link)
+    producer.tell(link)
+    producer.stop()  # which leaves nothing untold
+    assert heard.wait(SECONDS)

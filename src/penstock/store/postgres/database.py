@@ -12,15 +12,14 @@ from penstock.model.errors import ForkedStore, StoreClosed
 from penstock.store.postgres.connect import Address
 from penstock.store.postgres.link import Link
 from penstock.store.postgres.migrate import migrate
-from penstock.store.postgres.notices import Notices
 from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.wake_ups import WakeUps
 from penstock.store.postgres.writer import Writer
 from penstock.store.relational.signals import Listener, Signal
 
 T = TypeVar("T")
-LISTEN_SECONDS = 1.0
 Operation = Callable[[PostgresTransaction], T]
-MakeNotices = Callable[[Address, Callable[[], None]], Notices]
+MakeWakeUps = Callable[[Address, Callable[[], None], Link], WakeUps]
 
 
 class PostgresDatabase:
@@ -36,7 +35,7 @@ class PostgresDatabase:
         self.clock = clock
         self.signal = Signal()
         self.beside = Beside(self)
-        self.notices: MakeNotices = Notices
+        self.make_wake_ups: MakeWakeUps = WakeUps
         self._pid = os.getpid()
         self._open: _Open | None = None
 
@@ -44,8 +43,7 @@ class PostgresDatabase:
         """Connect, check, migrate; the schema versions before and after."""
         versions = migrate(self.address)
         if self._open is None:
-            self._open = _Open(self.address, self.clock, self.signal, self.notices)
-            self._open.listen().wait(LISTEN_SECONDS)
+            self._open = _Open(self.address, self.clock, self.signal, self.make_wake_ups)
             self._pid = os.getpid()
         return versions
 
@@ -75,10 +73,7 @@ class PostgresDatabase:
     def write_now(self, operation: Operation[T]) -> T:
         """Run an operation at once, on a connection that no cycle of a worker holds up."""
         parts = self.parts
-        answer, changed = parts.side.perform(operation)
-        if changed:
-            parts.changed()
-        return answer
+        return parts.perform(parts.side, operation)
 
     async def read(self, question: Operation[T]) -> T:
         """Ask, seeing one state of the database throughout."""
@@ -92,7 +87,7 @@ class PostgresDatabase:
 
     def subscribe(self) -> Listener:
         """Listen for changes made by this or any other process."""
-        self.parts.listen()
+        self.parts.wake_ups.listen()
         return self.signal.subscribe()
 
 
@@ -122,20 +117,20 @@ class _Open:
     LOOK_SECONDS = 1.0
 
     def __init__(
-        self, address: Address, clock: Clock, signal: Signal, make_notices: MakeNotices
+        self, address: Address, clock: Clock, signal: Signal, make_wake_ups: MakeWakeUps
     ) -> None:
         self._address = address
         self._clock = clock
         self._signal = signal
-        self._make_notices = make_notices
         self._local = threading.local()
         self._links: list[Link] = []
-        self._notices: Notices | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
         self.side = self._link()
-        self.writer = self._writer()
+        first = self._link()
+        self.wake_ups = make_wake_ups(address, signal.ring, first)
+        self.writer = self._writer(first)
         self._second_writer: Writer | None = None
         self._watchdog = threading.Thread(target=self._watch, name="penstock-watch", daemon=True)
         self._watchdog.start()
@@ -146,37 +141,26 @@ class _Open:
 
     def act(self, operation: Operation[T]) -> T:
         """Run an operation in a thread of the pool."""
-        answer, changed = self._own("writing").perform(operation)
-        if changed:
-            self.changed()
-        return answer
+        return self.perform(self._own("writing"), operation)
 
-    def changed(self) -> None:
-        """Tell everybody."""
-        self._signal.ring()
-        self.listen().tell()
+    def perform(self, link: Link, operation: Operation[T]) -> T:
+        """Run an operation on a connection, and tell everybody if it changed something."""
+        answer, changed = link.perform(operation)
+        if changed:
+            self.announce(link)
+        return answer
 
     def announce(self, link: Link) -> None:
         """Tell everybody, by way of a connection that has just committed."""
-        notices = self.listen()
-        statement = notices.turn()
-        if statement is None or not link.send(statement):
-            notices.tell()
+        self.wake_ups.tell(link)
         self._signal.ring()
 
     def second_writer(self) -> Writer:
         """A writer beside the first, made when it is first needed."""
         with self._lock:
             if self._second_writer is None:
-                self._second_writer = self._writer()
+                self._second_writer = self._writer(self._link())
             return self._second_writer
-
-    def listen(self) -> Notices:
-        """Hear, from now on, what other processes change."""
-        with self._lock:
-            if self._notices is None:
-                self._notices = self._make_notices(self._address, self._signal.ring)
-            return self._notices
 
     def close(self) -> None:
         """Finish and let go."""
@@ -186,8 +170,7 @@ class _Open:
         self.pool.shutdown(wait=True)
         self._closing.set()
         self._watchdog.join()
-        if self._notices is not None:
-            self._notices.stop()
+        self.wake_ups.stop()
         for link in self._links:
             link.close()
 
@@ -198,8 +181,8 @@ class _Open:
             setattr(self._local, name, link)
         return link
 
-    def _writer(self) -> Writer:
-        return Writer(self._address.name, self._link(), self.changed, self.announce)
+    def _writer(self, link: Link) -> Writer:
+        return Writer(self._address.name, link, self.announce)
 
     def _link(self, *, read_only: bool = False) -> Link:
         link = Link(self._address, self._clock, read_only=read_only)

@@ -40,16 +40,17 @@ def enqueue_all(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     return enqueue_each(tx, jobs)
 
 
-class EnqueueTrip(Trip[tuple[list[Enqueued], int]]):
-    """An enqueue; its answers, and when it was."""
+class EnqueueTrip(Trip[list[Enqueued]]):
+    """An enqueue."""
 
-    __slots__ = ("_jobs", "changes")
+    __slots__ = ("_jobs",)
 
-    def __init__(self, jobs: Sequence[NewJob], *, told: bool = True) -> None:
+    changes = True
+
+    def __init__(self, jobs: Sequence[NewJob]) -> None:
         self._jobs = jobs
-        self.changes = told
 
-    def alone(self, connection: Alone) -> tuple[list[Enqueued], int] | None:
+    def alone(self, connection: Alone) -> list[Enqueued] | None:
         """Insert jobs that are all alike."""
         groups = _alike(self._jobs)
         if groups is None or len(groups) > 1:
@@ -58,13 +59,11 @@ class EnqueueTrip(Trip[tuple[list[Enqueued], int]]):
         connection.heard(now)
         if not fresh and len(self._jobs) > 1:
             return None
-        return [Enqueued(job.id, fresh) for job in self._jobs], now
+        return [Enqueued(job.id, fresh) for job in self._jobs]
 
-    def __call__(self, tx: PostgresTransaction) -> tuple[list[Enqueued], int]:
+    def __call__(self, tx: PostgresTransaction) -> list[Enqueued]:
         """Insert any jobs."""
-        told, answers = tx.changed, enqueue_all(tx, self._jobs)
-        tx.changed = told or self.changes
-        return answers, tx.now
+        return enqueue_all(tx, self._jobs)
 
 
 def _insert(tx: Transaction, group: Together) -> bool:

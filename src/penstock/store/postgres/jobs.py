@@ -37,8 +37,7 @@ class PostgresJobs(RelationalJobs):
             return []
         if connection is not None:
             return await self._foreign.enqueue(connection, lambda tx: enqueue_all(tx, jobs))
-        answers, _ = await self._database.write(EnqueueTrip(jobs))
-        return answers
+        return await self._database.write(EnqueueTrip(jobs))
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs: a few in the commit that settles others, many beside it."""

@@ -80,7 +80,7 @@ class Link:
         """Send a statement of no consequence, and wait for no answer; false if it cannot go."""
         with self._lock:
             connection = self._connection
-            if connection is None or not self._in_session:
+            if connection is None:
                 return False
             self.busy_since = time.monotonic()
             try:

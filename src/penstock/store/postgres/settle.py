@@ -45,7 +45,6 @@ def _complete(tx: PostgresTransaction, owner: str, settlements: list[Completed])
         "now": tx.now,
     }
     answer = _answer.decode(tx.value("complete_all", row))
-    tx.followed = tx.followed or answer.follows
     if answer.follows:
         end(tx, answer.done)
     stale: list[Settlement] = []

@@ -19,15 +19,11 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || %s, 0
 class PostgresTransaction(Transaction):
     """What every operation of this store gets; a list of values travels as an array."""
 
-    __slots__ = ("_queries", "connection", "followed")
-
-    followed: bool
-    """Whether the end of a job may have made others ready."""
+    __slots__ = ("_queries", "connection")
 
     def __init__(self, connection: Connection, now: int, monotonic: int) -> None:
         super().__init__(now, monotonic)
         self.connection = connection
-        self.followed = False
         self._queries = queries()
 
     def run(self, name: str, bindings: Bindings = ()) -> int:

@@ -6,6 +6,7 @@ locks in an order that all share, but several in a row do not, and would lock ea
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from penstock.model.errors import StoreUnavailable
 from penstock.store.postgres.link import Link
@@ -17,16 +18,10 @@ from penstock.store.relational.group_commit import Entry, GroupCommit
 class Writer(GroupCommit[PostgresTransaction]):
     """Group commit on one link."""
 
-    def __init__(
-        self,
-        name: str,
-        link: Link,
-        on_change: Callable[[], None],
-        announce: Callable[[Link], None],
-    ) -> None:
+    def __init__(self, name: str, link: Link, announce: Callable[[Link], None]) -> None:
         self._link = link
-        self._announce = announce
-        super().__init__(name, on_change)
+        self._announce = partial(announce, link)
+        super().__init__(name, self._announce)
 
     def commit(self, batch: list[Entry[PostgresTransaction]]) -> bool:
         """Run the operations in one transaction, or one by one; whether something changed."""
@@ -48,8 +43,7 @@ class Writer(GroupCommit[PostgresTransaction]):
         return changed
 
     def let_go(self) -> None:
-        """Close the connection."""
-        self._link.close()
+        """Leave the connection to its owner, who may have something to tell by it."""
 
     def _alone(self, entry: Entry[PostgresTransaction]) -> bool:
         try:
@@ -58,7 +52,7 @@ class Writer(GroupCommit[PostgresTransaction]):
             entry.error = error
             return False
         if changed and isinstance(entry.operation, Trip):
-            # Somebody idle may wait for it: told at once, and not by way of another thread.
-            self._announce(self._link)
+            # Somebody idle may wait for it: told before the caller, who is not.
+            self._announce()
             return False
         return changed

@@ -1,1 +1,1 @@
-"""PostgreSQL holds everything; Redis beside it holds what can be rebuilt, and may be lost."""
+"""PostgreSQL holds everything; Redis beside it carries wake-ups, and may be lost."""

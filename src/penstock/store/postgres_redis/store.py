@@ -1,52 +1,36 @@
-"""PostgreSQL with Redis beside it: the one is the truth, the other makes it quicker to find."""
+"""PostgreSQL with Redis beside it: the one keeps and decides everything, the other wakes."""
 
 import asyncio
+from functools import partial
 
 from penstock.model.clock import Clock
 from penstock.store.contract import Durability
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.postgres_redis.database import Doubting
-from penstock.store.postgres_redis.jobs import DispatchedJobs
-from penstock.store.postgres_redis.notices import Dispatch
-from penstock.store.postgres_redis.window import Pace, Window
-from penstock.store.postgres_redis.wire import Wire
-from penstock.store.relational.controls import RelationalControls
-from penstock.store.relational.dead import RelationalDeadLetters
-from penstock.store.relational.schedules import RelationalSchedules
-from penstock.store.relational.upkeep import RelationalUpkeep
+from penstock.store.postgres_redis.connection import RedisConnection
+from penstock.store.postgres_redis.wake_ups import RedisWakeUps
 
 
 class PostgresRedisStore(PostgresStore):
     """One installation in a schema of PostgreSQL; its Redis may be emptied or lost at any time."""
 
-    def __init__(
-        self, url: str, dispatch: str, clock: Clock | None = None, pace: Pace | None = None
-    ) -> None:
+    def __init__(self, url: str, dispatch: str, clock: Clock | None = None) -> None:
         super().__init__(url, clock)
-        self._wire = Wire(dispatch)
-        self._dispatch = Dispatch(self._wire, Window(self._wire, pace or Pace(jobs=0)))
-        self._db.notices = self._dispatch.make_notices
-        beside = Doubting(self._db, self._dispatch)
-        self.jobs = DispatchedJobs(self._db, self._dispatch)
-        self.dead = RelationalDeadLetters(beside)
-        self.controls = RelationalControls(beside)
-        self.schedules = RelationalSchedules(beside)
-        self.upkeep = RelationalUpkeep(beside)
+        self._redis = RedisConnection(dispatch)
+        self._db.make_wake_ups = partial(RedisWakeUps, self._redis)
 
     async def open(self, *, moving: bool = False) -> None:
         """Connect to both; without Redis it opens all the same."""
-        await asyncio.to_thread(self._wire.open)
+        await asyncio.to_thread(self._redis.open)
         try:
             await super().open(moving=moving)
         except BaseException:
-            await self._wire.close()
+            await self._redis.close()
             raise
 
     async def close(self) -> None:
         """Finish what is written and told, and let go."""
         await super().close()
-        await asyncio.to_thread(self._dispatch.close)
-        await self._wire.close()
+        await self._redis.close()
 
     async def inspect(self) -> Durability:
         """Check every promise; those of PostgreSQL, and whether Redis answers."""
@@ -57,4 +41,4 @@ class PostgresRedisStore(PostgresStore):
 
     async def dispatch_answers(self) -> bool:
         """Whether Redis answers, within half a second."""
-        return await self._dispatch.aside(self._wire.answers)
+        return await asyncio.to_thread(self._redis.answers)

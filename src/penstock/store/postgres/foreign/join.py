@@ -20,7 +20,7 @@ from penstock.store.postgres.foreign.driver import KINDS, CannotJoin, Driver, Sa
 from penstock.store.postgres.foreign.psycopg_driver import AsyncPsycopgDriver, PsycopgDriver
 from penstock.store.postgres.foreign.transaction import ForeignTransaction
 from penstock.store.postgres.foreign.turns import turn
-from penstock.store.postgres.notices import channel_of
+from penstock.store.postgres.wake_ups import channel_of
 from penstock.store.relational.transaction import Transaction
 
 Enqueue = Callable[[Transaction], list[Enqueued]]

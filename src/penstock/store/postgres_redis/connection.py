@@ -1,41 +1,35 @@
-"""The line to Redis, which may be away: then nobody waits for it, and it comes back by itself."""
+"""The connection to a Redis that may be away: then nobody waits for it, and it comes back."""
 
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha1
-from importlib.resources import files
 from typing import Any
 
 import redis
 import structlog
-from redis.exceptions import NoScriptError
 
 from penstock.model.errors import ServerTooOld, StoreError, StoreUnavailable
 from penstock.store.redis.errors import translate
 from penstock.store.redis.refusals import OLDEST, product, read_info, version_of, version_text
-from penstock.store.redis.scripts import Script
 from penstock.store.redis.server import Server
 
 log = structlog.get_logger("penstock.store")
 
-PATIENCE_SECONDS = 0.5
+ANSWER_SECONDS = 0.5
 RETRY_SECONDS = (0.2, 5.0)
 WARN_SECONDS = 60.0
-_PACKAGE = "penstock.store.postgres_redis"
 
 
 class Away(Exception):
-    """Redis does not answer; PostgreSQL is to be asked instead."""
+    """Redis does not answer."""
 
 
-class Wire:
-    """Calls scripts from any thread; after a failure nobody calls until `try_again` succeeded."""
+class RedisConnection:
+    """Publishes from any thread; after a failure nobody calls until `try_again` succeeded."""
 
     def __init__(self, url: str) -> None:
-        self._server = Server(url, PATIENCE_SECONDS)
-        self.prefix = self._server.prefix + "dispatch:"
+        self._server = Server(url, ANSWER_SECONDS)
+        self._channel = self._server.prefix + "dispatch:wake"
         self.away = False
         self.on_away: Callable[[], None] = lambda: None
         self._retry_at = 0.0
@@ -62,39 +56,20 @@ class Wire:
         """Let the connections go."""
         await self._server.close()
 
-    def call(self, name: str, *arguments: str | bytes) -> Any:
-        """The answer of a script, or `Away`."""
-        if self.away:
+    def publish(self, message: str) -> None:
+        """Have every subscription hear a message, or raise `Away`."""
+        if self.away or not self._answered("PUBLISH", self._channel, message):
             raise Away
-        called = _script(name)
-        try:
-            answer = self._server.reply_now(("EVALSHA", called.sha, 1, self.prefix, *arguments))
-            if isinstance(answer, NoScriptError):
-                answer = self._server.reply_now(("EVAL", called.source, 1, self.prefix, *arguments))
-            if isinstance(answer, Exception):
-                raise translate(self._server.url, answer) from answer
-        except StoreError as error:
-            self._failed(error)
-            raise Away from error
-        return answer
 
     def answers(self) -> bool:
         """Whether it answers; one that is away does so again once `try_again` succeeded."""
-        if self.away:
-            return False
-        try:
-            answer = self._server.reply_now(("PING",))
-        except StoreError as error:
-            answer = error
-        if isinstance(answer, Exception):
-            self._failed(answer)
-        return not self.away
+        return not self.away and self._answered("PING")
 
     def subscribe(self) -> Any:
         """A connection that hears every change; the caller disconnects it."""
         try:
             connection: Any = self._server.connection_now()  # most of its methods have no types
-            connection.send_command("SUBSCRIBE", self.prefix + "wake")
+            connection.send_command("SUBSCRIBE", self._channel)
             connection.read_response()
         except (redis.RedisError, OSError, StoreError) as error:
             raise Away from error
@@ -102,22 +77,26 @@ class Wire:
 
     @property
     def retry_in(self) -> float | None:
-        """Seconds until it should be tried again; none while it answers."""
+        """Seconds until it should be tried again; None while it answers."""
         return max(0.0, self._retry_at - time.monotonic()) if self.away else None
 
     def try_again(self) -> bool:
         """Whether it answers again."""
         self._server.backoff.succeeded()  # or it would wait before it tries
-        try:
-            answer = self._server.reply_now(("SET", self.prefix + "back", "", "PX", "1000"))
-        except StoreError as error:
-            self._failed(error)
-            return False
-        if isinstance(answer, Exception):
-            self._failed(answer)
+        if not self._answered("PING"):
             return False
         self.away, self._pause = False, RETRY_SECONDS[0]
         log.info("dispatch_back", url=self._server.address.host)
+        return True
+
+    def _answered(self, *command: str) -> bool:
+        try:
+            answer = self._server.reply_now(command)
+        except StoreError as error:
+            answer = error
+        if isinstance(answer, Exception):
+            self._failed(answer)
+            return False
         return True
 
     def _failed(self, error: Exception) -> None:
@@ -131,11 +110,3 @@ class Wire:
         if warn:
             log.warning("dispatch_lost", error=str(error)[:200], instead="PostgreSQL alone")
         self.on_away()
-
-
-@cache
-def _script(name: str) -> Script:
-    folder = files(_PACKAGE).joinpath("lua")
-    parts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in ("window", name)]
-    source = "\n".join(parts)
-    return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())

@@ -16,6 +16,8 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Grace = Annotated[float, msgspec.Meta(ge=0)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Retries = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+Multiplier = Annotated[float, msgspec.Meta(ge=1, le=10)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 
 _PLACE = re.compile(r" - at `\$\.(\w+)[^`]*`$")
@@ -33,8 +35,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     payload_limit: Count = 1_048_576
     payload_depth: Count = 64
     max_timeout: Seconds = 3_600
+    default_timeout: Seconds = 300
+    default_max_retries: Retries | None = None
+    default_retry_delay: Grace | None = None
+    default_backoff: Multiplier | None = None
     max_snoozes: NotNegative = 100
-    queue_limit: NotNegative = 10_000
+    queue_limit: NotNegative = 0
     enqueue_timeout: Grace = 30
     concurrency: Count = 20
     prefetch: NotNegative = 500

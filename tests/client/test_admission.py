@@ -156,11 +156,11 @@ async def test_other_queues_are_not_concerned(app: Penstock) -> None:
     await app.find_type("task").options(queue="other", priority=9).enqueue()
 
 
-async def test_without_a_limit_everything_goes_in(tmp_path: Path) -> None:
-    settings = Settings(queue_limit=0)
-    async with Penstock(f"sqlite:///{tmp_path}/work.db", settings=settings) as app:
+async def test_everything_goes_in_unless_somebody_set_a_limit() -> None:
+    async with Penstock("sqlite:///:memory:", settings=Settings()) as app:
         app.job(task)
-        await fill(app, 100)
+        await fill(app, 10_000)
+        await app.find_type("task").options(wait=False).enqueue()
         assert (await app.find_type("task").options(priority=10).enqueue()).created
 
 
@@ -180,7 +180,8 @@ async def test_a_changed_limit_is_heard_of(app: Penstock, monkeypatch: pytest.Mo
 
 
 async def test_depth_is_not_measured_for_every_enqueue(tmp_path: Path) -> None:
-    async with Penstock(f"sqlite:///{tmp_path}/work.db", settings=Settings()) as app:
+    settings = Settings(queue_limit=10_000)
+    async with Penstock(f"sqlite:///{tmp_path}/work.db", settings=settings) as app:
         app.job(task)
         measured: list[str] = []
         real = app.store.jobs.depth
@@ -250,7 +251,8 @@ async def test_the_start_of_a_job_is_estimated_from_what_waits_and_how_fast_it_g
     tmp_path: Path,
 ) -> None:
     clock = FakeClock()
-    app = Penstock(f"sqlite:///{tmp_path}/work.db", settings=Settings(), clock=clock)
+    settings = Settings(queue_limit=1_000)
+    app = Penstock(f"sqlite:///{tmp_path}/work.db", settings=settings, clock=clock)
     async with app:
         app.job(task)
         first = await app.find_type("task").enqueue()
@@ -268,11 +270,11 @@ async def test_the_start_of_a_job_is_estimated_from_what_waits_and_how_fast_it_g
         child = await app.find_type("task").options(after=later).enqueue()
         assert child.estimated_start is None
         error = await _full(app)
-        assert error.retry_after == 500
+        assert error.retry_after == 50
 
 
 async def _full(app: Penstock) -> QueueFull:
-    await fill(app, 10_000)
+    await fill(app, 1_000)
     with pytest.raises(QueueFull) as caught:
         await app.find_type("task").options(wait=False).enqueue()
     return caught.value

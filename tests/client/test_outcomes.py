@@ -4,7 +4,10 @@ from typing import Any
 import pytest
 
 from penstock import Cancel, Context, Dead, ErrorClass, Penstock, Retry, Snooze, Status
+from penstock.config import Settings
 from penstock.testing import FakeClock
+from penstock.testing import drain as drain_app
+from tests.support.places import Place
 
 
 async def _settled(app: Penstock, drain: Any, outcome: Any, how: str, **options: Any) -> Any:
@@ -166,6 +169,73 @@ async def test_a_type_has_its_own_classes_budgets_and_cap(
     assert max(b - a for a, b in pairwise(runs)) <= 3_000
     executions = await app.executions(job.id)
     assert [e.error_class for e in executions] == ["transient_network"] * 5
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(
+    ("written", "asked", "runs", "because"),
+    [
+        ({}, {}, 3, "the default for class unknown"),
+        ({"max_retries": 5}, {}, 6, "max_retries of the job"),
+        ({"max_retries": 5}, {"max_retries": 3}, 4, "max_retries of the job"),
+        ({}, {"max_retries": 3}, 4, "max_retries of the job"),
+        (
+            {"max_retries": 5, "budgets": {ErrorClass.UNKNOWN: 1}},
+            {},
+            2,
+            "the budget of its type for class unknown",
+        ),
+    ],
+    ids=["nothing", "type", "type and call", "call", "class"],
+)
+async def test_what_the_author_writes_wins_over_the_default_of_the_class(
+    place: Place, written: Any, asked: Any, runs: int, because: str
+) -> None:
+    clock = FakeClock()
+    async with Penstock(**place.settings, clock=clock) as app:
+
+        @app.job(**written)
+        async def broken() -> None:
+            raise RuntimeError("a bug")
+
+        job = await broken.options(**asked).enqueue()
+        await drain_app(app)
+        waits = await app.explain(job.id)
+        assert f"number 2 of {runs} is due" in waits.reasons[0].sentence
+        assert because in waits.reasons[0].sentence
+        await drain_app(app, through=3_600)
+        found = await job.get()
+        assert (found.status, found.attempts) == (Status.DEAD_LETTER, runs)
+        ended = await app.explain(job.id)
+        assert f"used up: {because}." in ended.reasons[0].sentence
+
+
+@pytest.mark.every_store
+async def test_settings_give_types_that_say_nothing_their_defaults(place: Place) -> None:
+    told = Settings(
+        **place.settings,
+        default_timeout=20,
+        default_max_retries=4,
+        default_retry_delay=7,
+        default_backoff=3,
+    )
+    async with Penstock(settings=told, clock=FakeClock()) as app:
+
+        @app.job
+        async def silent() -> None:
+            raise RuntimeError("a bug")
+
+        @app.job(timeout=30, max_retries=0, retry_delay=1, backoff=1)
+        async def outspoken() -> None: ...
+
+        found = await (await silent.enqueue()).get()
+        assert (found.timeout_ms, found.max_retries) == (20_000, 4)
+        assert (found.retry_delay_ms, found.backoff_multiplier) == (7_000, 3)
+        other = await (await outspoken.enqueue()).get()
+        assert (other.timeout_ms, other.max_retries) == (30_000, 0)
+        assert (other.retry_delay_ms, other.backoff_multiplier) == (1_000, 1)
+        await drain_app(app, through=3_600)
+        assert (await app.get(found.id)).attempts == 5
 
 
 async def test_the_error_of_a_job_is_redacted(app: Penstock, drain: Any) -> None:

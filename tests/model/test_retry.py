@@ -79,7 +79,8 @@ def test_the_table_of_the_design_is_the_table_of_the_code() -> None:
         (ssl.SSLError(1, "handshake"), "transient_network"),
         (URLError("unreachable"), "transient_network"),
         (TimeoutError(), "timeout"),
-        (OSError(errno.ETIMEDOUT, "timed out"), "timeout"),
+        (OSError(errno.ETIMEDOUT, "timed out"), "transient_network"),
+        (TimeoutError(errno.ETIMEDOUT, "timed out"), "transient_network"),
         (MemoryError(), "temporary_resource"),
         (OSError(errno.EMFILE, "too many open files"), "temporary_resource"),
         (OSError(errno.EAGAIN, "again"), "temporary_resource"),
@@ -153,7 +154,11 @@ def test_urllibs_error_is_classified_by_its_code() -> None:
     ("message", "expected"),
     [
         ("connect ECONNREFUSED 127.0.0.1:80", "transient_network"),
-        ("request failed: ETIMEDOUT", "timeout"),
+        ("request failed: ETIMEDOUT", "transient_network"),
+        ("Invalid payload: no address", "validation_error"),
+        ("the address is invalid", "validation_error"),
+        ("the cache was invalidated", "unknown"),
+        ("429: invalid pace", "rate_limit"),
         ("Rate limit exceeded", "rate_limit"),
         ("the server said 429.", "rate_limit"),
         ("wrote 4290 rows", "unknown"),
@@ -291,7 +296,9 @@ def test_a_timeout_gets_twice_the_time_up_to_the_most_and_never_less() -> None:
     assert next_timeout_ms(7_200_000, 3_600_000) == 7_200_000
 
 
-def retries(error_class: ErrorClass, max_retries: int) -> int:
+def retries(
+    error_class: ErrorClass, max_retries: int | None, class_budget: int | None = None
+) -> int:
     """Fail with this class until the job is given up; return how often it was retried."""
     attempts = snoozes = 0
     while True:
@@ -301,6 +308,7 @@ def retries(error_class: ErrorClass, max_retries: int) -> int:
             max_retries=max_retries,
             snoozes=snoozes,
             jitter=0,
+            class_budget=class_budget,
         )
         if isinstance(decision, GiveUp):
             return attempts + snoozes
@@ -311,11 +319,13 @@ def retries(error_class: ErrorClass, max_retries: int) -> int:
 @pytest.mark.parametrize(
     ("error_class", "max_retries", "expected"),
     [
+        ("transient_network", None, 5),
         ("transient_network", 3, 3),
-        ("transient_network", 100, 5),
-        ("unknown", 3, 2),
+        ("transient_network", 100, 100),
+        ("unknown", None, 2),
+        ("unknown", 5, 5),
         ("unknown", 1, 1),
-        ("rate_limit", 3, 9),
+        ("rate_limit", None, 9),
         ("rate_limit", 1, 3),
         ("rate_limit", 0, 0),
         ("timeout", 0, 0),
@@ -323,15 +333,47 @@ def retries(error_class: ErrorClass, max_retries: int) -> int:
         ("poison", 5, 0),
     ],
 )
-def test_the_class_lowers_the_jobs_own_ceiling_and_never_lifts_it(
-    error_class: str, max_retries: int, expected: int
+def test_what_somebody_wrote_replaces_the_default_of_the_class(
+    error_class: str, max_retries: int | None, expected: int
 ) -> None:
     assert retries(ErrorClass(error_class), max_retries) == expected
 
 
+@pytest.mark.parametrize("max_retries", [None, 0, 3, 9])
+def test_a_budget_for_the_class_replaces_both(max_retries: int | None) -> None:
+    assert retries(ErrorClass.UNKNOWN, max_retries, class_budget=4) == 4
+    assert retries(ErrorClass.UNKNOWN, max_retries, class_budget=0) == 0
+    assert retries(ErrorClass.NOT_FOUND, max_retries, class_budget=4) == 0
+
+
 @given(st.sampled_from(ErrorClass), st.integers(0, 50))
 def test_nothing_is_retried_for_ever(error_class: ErrorClass, max_retries: int) -> None:
-    assert retries(error_class, max_retries) <= 3 * min(POLICIES[error_class].budget, max_retries)
+    assert retries(error_class, max_retries) <= 3 * max_retries
+    assert retries(error_class, None) <= 3 * POLICIES[error_class].budget
+
+
+@pytest.mark.parametrize(
+    ("max_retries", "class_budget", "told"),
+    [
+        (None, None, "All 2 retries are used up: the default for class unknown."),
+        (1, None, "The one retry is used up: max_retries of the job."),
+        (0, None, "No retry is allowed: max_retries of the job."),
+        (9, 2, "All 2 retries are used up: the budget of its type for class unknown."),
+    ],
+)
+def test_giving_up_names_the_budget_that_ended_the_job(
+    max_retries: int | None, class_budget: int | None, told: str
+) -> None:
+    decision = decide(
+        ErrorClass.UNKNOWN,
+        attempts_before=9,
+        max_retries=max_retries,
+        snoozes=0,
+        jitter=0,
+        class_budget=class_budget,
+    )
+    assert isinstance(decision, GiveUp)
+    assert decision.reason == told
 
 
 def decide_first(error_class: ErrorClass, **options: float | None) -> RetryIn:
@@ -399,3 +441,12 @@ def test_giving_up_comes_with_a_reason_in_a_sentence(
     assume(isinstance(decision, GiveUp))
     assert isinstance(decision, GiveUp)
     assert decision.reason.endswith(".")
+
+
+def test_a_vague_word_is_asked_last() -> None:
+    broken = RuntimeError("invalid response")
+    broken.__cause__ = ConnectionResetError()
+    assert classify(broken) == "transient_network"
+    assert classify(ExceptionGroup("", [ValueError("invalid width"), TimeoutError()])) == (
+        "validation_error"
+    )

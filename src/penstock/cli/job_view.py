@@ -7,6 +7,7 @@ from penstock.client.documents import decoded
 from penstock.model.clock import iso
 from penstock.model.counted import counted
 from penstock.model.dependency import fell_with_parent
+from penstock.model.failure import attempts_allowed, bound_by
 from penstock.model.spans import ago, span
 from penstock.model.states import Status
 
@@ -28,11 +29,17 @@ def job_table(jobs: "list[Job]", now: int) -> Fitted:
             plain(job.type),
             plain(job.queue),
             styled(job.status),
-            f"{job.attempts}/{job.max_retries + 1}",
+            tries(job, "/"),
             ago(job.created_at, now),
             note(job, now),
         )
     return Fitted(made, "QUEUE", "CREATED")
+
+
+def tries(job: "Job", of: str) -> str:
+    """How often a job was tried, and of how many times: `tries(job, "/")` is `1/4`."""
+    allowed = attempts_allowed(job)
+    return f"{job.attempts}" if allowed is None else f"{job.attempts}{of}{allowed}"
 
 
 def note(job: "Job", now: int) -> str:
@@ -163,10 +170,11 @@ def _end(edge: "Dependency", type_: str | None, status: str | None) -> list[str]
 
 
 def _tries(job: "Job") -> str:
-    parts = [f"{job.attempts} of {job.max_retries + 1}"]
+    parts = [tries(job, " of ")]
     parts += [f"rescued {job.rescues}×"] if job.rescues else []
     parts += [f"snoozed {job.snoozes}×"] if job.snoozes else []
-    return ", ".join(parts)
+    bound = bound_by(job)
+    return ", ".join(parts) + (f" [dim]({plain(bound)})[/]" if bound else "")
 
 
 def _when(moment: int | None, now: int) -> str | None:

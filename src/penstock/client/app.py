@@ -157,7 +157,7 @@ class Penstock:
             handler,
             name=name or handler.__name__,
             aliases=aliases,
-            options=self.checked(JobOptions().with_(**options)),
+            options=self.checked(self._default_options().with_(**options)),
             run_in=run_in,
             lease=lease,
             classify=classify,
@@ -172,6 +172,16 @@ class Penstock:
             self._breakers.guard(breaker, made.names)
         self._register(made)
         return made
+
+    def _default_options(self) -> JobOptions:
+        """What the settings say of a type whose author says nothing."""
+        settings = self.settings
+        return JobOptions(
+            timeout=settings.default_timeout,
+            max_retries=settings.default_max_retries,
+            retry_delay=settings.default_retry_delay,
+            backoff=settings.default_backoff,
+        )
 
     def limit(self, **limit: Unpack[LimitFields]) -> None:
         """Declare a limit: `app.limit(key="openai", concurrency=3, rate="60/min")`."""

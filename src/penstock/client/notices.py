@@ -83,7 +83,7 @@ def notice_types(app: "Penstock") -> dict[str, JobType[..., ..., Any]]:
         run_in="thread",
         lease=None,
         classify=(),
-        budgets={ErrorClass.TRANSIENT_NETWORK: OPTIONS.max_retries},
+        budgets={},
         retry_cap=600,
     )
     return {TYPE: made}

@@ -14,7 +14,6 @@ from penstock.model.clock import EARLIEST, LATEST, milliseconds
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption
 from penstock.model.job import (
-    DEFAULT_MAX_RETRIES,
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     KeyScope,
@@ -33,7 +32,7 @@ class OptionFields(TypedDict, total=False):
 
     queue: str
     priority: int
-    max_retries: int
+    max_retries: int | None
     timeout: float
     retry_delay: float | None
     backoff: float | None
@@ -70,7 +69,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
-    max_retries: int = DEFAULT_MAX_RETRIES
+    max_retries: int | None = None
     timeout: float = 300
     retry_delay: float | None = None
     backoff: float | None = None
@@ -106,7 +105,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Refuse what no store would take, in one sentence each."""
         _whole("priority", self.priority, 1, 10)
-        _whole("max_retries", self.max_retries, 0, 1_000)
+        if self.max_retries is not None:
+            _whole("max_retries", self.max_retries, 0, 1_000)
         check_seconds("timeout", self.timeout)
         for name in ("queue", "category"):
             check_name(name, getattr(self, name))

@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.job_view import note
+from penstock.cli.job_view import note, tries
 from penstock.cli.output import plain, sparkline, styled, table
 from penstock.demo.scene import Scene
 from penstock.model.spans import ago
@@ -155,7 +155,7 @@ def latest(scene: Scene, count: int) -> RenderableType:
             job.id,
             plain(job.type),
             styled(job.status),
-            f"{job.attempts}/{job.max_retries + 1}",
+            tries(job, "/"),
             note(job, scene.now),
         )
     return made

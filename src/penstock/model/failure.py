@@ -8,10 +8,12 @@ from itertools import islice
 from pathlib import PurePath
 
 from msgspec import Struct
-from msgspec.json import encode
+from msgspec.json import decode, encode
 
+from penstock.model.job import Job
 from penstock.model.redact import redact
-from penstock.model.retry import ErrorClass
+from penstock.model.retry import Budget, ErrorClass
+from penstock.model.states import Status
 
 MESSAGE_LIMIT = 4_000
 NAME_LIMIT = 200
@@ -39,6 +41,8 @@ class Failure(Struct, frozen=True):
     message: str
     stack: str = ""
     fingerprint: str = ""
+    budget: Budget | None = None
+    given_up: str | None = None
 
     @classmethod
     def of(cls, error: BaseException, error_class: ErrorClass) -> "Failure":
@@ -63,13 +67,46 @@ class Failure(Struct, frozen=True):
     @property
     def details(self) -> str:
         """What a job keeps of it beside the message, as its `error_details` document."""
-        kept = {
+        kept: dict[str, object] = {
             "class": self.error_class,
             "code": self.code,
             "stack": self.stack,
             "fingerprint": self.fingerprint,
         }
+        if self.budget is not None:
+            kept["budget"] = self.budget
+        if self.given_up is not None:
+            kept["given_up"] = self.given_up
         return encode(kept).decode()
+
+
+class Judged(Struct, frozen=True):
+    """What `error_details` tell of the retries of a job."""
+
+    budget: Budget | None = None
+    given_up: str | None = None
+
+
+def judged(error_details: str | None) -> Judged:
+    """Read what was decided when a job last failed."""
+    return Judged() if error_details is None else decode(error_details, type=Judged)
+
+
+def attempts_allowed(job: Job) -> int | None:
+    """How often a job may be tried, as far as one can know before an error has a class."""
+    budget = judged(job.error_details).budget
+    retries = job.max_retries if budget is None else budget.retries
+    return None if retries is None else retries + 1
+
+
+def bound_by(job: Job) -> str | None:
+    """What bounds, or ended, the retries of a job: `bounded by max_retries of the job`."""
+    found = judged(job.error_details)
+    if found.given_up is not None and job.status is Status.DEAD_LETTER:
+        return found.given_up
+    if found.budget is not None:
+        return f"bounded by {found.budget.source}"
+    return "the class of an error says how often" if job.max_retries is None else None
 
 
 def gist(message: str) -> str:

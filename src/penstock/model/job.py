@@ -9,7 +9,6 @@ from penstock.model.states import Status
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
-DEFAULT_MAX_RETRIES = 3
 DEFAULT_TIMEOUT_MS = 300_000
 
 
@@ -31,7 +30,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     queue: str = DEFAULT_QUEUE
     category: str = "general"
     priority: int = DEFAULT_PRIORITY
-    max_retries: int = DEFAULT_MAX_RETRIES
+    max_retries: int | None = None
     retry_delay_ms: int | None = None
     backoff_multiplier: float | None = None
     timeout_ms: int = DEFAULT_TIMEOUT_MS
@@ -74,7 +73,7 @@ class Lease(Struct, frozen=True, array_like=True):
     attempts: int
     snoozes: int
     rescues: int
-    max_retries: int
+    max_retries: int | None
     retry_delay_ms: int | None
     backoff_multiplier: float | None
     timeout_ms: int
@@ -106,7 +105,7 @@ class Job(Struct, frozen=True, kw_only=True):
     error: str | None
     error_details: str | None
     attempts: int
-    max_retries: int
+    max_retries: int | None
     snoozes: int
     rescues: int
     fence: int

@@ -13,7 +13,7 @@ class Pressure(IntEnum):
 
 
 BEGINS_AT = ((1.0, Pressure.RED), (0.5, Pressure.ORANGE), (0.1, Pressure.YELLOW))
-"""From which part of the limit on: 1,000, 5,000 and 10,000 jobs under the default limit."""
+"""From which part of the limit on: 1,000, 5,000 and 10,000 jobs under a limit of 10,000."""
 
 
 def pressure(depth: int, limit: int) -> Pressure:

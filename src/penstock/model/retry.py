@@ -7,11 +7,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from penstock.model import errors
 from penstock.model.retry_after import attribute, retry_after_ms
 
 __all__ = [
     "POLICIES",
+    "Budget",
     "Classifier",
     "ErrorClass",
     "GiveUp",
@@ -19,10 +22,12 @@ __all__ = [
     "RetryDecision",
     "RetryIn",
     "backoff_ms",
+    "budget_for",
     "classify",
     "decide",
     "next_timeout_ms",
     "retry_after_ms",
+    "used_up",
 ]
 
 DEFAULT_CAP_MS = 60_000
@@ -116,7 +121,13 @@ _BY_ERRNO: Mapping[int, ErrorClass] = {
         ErrorClass.TEMPORARY_RESOURCE,
     ),
     **dict.fromkeys(
-        (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN),
+        (
+            errno.EHOSTUNREACH,
+            errno.ENETUNREACH,
+            errno.ENETDOWN,
+            errno.EHOSTDOWN,
+            errno.ETIMEDOUT,
+        ),
         ErrorClass.TRANSIENT_NETWORK,
     ),
 }
@@ -191,7 +202,7 @@ _BY_WORD: Mapping[str, ErrorClass] = {
     "429": ErrorClass.RATE_LIMIT,
     "ECONNREFUSED": ErrorClass.TRANSIENT_NETWORK,
     "ECONNRESET": ErrorClass.TRANSIENT_NETWORK,
-    "ETIMEDOUT": ErrorClass.TIMEOUT,
+    "ETIMEDOUT": ErrorClass.TRANSIENT_NETWORK,
 }
 
 
@@ -199,9 +210,10 @@ def classify(exc: BaseException, extra: Sequence[Classifier] = ()) -> ErrorClass
     """Name the class of an exception; what nobody knows (bugs included) is `unknown`.
 
     A job type's own classifiers are asked first. An exception without an opinion of its own is
-    judged by the members of its group, then by the exception it was raised `from`.
+    judged by the members of its group, then by the exception it was raised `from`. A message that
+    calls something invalid says so little that it is heard last.
     """
-    return _classify(exc, extra, seen=set()) or ErrorClass.UNKNOWN
+    return _classify_or_guess(exc, extra, seen=set())
 
 
 def backoff_ms(
@@ -228,6 +240,28 @@ def next_timeout_ms(timeout_ms: int, max_ms: int) -> int:
     return max(timeout_ms, min(2 * timeout_ms, max_ms))
 
 
+class Budget(Struct, frozen=True):
+    """How many retries follow one class of error, and what says so."""
+
+    retries: int
+    source: str
+
+
+def budget_for(
+    error_class: ErrorClass, max_retries: int | None, class_budget: int | None = None
+) -> Budget:
+    """Choose the budget of a class: what its type wrote for it, what the job wrote, the default.
+
+    `class_budget` stands in `budgets` of the type; `max_retries` in the options of the call, of
+    the type, or in the settings, whichever is nearest, and is None where nobody wrote one.
+    """
+    if class_budget is not None:
+        return Budget(class_budget, f"the budget of its type for class {error_class}")
+    if max_retries is not None:
+        return Budget(max_retries, "max_retries of the job")
+    return Budget(POLICIES[error_class].budget, f"the default for class {error_class}")
+
+
 @dataclass(frozen=True, slots=True)
 class RetryIn:
     """Try again after a delay."""
@@ -238,7 +272,7 @@ class RetryIn:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """No further attempt; the reason is for the dead letter."""
+    """No further attempt; the reason is a sentence for the dead letter."""
 
     reason: str
 
@@ -250,7 +284,7 @@ def decide(
     error_class: ErrorClass,
     *,
     attempts_before: int,
-    max_retries: int,
+    max_retries: int | None,
     snoozes: int,
     jitter: float,
     delay_ms: int | None = None,
@@ -262,23 +296,17 @@ def decide(
     """Decide what follows a failed execution.
 
     `attempts_before` counts the budget-spending attempts before this one, `snoozes` the waits that
-    spent none. The job's own `delay_ms`, `multiplier` and `class_budget` replace those of the
-    class; a first delay over the cap raises the cap. A Retry-After replaces the delay and is never
-    undercut.
+    spent none. `budget_for` says how often; the job's own `delay_ms` and `multiplier` replace
+    those of the class. A first delay over the cap raises the cap. A Retry-After replaces the delay
+    and is never undercut.
     """
     policy = POLICIES[error_class]
-    budget = min(policy.budget if class_budget is None else class_budget, max_retries)
-    used, allowed = (
-        (attempts_before, budget)
-        if policy.spends_attempt
-        else (snoozes, SNOOZES_PER_RETRY * budget)
-    )
     if not policy.retried:
         return GiveUp(f"A job that failed with {error_class} is not retried.")
-    if max_retries <= 0:
-        return GiveUp("The job allows no retries (max_retries is 0).")
-    if used >= allowed:
-        return GiveUp(f"All {allowed} retries after {error_class} are used up.")
+    budget = budget_for(error_class, max_retries, class_budget)
+    used = attempts_before if policy.spends_attempt else snoozes
+    if used >= budget.retries * (1 if policy.spends_attempt else SNOOZES_PER_RETRY):
+        return GiveUp(used_up(budget, waits=not policy.spends_attempt))
     base = policy.delay_ms if delay_ms is None else delay_ms
     growth = policy.multiplier if multiplier is None else multiplier
     if retry_after_ms is None:
@@ -287,6 +315,18 @@ def decide(
     else:
         delay = _told_to_wait(retry_after_ms, growth, used + 1, jitter, cap_ms)
     return RetryIn(delay, policy.spends_attempt)
+
+
+def used_up(budget: Budget, *, waits: bool = False) -> str:
+    """Say that a budget is spent: `All 2 retries are used up: max_retries of the job.`"""
+    if budget.retries == 0:
+        spent = "No retry is allowed"
+    elif waits:
+        spent = f"All {SNOOZES_PER_RETRY * budget.retries} waits are used up, three for each retry"
+    else:
+        one = budget.retries == 1
+        spent = "The one retry is used up" if one else f"All {budget.retries} retries are used up"
+    return f"{spent}: {budget.source}."
 
 
 def _told_to_wait(
@@ -309,6 +349,16 @@ def _grown(base_ms: int, multiplier: float, failures: int, cap_ms: int) -> int:
 
 def _spread(delay_ms: int, jitter: float) -> int:
     return int(jitter * min(MAX_JITTER_MS, delay_ms // 5))
+
+
+def _classify_or_guess(
+    exc: BaseException, extra: Sequence[Classifier], seen: set[int]
+) -> ErrorClass:
+    found = _classify(exc, extra, seen)
+    if found is not None:
+        return found
+    invalid = any(word.lower() == "invalid" for word in _words(exc))
+    return ErrorClass.VALIDATION_ERROR if invalid else ErrorClass.UNKNOWN
 
 
 def _classify(exc: BaseException, extra: Sequence[Classifier], seen: set[int]) -> ErrorClass | None:
@@ -345,7 +395,7 @@ def _members(exc: BaseException, extra: Sequence[Classifier], seen: set[int]) ->
     if not isinstance(exc, BaseExceptionGroup):
         return None
     found = [
-        _classify(member, extra, seen) or ErrorClass.UNKNOWN
+        _classify_or_guess(member, extra, seen)
         for member in exc.exceptions
         if id(member) not in seen
     ]
@@ -391,11 +441,15 @@ def _by_type(exc: BaseException) -> ErrorClass | None:
 
 
 def _by_message(exc: BaseException) -> ErrorClass | None:
+    words = _words(exc)
+    if "rate limit" in " ".join(words).lower():
+        return ErrorClass.RATE_LIMIT
+    return next((_BY_WORD[word] for word in words if word in _BY_WORD), None)
+
+
+def _words(exc: BaseException) -> list[str]:
     try:
         message = str(exc)[:2_000]
     except Exception:
-        return None
-    if "rate limit" in message.lower():
-        return ErrorClass.RATE_LIMIT
-    words = (word.strip(".,:;!()[]\"'") for word in message.split())
-    return next((_BY_WORD[word] for word in words if word in _BY_WORD), None)
+        return []
+    return [word.strip(".,:;!()[]\"'") for word in message.split()]

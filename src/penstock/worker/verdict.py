@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from penstock.client.job_type import JobType
 from penstock.model.counted import counted
 from penstock.model.failure import MESSAGE_LIMIT, Failure
@@ -12,13 +14,16 @@ from penstock.model.outcome import Cancel, Dead, Retry, Snooze
 from penstock.model.redact import redact
 from penstock.model.retry import (
     POLICIES,
+    Budget,
     ErrorClass,
     GiveUp,
     RetryIn,
+    budget_for,
     classify,
     decide,
     next_timeout_ms,
     retry_after_ms,
+    used_up,
 )
 from penstock.model.settlement import (
     Buried,
@@ -31,6 +36,8 @@ from penstock.model.settlement import (
 )
 
 MAX_WAIT_SECONDS = 366 * 86_400
+RETRIES_ASKED_FOR = 3
+"""How often a handler may ask for a retry where nobody wrote `max_retries`."""
 
 
 class Encoded:
@@ -115,21 +122,28 @@ class Verdict:
 
     def _asked_to_retry(self, retry: Retry) -> Settlement:
         failure = Failure.because(ErrorClass.UNKNOWN, "Retry", str(retry.reason))
-        if self._lease.attempts >= self._lease.max_retries:
-            return Buried(**self._facts, failure=failure)
+        written = self._lease.max_retries
+        budget = Budget(RETRIES_ASKED_FOR, "the default for Retry")
+        if written is not None:
+            budget = budget_for(ErrorClass.UNKNOWN, written)
+        failure = replace(failure, budget=budget)
+        if self._lease.attempts >= budget.retries:
+            return Buried(**self._facts, failure=replace(failure, given_up=used_up(budget)))
         delay = 0 if retry.after is None else _bounded_ms(retry.after)
         if retry.after is None:
-            decision = self._decide(ErrorClass.UNKNOWN, None, self._lease.max_retries)
+            decision = self._decide(ErrorClass.UNKNOWN, None, budget.retries)
             delay = decision.delay_ms if isinstance(decision, RetryIn) else 0
         return Failed(**self._facts, failure=failure, retry_in_ms=delay)
 
     def _failed(self, error: BaseException) -> Settlement:
         error_class = classify(error, self._type.classify)
-        failure = Failure.of(error, error_class)
         after = retry_after_ms(error, self._now)
-        decision = self._decide(error_class, after, self._type.budgets.get(error_class))
+        own = self._type.budgets.get(error_class)
+        budget = budget_for(error_class, self._lease.max_retries, own)
+        failure = replace(Failure.of(error, error_class), budget=budget)
+        decision = self._decide(error_class, after, own)
         if isinstance(decision, GiveUp):
-            return Buried(**self._facts, failure=failure)
+            return Buried(**self._facts, failure=replace(failure, given_up=decision.reason))
         return Failed(
             **self._facts,
             failure=failure,

@@ -11,7 +11,6 @@ from penstock.bench.workload import PAYLOAD
 from penstock.model.clock import SystemClock
 from penstock.model.ids import new_ids
 from penstock.model.job import (
-    DEFAULT_MAX_RETRIES,
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_MS,
@@ -60,7 +59,7 @@ def drain(url: str) -> float:
 def _blocks(jobs: int) -> list[bytes]:
     now = SystemClock().now()
     at = datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds")
-    numbers = (rank(now, DEFAULT_PRIORITY), DEFAULT_PRIORITY, DEFAULT_MAX_RETRIES)
+    numbers = (rank(now, DEFAULT_PRIORITY), DEFAULT_PRIORITY, r"\N")
     rest = (TYPE, DEFAULT_QUEUE, "queued", *numbers, DEFAULT_TIMEOUT_MS, at, at, at, at, PAYLOAD)
     tail = "\t".join(str(value) for value in rest)
     lines = [f"{job_id}\t{tail}\n" for job_id in new_ids(jobs)]

@@ -10,7 +10,6 @@ from penstock.bench.workload import PAYLOAD
 from penstock.model.clock import SystemClock
 from penstock.model.ids import new_ids
 from penstock.model.job import (
-    DEFAULT_MAX_RETRIES,
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_MS,
@@ -21,7 +20,7 @@ BATCH = 100
 LEASE_MS = 60_000
 OWNER = "raw:limit"
 PREFIX = "{raw}:"
-DOCUMENT = f'["noop","{DEFAULT_QUEUE}","",{DEFAULT_MAX_RETRIES},{DEFAULT_TIMEOUT_MS},null,null]'
+DOCUMENT = f'["noop","{DEFAULT_QUEUE}","",null,{DEFAULT_TIMEOUT_MS},null,null]'
 
 
 def enqueue(url: str, jobs: int) -> float:

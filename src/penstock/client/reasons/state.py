@@ -6,6 +6,7 @@ from penstock.client.reasons.words import brief, few, waits
 from penstock.model.counted import counted
 from penstock.model.dependency import EdgeKind, fell_with_parent
 from penstock.model.explain import Reason, ReasonKind
+from penstock.model.failure import judged
 from penstock.model.spans import moment, span
 from penstock.model.states import Status
 from penstock.store.contract import Dependency, Standing
@@ -25,6 +26,8 @@ def ended(look: Standing) -> Iterator[Reason]:
         dead = job.status is Status.DEAD_LETTER
         verb, command = ("died", "dead show") if dead else ("was cancelled", "jobs requeue")
         do = "Its dead letter" if dead else "Run it again"
+        given_up = judged(job.error_details).given_up if dead else None
+        why += f" {given_up}" if given_up else ""
         told = f"It {verb} at {when}{why} {do}: `penstock {command} {job.id}`."
         if not dead and fell_with_parent(job.error_details):
             told = (
@@ -157,9 +160,12 @@ def waits_for_retry(look: Standing) -> Iterator[Reason]:
     """Its last attempt failed."""
     job = look.job
     if _later(look) and _failed(look):
+        budget = judged(job.error_details).budget
+        of = f" of {budget.retries + 1}" if budget else ""
+        source = f" Its retries are bounded by {budget.source}." if budget else ""
         told = (
             f"Its last attempt failed ({brief(job.error or 'no error was kept')}); number "
-            f"{job.attempts + 1} of {job.max_retries + 1} is due at {_due(look)}."
+            f"{job.attempts + 1}{of} is due at {_due(look)}.{source}"
         )
         due = job.scheduled_at
         yield Reason(kind=ReasonKind.WAITS_FOR_RETRY, sentence=told, until_at=due)

@@ -164,7 +164,7 @@ class Job(Document):
     error: str | None
     error_details: Any
     attempts: int
-    max_retries: int
+    max_retries: int | None
     snoozes: int
     rescues: int
     fence: int

@@ -16,6 +16,7 @@ from penstock.model import spans
 from penstock.model.clock import iso
 from penstock.model.counted import counted
 from penstock.model.errors import InvalidOption
+from penstock.model.failure import attempts_allowed, bound_by
 from penstock.server.dashboard.json_view import json_view
 
 FOLDER = Path(__file__).parent / "templates"
@@ -51,6 +52,8 @@ def environment() -> Environment:
         "json": json_view,
         "size": size,
         "linked": linked,
+        "attempts_allowed": attempts_allowed,
+        "bound_by": bound_by,
     }
     made.filters.update(filters)
     return made

@@ -35,7 +35,7 @@ class _Snapshot(Struct):
     payload: Raw = Raw(b"null")
     priority: int = 5
     category: str = "general"
-    max_retries: int = 0
+    max_retries: int | None = None
     timeout_ms: int = 0
     created_at: int = 0
     scheduled_at: int = 0

@@ -14,7 +14,7 @@ Lane = tuple[str, str, str, str]
 class Doc(Struct, frozen=True, array_like=True):
     """The part of a job that never changes, as its field `doc`; ends that say nothing are cut."""
 
-    max_retries: int
+    max_retries: int | None
     timeout_ms: int
     category: str = "general"
     retry_delay_ms: int | None = None

@@ -15,7 +15,6 @@ import apsw
 from penstock.model.clock import SystemClock
 from penstock.model.ids import new_ids
 from penstock.model.job import (
-    DEFAULT_MAX_RETRIES,
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_MS,
@@ -77,7 +76,7 @@ def raw_rows(count: int, type_: str, payload: str, tenants: Sequence[str] = ("",
     """The rows that enqueueing this call of a job type `count` times would write."""
     now = SystemClock().now()
     order = rank(now, DEFAULT_PRIORITY)
-    head = ("queued", order, DEFAULT_PRIORITY, DEFAULT_MAX_RETRIES)
+    head = ("queued", order, DEFAULT_PRIORITY, None)
     times = (DEFAULT_TIMEOUT_MS, now, now, now, now, None, None, None, "general")
     rest = (*(None,) * 6, "", *(None,) * 4)
     return [

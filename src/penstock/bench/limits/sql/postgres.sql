@@ -11,7 +11,7 @@ CREATE TABLE bare_jobs (
     fence               bigint NOT NULL DEFAULT 0,
     priority            smallint NOT NULL,
     attempts            integer NOT NULL DEFAULT 0,
-    max_retries         integer NOT NULL,
+    max_retries         integer,
     snoozes             integer NOT NULL DEFAULT 0,
     rescues             integer NOT NULL DEFAULT 0,
     returns             integer NOT NULL DEFAULT 0,

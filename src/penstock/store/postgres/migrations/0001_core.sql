@@ -29,7 +29,7 @@ CREATE TABLE {schema}.jobs (
     backoff_multiplier  double precision,
     progress_percent    double precision,
     attempts            integer NOT NULL DEFAULT 0,
-    max_retries         integer NOT NULL,
+    max_retries         integer,
     snoozes             integer NOT NULL DEFAULT 0,
     rescues             integer NOT NULL DEFAULT 0,
     returns             integer NOT NULL DEFAULT 0,

@@ -23,7 +23,7 @@ COMMENT ON COLUMN {schema}.jobs.lease_until
 COMMENT ON COLUMN {schema}.jobs.backoff_multiplier IS 'How fast the delays grow, where the job has its own.';
 COMMENT ON COLUMN {schema}.jobs.progress_percent IS 'How far the handler says it is.';
 COMMENT ON COLUMN {schema}.jobs.attempts IS 'Executions that spent the retry budget.';
-COMMENT ON COLUMN {schema}.jobs.max_retries IS 'The retry budget.';
+COMMENT ON COLUMN {schema}.jobs.max_retries IS 'The retry budget; null leaves it to the class of the error.';
 COMMENT ON COLUMN {schema}.jobs.snoozes IS 'Executions that asked for more time and spent no attempt.';
 COMMENT ON COLUMN {schema}.jobs.rescues IS 'How often the job''s process died under it.';
 COMMENT ON COLUMN {schema}.jobs.returns IS 'How often a lease came back without an execution that counted.';

@@ -13,7 +13,7 @@ CREATE TABLE jobs (
     fence               INTEGER NOT NULL DEFAULT 0,
     priority            INTEGER NOT NULL CHECK (priority BETWEEN 1 AND 10),
     attempts            INTEGER NOT NULL DEFAULT 0,
-    max_retries         INTEGER NOT NULL,
+    max_retries         INTEGER,
     snoozes             INTEGER NOT NULL DEFAULT 0,
     rescues             INTEGER NOT NULL DEFAULT 0,
     returns             INTEGER NOT NULL DEFAULT 0,

@@ -4,12 +4,17 @@
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
+from functools import partial
+from typing import Any
 
 import pytest
 import structlog
 
+from penstock import Penstock
+from penstock.testing import Drained, FakeClock, in_memory
+from penstock.testing import drain as drain_app
 from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases
 from tests.support.namespaces import forget_namespaces, in_new_namespace
@@ -123,6 +128,25 @@ def kind_of_store() -> str:
 def place(kind_of_store: str, request: pytest.FixtureRequest) -> Place:
     """An empty store."""
     return find_place(kind_of_store, request)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that stands still until the test moves it."""
+    return FakeClock()
+
+
+@pytest.fixture
+def app(clock: FakeClock) -> Iterator[Penstock]:
+    """An application on an empty store in memory that reads `clock`."""
+    with in_memory(clock=clock) as application:
+        yield application
+
+
+@pytest.fixture
+def drain(app: Penstock) -> Callable[..., Coroutine[Any, Any, Drained]]:
+    """`await drain()` runs what is due on `app`; with `through=3600` the next hour as well."""
+    return partial(drain_app, app)
 
 
 @pytest.fixture

@@ -6,10 +6,7 @@ from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.furnish import furnish
-from penstock.testing.plugin import app, clock, drain
 from tests.client.moving import Opened
-
-__all__ = ["app", "clock", "drain"]
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from penstock import (
 )
 from penstock.store.contract import JobFilter
 from penstock.testing import eager
-from penstock.testing.plugin import app, clock
 from tests.client.kitchen import Kitchen, kitchen
 
-__all__ = ["app", "clock", "kitchen"]
+__all__ = ["kitchen"]
 
 
 async def test_an_eager_flow_runs_in_order(app: Penstock, kitchen: Kitchen) -> None:

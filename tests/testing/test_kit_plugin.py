@@ -17,45 +17,34 @@ PLAIN = """
 from penstock import Status
 from penstock.testing import assert_enqueued
 
-async def test_the_fixtures_work_together(app, clock, drain):
-    @app.job
+async def test_the_fixtures_work_together(penstock_app, penstock_clock, penstock_drain):
+    @penstock_app.job
     async def send(to: str) -> str:
         return to
 
     job = await send.options(delay=60).enqueue("ada")
-    assert (await drain()).completed == 0
-    clock.advance(60)
-    assert (await drain()).completed == 1
+    assert (await penstock_drain()).completed == 0
+    penstock_clock.advance(60)
+    assert (await penstock_drain()).completed == 1
     assert await job.result(timeout=30) == "ada"
 
-async def test_days_pass(app, clock, time):
-    @app.job
+async def test_days_pass(penstock_app, penstock_clock, penstock_time):
+    @penstock_app.job
     async def send(to: str) -> None: ...
 
-    await app.schedule("daily", send.new("ada"), cron="0 12 * * *")
-    await time.advance(days=3)
-    assert [one.what for one in time.history] == ["fired", "completed"] * 3
-    assert time.clock is clock
+    await penstock_app.schedule("daily", send.new("ada"), cron="0 12 * * *")
+    await penstock_time.advance(days=3)
+    assert [one.what for one in penstock_time.history] == ["fired", "completed"] * 3
+    assert penstock_time.clock is penstock_clock
 
-async def test_every_test_has_a_store_of_its_own(app):
-    assert await app.find() == []
+async def test_every_test_has_a_store_of_its_own(penstock_app):
+    assert await penstock_app.find() == []
 
-def test_they_work_without_an_event_loop(app):
-    @app.job
+def test_they_work_without_an_event_loop(penstock_app):
+    @penstock_app.job
     def send(to: str) -> None: ...
-    app.sync.enqueue(send.new("ada"))
-    assert_enqueued(app.sync, send, to="ada")
-"""
-
-OWN = """
-import pytest
-
-@pytest.fixture
-def app():
-    return "my own"
-
-def test_mine_wins(app):
-    assert app == "my own"
+    penstock_app.sync.enqueue(send.new("ada"))
+    assert_enqueued(penstock_app.sync, send, to="ada")
 """
 
 ADAPTED = """
@@ -70,28 +59,47 @@ async def task() -> str:
     return "ran"
 
 @pytest.fixture
-def app(clock):
-    with in_memory(project, clock):
+def penstock_app(penstock_clock):
+    with in_memory(project, penstock_clock):
         yield project
 
-async def test_the_projects_jobs_run_in_memory(app, drain):
+async def test_the_projects_jobs_run_in_memory(penstock_app, penstock_drain):
     job = await task.options(delay=5).enqueue()
-    await drain(through=5)
+    await penstock_drain(through=5)
     assert await job.result(timeout=30) == "ran"
 """
 
+COMMON_NAMES = ("app", "clock", "drain", "time")
+UNRELATED = "\n".join(f"def test_{name}({name}): ..." for name in COMMON_NAMES)
+
 
 @pytest.mark.parametrize(
-    ("content", "passed"), [(PLAIN, 4), (OWN, 1), (ADAPTED, 1)], ids=["plain", "own", "adapted"]
+    ("content", "passed"),
+    [(PLAIN, 4), (ADAPTED, 1)],
+    ids=["plain", "adapted"],
 )
 def test_a_project_gets_the_fixtures_and_may_override_them(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, content: str, passed: int
 ) -> None:
+    run_project(pytester, monkeypatch, content).assert_outcomes(passed=passed)
+
+
+def test_a_common_name_stays_the_projects_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run_project(pytester, monkeypatch, UNRELATED)
+    result.assert_outcomes(errors=len(COMMON_NAMES))
+    result.stdout.fnmatch_lines([f"*fixture '{name}' not found" for name in COMMON_NAMES])
+
+
+def run_project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, content: str
+) -> pytest.RunResult:
+    """Run a test file in a project that has penstock installed."""
     monkeypatch.setenv("PYTHONPATH", str(Path(penstock.__file__).parents[1]))
     pytester.makepyfile(content)
     pytester.makeini("[pytest]\nasyncio_mode = auto\n")
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN)
-    result.assert_outcomes(passed=passed)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN)
 
 
 def test_a_function_is_not_hidden_by_the_module_called_like_it() -> None:

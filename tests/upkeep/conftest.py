@@ -1,10 +1,7 @@
 import pytest
 
 from penstock import Penstock
-from penstock.testing.plugin import app, clock, drain
 from penstock.upkeep.leader import Leader
-
-__all__ = ["app", "clock", "drain"]
 
 
 @pytest.fixture

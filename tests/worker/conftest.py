@@ -1,10 +1,7 @@
 import pytest
 
 from penstock.testing import Signals
-from penstock.testing.plugin import app, clock, drain
 from penstock.worker.running import Running
-
-__all__ = ["app", "clock", "drain"]
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope, NewJob
 from penstock.model.redact import redact
-from penstock.model.retry import ErrorClass
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock

@@ -1,6 +1,7 @@
 """The pytest plugin. It loads in every test run, so it imports nothing before a fixture is used.
 
-A project that has an `app`, `clock`, `drain` or `time` fixture of its own overrides these.
+Every fixture starts with `penstock_`: a project that only has penstock installed meets no `app`
+or `time` that it did not write.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def clock() -> "FakeClock":
+def penstock_clock() -> "FakeClock":
     """A clock that stands still until the test moves it."""
     from penstock.testing.clock import FakeClock
 
@@ -25,26 +26,26 @@ def clock() -> "FakeClock":
 
 
 @pytest.fixture
-def app(clock: "FakeClock") -> "Iterator[Penstock]":
-    """A penstock application on an empty store in memory, with `clock` for its clock."""
+def penstock_app(penstock_clock: "FakeClock") -> "Iterator[Penstock]":
+    """An application on an empty store in memory that reads `penstock_clock`."""
     from penstock.testing.app import in_memory
 
-    with in_memory(clock=clock) as application:
+    with in_memory(clock=penstock_clock) as application:
         yield application
 
 
 @pytest.fixture
-def drain(app: "Penstock") -> "Callable[..., Coroutine[Any, Any, Drained]]":
-    """`await drain()` runs what is due; `await drain(through=3600)` the next hour as well."""
+def penstock_drain(penstock_app: "Penstock") -> "Callable[..., Coroutine[Any, Any, Drained]]":
+    """`await penstock_drain()` runs what is due; with `through=3600` the next hour as well."""
     from penstock.testing import drain
 
-    return partial(drain, app)
+    return partial(drain, penstock_app)
 
 
 @pytest.fixture
-def time(app: "Penstock") -> "Iterator[VirtualTime]":
-    """`await time.advance(days=2)`: everything that falls into two days happens to `app`."""
+def penstock_time(penstock_app: "Penstock") -> "Iterator[VirtualTime]":
+    """`await penstock_time.advance(days=2)` has all happen that falls into two days."""
     from penstock.testing import virtual_time
 
-    with virtual_time(app) as virtual:
+    with virtual_time(penstock_app) as virtual:
         yield virtual

@@ -46,6 +46,25 @@ async def test_a_fresh_rescuer_waits_one_renewal(app: Penstock, clock: FakeClock
     assert (found.status, found.rescues) == (Status.QUEUED, 1)
 
 
+async def test_the_sweep_leaves_the_store_to_the_workers_after_every_full_batch(
+    app: Penstock, leader: Leader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+    staged = iter([1_000, 1_000, 400, 0])
+
+    async def stage(limit: int) -> int:
+        happened.append("staged")
+        return next(staged)
+
+    async def rest(seconds: float) -> None:
+        happened.append("rested")
+
+    monkeypatch.setattr(app.store.upkeep, "stage", stage)
+    monkeypatch.setattr("penstock.upkeep.stage.sleep", rest)
+    await Stage(app, leader).run_once()
+    assert happened == ["staged", "rested", "staged", "rested", "staged", "staged"]
+
+
 async def test_a_rescuer_that_was_cut_off_within_its_term_waits_a_full_lease(
     app: Penstock, clock: FakeClock, leader: Leader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

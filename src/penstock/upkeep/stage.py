@@ -1,8 +1,15 @@
 """The sweep over waiting jobs. Claims stage what they need; this only catches what is left."""
 
+import time
+from asyncio import sleep
+
 from penstock.client.app import Penstock
 from penstock.service import Service
 from penstock.upkeep.leader import Leader
+
+BATCH = 1_000
+REST_SHARE = 4
+"""How many times as long as a full batch took the store is then left to the workers."""
 
 
 class Stage(Service):
@@ -19,7 +26,10 @@ class Stage(Service):
         """Stage and expire until nothing is due."""
         if not self._leader.leads:
             return
-        while await self._upkeep.stage():
-            pass
+        began = time.monotonic()
+        while staged := await self._upkeep.stage(BATCH):
+            if staged >= BATCH:  # without a rest, workers would wait until all of it is staged
+                await sleep(REST_SHARE * (time.monotonic() - began))
+            began = time.monotonic()
         while await self._upkeep.expire():
             pass

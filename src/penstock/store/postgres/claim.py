@@ -51,7 +51,7 @@ class PostgresClaims(Claims):
         about, leases = self._quietly(tx, claim, tidy=True)
         if about.needs == "tidying":
             expire(tx, STAGE_FIRST)
-            stage(tx, STAGE_FIRST)
+            stage(tx, max(STAGE_FIRST, claim.limit))
             about, leases = self._quietly(tx, claim, tidy=False)
         self._gated = about.needs == "gates"
         if self._gated:

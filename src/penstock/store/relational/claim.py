@@ -27,6 +27,7 @@ MAX_LANES = 512
 MAX_VISITS = 4_096
 MIN_CHUNK = 16
 STAGE_FIRST = 200
+"""How many due jobs a claim queues at least, so that the most urgent of them is among them."""
 
 
 class Turns:
@@ -60,7 +61,7 @@ class Claims(ABC):
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
         expire(tx, STAGE_FIRST)
-        stage(tx, STAGE_FIRST)
+        stage(tx, max(STAGE_FIRST, claim.limit))
         gates = Gates(tx, claim)
         chosen = self._choose(tx, self._lanes(tx, claim, gates), claim, gates)
         leases: dict[Seq, Lease] = {}

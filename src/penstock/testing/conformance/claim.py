@@ -243,6 +243,13 @@ class TestDue:
         lease = await claim_one(store)
         assert (lease.id, lease.queued_at) == (job_id, clock.now())
 
+    async def test_a_claim_gets_as_many_due_jobs_as_it_asks_for(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.jobs.enqueue([a_job(delay_ms=5_000) for _ in range(300)])
+        clock.advance(seconds=5)
+        assert len(await claim_all(store, limit=250)) == 250
+
     async def test_a_failed_job_is_claimed_at_its_retry_time(
         self, store: Store, clock: FakeClock
     ) -> None:

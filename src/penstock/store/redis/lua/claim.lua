@@ -38,7 +38,7 @@ end
 if anything_of('expiring') or anything_of('due') then
     local expire, stage = later_passes()
     expire(STAGE_FIRST)
-    stage(STAGE_FIRST)
+    stage(math.max(STAGE_FIRST, claim.limit))
 end
 
 local gates = nil

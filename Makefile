@@ -14,7 +14,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test stores check fix docs bench compare torture lock clean
+.PHONY: help run test long check fix docs bench compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,8 +30,9 @@ test: $(INSTALLED) ## Run the tests (ARGS="tests/model -k retry" narrows them)
 	@tools/install_chromium.sh
 	$(PYTHON) -m pytest -n 3 --dist worksteal $(ARGS)
 
-stores: $(INSTALLED) ## Run every test of the server and its remote client on every store
-	PENSTOCK_EVERY_STORE=1 $(PYTHON) -m pytest -n 3 --dist worksteal tests/server tests/client/remote $(ARGS)
+long: $(INSTALLED) ## Run the tests with random input, on every store and every flavour of it
+	@tools/install_chromium.sh
+	PENSTOCK_LONG=1 $(PYTHON) -m pytest -n 3 --dist worksteal --timeout 1800 $(ARGS)
 
 check: $(INSTALLED) ## Check format, lint, types, import arrows, docs and deployment files
 	$(VENV)/bin/ruff format --check .

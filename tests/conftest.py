@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from penstock import Penstock
 from penstock.testing import Drained, FakeClock, in_memory
@@ -18,8 +20,16 @@ from penstock.testing import drain as drain_app
 from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases
 from tests.support.namespaces import forget_namespaces, in_new_namespace
-from tests.support.places import EVERY_STORE, KINDS, Place, find_place
+from tests.support.places import KINDS, LONG, Place, find_place
 from tests.support.receiver import Receiver, receiving
+
+settings.register_profile("short", derandomize=True, database=None, deadline=None)
+settings.register_profile("long", print_blob=True, database=None, deadline=None)
+settings.load_profile("long" if LONG else "short")
+if not LONG:
+    # Hypothesis also draws constants out of the modules that are loaded, which differ between the
+    # processes of a run: without them the same test sees the same examples every time.
+    setattr(providers, "_get_local_constants", lambda: providers.Constants())  # noqa: B010
 
 
 @pytest.fixture(autouse=True)
@@ -112,9 +122,11 @@ def valkey_cluster_url(valkey_cluster_server_url: str) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that is to hold on every store runs once on each."""
-    marked = metafunc.definition.get_closest_marker("every_store") is not None
-    if "kind_of_store" in metafunc.fixturenames and (marked or EVERY_STORE):
+    """Run a test that is to hold on every store once on each."""
+    test = metafunc.definition
+    marked = LONG or test.get_closest_marker("every_store") is not None
+    chosen = any("kind_of_store" in mark.args[0] for mark in test.iter_markers("parametrize"))
+    if "kind_of_store" in metafunc.fixturenames and marked and not chosen:
         metafunc.parametrize("kind_of_store", KINDS)
 
 

@@ -1,12 +1,47 @@
-from collections.abc import AsyncIterator
+"""The public interface, on every store: a test that asks for `app` runs on each of them."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from typing import Any
 
 import pytest
 
+from penstock import Penstock
+from penstock.config import Settings
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.testing.clock import FakeClock
+from penstock.testing import Drained, FakeClock
+from penstock.testing import drain as drain_app
 from penstock.testing.conformance.furnish import furnish
 from tests.client.moving import Opened
+from tests.support.places import Place
+
+
+@pytest.fixture(params=["sqlite", "postgres", "valkey"])
+def kind_of_store(request: pytest.FixtureRequest) -> str:
+    """Run on each: PostgreSQL with Redis beside it differs in how it wakes workers only."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def app(place: Place, clock: FakeClock) -> AsyncIterator[Penstock]:
+    """An application on an empty store, open."""
+    async with Penstock(settings=Settings(**place.settings), clock=clock) as opened:
+        yield opened
+    if "sync" in opened.__dict__:
+        opened.sync.close()
+
+
+@pytest.fixture
+def drain(app: Penstock) -> Callable[..., Coroutine[Any, Any, Drained]]:
+    """`await drain()` runs what is due; `await drain(through=3600)` the next hour as well."""
+    return partial(drain_app, app)
 
 
 @pytest.fixture

@@ -23,7 +23,11 @@ NONSENSE = [
     b"\xff\xfe\x00",
 ]
 
+# Rows of other stores are edited by hand in `tests/faults/test_corrupt_row.py`.
+ON_A_FILE = pytest.mark.parametrize("kind_of_store", ["sqlite"])
 
+
+@ON_A_FILE
 @pytest.mark.parametrize("payload", NONSENSE, ids=range(len(NONSENSE)))
 async def test_a_payload_edited_into_nonsense_is_a_dead_letter_and_its_siblings_run(
     app: Penstock, drain: Any, payload: str | bytes
@@ -172,6 +176,7 @@ async def test_a_handler_that_exits_fails_its_job_and_not_the_worker(
         assert (await job.get()).status is Status.DEAD_LETTER
 
 
+@ON_A_FILE
 async def test_columns_edited_by_hand_do_not_take_the_worker_down(
     app: Penstock, drain: Any
 ) -> None:

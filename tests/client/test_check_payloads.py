@@ -49,7 +49,7 @@ async def test_what_fits_is_counted_by_type_and_alias(app: Penstock) -> None:
 
 
 async def test_what_does_not_fit_is_told_with_examples(app: Penstock) -> None:
-    wrong = ("{}", '{"to":1}', '{"to":"ann","colour":"red"}', "spoilt")
+    wrong = ("{}", '{"to":1}', '{"to":"ann","colour":"red"}', '"spoilt"')
     for payload in wrong:
         await enqueue(app.store, type="send", payload=payload)
     await enqueue(app.store, type="send", payload='{"to":"ann"}')

@@ -12,7 +12,7 @@ from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
     KeyTaken,
-    StoreError,
+    PenstockError,
     TransactionHeld,
 )
 
@@ -43,7 +43,7 @@ async def test_many_is_one_transaction(app: Penstock) -> None:
     prepared = [double.new(n) for n in range(3)]
     # The store's own check refuses what no client would send.
     prepared[2].job = msgspec.structs.replace(prepared[2].job, priority=99)
-    with pytest.raises(StoreError):
+    with pytest.raises(PenstockError):
         await app.enqueue_many(prepared)
     assert await app.find() == []
 

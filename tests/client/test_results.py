@@ -48,7 +48,7 @@ async def test_a_wait_that_runs_out_says_where_the_job_stands(app: Penstock) -> 
 
     job = await later.options(delay=60).enqueue()
     with pytest.raises(ResultTimeout, match=r"still pending"):
-        await job.result(timeout=0.01)
+        await job.result(timeout=0.5)
 
 
 async def test_the_result_of_a_job_nobody_knows_is_not_found(app: Penstock) -> None:

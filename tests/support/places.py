@@ -1,6 +1,6 @@
 """A place for a store of each kind: a test marked `every_store` runs on all of them.
 
-With `PENSTOCK_EVERY_STORE=1` every test does that asks for a place.
+In the long form (`make long`) every test does that asks for a place.
 """
 
 import os
@@ -10,7 +10,9 @@ from typing import NamedTuple, TypedDict
 import pytest
 
 KINDS = ("sqlite", "postgres", "valkey", "postgres+redis")
-EVERY_STORE = os.environ.get("PENSTOCK_EVERY_STORE") == "1"
+FLAVOURS = (*KINDS, "sqlite in memory", "redis6", "valkey_cluster")
+LONG = os.environ.get("PENSTOCK_LONG") == "1"
+"""Random input instead of the same at every run, and every flavour of every store."""
 
 
 class Place(NamedTuple):
@@ -39,11 +41,13 @@ class Told(TypedDict):
 
 
 def find_place(kind: str, request: pytest.FixtureRequest) -> Place:
-    """An empty store of this kind, for the test that asks."""
+    """Find an empty store of this kind, for the test that asks."""
     if kind == "sqlite":
         folder: Path = request.getfixturevalue("tmp_path")
         return Place(kind, f"sqlite:///{folder}/work.db")
-    if kind == "valkey":
-        return Place(kind, request.getfixturevalue("valkey_url"))
+    if kind == "sqlite in memory":
+        return Place(kind, "sqlite:///:memory:")
+    if not kind.startswith("postgres"):
+        return Place(kind, request.getfixturevalue(f"{kind}_url"))
     redis: str | None = request.getfixturevalue("valkey_url") if "redis" in kind else None
     return Place(kind, request.getfixturevalue("postgres_store_url"), redis)

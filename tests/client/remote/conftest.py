@@ -18,6 +18,12 @@ MakeToken = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
+def kind_of_store() -> str:
+    """The embedded one, unless the test runs on each."""
+    return "sqlite"
+
+
+@pytest.fixture
 def store_url(place: Place) -> str:
     return place.address
 

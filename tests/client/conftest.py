@@ -1,8 +1,6 @@
 """The public interface, on every store: a test that asks for `app` runs on each of them."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import partial
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -10,8 +8,7 @@ from penstock import Penstock
 from penstock.config import Settings
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.testing import Drained, FakeClock
-from penstock.testing import drain as drain_app
+from penstock.testing import FakeClock
 from penstock.testing.conformance.furnish import furnish
 from tests.client.moving import Opened
 from tests.support.places import Place
@@ -25,23 +22,12 @@ def kind_of_store(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def app(place: Place, clock: FakeClock) -> AsyncIterator[Penstock]:
     """An application on an empty store, open."""
     async with Penstock(settings=Settings(**place.settings), clock=clock) as opened:
         yield opened
     if "sync" in opened.__dict__:
         opened.sync.close()
-
-
-@pytest.fixture
-def drain(app: Penstock) -> Callable[..., Coroutine[Any, Any, Drained]]:
-    """`await drain()` runs what is due; `await drain(through=3600)` the next hour as well."""
-    return partial(drain_app, app)
 
 
 @pytest.fixture

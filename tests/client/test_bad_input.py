@@ -198,7 +198,7 @@ async def test_columns_edited_by_hand_do_not_take_the_worker_down(
         assert row.status.terminal
 
 
-@pytest.mark.parametrize("value", ["\ud800", 10**30, ["a"]], ids=["surrogate", "huge", "list"])
+@pytest.mark.parametrize("value", ["\ud800", 10**300, ["a"]], ids=["surrogate", "huge", "list"])
 async def test_what_a_store_cannot_hold_or_look_for_is_refused_in_a_sentence(
     app: Penstock, value: Any
 ) -> None:

@@ -1,6 +1,8 @@
 """What no store can hold, or look for, is refused by all of them in the same sentence."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, date, time
+from enum import Enum, IntEnum, StrEnum
 from typing import Any
 
 import pytest
@@ -83,6 +85,30 @@ TEXT_OPTIONS = (
     "order_key",
 )
 
+
+class Lane(StrEnum):
+    MAIL = "mail"
+
+
+class OldLane(str, Enum):  # noqa: UP042  # how it was written before Python 3.11
+    MAIL = "mail"
+
+
+class Urgency(IntEnum):
+    HIGH = 2
+
+
+COLUMNS = {
+    "key": "key",
+    "limit_key": "limit_key",
+    "order_key": "order_key",
+    "tenant": "tenant_id",
+    "workspace": "workspace_id",
+    "created_by": "created_by",
+}
+
+NEVER_TEXT = {"part": 1.5, "bool": True, "bytes": b"a", "list": [], "huge": 10**5000}
+
 OTHERS: dict[str, Callable[[Any], Awaitable[Any]]] = {
     "reset_breaker": lambda app: app.controls.reset_breaker(None),
     "payload": lambda app: app.enqueue_payload("keep", []),
@@ -153,10 +179,76 @@ async def test_an_odd_text_in_an_option_is_refused_for_jobs_and_schedules(app: P
             ):
                 told = await _refusal(call, f"{option} with {kind}")
                 assert told.startswith(f"Option {option!r} is "), told
-    for word in ODD_TEXTS.values():
+    for kind in ("list", "bytes", "surrogate", "nul"):
+        words: Any = ("fine", ODD_TEXTS[kind])
         with pytest.raises(InvalidOption, match="'tags'"):
-            type_.options(tags=("fine", word)).new()  # type: ignore[arg-type]
+            type_.options(tags=words).new()
     assert await _everything(app) == before
+
+
+async def test_a_number_is_taken_as_its_text_and_holds_up_no_other_job(app: Penstock) -> None:
+    keep = app.find_type("keep")
+    for option, column in COLUMNS.items():
+        numbered: Any = {option: 123}
+        job = await keep.options(**numbered).enqueue()
+        assert getattr(await job.get(), column) == "123", option
+    text: Any = {"key": "123"}
+    assert not (await keep.options(**text).enqueue()).created
+    await drain(app)
+    assert {job.status for job in await app.find()} == {Status.COMPLETED}
+
+
+async def test_what_is_neither_a_text_nor_a_number_is_refused_as_one(app: Penstock) -> None:
+    for option in COLUMNS:
+        for kind, value in NEVER_TEXT.items():
+            odd: Any = {option: value}
+            told = await _refusal(_enqueued(app, odd), f"{option} with {kind}")
+            assert told.startswith(f"Option {option!r} is "), (option, kind, told)
+
+
+async def test_members_of_an_enumeration_are_taken_as_what_they_stand_for(app: Penstock) -> None:
+    keep = app.find_type("keep")
+    for lane in (Lane.MAIL, OldLane.MAIL):
+        job = await keep.options(queue=lane, tenant=lane, tags=[lane], key=lane).enqueue()
+        found = await job.get()
+        assert (found.queue, found.tenant_id, found.tags) == ("mail", "mail", ("mail",))
+        await drain(app)
+    job = await keep.options(priority=Urgency.HIGH, max_retries=Urgency.HIGH).enqueue()
+    assert ((await job.get()).priority, (await job.get()).max_retries) == (2, 2)
+    await drain(app)
+    assert {job.status for job in await app.find()} == {Status.COMPLETED}
+
+
+async def test_tags_may_be_a_list(app: Penstock) -> None:
+    words: Any = ["vip", 7]
+    job = await app.find_type("keep").options(tags=words).enqueue()
+    assert (await job.get()).tags == ("vip", "7")
+    assert [found.id for found in await app.find(tag="vip")] == [job.id]
+    await drain(app)
+    assert (await job.get()).status is Status.COMPLETED
+
+
+async def test_metadata_is_a_mapping_that_json_can_hold(app: Penstock) -> None:
+    keep = app.find_type("keep")
+    numbered: Any = {1: "a\0b", "deep": {2: [None]}}
+    job = await keep.options(metadata=numbered).enqueue()
+    assert (await job.get()).metadata == '{"1":"a\\u0000b","deep":{"2":[null]}}'
+    for odd in (["a"], "a", 5, {"a": object()}, {(1, 2): 3}, {"a": "\ud800"}):
+        told = await _refusal(_enqueued(app, {"metadata": odd}), repr(odd))
+        assert told.startswith("Option 'metadata' is "), told
+    await drain(app)
+    assert (await job.get()).status is Status.COMPLETED
+
+
+async def test_a_moment_is_a_datetime_with_a_zone(app: Penstock) -> None:
+    for odd in (time(3, tzinfo=UTC), date(2026, 1, 1), "2026-01-01T00:00:00Z", 5, object()):
+        told = await _refusal(_enqueued(app, {"at": odd}), repr(odd))
+        assert told.startswith("Option 'at' is "), told
+
+
+async def test_a_very_short_timeout_is_a_millisecond_and_not_none(app: Penstock) -> None:
+    job = await app.find_type("keep").options(timeout=0.0001).enqueue()
+    assert (await job.get()).timeout_ms == 1
 
 
 @pytest.mark.parametrize("how", OTHERS)

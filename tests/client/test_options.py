@@ -134,14 +134,16 @@ async def test_a_key_of_a_window_keeps_others_out_until_it_closes(
         ("key_scope", "sometimes", "until_done"),
         ("key_scope", [], "until_done"),
         ("tenant", None, "empty for none"),
-        ("tenant", 5, "1 to 255"),
+        ("tenant", 5.5, "1 to 255"),
         ("workspace", b"w", "1 to 255"),
         ("created_by", [], "1 to 255"),
         ("key_scope", "window", "seconds"),
         ("at", datetime(2026, 1, 1), "zone"),  # noqa: DTZ001
         ("queue", "no spaces", "letters"),
         ("tags", tuple("t" for _ in range(33)), "32"),
-        ("tags", (1,), "words"),
+        ("tags", (1.5,), "words"),
+        ("tags", "vip", "words"),
+        ("tags", {"vip"}, "words"),
         ("colour", "red", "one of"),
     ],
 )

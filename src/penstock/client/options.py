@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
@@ -39,16 +40,16 @@ class OptionFields(TypedDict, total=False):
     delay: float
     at: datetime | None
     expires_in: float | None
-    key: str | None
+    key: str | int | None
     key_scope: str
     key_window: float | None
     category: str
-    tenant: str
-    workspace: str | None
-    created_by: str | None
-    limit_key: str | None
-    order_key: str | None
-    tags: tuple[str, ...]
+    tenant: str | int
+    workspace: str | int | None
+    created_by: str | int | None
+    limit_key: str | int | None
+    order_key: str | int | None
+    tags: Sequence[str | int]
     metadata: Mapping[str, Any] | None
 
 
@@ -95,10 +96,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         if unknown:
             known = ", ".join(self.__struct_fields__)
             raise InvalidOption(sorted(unknown)[0], "given", f"one of: {known}")
-        checked: dict[str, Any] = {**changes}
-        if "after" in checked:
-            checked["after"] = edges_of(checked["after"])
-        changed = msgspec.structs.replace(self, **checked)
+        plain = {name: _plain(name, value) for name, value in changes.items()}
+        changed = msgspec.structs.replace(self, **plain)
         changed.check()
         return changed
 
@@ -121,7 +120,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.metadata is not None:
             _check_metadata(self.metadata)
         tags: object = self.tags
-        if not isinstance(tags, tuple | list) or len(tags) > MAX_TAGS or not _are_words(tags):
+        if not isinstance(tags, tuple) or len(tags) > MAX_TAGS or not _are_words(tags):
             expected = f"at most {MAX_TAGS} words of at most {MAX_TEXT} characters"
             raise InvalidOption("tags", self.tags, expected)
         for tag in self.tags:
@@ -139,7 +138,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
             max_retries=self.max_retries,
             retry_delay_ms=_ms(self.retry_delay),
             backoff_multiplier=self.backoff,
-            timeout_ms=int(self.timeout * 1000),
+            timeout_ms=max(1, int(self.timeout * 1000)),
             delay_ms=int(self.delay * 1000),
             scheduled_at=_at(self.at),
             expires_in_ms=_ms(self.expires_in),
@@ -162,13 +161,34 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         return KeyScope.WINDOW if self.key_window is not None else KeyScope(self.key_scope)
 
 
+_IDENTIFIERS = frozenset({"key", "limit_key", "order_key", "tenant", "workspace", "created_by"})
+_LONGEST_NUMBER = 10**MAX_TEXT
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return the value as stores take it: text that is exactly `str`, edges, a tuple of tags.
+
+    A whole number is taken as an identifier, too: it is what many rows are known by.
+    """
+    if name in _IDENTIFIERS:
+        return _identifier(value)
+    if name == "tags" and isinstance(value, tuple | list):
+        return tuple(map(_identifier, value))
+    if name == "after":
+        return edges_of(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+def _identifier(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(int(value)) if is_number and abs(value) < _LONGEST_NUMBER else value
+
+
 def _check_key(options: JobOptions) -> None:
-    key: object = options.key
-    # A number is taken too: it is what many rows are known by.
-    if key is not None and not (isinstance(key, str | int) and 0 < len(str(key)) <= MAX_TEXT):
-        raise InvalidOption("key", key, f"a text of 1 to {MAX_TEXT} characters")
-    if isinstance(key, str):
-        check_text("key", key)
     if options.key_scope not in list(KeyScope):
         raise InvalidOption("key_scope", options.key_scope, f"one of: {', '.join(KeyScope)}")
     if options.key_scope == KeyScope.WINDOW and options.key_window is None:
@@ -176,7 +196,7 @@ def _check_key(options: JobOptions) -> None:
 
 
 def _check_texts(options: JobOptions) -> None:
-    for name in ("limit_key", "order_key"):
+    for name in ("key", "limit_key", "order_key"):
         _check_text(name, getattr(options, name))
     for name in ("tenant", "workspace", "created_by"):
         value: object = getattr(options, name)
@@ -206,13 +226,15 @@ def _are_words(tags: Sequence[object]) -> bool:
 
 
 def _check_time(at: Any) -> None:
-    if getattr(at, "tzinfo", None) is None:
+    if not isinstance(at, datetime) or at.tzinfo is None:
         raise InvalidOption("at", at, "a time with its zone, such as datetime.now(UTC)")
     if not EARLIEST <= milliseconds(at) <= LATEST:
         raise InvalidOption("at", at, "a time within the years 1 to 9999 in UTC")
 
 
 def _check_metadata(metadata: Any) -> None:
+    if not isinstance(metadata, Mapping):
+        raise InvalidOption("metadata", metadata, "a mapping")
     try:
         size = len(msgspec.json.encode(metadata))
     except (TypeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.model.states import Status
 from penstock.store.contract import Report
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
@@ -118,3 +119,23 @@ async def test_of_leases_told_together_each_is_as_its_job(
     for lease in leases:
         job = await job_of(store, lease.id)
         assert [getattr(lease, name) for name in TOLD] == [getattr(job, name) for name in TOLD]
+
+
+@pytest.mark.parametrize(
+    "doc", ["nonsense", "[]", '[3,300000,"general",null,null,null,null,null,null,null,null,null,7]']
+)
+@pytest.mark.parametrize("start", [0, 9])
+async def test_a_document_that_cannot_be_read_buries_its_own_job_only(
+    store: RedisStore, raw: RawKeys, doc: str, start: int
+) -> None:
+    first, damaged, last = [await enqueue(store) for _ in range(3)]
+    raw.ask("HSET", f"job:{damaged}", "doc", doc)
+    assert [lease.id for lease in await claim_all(store, start=start)] == [first, last]
+    found = await job_of(store, damaged)
+    assert found.status is Status.DEAD_LETTER
+    assert f"The stored document of job {damaged} cannot be read" in str(found.error)
+    letter = await store.dead.get(damaged)
+    assert letter is not None
+    assert (letter.error_code, letter.reason) == ("CorruptJob", "invalid_input")
+    assert store.leases.held(OWNER) == [first, last]
+    assert await claim_all(store) == []

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
+from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.limits import LimitScope
+from penstock.model.retry import ErrorClass
+from penstock.model.settlement import Buried
 from penstock.store.contract import Claim, Claimed, Slots
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.keys import decode_doc, decode_lane
+from penstock.store.redis.settle import settle
 
 
 class _Asked(Struct):
@@ -56,7 +61,15 @@ class Claims:
         answer = await self._courier.call("claim", encode(asked))
         now, ask_again, last_tenant, walked_to, slots, *runs = answer
         self._last_tenant, self._walked_to = last_tenant.decode(), walked_to.decode()
-        leases = [lease for run in runs for lease in _leases(int(now), *run)]
+        leases: list[Lease] = []
+        unreadable: list[Buried] = []
+        for run in runs:
+            try:
+                leases += _leases(int(now), *run)
+            except (ValueError, TypeError) as error:
+                unreadable += _burials(int(now), run, error)
+        if unreadable:
+            await settle(self._courier, claim.owner, unreadable)
         return Claimed(leases, int(ask_again) if ask_again else None, _slots_of(slots))
 
 
@@ -67,6 +80,19 @@ def _spelled(type_: str) -> str:
 
 def _slots_of(rows: list[tuple[bytes, bytes, int]]) -> Slots:
     return {(LimitScope(scope.decode()), name.decode()): slots for scope, name, slots in rows}
+
+
+def _burials(now: int, run: list[Any], error: Exception) -> Iterator[Buried]:
+    """End the leases of a run that cannot be read, so that it holds up nobody else."""
+    lane, _, _, _, _, fence, _, _, *granted = run
+    queue, _, type_, _ = decode_lane(lane)
+    for member in granted[::2]:
+        job_id = member[1:].decode()
+        words = f"The stored document of job {job_id} cannot be read ({error}); enqueue it again."
+        failure = Failure.because(ErrorClass.INVALID_INPUT, "CorruptJob", words)
+        yield Buried(
+            id=job_id, fence=fence, type=type_, queue=queue, started_at=now, failure=failure
+        )
 
 
 _NOTHING = (None,) * 5

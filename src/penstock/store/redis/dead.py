@@ -11,7 +11,7 @@ from penstock.model.redact import redacted
 from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.errors import encoded
-from penstock.store.redis.keys import Ran, decode_doc, decode_lane
+from penstock.store.redis.keys import Ran, decode_lane, readable_doc
 from penstock.store.redis.letter_lists import among_which, scope_of
 from penstock.store.redis.paging import page
 from penstock.store.redis.pictures import number, text
@@ -147,7 +147,7 @@ def _dead_letter(letter: Sequence[Any]) -> DeadLetter:
         resolved_at, created_at, canary_of,
     ) = letter  # fmt: skip
     queue, tenant_id, type_, _ = decode_lane(lane)
-    about = decode_doc(doc)
+    about = readable_doc(doc)
     snapshot = {
         "id": job_id.decode(),
         "type": type_,

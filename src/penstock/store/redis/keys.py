@@ -2,7 +2,7 @@
 
 from functools import cache, lru_cache
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 from msgspec.json import Decoder, encode
 
 from penstock.model.job import KeyScope
@@ -48,6 +48,7 @@ class Ran(Struct, frozen=True, array_like=True):
     error_stack: str | None = None
 
 
+_DAMAGED = Doc(max_retries=0, timeout_ms=0)
 _docs: Decoder[Doc] = Decoder(Doc)
 _lanes: Decoder[Lane] = Decoder(Lane)
 
@@ -64,6 +65,14 @@ def encode_doc(*fields: object) -> str:
 def decode_doc(text: bytes) -> Doc:
     """A `Doc` from its text; many jobs share one."""
     return _docs.decode(text)
+
+
+def readable_doc(text: bytes) -> Doc:
+    """The same for a reader: one that cannot be read is shown empty, so that its job is listed."""
+    try:
+        return decode_doc(text)
+    except DecodeError:
+        return _DAMAGED
 
 
 def encode_lane(queue: str, tenant_id: str, type_: str, limit_key: str | None) -> str:

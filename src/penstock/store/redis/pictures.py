@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import DecodeError
 from msgspec.json import Decoder, decode
 
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, Outcome
@@ -11,12 +10,11 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.store.contract import Dependency, Execution, LogLine
 from penstock.store.contract.reader import node_of
-from penstock.store.redis.keys import Doc, Ran, decode_doc, decode_lane
+from penstock.store.redis.keys import Ran, decode_lane, readable_doc
 
 Picture = Sequence[Any]
 
 _ran: Decoder[Ran] = Decoder(Ran)
-_DAMAGED = Doc(max_retries=0, timeout_ms=0)
 _STATUSES = {status.value.encode(): status for status in Status}
 
 
@@ -28,7 +26,7 @@ def job(picture: Picture) -> Job:
         lease_owner, cancel_requested_at, progress_percent, progress_message, checkpoint,
         waiting_on, created_at, updated_at, queued_at, started_at, completed_at, failed_at,
     ) = picture  # fmt: skip
-    doc = _doc(doc_text)
+    doc = readable_doc(doc_text)
     queue, tenant_id, type_, limit_key = decode_lane(lane)
     made = int(created_at)
     moments = [number(at) for at in (queued_at, started_at, completed_at, failed_at)]
@@ -137,13 +135,6 @@ def number(value: bytes | None) -> int | None:
 def text(value: bytes | None) -> str | None:
     """Text, or none; one that is not UTF-8 must not end a whole query."""
     return value.decode("utf-8", "replace") if value else None
-
-
-def _doc(stored: bytes) -> Doc:
-    try:
-        return decode_doc(stored)
-    except DecodeError:  # edited by hand: shown without, so that the job can still be listed
-        return _DAMAGED
 
 
 def _ended(job_id: str, fence: int, stored: bytes, result: str | None) -> Execution:

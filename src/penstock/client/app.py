@@ -1,6 +1,5 @@
 """The application: it registers job types and enqueues jobs of them."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
@@ -28,7 +27,7 @@ from penstock.client.limits import DeclaredLimits, LimitFields, limits_of
 from penstock.client.lookups import check_rows, check_text, job_filter
 from penstock.client.options import AwaitingFields, JobOptions, OptionFields
 from penstock.client.schedules import Schedules, ScheduleView, put_schedule
-from penstock.client.sync import SyncPenstock
+from penstock.client.sync import SharedLock, SyncPenstock
 from penstock.client.times import TimeFields
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
@@ -68,7 +67,7 @@ class Penstock:
         self._clock = clock
         self._types: dict[str, JobType[..., ..., Any]] = {}
         self._openings = 0
-        self._opening = asyncio.Lock()
+        self._opening = SharedLock()
 
     @cached_property
     def store(self) -> Store:

@@ -21,6 +21,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+class SharedLock:
+    """A lock for tasks of several event loops, held for a moment and rarely."""
+
+    LOOK_AGAIN_SECONDS = 0.001
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        while not self._lock.acquire(blocking=False):  # noqa: ASYNC110  # an Event has one loop
+            await asyncio.sleep(self.LOOK_AGAIN_SECONDS)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class SyncPenstock:
     """`app.sync`: for scripts, Django views and anything else without an event loop."""
 

@@ -1,13 +1,13 @@
 """How calls reach the server: together, once, and whatever happened to it meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from penstock.store.contract import Held, Report
 from penstock.store.redis.courier import Courier
+from penstock.store.redis.line import Line, Load
 from penstock.store.redis.server import Server
 from penstock.store.redis.store import RedisStore
 from penstock.testing.conformance.build import (
@@ -32,26 +32,24 @@ async def store(valkey_url: str) -> AsyncIterator[RedisStore]:
     await store.close()
 
 
-class CountingServer(Server):
-    """Remembers how many commands went with each round trip."""
+async def test_calls_made_together_travel_together(
+    valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips: list[int] = []
+    post = Line.post
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.trips: list[int] = []
+    def counted(line: Line, load: Load) -> None:
+        trips.append(len(load))
+        post(line, load)
 
-    async def travel(self, commands: Sequence[Any]) -> list[Any]:
-        self.trips.append(len(commands))
-        return await super().travel(commands)
-
-
-async def test_calls_made_together_travel_together(valkey_url: str) -> None:
-    server = CountingServer(valkey_url)
+    monkeypatch.setattr(Line, "post", counted)
+    server = Server(valkey_url)
     await server.open()
     courier = Courier(server)
     await courier.call("stage", 1)
-    server.trips.clear()
+    trips.clear()
     await asyncio.gather(*(courier.call("stage", 1) for _ in range(5)), courier.ask(("PING",)))
-    assert server.trips == [6]
+    assert trips == [6]
     await server.close()
 
 

@@ -1,6 +1,5 @@
 """Carries calls of scripts to the server: what is called together travels together."""
 
-import asyncio
 from typing import Any
 
 from redis.exceptions import NoScriptError
@@ -14,9 +13,9 @@ Command = tuple[Any, ...]
 
 
 class Courier:
-    """Calls scripts, from the event loop or from any thread.
+    """Calls scripts, from event loops or from any thread.
 
-    Calls of one turn of the event loop share a round trip. A store with a clock of its own, for
+    Calls of one turn of an event loop share a round trip. A store with a clock of its own, for
     tests, passes its times along; otherwise the server's clock decides.
     """
 
@@ -24,8 +23,6 @@ class Courier:
         self.server = server
         self.clock: Clock = clock or SystemClock()
         self._told = clock is not None
-        self._waiting: list[tuple[Command, asyncio.Future[Any]]] = []
-        self._trips: set[asyncio.Task[None]] = set()
 
     @property
     def prefix(self) -> str:
@@ -39,9 +36,9 @@ class Courier:
     async def call(self, name: str, *arguments: Any, decisions: str = "") -> Any:
         """The answer of a script."""
         called = script(name)
-        answer = await self._send(self._command(called, decisions, arguments))
+        answer = await self.server.reply(self._command(called, decisions, arguments))
         if isinstance(answer, NoScriptError):
-            answer = await self._send(self._source(called, decisions, arguments))
+            answer = await self.server.reply(self._source(called, decisions, arguments))
         return self._checked(answer)
 
     async def call_whole(self, name: str, *arguments: Any) -> Any:
@@ -49,7 +46,7 @@ class Courier:
 
         A server that does not know a script by its hash would have it sent again, behind the rest.
         """
-        return self._checked(await self._send(self._source(script(name), "", arguments)))
+        return self._checked(await self.server.reply(self._source(script(name), "", arguments)))
 
     def call_now(self, name: str, *arguments: Any) -> Any:
         """The answer of a script, for a thread that has no event loop."""
@@ -65,12 +62,7 @@ class Courier:
 
     async def ask(self, *commands: Command) -> list[Any]:
         """The answers to plain commands, in one round trip."""
-        answers = await asyncio.gather(*(self._send(command) for command in commands))
-        return [self._checked(answer) for answer in answers]
-
-    async def close(self) -> None:
-        """Wait for what is on its way."""
-        await asyncio.gather(*self._trips, return_exceptions=True)
+        return [self._checked(answer) for answer in await self.server.replies(commands)]
 
     def _checked(self, answer: Any) -> Any:
         if isinstance(answer, Exception):
@@ -89,31 +81,3 @@ class Courier:
 
     def _source(self, called: Script, decisions: str, arguments: tuple[Any, ...]) -> Command:
         return "EVAL", called.source, 1, self.prefix, *self.times(), decisions, *arguments
-
-    def _send(self, command: Command) -> asyncio.Future[Any]:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append((command, answer))
-        if len(self._waiting) == 1:
-            loop.call_soon(self._depart)
-        return answer
-
-    def _depart(self) -> None:
-        load, self._waiting = self._waiting, []
-        trip = asyncio.create_task(self._travel(load))
-        self._trips.add(trip)
-        trip.add_done_callback(self._trips.discard)
-
-    async def _travel(self, load: list[tuple[Command, asyncio.Future[Any]]]) -> None:
-        try:
-            answers = await self.server.travel([command for command, _ in load])
-        except BaseException as error:
-            for _, waiting in load:
-                if not waiting.done():
-                    waiting.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
-            return
-        for (_, waiting), answer in zip(load, answers, strict=True):
-            if not waiting.done():
-                waiting.set_result(answer)

@@ -3,43 +3,45 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
 from hiredis import Reader, pack_command
-from msgspec import Struct
 from redis.asyncio.connection import DefaultParser
 from redis.exceptions import InvalidResponse
 
-Command = Sequence[Any]
+Command = tuple[Any, ...]
+Answer = asyncio.Future[Any]
+Load = list[tuple[Command, Answer]]
 
 LEFT = "the connection was closed"
 
 _INCOMPLETE = object()
 
 
-class _Trip(Struct, eq=False):
-    """Commands that were sent together, and what was answered so far."""
-
-    answers: list[Any]
-    unanswered: deque[int]
-    arrived: asyncio.Future[list[Any]]
-
-
 class Line(asyncio.Protocol):
     """Sends commands and gives each its answer; the server answers in the order they were sent.
 
     It takes over a connection that redis-py has made: the pool, the locks and the timeouts there
-    cost more than a call itself. What the server tells unasked goes to `told`.
+    cost more than a call itself. What the server tells unasked goes to `told`. `explain` makes of
+    an error of the line what a call on it raises; `failed` hears of a line that ends under calls.
     """
 
     def __init__(
-        self, connection: Any, timeout: float, told: Callable[[Any], None] | None = None
+        self,
+        connection: Any,
+        timeout: float,
+        told: Callable[[Any], None] | None = None,
+        explain: Callable[[Exception], Exception] | None = None,
+        failed: Callable[[], None] | None = None,
     ) -> None:
         self._connection = connection
         self._timeout = timeout
         self._told = told
-        self._trips: deque[_Trip] = deque()
+        self._explain = explain
+        self._failed = failed
+        self._answers: deque[Answer] = deque()
         self._reader = Reader(
             protocolError=InvalidResponse,
             replyError=DefaultParser.parse_error,
@@ -55,39 +57,52 @@ class Line(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     def send(self, commands: Sequence[Command]) -> "asyncio.Future[list[Any]]":
-        """The answers to all commands, together; one may be an error of redis-py."""
-        trip = _Trip([None] * len(commands), deque(), self._loop.create_future())
+        """Return the answers to all commands, together; one may be an error of redis-py."""
+        load: Load = [(command, self._loop.create_future()) for command in commands]
+        self.post(load)
+        return asyncio.gather(*(answer for _, answer in load))
+
+    def post(self, load: Load) -> None:
+        """Send commands together, each with the future that waits for its answer."""
         request: list[bytes] = []
-        for place, command in enumerate(commands):
+        for command, answer in load:
+            if not self.open:
+                _fail(answer, self._error(redis.ConnectionError(LEFT)))
+                continue
             try:
-                request.append(pack_command(tuple(command)))
-                trip.unanswered.append(place)
+                request.append(pack_command(command))
             except UnicodeEncodeError as error:  # it cannot be sent, which is its own alone
-                trip.answers[place] = error
+                if not answer.done():
+                    answer.set_result(error)
+                continue
+            if not self._answers:
+                self.heard_at = self._loop.time()
+            self._answers.append(answer)
         if not request:
-            trip.arrived.set_result(trip.answers)
-            return trip.arrived
-        if not self.open:
-            trip.arrived.set_exception(redis.ConnectionError(LEFT))
-            return trip.arrived
-        if not self._trips:
-            self.heard_at = self._loop.time()
-        self._trips.append(trip)
+            return
         self._transport.write(b"".join(request))
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._look)
-        return trip.arrived
 
     def leave(self) -> None:
         """Close once everything is answered."""
         self._leaving = True
-        if not self._trips:
+        if not self._answers:
             self._end(redis.ConnectionError(LEFT))
 
     async def close(self) -> None:
         """Close at once, and return when it is."""
         self._end(redis.ConnectionError(LEFT))
         await self._gone
+
+    def abandon(self) -> None:
+        """Let go after the end of the event loop, which would have closed the socket."""
+        self._answers.clear()
+        self._end(redis.ConnectionError(LEFT))
+        close = getattr(self._transport, "_call_connection_lost", None)
+        if close is not None:
+            with suppress(RuntimeError):
+                close(None)
 
     async def lost(self) -> None:
         """Return when the connection has ended, whoever ended it."""
@@ -98,11 +113,11 @@ class Line(asyncio.Protocol):
         self.heard_at = self._loop.time()
         self._reader.feed(data)
         try:
-            while (answer := self._reader.gets()) is not _INCOMPLETE:
-                self._hear(answer)
+            while (reply := self._reader.gets()) is not _INCOMPLETE:
+                self._hear(reply)
         except InvalidResponse as error:
             self._end(error)
-        if self._leaving and not self._trips:
+        if self._leaving and not self._answers:
             self._end(redis.ConnectionError(LEFT))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -111,21 +126,18 @@ class Line(asyncio.Protocol):
         if not self._gone.done():
             self._gone.set_result(None)
 
-    def _hear(self, answer: Any) -> None:
-        if self._told is not None and isinstance(answer, list) and answer[0] == b"message":
-            self._told(answer)
-        elif self._trips:
-            trip = self._trips[0]
-            trip.answers[trip.unanswered.popleft()] = answer
-            if not trip.unanswered:
-                self._trips.popleft()
-                if not trip.arrived.done():
-                    trip.arrived.set_result(trip.answers)
+    def _hear(self, reply: Any) -> None:
+        if self._told is not None and isinstance(reply, list) and reply[0] == b"message":
+            self._told(reply)
+        elif self._answers:
+            answer = self._answers.popleft()
+            if not answer.done():
+                answer.set_result(reply)
 
     def _look(self) -> None:
         """End a connection on which nothing was heard for too long."""
         self._watch = None
-        if not self._trips:
+        if not self._answers:
             return
         left = self.heard_at + self._timeout - self._loop.time()
         if left <= 0:
@@ -138,10 +150,20 @@ class Line(asyncio.Protocol):
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        self._transport.abort()
+        with suppress(RuntimeError):  # its event loop has ended
+            self._transport.abort()
         # It counts as unclosed, and warns, while it has these.
         self._connection._writer = self._connection._reader = None
-        trips, self._trips = self._trips, deque()
-        for trip in trips:
-            if not trip.arrived.done():
-                trip.arrived.set_exception(error)
+        answers, self._answers = self._answers, deque()
+        if answers and self._failed is not None:
+            self._failed()
+        for answer in answers:
+            _fail(answer, self._error(error))
+
+    def _error(self, error: Exception) -> Exception:
+        return error if self._explain is None else self._explain(error)
+
+
+def _fail(answer: Answer, error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)

@@ -63,7 +63,7 @@ def _listed(job_id: str, row: Sequence[bytes | None]) -> Listed:
 
 
 async def _answers(server: Server, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-    answers = await server.travel(commands)
+    answers = await server.replies(commands)
     for answer in answers:
         if isinstance(answer, Exception):
             raise translate(server.url, answer) from answer

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import redis
@@ -12,6 +13,7 @@ from redis.exceptions import MovedError, ReadOnlyError
 
 from penstock.model.errors import ForkedStore, StoreClosed
 from penstock.store.redis.backoff import Backoff
+from penstock.store.redis.calls import Calls
 from penstock.store.redis.connect import (
     ANSWER_SECONDS,
     Address,
@@ -27,7 +29,7 @@ MAX_MOVES = 5
 
 
 class Server:
-    """Round trips from the event loop, all on one line, or from any thread.
+    """Round trips from event loops, on one line for each of them, or from any thread.
 
     A call during an outage waits for its turn to try, a few seconds at most, and then fails.
     """
@@ -40,9 +42,8 @@ class Server:
         self._known: list[Address] = [self.address]
         self._lock = threading.Lock()
         self._pid: int | None = None
-        self._line: Line | None = None
-        self._connecting: asyncio.Task[Line] | None = None
-        self._retired: list[Line] = []
+        self._calls: dict[asyncio.AbstractEventLoop, Calls] = {}
+        self.generation = 0
         self._sync: Any = None  # a pool of redis-py: most of its methods have no types
 
     @property
@@ -58,7 +59,7 @@ class Server:
     async def open(self) -> None:
         """Connect, and refuse a server that could not keep the store's promises."""
         if self._pid is not None:
-            self._check()
+            self.check()
             return
         self._pid = os.getpid()
         try:
@@ -84,112 +85,105 @@ class Server:
     async def close(self) -> None:
         """Let all connections go."""
         self._pid = None
-        if self._connecting is not None:
-            self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
+        own = self._calls.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.close()
         with self._lock:
-            threads, line, retired = self._sync, self._line, self._retired
-            self._line = self._sync = None
-            self._retired = []
-        for each in retired if line is None else [*retired, line]:
-            await each.close()
+            threads, others = self._sync, list(self._calls.values())
+            self._sync = None
+            self._calls.clear()
+        for calls in others:
+            calls.drop()
         if threads is not None:
             threads.disconnect()
 
     async def ask(self, *command: Any) -> Any:
         """The answer to one command."""
-        [answer] = await self.travel([command])
+        answer = await self.reply(command)
         if isinstance(answer, Exception):
             raise translate(self.url, answer) from answer
         return answer
 
-    async def travel(self, commands: Sequence[Command]) -> list[Any]:
+    async def replies(self, commands: Sequence[Command]) -> list[Any]:
         """One round trip for all commands; an answer may be an error of redis-py."""
-        self._check()
-        if self.backoff.failures:
-            await asyncio.sleep(self.backoff.seconds())
-        with translated(self.url):
-            try:
-                answers = await self._exchange(commands)
-                for _ in range(MAX_MOVES):
-                    lost = self._follow(answers)
-                    if not lost:
-                        break
-                    again = await self._exchange([commands[place] for place in lost])
-                    for place, answer in zip(lost, again, strict=True):
-                        answers[place] = answer
-            except (redis.RedisError, OSError):
-                self._failed()
-                raise
-            finally:
-                self._leave_retired()
-        self.backoff.succeeded()
+        self.check()
+        calls = self._own_calls()
+        coming = [calls.send(command) for command in commands]
+        answers = await asyncio.gather(*coming)
+        for place, answer in enumerate(answers):
+            if isinstance(answer, MovedError | ReadOnlyError):
+                answers[place] = await self._go_there(commands[place], answer)
         return answers
+
+    async def reply(self, command: Command) -> Any:
+        """The answer to one command; it may be an error of redis-py."""
+        self.check()
+        answer = await self._own_calls().send(command)
+        if isinstance(answer, MovedError | ReadOnlyError):
+            return await self._go_there(command, answer)
+        return answer
+
+    async def _go_there(self, command: Command, answer: Any) -> Any:
+        for _ in range(MAX_MOVES):
+            if not self._follow(answer):
+                break
+            answer = await self._own_calls().send(command)
+        return answer
 
     def reply_now(self, command: Command) -> Any:
         """The answer to one command, from any thread; it may be an error of redis-py."""
-        self._check()
+        self.check()
         if self.backoff.failures:
             time.sleep(self.backoff.seconds())
         with translated(self.url):
             try:
                 answer = self._exchange_now(command)
                 for _ in range(MAX_MOVES):
-                    if not self._follow([answer]):
+                    if not self._follow(answer):
                         break
                     answer = self._exchange_now(command)
             except (redis.RedisError, OSError):
-                self._failed()
+                self.failed()
                 raise
         self.backoff.succeeded()
         return answer
 
+    async def connect(self) -> Line:
+        """A line for the calls of the running event loop."""
+        explain = partial(translate, self.url)
+        return await _line_to(self._node, explain=explain, failed=self.failed)
+
     async def line(self, told: Callable[[Any], None] | None = None) -> Line:
         """A line for the caller alone, to listen on; the caller closes it."""
-        self._check()
+        self.check()
         return await _line_to(self._node, told)
 
     def connection_now(self) -> "redis.Connection":
         """The same for a thread that has no event loop."""
-        self._check()
+        self.check()
         connection = self._synchronous().make_connection()
         connection.connect()
         made: redis.Connection = connection
         return made
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse calls to what is closed, or was opened by another process."""
         if self._pid is None:
             raise StoreClosed(self.url)
         if self._pid != os.getpid():
             raise ForkedStore(self.url)
 
-    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        line = self._line
-        if line is None or not line.open:
-            line = await self._connected()
-        return await line.send(commands)
-
-    async def _connected(self) -> Line:
-        """The line, made once for all who wait for it; one of them may give up."""
-        if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect())
-            self._connecting.add_done_callback(self._has_connected)
-        return await asyncio.shield(self._connecting)
-
-    def _has_connected(self, connecting: "asyncio.Task[Line]") -> None:
-        self._connecting = None
-        if not connecting.cancelled():
-            connecting.exception()
-
-    async def _connect(self) -> Line:
-        node = self._node
-        line = await _line_to(node)
-        with self._lock:
-            if self._node is node:
-                self._line = line
-            else:
-                self._retired.append(line)
-        return line
+    def _own_calls(self) -> Calls:
+        """The calls of the running event loop."""
+        loop = asyncio.get_running_loop()
+        calls = self._calls.get(loop)
+        if calls is None:
+            with self._lock:
+                over = [each for each, of_it in self._calls.items() if of_it.is_over]
+                for each in over:
+                    self._calls.pop(each).drop()
+                calls = self._calls[loop] = Calls(self)
+        return calls
 
     def _exchange_now(self, command: Command) -> Any:
         pool = self._synchronous()
@@ -211,20 +205,22 @@ class Server:
                 self._sync = synchronous(self._node)
             return self._sync
 
-    def _follow(self, answers: Sequence[Any]) -> list[int]:
-        """Go where the cluster says; the places of the commands that must be sent again."""
-        lost = [place for place, answer in enumerate(answers) if isinstance(answer, MovedError)]
-        if lost:
-            moved: Any = answers[lost[-1]]
-            self._go(self._node.at(moved.host or self._node.host, moved.port))
-        elif any(isinstance(answer, ReadOnlyError) for answer in answers):
+    def _follow(self, answer: Any) -> bool:
+        """Go where the cluster says; whether the command must be sent again."""
+        if isinstance(answer, MovedError):
+            moved: Any = answer  # the attributes have no types
+            host, port = moved.host or self._node.host, moved.port
+            if (host, port) != (self._node.host, self._node.port):
+                self._go(self._node.at(host, port))
+            return True
+        if isinstance(answer, ReadOnlyError):
             self._go(self._node)  # a failover: the name may lead to another server by now
-        return lost
+        return False
 
-    def _failed(self) -> None:
+    def failed(self) -> None:
+        """Count a trip in vain; in a cluster any other node knows who has taken over."""
         self.backoff.failed()
         if self.clustered:
-            # Any other node knows who has taken over.
             places = {(node.host, node.port): place for place, node in enumerate(self._known)}
             place = places.get((self._node.host, self._node.port), -1)
             self._go(self._known[(place + 1) % len(self._known)])
@@ -233,14 +229,8 @@ class Server:
         """Use another node, or the same one with new connections."""
         with self._lock:
             self._node = node
-            if self._line is not None:
-                self._retired.append(self._line)
-            self._line = self._sync = None
-
-    def _leave_retired(self) -> None:
-        """Let go of lines left behind; calls on them are still answered."""
-        while self._retired:
-            self._retired.pop().leave()
+            self.generation += 1
+            self._sync = None
 
     async def _learn_nodes(self) -> None:
         seen = {(node.host, node.port): node for node in self._known}
@@ -251,7 +241,12 @@ class Server:
         self._known = list(seen.values())
 
 
-async def _line_to(node: Address, told: Callable[[Any], None] | None = None) -> Line:
+async def _line_to(
+    node: Address,
+    told: Callable[[Any], None] | None = None,
+    explain: Callable[[Exception], Exception] | None = None,
+    failed: Callable[[], None] | None = None,
+) -> Line:
     connection: Any = asynchronous(node)  # its methods have no types
     await connection.connect()
-    return Line(connection, node.timeout, told)
+    return Line(connection, node.timeout, told, explain, failed)

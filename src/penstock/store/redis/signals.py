@@ -1,6 +1,7 @@
-"""Wake-ups: one subscription per process, passed on to everyone in it who listens."""
+"""Wake-ups: one subscription per event loop, passed on to everyone in it who listens."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -21,12 +22,59 @@ WARN_SECONDS = 60.0
 class Signals:
     """Hears of every change of the installation, whichever process made it.
 
+    Each event loop that listens has a subscription of its own.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._open = False
+        self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
+
+    @property
+    def connected(self) -> bool:
+        """Whether changes are heard now."""
+        return any(ear.connected for ear in list(self._ears.values()))
+
+    async def open(self) -> None:
+        """Subscribe, so that nothing is missed from here on."""
+        self._open = True
+        await self._own_ear().open()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._open = False
+        own = self._ears.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.close()
+        while self._ears:
+            self._ears.popitem()[1].drop()
+
+    def subscribe(self) -> "Listener":
+        """Listen from the running event loop."""
+        if not self._open:
+            raise StoreClosed(self._server.url)
+        return self._own_ear().subscribe()
+
+    def _own_ear(self) -> "_Ear":
+        loop = asyncio.get_running_loop()
+        ear = self._ears.get(loop)
+        if ear is None:
+            for each in [each for each in self._ears if each.is_closed()]:
+                self._ears.pop(each).drop()
+            ear = self._ears[loop] = _Ear(self._server)
+        return ear
+
+
+class _Ear:
+    """One event loop's subscription, passed on to everyone there who listens.
+
     Without a connection nobody is woken, and all that listens goes on by polling; when it is back,
     everyone is woken once, for what was missed.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._loop = asyncio.get_running_loop()
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
         self._line: Line | None = None
@@ -46,7 +94,7 @@ class Signals:
             self._line = await self._subscribed()
         except (redis.RedisError, OSError) as error:
             raise translate(self._server.url, error) from error
-        self._task = asyncio.create_task(self._listen(), name="penstock-signals")
+        self._start()
 
     async def close(self) -> None:
         """Stop listening."""
@@ -57,15 +105,24 @@ class Signals:
         await self._disconnect()
         self._listeners.clear()
 
+    def drop(self) -> None:
+        """Stop listening, asked by another event loop or after the end of this one."""
+        line, task = self._line, self._task
+        if not self._loop.is_closed():
+            with suppress(RuntimeError):  # it has ended in this moment
+                if task is not None:
+                    self._loop.call_soon_threadsafe(task.cancel)
+        elif line is not None:
+            line.abandon()
+
     def subscribe(self) -> "Listener":
-        """Listen from the running event loop."""
-        if self._task is None:
-            raise StoreClosed(self._server.url)
+        """Listen, from the first time on that somebody does."""
+        self._start()
         listener = Listener(self)
         self._listeners.add(listener)
         return listener
 
-    def drop(self, listener: "Listener") -> None:
+    def forget(self, listener: "Listener") -> None:
         """Forget a listener."""
         self._listeners.discard(listener)
 
@@ -74,19 +131,26 @@ class Signals:
         for listener in self._listeners:
             listener.hear()
 
+    def _start(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = self._loop.create_task(self._listen(), name="penstock-signals")
+
     async def _listen(self) -> None:
-        while True:
-            try:
-                if self._line is None:
-                    self._line = await self._subscribed()
-                    self._backoff.succeeded()
-                    self.ring()
-                await self._hear(self._line)
-            except (redis.RedisError, OSError, StoreError) as error:
-                await self._disconnect()
-                self._backoff.failed()
-                self._warn(error)
-                await asyncio.sleep(self._backoff.seconds())
+        try:
+            while True:
+                try:
+                    if self._line is None:
+                        self._line = await self._subscribed()
+                        self._backoff.succeeded()
+                        self.ring()
+                    await self._hear(self._line)
+                except (redis.RedisError, OSError, StoreError) as error:
+                    await self._disconnect()
+                    self._backoff.failed()
+                    self._warn(error)
+                    await asyncio.sleep(self._backoff.seconds())
+        finally:
+            await self._disconnect()
 
     async def _hear(self, line: Line) -> None:
         """Stay until the line is lost, and make sure now and then that it is not dead."""
@@ -132,8 +196,8 @@ class Signals:
 class Listener:
     """One subscription; rings between two waits are kept as one."""
 
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
+    def __init__(self, ear: _Ear) -> None:
+        self._ear = ear
         self._event = asyncio.Event()
 
     def hear(self) -> None:
@@ -152,4 +216,4 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening."""
-        self._signals.drop(self)
+        self._ear.forget(self)

@@ -70,7 +70,6 @@ class RedisStore:
 
     async def close(self) -> None:
         """Finish what is on its way and let go."""
-        await self._courier.close()
         await self._signals.close()
         await self._server.close()
 

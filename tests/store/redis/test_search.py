@@ -1,5 +1,7 @@
 """Looking through many jobs on Redis: in short pieces, and from where another call stopped."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from msgspec.structs import replace
 
@@ -7,6 +9,13 @@ from penstock.store.contract import JobFilter, Store
 from penstock.store.redis import search
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import a_job, enqueue
+from penstock.testing.conformance.search import TestBoundedLooks as BoundedLooks
+
+
+@pytest.fixture(autouse=True)
+def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a look ends early, and a page elsewhere than these tests expect."""
+    monkeypatch.setattr(search, "SECONDS", 60)
 
 
 async def _all_ids(store: Store, where: JobFilter) -> tuple[list[str], int]:
@@ -68,3 +77,14 @@ async def test_what_numbers_of_the_server_cannot_tell_apart_python_can(store: St
         where = JobFilter(payload=(condition,))
         assert (await store.reader.search_ids(where)).ids == [here]
         assert [job.id for job in (await store.reader.search(where)).jobs] == [here]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [BoundedLooks.test_what_is_rare_is_found_among_many, BoundedLooks.test_ids_come_in_large_pages],
+)
+async def test_looks_that_end_early_leave_nothing_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch, test: Callable[..., Awaitable[None]]
+) -> None:
+    monkeypatch.setattr(search, "SECONDS", 0)
+    await test(BoundedLooks(), store)

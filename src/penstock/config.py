@@ -50,7 +50,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     heartbeat_interval: Seconds = 10
     timeout_grace: Grace = 5
     cancel_grace: Grace = 5
+    hook_timeout: Seconds = 10
     drain_timeout: Grace = 30
+    log_jobs: bool = False
     memory_limit_mb: NotNegative = 0
     max_abandoned_threads: NotNegative = 10
     max_internal_errors: NotNegative = 20

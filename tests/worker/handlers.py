@@ -66,3 +66,50 @@ def wait_for_stop(ctx: Context) -> str:
     while not ctx.cancelled:
         time.sleep(0.01)
     return "stopped early"
+
+
+@app.job(run_in="process")
+def fill(megabytes: int) -> int:
+    return len(bytearray(megabytes * 1_000_000))
+
+
+def made(name: str, **options: Any) -> Any:
+    def handler() -> int:
+        return os.getpid()
+
+    return app.job(name=name, **options)(handler)
+
+
+class Counter:
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def pid_and_step(self) -> list[int]:
+        return [os.getpid(), self.step]
+
+    async def pid_and_step_async(self) -> list[int]:
+        return [os.getpid(), self.step]
+
+    @classmethod
+    def pid_and_two(cls) -> list[int]:
+        return [os.getpid(), 2]
+
+    @staticmethod
+    def pid_and_three() -> list[int]:
+        return [os.getpid(), 3]
+
+
+def _pid() -> int:
+    return os.getpid()
+
+
+by_another_name = app.job(name="by-another-name", aliases=["by-an-older-name"], run_in="process")(
+    _pid
+)
+made_in_a_function = made("made-in-a-function")
+made_for_a_process = made("made-for-a-process", run_in="process")
+HELD = {"nowhere else": app.job(name="held-in-a-dictionary", run_in="process")(lambda: os.getpid())}
+bound = app.job(name="bound", run_in="process")(Counter(4).pid_and_step)
+bound_async = app.job(name="bound-async")(Counter(5).pid_and_step_async)
+of_the_class = app.job(name="of-the-class", run_in="process")(Counter.pid_and_two)
+static = app.job(name="static", run_in="process")(Counter.pid_and_three)

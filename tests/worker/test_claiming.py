@@ -176,3 +176,44 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_go_back_at_once_and_count_n
         job = await app.get(handle.id)
         assert (job.status, job.rescues, job.attempts) == (Status.COMPLETED, 0, 1)
         assert len(await app.executions(handle.id)) == 1
+
+
+async def test_a_worker_whose_poll_came_due_while_it_looked_polls_at_once(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.job
+    async def task() -> None: ...
+
+    async with working(app) as worker:
+        pump = worker._pump
+        async with pump._cycling:  # nothing else polls meanwhile
+            pump._hungry, pump._next_poll = False, 0.0
+            pump._wake.clear()
+            async with asyncio.timeout(30):
+                await pump._rest()
+            assert pump._hungry
+
+
+async def test_a_worker_without_a_free_slot_rests_until_something_ends(app: Penstock) -> None:
+    signals = Signals()
+
+    @app.job
+    async def task() -> None:
+        signals.send("started")
+        await asyncio.to_thread(signals.wait_in_thread, "go")
+
+    job = await task.enqueue()
+    async with working(app, concurrency=1) as worker:
+        await signals.wait("started")
+        pump = worker._pump
+        async with pump._cycling:
+            pump._hungry, pump._next_poll = False, 0.0
+            pump._wake.clear()
+            resting = asyncio.create_task(pump._rest())
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert not resting.done()
+            signals.send("go")
+            async with asyncio.timeout(30):
+                await resting
+        await job.result(timeout=30)

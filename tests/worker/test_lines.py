@@ -37,11 +37,12 @@ def an_app(folder: Path, clock: FakeClock) -> Penstock:
 
 
 async def logged(
-    folder: Path, capsys: pytest.CaptureFixture[str], level: str
+    folder: Path, capsys: pytest.CaptureFixture[str], level: str, **settings: Any
 ) -> list[dict[str, Any]]:
     """The lines of one job of every ending; all of them are given the canary."""
     clock = FakeClock()
     app = an_app(folder, clock)
+    app.settings = app.settings.replace(**settings)
     configure_logs(json=True, level=level)
     capsys.readouterr()
     async with app:
@@ -105,3 +106,12 @@ async def test_a_program_that_has_not_configured_logs_gets_no_line_per_job(
     async with app:
         await app.find_type("echo").enqueue(CANARY)
     assert capsys.readouterr().out == ""
+
+
+async def test_claims_and_endings_are_info_lines_for_who_asks_for_them_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = await logged(tmp_path, capsys, "info", log_jobs=True)
+    told = {line["event"]: line["level"] for line in lines}
+    assert {told[f"job_{turn}"] for turn in ("claimed", "completed", "cancelled")} == {"info"}
+    assert "job_enqueued" not in told

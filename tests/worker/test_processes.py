@@ -1,15 +1,19 @@
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
 from penstock import JobCancelled, Penstock, Status
+from penstock.store.contract import Claim
 from penstock.testing import FakeClock, Signals, in_memory
 from penstock.testing import drain as drain_app
 from penstock.worker import process
+from penstock.worker.processes import JobProcess, Processes
 from tests.worker import handlers
 from tests.worker.running import becomes, working
 
@@ -131,10 +135,101 @@ async def test_no_process_outlives_its_worker(app: Penstock) -> None:
 
 async def test_a_job_that_was_rescued_runs_next_in_a_process_of_its_own(app: Penstock) -> None:
     innocent, suspect = await handlers.where.enqueue(), await handlers.where.enqueue()
-    await _pretend_rescued(app, suspect.id)
+    await pretend_rescued(app, suspect.id)
     await drain_app(app)
     assert await innocent.result(30) == os.getpid()
     assert await suspect.result(30) != os.getpid()
+
+
+async def test_a_process_finds_a_type_by_its_name_however_it_was_made(app: Penstock) -> None:
+    pids = [
+        handlers.by_another_name,
+        handlers.made_in_a_function,
+        handlers.made_for_a_process,
+        handlers.HELD["nowhere else"],
+    ]
+    steps = [handlers.bound, handlers.bound_async, handlers.of_the_class, handlers.static]
+    jobs = [await type_.enqueue() for type_ in [*pids, *steps]]
+    jobs.append(await app.enqueue_payload("by-an-older-name"))
+    for job in jobs:
+        if (await job.get()).type in ("made-in-a-function", "bound-async"):
+            await pretend_rescued(app, job.id)
+    await drain_app(app)
+    results = [await job.result(30) for job in jobs]
+    assert [type(result) for result in results] == [int] * 4 + [list] * 4 + [int]
+    found = [result if isinstance(result, int) else result[0] for result in results]
+    assert os.getpid() not in found
+    assert [result[1] for result in results[4:8]] == [4, 5, 2, 3]
+
+
+async def test_a_lost_lease_and_its_successor_each_have_their_own_process(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children: list[FakeChild] = []
+
+    async def start(application: Any) -> FakeChild:
+        children.append(FakeChild())
+        return children[-1]
+
+    monkeypatch.setattr(JobProcess, "start", start)
+    job = await handlers.pid.enqueue()
+    claim = Claim(owner="a:1", types=["pid"], limit=1, start=1, lease_ms=60_000)
+    (lease,) = (await app.store.jobs.claim(claim)).leases
+    successor = msgspec.structs.replace(lease, fence=lease.fence + 2)
+    processes = Processes(app, size=2)
+    running = [
+        asyncio.ensure_future(processes.run(each, None, alone=False, ready=lambda: None))  # type: ignore[arg-type]
+        for each in (lease, successor)
+    ]
+    await children_ready(children, 2)
+    children[0].ended.set()
+    await running[0]
+    assert processes.kill(successor)
+    await running[1]
+    assert ([child.killed for child in children], job.id) == ([False, True], lease.id)
+    assert not processes.kill(lease)
+
+
+class FakeChild:
+    """A child that ends when it is told to, or killed."""
+
+    alive = True
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.runs = asyncio.Event()
+        self.killed = False
+
+    async def run(self, run: Any, reporter: Any) -> Any:
+        self.runs.set()
+        await self.ended.wait()
+
+    def kill(self) -> None:
+        self.killed = True
+        self.ended.set()
+
+
+async def children_ready(children: list[FakeChild], count: int) -> None:
+    async with asyncio.timeout(30):
+        while len(children) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for child in children:
+            await child.runs.wait()
+
+
+async def test_the_memory_of_a_process_is_that_of_its_own_job(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ballast = bytearray(150_000_000)  # a process starts with its parent's peak in `ru_maxrss`
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one process for both
+    large = await handlers.fill.options(priority=1).enqueue(100)
+    small = await handlers.fill.options(priority=9).enqueue(1)
+    await drain_app(app)
+    assert len(ballast) == 150_000_000
+    (much,), (little,) = [await app.executions(job.id) for job in (large, small)]
+    assert much.memory_kb is not None
+    assert little.memory_kb is not None
+    assert little.memory_kb < 90_000 < 100_000 < much.memory_kb < 240_000
 
 
 def _alive(pid: int) -> bool:
@@ -144,7 +239,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
-async def _pretend_rescued(app: Penstock, job_id: str) -> None:
+async def pretend_rescued(app: Penstock, job_id: str) -> None:
     database: Any = app.store._db  # type: ignore[attr-defined]
     await database.write(
         lambda tx: tx.connection.execute("UPDATE jobs SET rescues = 1 WHERE id = ?", (job_id,))

@@ -195,7 +195,7 @@ def pass_on(chosen: Session) -> None:
 def load(ctx: typer.Context, target: str) -> "Penstock":
     """The application behind `module:app`, with --url, --dispatch and --config applied."""
     from penstock.model.errors import PenstockError
-    from penstock.worker.process import load_app
+    from penstock.worker.target import load_app
 
     chosen = session(ctx)
     pass_on(chosen)

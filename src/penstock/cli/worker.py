@@ -67,6 +67,9 @@ def worker(
         False
     ),
     log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    log_jobs: Annotated[
+        bool, typer.Option("--log-jobs", help="Log each job as it is claimed and as it ends.")
+    ] = False,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C, which drain; a second signal ends at once."""
     from penstock.logs import configure_logs
@@ -83,6 +86,7 @@ def worker(
         health=health,
         log_json=log_json,
         log_level=log_level,
+        log_jobs=log_jobs,
     )
     configure_logs(json=log_json, level=log_level)
     raise typer.Exit(run(_supervise(spec, processes)))
@@ -100,6 +104,7 @@ def worker_spec(
     target: str,
     types: tuple[str, ...] | None = None,
     health: Path | None = None,
+    log_jobs: bool = False,
     **fields: Any,
 ) -> "WorkerSpec":
     """What a worker process is told; types that the application does not have are refused."""
@@ -110,7 +115,7 @@ def worker_spec(
         raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
     for name in types or ():
         app.find_type(name)
-    beside = {"dispatch": chosen.dispatch}
+    beside = {"dispatch": chosen.dispatch, "log_jobs": log_jobs or None}
     return WorkerSpec(
         target=target,
         url=chosen.url,

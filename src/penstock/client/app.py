@@ -60,6 +60,8 @@ class Penstock:
         clock: Clock | None = None,
     ) -> None:
         self.settings = (settings or load_settings()).replace(url=url, dispatch=dispatch)
+        self.target: str | None = None
+        """The `module:name` it was loaded from, where another process finds it, too."""
         self.hooks = Hooks()
         self.admission = Admission(self)
         self._limits, self._breakers = DeclaredLimits(), DeclaredBreakers()

@@ -22,11 +22,6 @@ class Hooks:
         self.failed: list[Hook] = []
         self.progress: list[Hook] = []
 
-    @property
-    def used(self) -> bool:
-        """Whether anything hangs around the handlers at all."""
-        return bool(self.middleware or self.start or self.complete or self.failed)
-
     def add_middleware(self, function: M) -> M:
         """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
         self.middleware.append(function)
@@ -43,7 +38,7 @@ class Hooks:
         return hook
 
     def on_failed(self, hook: H) -> H:
-        """Call `hook(ctx, error)` after a handler raised; the retry is decided afterwards."""
+        """Call `hook(ctx, error)` after a handler raised; what becomes of the job is decided."""
         self.failed.append(hook)
         return hook
 

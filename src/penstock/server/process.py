@@ -17,7 +17,7 @@ from penstock.server.serve import Serving
 from penstock.server.spec import ServerSpec
 from penstock.worker import loop
 from penstock.worker.keeping import exit_code_of, orphaned
-from penstock.worker.process import load_app
+from penstock.worker.target import load_app
 
 log = structlog.get_logger("penstock.server")
 

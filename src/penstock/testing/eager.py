@@ -136,7 +136,7 @@ class _Heard(Reports):
         super().__init__(app, "eager")
         self.heard: list[Report] = []
 
-    async def write(self, reports: list[Report]) -> None:
+    async def write(self, reports: Sequence[Report]) -> None:
         """Keep reports."""
         self.heard += reports
 

@@ -125,9 +125,9 @@ class LoneWorker:
 
     async def _settle(self, settlement: Settlement) -> None:
         jobs = self._app.store.jobs
-        last_words = self._reports.last_words(settlement.id)
-        if last_words is not None:
-            await jobs.report(self._owner, [last_words])
+        last_words = self._reports.last_words([settlement])
+        if last_words:
+            await jobs.report(self._owner, last_words)
         await jobs.settle(self._owner, [settlement])
         await self._reports.flush()
 
@@ -135,5 +135,5 @@ class LoneWorker:
 class InThisProcess(Executor):
     """Runs suspects here too: nothing here can take a worker down with it."""
 
-    def _is_suspect(self, running: Running) -> bool:
+    def _wants_process(self, running: Running) -> bool:
         return False

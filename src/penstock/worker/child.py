@@ -6,11 +6,8 @@ gone the process ends at once: no job outlives its worker.
 
 import asyncio
 import ctypes
-import importlib
 import os
 import pickle
-import resource
-import runpy
 import signal
 import socket
 import sys
@@ -23,13 +20,15 @@ from typing import Any
 from penstock.client import tracing
 from penstock.client.context import Context
 from penstock.client.job_type import JobType
-from penstock.model.errors import UnknownType
 from penstock.model.outcome import Outcome
+from penstock.worker.memory import PeakMemory
 from penstock.worker.protocol import (
     HEADER,
+    Application,
     Checkpoint,
     FromChild,
     Log,
+    NotFound,
     Progress,
     Raised,
     Ready,
@@ -37,11 +36,11 @@ from penstock.worker.protocol import (
     Run,
     Saved,
     Stop,
-    Target,
     frame,
     to_child,
 )
 from penstock.worker.resources import Resources
+from penstock.worker.target import NotFoundInProcess, find_type
 
 PR_SET_PDEATHSIG = 1
 
@@ -55,7 +54,9 @@ class Child:
         self._runs: SimpleQueue[Run] = SimpleQueue()
         self._saved: SimpleQueue[Saved] = SimpleQueue()
         self._context: Context | None = None
-        self._types: dict[Target, JobType[..., ..., Any]] = {}
+        self._application: Application | None = None
+        self._types: dict[str, JobType[..., ..., Any]] = {}
+        self._memory = PeakMemory()
         self._pid = os.getpid()
 
     def serve(self) -> None:
@@ -84,17 +85,20 @@ class Child:
 
     def _attempt(self, runner: asyncio.Runner, resources: Resources, run: Run) -> FromChild:
         before = time.process_time()
+        self._memory.reset()
         try:
-            type_ = self._find(run.target)
+            type_ = self._find(run.lease.type)
             value = self._call(runner, resources, type_, run)
             if isinstance(value, Outcome):
                 raise value
-            return Returned(run.number, type_.encode_result(value), _cpu_ms(before), _memory_kb())
+            result = type_.encode_result(value)
+            return Returned(run.number, result, _cpu_ms(before), self._memory.kb())
+        except NotFoundInProcess as error:
+            return NotFound(run.number, str(error))
         except BaseException as error:
             stack = "".join(traceback.format_exception(error))
-            return Raised(
-                run.number, _pickled(error), str(error), stack, _cpu_ms(before), _memory_kb()
-            )
+            used = (_cpu_ms(before), self._memory.kb())
+            return Raised(run.number, _pickled(error), str(error), stack, *used)
 
     def _call(
         self, runner: asyncio.Runner, resources: Resources, type_: JobType[..., ..., Any], run: Run
@@ -110,14 +114,12 @@ class Child:
         with tracing.continued(before):
             return call(context, arguments, filled)
 
-    def _find(self, target: Target) -> JobType[..., ..., Any]:
-        found = self._types.get(target)
-        if found is None:
-            found = find_type(target)
-            if found.app.settings.url != target.url:
-                found.app.settings = found.app.settings.replace(url=target.url)
-            self._types[target] = found
-        return found
+    def _find(self, name: str) -> JobType[..., ..., Any]:
+        if name not in self._types:
+            assert self._application is not None
+            application = self._application
+            self._types[name] = find_type(application.places, application.settings, name)
+        return self._types[name]
 
     def _listen(self) -> None:
         try:
@@ -128,6 +130,8 @@ class Child:
     def _hear_all(self) -> None:
         while True:
             match to_child.decode(self._receive(int.from_bytes(self._receive(HEADER), "big"))):
+                case Application() as application:
+                    self._application = application
                 case Run() as run:
                     self._runs.put(run)
                 case Saved() as saved:
@@ -183,21 +187,6 @@ def _leave_it_to_the_worker(*_: object) -> None:
     """A signal to the whole group must not look like a job that killed its process."""
 
 
-def find_type(target: Target) -> JobType[..., ..., Any]:
-    """Import the module a handler lives in and pick the handler out of it."""
-    if target.main_path is not None:
-        names: Any = runpy.run_path(target.main_path, run_name="__penstock_main__")
-    else:
-        names = vars(importlib.import_module(target.module))
-    first, *rest = target.qualname.split(".")
-    found: Any = names.get(first)
-    for name in rest:
-        found = getattr(found, name, None)
-    if not isinstance(found, JobType):
-        raise UnknownType(f"{target.module}.{target.qualname}")
-    return found
-
-
 def _pickled(error: BaseException) -> bytes:
     try:
         data = pickle.dumps(error)
@@ -209,10 +198,6 @@ def _pickled(error: BaseException) -> bytes:
 
 def _cpu_ms(before: float) -> int:
     return int((time.process_time() - before) * 1000)
-
-
-def _memory_kb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _die_with_the_worker() -> None:

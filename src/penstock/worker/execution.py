@@ -1,10 +1,11 @@
-"""One execution as a visible pipeline: decode, call, judge. The body is the documentation."""
+"""One execution as a visible pipeline: decode, call, judge, tell. The body is the documentation."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
+import structlog
 
 from penstock.client import tracing
 from penstock.client.app import Penstock
@@ -13,13 +14,17 @@ from penstock.model.failure import Failure
 from penstock.model.outcome import Cancel, Outcome, Snooze
 from penstock.model.retry import ErrorClass
 from penstock.model.settlement import Completed, Settlement
-from penstock.worker.notify import notify
-from penstock.worker.processes import ProcessDied, Processes, can_run_in_process
+from penstock.worker.memory import ExecutionMemory
+from penstock.worker.notify import Hook, is_being_cancelled, notify
+from penstock.worker.processes import ProcessDied, Processes
 from penstock.worker.reports import JobReporter, Reports
 from penstock.worker.resources import Resources
 from penstock.worker.running import Running, StopReason
+from penstock.worker.target import NotFoundInProcess
 from penstock.worker.threads import Threads
 from penstock.worker.verdict import Encoded, Verdict
+
+log = structlog.get_logger("penstock.worker")
 
 
 class Executor:
@@ -27,18 +32,22 @@ class Executor:
 
     def __init__(self, app: Penstock, reports: Reports, processes: int) -> None:
         self.threads = Threads()
-        self.processes = Processes(processes)
+        self.processes = Processes(app, processes)
         self.resources = Resources()
+        self._memory = ExecutionMemory()
         self._app = app
         self._clock = app.store.clock
         self._hooks = app.hooks
         self._reports = reports
         self._loop = asyncio.get_running_loop()
         self._max_snoozes = app.settings.max_snoozes
+        self._hook_seconds = app.settings.hook_timeout
+        self._only_here: set[str] = set()
 
     async def close(self) -> None:
         """Let go of threads, processes and resources."""
         self.threads.close()
+        self._memory.close()
         await self.processes.close()
         await self.resources.close()
 
@@ -49,27 +58,35 @@ class Executor:
         return tracing.traced(running.lease, self._reports.owner, lambda: self._run(running))
 
     async def _run(self, running: Running) -> Settlement | None:
+        settlement: Settlement | None
         usage = _Usage()
         try:
-            value = await self._call(running, usage)
+            if self._hooks.start:
+                await self._tell(running, self._hooks.start)
+                running.begin(self._clock.monotonic())
+            self._memory.enter(running, running.lease.type)
+            try:
+                value = await self._call(running, usage)
+            finally:
+                self._note_memory(running, usage)
             if isinstance(value, Outcome):
                 raise value
-            return self._completed(running, value, usage)
-        except asyncio.CancelledError:
-            if running.reason is not None:
-                return await self._stopped(running, self._verdict(running, usage))
-            if _is_being_cancelled():
-                raise
-            error = RuntimeError("The handler raised CancelledError though nobody cancelled it.")
-            return await self._judge(running, error, self._verdict(running, usage))
-        except BaseException as error:
-            return await self._judge(running, error, self._verdict(running, usage))
+            settlement = self._completed(running, value, usage)
+            hooks: Sequence[Hook] = self._hooks.complete
+        except BaseException as raised:
+            value = self._cause(running, raised)
+            settlement = self._judge(running, value, self._verdict(running, usage))
+            hooks = self._hooks.failed if self._is_failure(running, value) else ()
+        running.settlement = settlement
+        if hooks and settlement is not None:
+            await self._tell_the_end(running, hooks, value)
+        return settlement
 
     def _call(self, running: Running, usage: "_Usage") -> Awaitable[Any]:
         """Decode the arguments and call the handler, by the shortest way it allows."""
         lease, type_ = running.lease, running.type
         arguments = type_.arguments.decode(lease.id, lease.payload)
-        if type_.is_plain and not lease.rescues and not self._hooks.used:
+        if type_.is_plain and not lease.rescues and not self._hooks.middleware:
             called: Awaitable[Any] = type_.arguments.call(None, arguments, {})
             return called
         return self._call_with_context(running, arguments, usage)
@@ -77,17 +94,17 @@ class Executor:
     async def _call_with_context(
         self, running: Running, arguments: msgspec.Struct, usage: "_Usage"
     ) -> Any:
-        lease, type_ = running.lease, running.type
-        reporter = JobReporter(self._reports, lease.id, lease.fence)
-        context = Context(lease, reporter, self._loop)
-        running.context = reporter.context = context
-        resources = (
-            await self.resources.fill(type_.arguments.injected) if type_.arguments.injected else {}
-        )
+        type_ = running.type
+        context = self._context_of(running)
+        injected = type_.arguments.injected
+        resources = await self.resources.fill(injected) if injected else {}
 
         async def handle() -> Any:
-            if type_.run_in == "process" or self._is_suspect(running):
-                return await self._in_process(running, reporter, usage)
+            if self._wants_process(running):
+                try:
+                    return await self._in_process(running, usage)
+                except NotFoundInProcess as error:
+                    self._keep_here(running, error)
             if type_.is_async:
                 return await type_.arguments.call(context, arguments, resources)
             call = type_.arguments.call
@@ -96,23 +113,37 @@ class Executor:
             )
             return value
 
-        if not self._hooks.used:
+        if not self._hooks.middleware:
             return await handle()
-        return await self._with_hooks(running, context, handle)
+        return await self._with_middleware(running, context, handle)
 
-    def _is_suspect(self, running: Running) -> bool:
-        """A job that was running when a worker died runs next in a process of its own."""
-        return running.lease.rescues > 0 and can_run_in_process(running.type)
+    def _context_of(self, running: Running) -> Context:
+        if running.context is None:
+            reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
+            running.context = Context(running.lease, reporter, self._loop)
+            running.reporter, reporter.context = reporter, running.context
+        return running.context
 
-    async def _in_process(self, running: Running, reporter: JobReporter, usage: "_Usage") -> Any:
+    def _wants_process(self, running: Running) -> bool:
+        """Whether it asks for a process, or was running when a worker died and gets its own."""
+        asked = running.type.run_in == "process" or running.lease.rescues > 0
+        return asked and running.lease.type not in self._only_here
+
+    def _keep_here(self, running: Running, error: NotFoundInProcess) -> None:
+        """Run a type in this process from now on: it has to end somewhere."""
+        self._only_here.add(running.lease.type)
+        log.warning("process_impossible", job_type=running.lease.type, error=str(error))
+        running.begin(self._clock.monotonic())
+
+    async def _in_process(self, running: Running, usage: "_Usage") -> Any:
+        assert running.reporter is not None
         running.deadline = None  # its time begins when a process is ready for it
-        running.interrupt = lambda: self.processes.kill(running.lease.id)
+        running.interrupt = lambda: self.processes.kill(running.lease)
         try:
             returned = await self.processes.run(
-                running.type,
                 tracing.handed_on(running.lease),
-                reporter,
-                alone=self._is_suspect(running),
+                running.reporter,
+                alone=running.lease.rescues > 0,
                 ready=lambda: running.begin(self._clock.monotonic()),
             )
         finally:
@@ -120,11 +151,9 @@ class Executor:
         usage.cpu_ms, usage.memory_kb = returned.cpu_ms, returned.memory_kb
         return Encoded(returned.result)
 
-    async def _with_hooks(
+    async def _with_middleware(
         self, running: Running, context: Context, handle: Callable[[], Awaitable[Any]]
     ) -> Any:
-        await notify(self._hooks.start, context)
-
         async def plain() -> Any:
             value = await handle()
             return running.type.decode_result(value.text) if isinstance(value, Encoded) else value
@@ -132,27 +161,43 @@ class Executor:
         call: Callable[[], Awaitable[Any]] = plain
         for middleware in reversed(self._hooks.middleware):
             call = _around(middleware, context, call)
-        value = await call()
-        if isinstance(value, Outcome):
-            raise value
-        encoded = Encoded(running.type.encode_result(value))
-        await notify(self._hooks.complete, context, value)
-        return encoded
+        return await call()
 
-    async def _judge(
-        self, running: Running, error: BaseException, verdict: Verdict
-    ) -> Settlement | None:
+    def _note_memory(self, running: Running, usage: "_Usage") -> None:
+        here = self._memory.leave(running, running.lease.type)
+        if usage.memory_kb is None and not self.threads.abandoned:
+            usage.memory_kb = here
+
+    def _cause(self, running: Running, raised: BaseException) -> BaseException:
+        """What a handler's end is put down to."""
+        if running.reason is StopReason.TIMEOUT:
+            seconds = running.lease.timeout_ms / 1000
+            return TimeoutError(f"The handler did not finish within {seconds:g} s.")
         if running.reason is not None:
-            return await self._stopped(running, verdict)
-        if isinstance(error, SystemExit | KeyboardInterrupt):
-            error = RuntimeError(f"The handler raised {error!r}.")
-        if not isinstance(error, Snooze | Cancel):
-            await self._tell_failed(running, error)
-        if running.cancel_at is not None:
-            return verdict.cancelled("cancelled while it ran")
-        if isinstance(error, ProcessDied):
-            return verdict.crashed(Failure.of(error, ErrorClass.POISON))
-        return self._weigh(error, verdict)
+            return raised
+        if isinstance(raised, asyncio.CancelledError):
+            if is_being_cancelled():
+                raise raised
+            return RuntimeError("The handler raised CancelledError though nobody cancelled it.")
+        if isinstance(raised, SystemExit | KeyboardInterrupt):
+            return RuntimeError(f"The handler raised {raised!r}.")
+        return raised
+
+    def _judge(self, running: Running, error: BaseException, verdict: Verdict) -> Settlement | None:
+        """Decide what becomes of a job whose handler did not return; nothing later changes it."""
+        match running.reason:
+            case StopReason.LOST:
+                return None
+            case StopReason.SHUTDOWN:
+                return verdict.handed_back()
+            case StopReason.CANCEL:
+                return verdict.cancelled("cancelled while it ran")
+            case None if running.cancel_at is not None:
+                return verdict.cancelled("cancelled while it ran")
+            case None if isinstance(error, ProcessDied):
+                return verdict.crashed(Failure.of(error, ErrorClass.POISON))
+            case _:
+                return self._weigh(error, verdict)
 
     def _weigh(self, error: BaseException, verdict: Verdict) -> Settlement:
         try:
@@ -162,23 +207,27 @@ class Executor:
             reason = RuntimeError(f"The handler ended with a broken {kind}: {broken!r}")
             return verdict.of_error(reason, self._max_snoozes)
 
-    async def _tell_failed(self, running: Running, error: BaseException) -> None:
-        if running.context is not None and self._hooks.failed:
-            await notify(self._hooks.failed, running.context, error)
+    def _is_failure(self, running: Running, error: BaseException) -> bool:
+        stopped = running.reason not in (None, StopReason.TIMEOUT)
+        return not (stopped or isinstance(error, Snooze | Cancel))
 
-    async def _stopped(self, running: Running, verdict: Verdict) -> Settlement | None:
-        match running.reason:
-            case StopReason.TIMEOUT:
-                seconds = running.lease.timeout_ms / 1000
-                error = TimeoutError(f"The handler did not finish within {seconds:g} s.")
-                await self._tell_failed(running, error)
-                return self._weigh(error, verdict)
-            case StopReason.CANCEL:
-                return verdict.cancelled("cancelled while it ran")
-            case StopReason.SHUTDOWN:
-                return verdict.handed_back()
-            case _:
-                return None
+    async def _tell(self, running: Running, hooks: Sequence[Hook], *said: Any) -> None:
+        context = self._context_of(running)
+        whole = int(len(hooks) * self._hook_seconds * 1000)
+        running.deadline = self._clock.monotonic() + whole
+        await notify(hooks, context, *said, seconds=self._hook_seconds)
+
+    async def _tell_the_end(self, running: Running, hooks: Sequence[Hook], said: Any) -> None:
+        """Tell the hooks, in a time of their own; whatever ends them, the verdict stands."""
+        running.judged()
+        if isinstance(said, Encoded):
+            said = running.type.decode_result(said.text)
+        try:
+            await self._tell(running, hooks, said)
+        except asyncio.CancelledError:
+            if running.reason is None:
+                raise
+            log.warning("hooks_abandoned", job_id=running.lease.id, job_type=running.lease.type)
 
     def _completed(self, running: Running, value: Any, usage: "_Usage") -> Completed:
         lease = running.lease
@@ -217,11 +266,6 @@ class _Usage:
     def __init__(self) -> None:
         self.cpu_ms: int | None = None
         self.memory_kb: int | None = None
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _around(

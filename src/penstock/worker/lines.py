@@ -1,6 +1,6 @@
 """What a worker logs about its jobs: ids, types and figures, and nothing a job holds or says."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
@@ -24,23 +24,26 @@ def about(job: Lease | Settlement, owner: str) -> dict[str, Any]:
 
 
 class JobLines:
-    """Failures for everybody; claims and other endings for who asked for debug lines."""
+    """Failures for everybody; claims and other endings for who asked, at info or as debug lines."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, *, at_info: bool = False) -> None:
         self._owner = owner
-        self._detailed: Any | None = detailed("penstock.worker")
+        shown = detailed("penstock.worker")
+        self._tell: Callable[..., Any] | None = None if shown is None else shown.debug
+        if at_info:
+            self._tell = log.info
 
     @property
     def every(self) -> bool:
         """Whether every job gets its lines."""
-        return self._detailed is not None
+        return self._tell is not None
 
     def claimed(self, leases: Sequence[Lease]) -> None:
         """These jobs are this worker's now."""
-        if self._detailed is None:
+        if self._tell is None:
             return
         for lease in leases:
-            self._detailed.debug("job_claimed", **about(lease, self._owner), fence=lease.fence)
+            self._tell("job_claimed", **about(lease, self._owner), fence=lease.fence)
 
     def ended(self, settlement: Settlement) -> None:
         """An execution ended; an error is told by its name, as its text may quote the payload."""
@@ -53,5 +56,5 @@ class JobLines:
             failure = settlement.failure
             tell = log.error if isinstance(settlement, Buried) else log.warning
             tell(name, **facts, error_class=failure.error_class.value, error_code=failure.code)
-        elif self._detailed is not None:
-            self._detailed.debug(name, **facts, wait_ms=settlement.wait_ms)
+        elif self._tell is not None:
+            self._tell(name, **facts, wait_ms=settlement.wait_ms)

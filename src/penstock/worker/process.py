@@ -4,19 +4,18 @@ import asyncio
 import os
 import signal
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from penstock.client.app import Penstock
 from penstock.logs import configure_logs
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import PenstockError
 from penstock.worker import loop
 from penstock.worker.health import kept_fresh, refresh
 from penstock.worker.keeping import WORTH_ANOTHER_TRY, exit_code_of, orphaned
 from penstock.worker.recycle import EXIT_CODE
+from penstock.worker.target import load_app
 from penstock.worker.worker import Worker
 
 AT_ONCE = signal.SIGUSR2
@@ -40,28 +39,6 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     health: str | None = None
     """The folder of a supervisor's health files; for a worker process, its own file in there."""
     settings: dict[str, Any] = {}
-
-
-def load_app(target: str, url: str | None = None) -> Penstock:
-    """The application behind `module:app`."""
-    module_name, _, attribute = target.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and module_name.startswith(error.name):
-            expected = f"importable, such as shop.jobs:app ({error})"
-            raise InvalidOption("app", target, expected) from error
-        raise
-    found: Any = module
-    for name in (attribute or "app").split("."):
-        found = getattr(found, name, None)
-    if not isinstance(found, Penstock):
-        raise InvalidOption("app", target, "module:name of a Penstock application")
-    if url is not None:
-        found.settings = found.settings.replace(url=url)
-    return found
 
 
 async def serve(spec: WorkerSpec) -> int:

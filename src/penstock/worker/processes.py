@@ -13,17 +13,21 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
+from io import BytesIO
 from itertools import count
 from typing import Any
 
-from penstock.client.job_type import JobType
+from penstock.client.app import Penstock
 from penstock.model.errors import PenstockError
 from penstock.model.job import Lease
 from penstock.worker.protocol import (
     HEADER,
+    Application,
     Checkpoint,
     FromChild,
     Log,
+    NotFound,
     Progress,
     Raised,
     Ready,
@@ -31,11 +35,11 @@ from penstock.worker.protocol import (
     Run,
     Saved,
     Stop,
-    Target,
     frame,
     from_child,
 )
 from penstock.worker.reports import JobReporter
+from penstock.worker.target import NotFoundInProcess, main_module, places_of
 
 
 class ProcessDied(PenstockError):
@@ -64,7 +68,7 @@ class JobProcess:
         self._writer: asyncio.StreamWriter | None = None
 
     @classmethod
-    async def start(cls) -> "JobProcess":
+    async def start(cls, application: Application) -> "JobProcess":
         """Start a child and wait until it is ready."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -82,6 +86,7 @@ class JobProcess:
             child._reader, child._writer = await asyncio.open_connection(sock=ours)
             if not isinstance(await child._next(), Ready):
                 raise ProcessDied(await asyncio.to_thread(child._exit_code))
+            child._writer.write(frame(application))
         except BaseException:
             child.kill()
             raise
@@ -111,7 +116,7 @@ class JobProcess:
         await asyncio.to_thread(self._process.wait)
 
     async def run(self, run: Run, reporter: JobReporter) -> Returned:
-        """Run a lease; raises what the handler raised, or ProcessDied."""
+        """Run a lease; raises what the handler raised, ProcessDied or NotFoundInProcess."""
         assert self._writer is not None
         self._writer.write(frame(run))
         while True:
@@ -131,6 +136,8 @@ class JobProcess:
                     return returned
                 case Raised(run.number) as raised:
                     raise _revived(raised)
+                case NotFound(run.number, reason):
+                    raise NotFoundInProcess(reason)
                 case _:
                     raise ProcessDied(await asyncio.to_thread(self._exit_code))
 
@@ -152,43 +159,49 @@ class JobProcess:
 class Processes:
     """The pool: at most `size` warm children, and single-use ones beside it."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, app: Penstock, size: int) -> None:
+        self._app = app
         self._slots = asyncio.Semaphore(size)
         self._numbers = count(1)
         self._idle: list[JobProcess] = []
-        self._busy: dict[str, JobProcess] = {}
+        self._busy: dict[tuple[str, int], JobProcess] = {}
 
     async def run(
-        self,
-        type_: JobType[..., ..., Any],
-        lease: Lease,
-        reporter: JobReporter,
-        *,
-        alone: bool,
-        ready: Callable[[], None],
+        self, lease: Lease, reporter: JobReporter, *, alone: bool, ready: Callable[[], None]
     ) -> Returned:
-        """Run a lease in a warm child, or alone in a fresh one; `ready` is called as it begins."""
-        run = Run(next(self._numbers), target_of(type_), lease)
+        """Run a lease in a warm child, or alone in a fresh one; `ready` is called as it begins.
+
+        Raises NotFoundInProcess, and nothing has run, where a child does not know the type.
+        """
+        if not self._application.places:
+            raise NotFoundInProcess.nowhere(lease.type)
+        run = Run(next(self._numbers), lease)
         if alone:
-            child = await JobProcess.start()
+            child = await JobProcess.start(self._application)
             ready()
             return await self._run_in(child, run, reporter, keep=False)
         async with self._slots:
-            child = self._idle.pop() if self._idle else await JobProcess.start()
+            child = self._idle.pop() if self._idle else await JobProcess.start(self._application)
             ready()
             return await self._run_in(child, run, reporter, keep=True)
 
-    def kill(self, job_id: str) -> bool:
-        """Kill the process a job runs in; false when it has none yet."""
-        if job_id not in self._busy:
+    def kill(self, lease: Lease) -> bool:
+        """Kill the process a lease runs in; false when it has none yet."""
+        child = self._busy.get((lease.id, lease.fence))
+        if child is None:
             return False
-        self._busy[job_id].kill()
+        child.kill()
         return True
 
-    def request_stop(self, job_id: str) -> None:
-        """Tell the handler of a job that somebody asked it to stop."""
-        if job_id in self._busy:
-            self._busy[job_id].request_stop()
+    def request_stop(self, lease: Lease) -> None:
+        """Tell the handler of a lease that somebody asked it to stop."""
+        child = self._busy.get((lease.id, lease.fence))
+        if child is not None:
+            child.request_stop()
+
+    @cached_property
+    def _application(self) -> Application:
+        return Application(places_of(self._app), self._app.settings)
 
     async def close(self) -> None:
         """End all children."""
@@ -200,7 +213,9 @@ class Processes:
     async def _run_in(
         self, child: JobProcess, run: Run, reporter: JobReporter, *, keep: bool
     ) -> Returned:
-        self._busy[run.lease.id] = child
+        # By the fence, too: the successor of a lost lease may run here before it has ended.
+        key = (run.lease.id, run.lease.fence)
+        self._busy[key] = child
         finished = False
         try:
             returned = await child.run(run, reporter)
@@ -212,41 +227,26 @@ class Processes:
             finished = True
             raise
         finally:
-            del self._busy[run.lease.id]
+            del self._busy[key]
             if finished and keep and child.alive:
                 self._idle.append(child)
             else:
                 await child.close()
 
 
-def target_of(type_: JobType[..., ..., Any]) -> Target:
-    """Where a child finds this handler."""
-    module, qualname = type_.function.__module__, type_.function.__qualname__
-    main_path = None
-    if module == "__main__":
-        main = sys.modules["__main__"]
-        spec = getattr(main, "__spec__", None)
-        if spec is not None:
-            module = spec.name
-        else:
-            main_path = os.path.abspath(str(main.__file__))
-    return Target(module, qualname, main_path, type_.app.settings.url)
+class _Unpickler(pickle.Unpickler):
+    """Takes the classes of a script from the script itself, whatever its copy is called."""
 
-
-def can_run_in_process(type_: JobType[..., ..., Any]) -> bool:
-    """Whether a child could import this handler: not one made inside a function or a shell."""
-    function = type_.function
-    if "<locals>" in function.__qualname__:
-        return False
-    return function.__module__ != "__main__" or hasattr(sys.modules["__main__"], "__file__")
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the class of that name, as this process knows it."""
+        return super().find_class("__main__" if module == main_module() else module, name)
 
 
 def _revived(raised: Raised) -> BaseException:
-    if raised.error:
-        error = pickle.loads(raised.error)
-        if isinstance(error, BaseException):
-            error.add_note(f"In the job's process:\n{raised.stack}")
-            return error
-    revived = HandlerError(raised.text)
+    revived: BaseException = HandlerError(raised.text)
+    with suppress(Exception):  # of a class that only the child knows, or that cannot be carried
+        carried = _Unpickler(BytesIO(raised.error)).load()
+        if isinstance(carried, BaseException):
+            revived = carried
     revived.add_note(f"In the job's process:\n{raised.stack}")
     return revived

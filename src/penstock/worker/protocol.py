@@ -2,25 +2,24 @@
 
 import msgspec
 
+from penstock.config import Settings
 from penstock.model.job import Lease
+from penstock.worker.target import Place
 
 HEADER = 4
 
 
-class Target(msgspec.Struct, frozen=True):
-    """Where a child process finds the handler: a module, or the script that was run."""
+class Application(msgspec.Struct, frozen=True, tag=True):
+    """Where the child finds the application, and with which settings it runs."""
 
-    module: str
-    qualname: str
-    main_path: str | None
-    url: str
+    places: tuple[Place, ...]
+    settings: Settings
 
 
 class Run(msgspec.Struct, frozen=True, tag=True):
     """Run this lease; `number` tells the words about it from those about an earlier one."""
 
     number: int
-    target: Target
     lease: Lease
 
 
@@ -65,7 +64,7 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
     run: int
     result: str
     cpu_ms: int
-    memory_kb: int
+    memory_kb: int | None
 
 
 class Raised(msgspec.Struct, frozen=True, tag=True):
@@ -76,11 +75,18 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     text: str
     stack: str
     cpu_ms: int
-    memory_kb: int
+    memory_kb: int | None
 
 
-ToChild = Run | Stop | Saved
-FromChild = Ready | Progress | Log | Checkpoint | Returned | Raised
+class NotFound(msgspec.Struct, frozen=True, tag=True):
+    """The child cannot find the type; nothing was run."""
+
+    run: int
+    reason: str
+
+
+ToChild = Application | Run | Stop | Saved
+FromChild = Ready | Progress | Log | Checkpoint | Returned | Raised | NotFound
 
 _encoder = msgspec.msgpack.Encoder()
 to_child: "msgspec.msgpack.Decoder[ToChild]" = msgspec.msgpack.Decoder(ToChild)

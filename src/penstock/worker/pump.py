@@ -21,6 +21,7 @@ from penstock.model.settlement import HandedBack, Settlement, buried, unstarted
 from penstock.service import Seldom
 from penstock.store.contract import Claim, Claimed, Report, Store
 from penstock.worker.lines import about
+from penstock.worker.reports import Reports
 from penstock.worker.slots import RunningSlots
 
 log = structlog.get_logger("penstock.worker")
@@ -41,6 +42,7 @@ class Pump:
         launch: Callable[[Lease], None],
         running: Callable[[], Iterable[Lease]],
         given_up: Callable[[], Collection[str]],
+        reports: Reports,
         *,
         concurrency: int,
         max_prefetch: int,
@@ -65,7 +67,7 @@ class Pump:
         self._claimed = claimed
         self._settled: list[Settlement] = []
         self._refused: Counter[str] = Counter()
-        self._last_words: list[Report] = []
+        self._reports = reports
         self._started: list[tuple[str, int]] = []
         self._mean_seconds = 1.0
         self._hungry = True
@@ -121,19 +123,11 @@ class Pump:
         self._hungry = True
         self._wake.set()
 
-    def finished(
-        self,
-        lease: Lease,
-        settlement: Settlement | None,
-        seconds: float,
-        last_words: Report | None = None,
-    ) -> None:
+    def finished(self, lease: Lease, settlement: Settlement | None, seconds: float) -> None:
         """An execution ended; start the next prefetched one in its place."""
         self.running -= 1
         if not self.slots.quiet:
             self.slots.free(lease)
-        if last_words is not None:
-            self._last_words.append(last_words)
         self._mean_seconds += (seconds - self._mean_seconds) * 0.05
         if settlement is not None:
             self._settled.append(settlement)
@@ -181,7 +175,7 @@ class Pump:
             await self._give_back_unheard()
         self._tried_at = time.monotonic()
         settled, self._settled = self._settled, []
-        last_words, self._last_words = self._last_words, []
+        last_words = self._reports.last_words(settled)
         started, self._started = self._started, []
         if settled and not self.running:
             self._hungry = True  # what just ended may have enqueued children
@@ -220,9 +214,9 @@ class Pump:
         if not last_words:
             return
         try:
-            await self._store.jobs.report(self._owner, last_words)
+            await self._reports.write(last_words)
         except PenstockError:
-            self._last_words = last_words + self._last_words
+            self._reports.put_back(last_words)
             raise
 
     async def _settle(self, settled: list[Settlement]) -> None:
@@ -338,6 +332,10 @@ class Pump:
             return 0
         if not self._hungry and time.monotonic() < self._next_poll:
             return 0
+        return self._capacity()
+
+    def _capacity(self) -> int:
+        """How many more leases this worker would take now."""
         taken = self.running + len(self.waiting)
         held = self._concurrency + self._prefetch()
         # One half runs while the store settles the other; no free slot waits for that.
@@ -358,9 +356,12 @@ class Pump:
         return bool(self._settled or self._started) or self._want() > 0
 
     async def _rest(self) -> None:
-        pause = max(0.0, self._next_poll - time.monotonic()) if self.accepting else 60.0
+        """Wait until something ends or changes; with a free slot, no longer than to the poll."""
+        pause = None
+        if self.accepting and self._capacity() > 0:
+            pause = max(0.0, self._next_poll - time.monotonic())
         try:
-            async with asyncio.timeout(pause or None):
+            async with asyncio.timeout(pause):
                 await self._wake.wait()
         except TimeoutError:
             self._hungry = True

@@ -1,13 +1,17 @@
 """What running handlers say, gathered and written in batches."""
 
 import asyncio
+import threading
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
 
 from penstock.client.context import Context
+from penstock.model.counted import counted
 from penstock.model.errors import PenstockError
+from penstock.model.settlement import Settlement
 from penstock.service import Seldom
 from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify
@@ -18,63 +22,109 @@ if TYPE_CHECKING:
 log = structlog.get_logger("penstock.worker")
 
 FLUSH_SECONDS = 0.25
-MAX_LINES = 1_000
-MAX_UNWRITTEN = 1_000
+FLUSH_LINES = 500
+"""So many lines of one execution are written at once, without waiting for the next flush."""
+MAX_LINES = 10_000
+"""What is kept of one execution until it is written; more is dropped, and said so."""
+
+Key = tuple[str, int]
 
 
 class Reports:
-    """Buffers the reports of all executions; safe to fill from any thread."""
+    """Buffers the reports of all executions; safe to fill from any thread.
+
+    Executions are told apart by id and fence: a lost lease and its successor may both be here.
+    """
 
     def __init__(self, app: "Penstock", owner: str) -> None:
         self.app = app
-        self._store: Store = app.store
+        self.lock = threading.Lock()
         self.owner = owner
-        self._waiting: dict[str, JobReporter] = {}
-        self._unwritten: list[Report] = []
+        self._store: Store = app.store
+        self._waiting: dict[Key, JobReporter] = {}
+        self._unwritten: dict[Key, list[Report]] = {}
         self._progress: list[tuple[Context, float, str | None]] = []
         self._may_warn = Seldom()
+        self._early: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
     def note(self, reporter: "JobReporter") -> None:
-        """Remember that an execution has something to say."""
-        self._waiting[reporter.job_id] = reporter
+        """Remember that an execution has something to say; called under the lock."""
+        self._waiting[reporter.key] = reporter
 
-    def last_words(self, job_id: str) -> Report | None:
-        """What an execution said and nobody has written yet; to be written before it is settled."""
-        reporter = self._waiting.pop(job_id, None)
-        return None if reporter is None else reporter.take()
+    def flush_early(self) -> None:
+        """Have what was said written now; from any thread."""
+        if self._early is not None:
+            loop, event = self._early
+            loop.call_soon_threadsafe(event.set)
+
+    def last_words(self, settlements: Iterable[Settlement]) -> list[Report]:
+        """What nobody has written yet of executions that are about to be settled."""
+        if not (self._waiting or self._unwritten):
+            return []
+        return self._take([(each.id, each.fence) for each in settlements])
+
+    def put_back(self, reports: Sequence[Report]) -> None:
+        """Keep reports that could not be written for the next try."""
+        with self.lock:
+            for report in reports:
+                self._unwritten.setdefault((report.id, report.fence), []).append(report)
+            excess = sum(len(r.logs) for kept in self._unwritten.values() for r in kept)
+            while excess > MAX_LINES:
+                dropped = self._unwritten.pop(next(iter(self._unwritten)))
+                lines = sum(len(report.logs) for report in dropped)
+                excess -= lines
+                log.warning("lines_dropped", job_id=dropped[0].id, lines=lines)
 
     async def flush(self) -> None:
         """Write what was said since the last flush, and tell the progress hooks."""
-        waiting, self._waiting = self._waiting, {}
-        new = [report for reporter in waiting.values() if (report := reporter.take())]
-        reports, self._unwritten = self._unwritten + new, []
+        reports = self._take(None)
         if reports:
             try:
                 await self.write(reports)
             except PenstockError:
-                self._unwritten = reports[-MAX_UNWRITTEN:]
+                self.put_back(reports)
                 raise
         made, self._progress = self._progress, []
         for progress in made:
-            await notify(self.app.hooks.progress, *progress)
+            seconds = self.app.settings.hook_timeout
+            await notify(self.app.hooks.progress, *progress, seconds=seconds)
 
     def progressed(self, context: Context, percent: float, message: str | None) -> None:
         """Have the progress hooks told at the next flush."""
         if self.app.hooks.progress:
             self._progress.append((context, percent, message))
 
-    async def write(self, reports: list[Report]) -> None:
+    async def write(self, reports: Sequence[Report]) -> None:
         """Write reports; a stale lease's words are dropped with it."""
         await self._store.jobs.report(self.owner, reports)
 
     async def run(self) -> None:
         """Flush a few times a second until cancelled."""
+        full = asyncio.Event()
+        self._early = (asyncio.get_running_loop(), full)
         while True:
-            await asyncio.sleep(FLUSH_SECONDS)
+            try:
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await full.wait()
+            except TimeoutError:
+                pass
+            full.clear()
             try:
                 await self.flush()
             except Exception as error:
                 self._warn(error)
+
+    def _take(self, keys: Iterable[Key] | None) -> list[Report]:
+        """Take the words of these executions, or of all."""
+        taken: list[Report] = []
+        with self.lock:
+            for key in dict.fromkeys([*self._unwritten, *self._waiting]) if keys is None else keys:
+                taken += self._unwritten.pop(key, ())
+                reporter = self._waiting.pop(key, None)
+                report = None if reporter is None else reporter.take()
+                if report is not None:
+                    taken.append(report)
+        return taken
 
     def _warn(self, error: Exception) -> None:
         if self._may_warn():
@@ -84,14 +134,14 @@ class Reports:
 class JobReporter:
     """The `Reporter` of a handler that runs in this process."""
 
-    __slots__ = ("_fence", "_lines", "_progress", "_reports", "context", "job_id")
+    __slots__ = ("_dropped", "_lines", "_progress", "_reports", "context", "key")
 
     def __init__(self, reports: Reports, job_id: str, fence: int) -> None:
         self._reports = reports
-        self._fence = fence
         self._progress: tuple[float, str | None] | None = None
         self._lines: list[tuple[int, str, str]] = []
-        self.job_id = job_id
+        self._dropped = 0
+        self.key = (job_id, fence)
         self.context: Context | None = None
 
     def now(self) -> int:
@@ -100,36 +150,57 @@ class JobReporter:
 
     def progress(self, percent: float, message: str | None) -> None:
         """Keep the latest progress."""
-        self._progress = (percent, message)
-        self._reports.note(self)
+        with self._reports.lock:
+            self._progress = (percent, message)
+            self._reports.note(self)
 
     def log(self, level: str, message: str) -> None:
         """Keep a line, up to a bound."""
-        if len(self._lines) < MAX_LINES:
-            self._lines.append((self.now(), level, message))
+        line = (self.now(), level, message)
+        with self._reports.lock:
+            if len(self._lines) < MAX_LINES:
+                self._lines.append(line)
+            else:
+                self._dropped += 1
             self._reports.note(self)
+            full = len(self._lines) == FLUSH_LINES
+        if full:
+            self._reports.flush_early()
 
     async def checkpoint(self, value: str) -> None:
         """Write a checkpoint, with all that was said before it."""
-        report = self.take() or Report(id=self.job_id, fence=self._fence)
-        await self._reports.write([msgspec.structs.replace(report, checkpoint=value)])
+        job_id, fence = self.key
+        with self._reports.lock:
+            said = self.take()
+        report = said or Report(id=job_id, fence=fence)
+        try:
+            await self._reports.write([msgspec.structs.replace(report, checkpoint=value)])
+        except PenstockError:
+            if said is not None:
+                self._reports.put_back([said])
+            raise
 
     async def enqueue(self, prepared: Any) -> Any:
         """Enqueue a child, or a flow of them, of this job."""
         return await self._reports.app.enqueue(prepared, force=True)
 
     def take(self) -> Report | None:
-        """What has not been written yet."""
+        """What has not been written yet; called under the lock."""
         progress, self._progress = self._progress, None
         lines, self._lines = self._lines, []
+        if self._dropped:
+            missing = f"{counted(self._dropped, 'line')} dropped: more came than could be written"
+            lines.append((lines[-1][0], "warning", missing))
+            self._dropped = 0
         if progress is None and not lines:
             return None
         percent, message = progress or (None, None)
         if percent is not None and self.context is not None:
             self._reports.progressed(self.context, percent, message)
+        job_id, fence = self.key
         return Report(
-            id=self.job_id,
-            fence=self._fence,
+            id=job_id,
+            fence=fence,
             progress_percent=percent,
             progress_message=message,
             logs=lines,

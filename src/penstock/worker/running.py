@@ -7,6 +7,8 @@ from enum import Enum, auto
 from penstock.client.context import Context
 from penstock.client.job_type import JobType
 from penstock.model.job import Lease
+from penstock.model.settlement import Settlement
+from penstock.worker.reports import JobReporter
 
 
 class StopReason(Enum):
@@ -29,6 +31,8 @@ class Running:
         "interrupt",
         "lease",
         "reason",
+        "reporter",
+        "settlement",
         "started_at",
         "task",
         "type",
@@ -38,6 +42,8 @@ class Running:
         self.lease = lease
         self.type = type_
         self.context: Context | None = None
+        self.reporter: JobReporter | None = None
+        self.settlement: Settlement | None = None
         self.task: asyncio.Task[None] | None = None
         self.started_at = 0
         self.began_at = 0
@@ -51,6 +57,12 @@ class Running:
         self.began_at = now
         self.deadline = now + self.lease.timeout_ms
 
+    def judged(self) -> None:
+        """Forget what stopped the handler: from here on only its hooks can be stopped."""
+        self.reason = self.cancel_at = None
+        while self.task is not None and self.task.cancelling():
+            self.task.uncancel()
+
     def stop(self, reason: StopReason) -> None:
         """End the execution as soon as its kind allows."""
         if self.reason is not None:
@@ -62,6 +74,8 @@ class Running:
 
     def request_cancel(self, grace_until: int) -> None:
         """Ask the handler to stop; if it has not by then, it is stopped."""
+        if self.settlement is not None:
+            return
         if self.context is not None:
             self.context.request_stop()
         if self.cancel_at is None:

@@ -36,6 +36,7 @@ from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
 from penstock.worker.served import served_queues, served_types
+from penstock.worker.target import refuse_while_loading
 
 log = structlog.get_logger("penstock.worker")
 
@@ -63,6 +64,7 @@ class Worker:
         burst: bool = False,
         upkeep: bool = True,
     ) -> None:
+        refuse_while_loading()
         self.app = app
         self.owner = owner or new_owner()
         self.name = name or self.owner
@@ -138,7 +140,7 @@ class Worker:
         self._clock = app.store.clock
         self._holdings.tick()
         self._reports = Reports(app, self.owner)
-        self._lines = JobLines(self.owner)
+        self._lines = JobLines(self.owner, at_info=settings.log_jobs)
         self._executor = Executor(app, self._reports, processes=os.cpu_count() or 1)
         self._pump = Pump(
             app.store,
@@ -146,6 +148,7 @@ class Worker:
             self._launch,
             lambda: [running.lease for running in self._holdings.running.values()],
             lambda: self._holdings.given_up,
+            self._reports,
             concurrency=self._concurrency,
             max_prefetch=settings.prefetch,
             poll_seconds=settings.poll_interval,
@@ -188,19 +191,24 @@ class Worker:
         running.task = self._loop.create_task(self._execute(running))
 
     async def _execute(self, running: Running) -> None:
-        settlement: Settlement | None = None
         try:
-            settlement = await self._executor.run(running)
+            await self._executor.run(running)
         except Exception:
             log.exception("execution_failed", **about(running.lease, self.owner))
             self.recycling.note_internal_error()
         finally:
-            broken = settlement is None and running.reason is not StopReason.LOST
-            if self._holdings.end(running, give_up=broken):
-                self._count(settlement)
-                took_ms = settlement.duration_ms if settlement else running.lease.timeout_ms
-                last_words = self._reports.last_words(running.lease.id)
-                self._pump.finished(running.lease, settlement, took_ms / 1000, last_words)
+            self._end(running)
+
+    def _end(self, running: Running) -> bool:
+        """Let go of an execution and have its settlement written; one without is given up."""
+        settlement = running.settlement
+        broken = settlement is None and running.reason is not StopReason.LOST
+        if not self._holdings.end(running, give_up=broken):
+            return False
+        self._count(settlement)
+        took_ms = settlement.duration_ms if settlement else running.lease.timeout_ms
+        self._pump.finished(running.lease, settlement, took_ms / 1000)
+        return True
 
     def _count(self, settlement: Settlement | None) -> None:
         if isinstance(settlement, Completed):
@@ -258,7 +266,7 @@ class Worker:
             running = self._holdings.running.get(job_id)
             if running is not None:
                 running.request_cancel(grace_until)
-                self._executor.processes.request_stop(job_id)
+                self._executor.processes.request_stop(running.lease)
 
     async def _tick(self) -> None:
         """Enforce deadlines, and notice when this process should be replaced."""
@@ -279,8 +287,7 @@ class Worker:
 
     def _abandon_if_stuck(self, running: Running, now: int) -> None:
         """A handler that ignores its end loses its slot; its lease runs out and is rescued."""
-        if self._holdings.is_stuck(running, now) and self._holdings.end(running, give_up=True):
-            self._pump.finished(running.lease, None, running.lease.timeout_ms / 1000)
+        if self._holdings.is_stuck(running, now) and self._end(running):
             self.recycling.note_stuck()
 
     def _beat(self) -> Beat:
@@ -357,6 +364,8 @@ class Worker:
             await self._pump.cycle()
             if not self._pump.unwritten:
                 break
+        with suppress(Exception):
+            await self._reports.flush()  # tells of the progress in the last words
         self._heartbeat.stop()
         await self._executor.close()
         with suppress(Exception):
@@ -380,9 +389,9 @@ class Worker:
 
     def _hand_back_stuck(self) -> None:
         """Threads that did not end keep running; their leases go back, their words are stale."""
-        stuck = [running.lease for running in self._holdings.running.values()]
-        self._holdings.running.clear()
-        self._pump.give_back([_interrupted(lease) for lease in stuck])
+        for running in list(self._holdings.running.values()):
+            running.settlement = running.settlement or _interrupted(running.lease)
+            self._end(running)
 
 
 def _interrupted(lease: Lease) -> HandedBack:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from penstock.bench import run_bench
+from penstock.bench import run, run_bench
+from penstock.bench.stages.enqueue import bulk_enqueue
+from tests.support.places import LONG
 
 
 def measured(directory: Path) -> dict[str, Any]:
@@ -21,7 +23,31 @@ def measured(directory: Path) -> dict[str, Any]:
 
 
 # How fast any of it is depends on the machine: no test here looks at a time.
-@pytest.mark.timeout(300)
+def test_a_stage_is_measured_in_processes_of_its_own_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_stages", lambda bench, *_: [bulk_enqueue(bench)])
+    monkeypatch.setattr(run, "figures", lambda *_: [])
+    outcome = measured(tmp_path)
+
+    found = numbers(outcome["readings"])
+    assert len(found) >= 3
+    assert all(math.isfinite(value) for value in found)
+    assert str(tmp_path) not in json.dumps(outcome)
+    assert list(tmp_path.iterdir()) == []
+
+
+def numbers(part: Any) -> list[float]:
+    """Every number in a part of the answer."""
+    if isinstance(part, dict):
+        return numbers(list(part.values()))
+    if isinstance(part, list):
+        return [number for each in part for number in numbers(each)]
+    return [part] if isinstance(part, int | float) else []
+
+
+@pytest.mark.skipif(not LONG, reason="some thirty processes one after the other: make long")
+@pytest.mark.timeout(1800)
 def test_a_short_run_has_every_figure_and_leaves_nothing_behind(tmp_path: Path) -> None:
     outcome = measured(tmp_path)
 

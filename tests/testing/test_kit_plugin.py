@@ -73,33 +73,15 @@ COMMON_NAMES = ("app", "clock", "drain", "time")
 UNRELATED = "\n".join(f"def test_{name}({name}): ..." for name in COMMON_NAMES)
 
 
-@pytest.mark.parametrize(
-    ("content", "passed"),
-    [(PLAIN, 4), (ADAPTED, 1)],
-    ids=["plain", "adapted"],
-)
-def test_a_project_gets_the_fixtures_and_may_override_them(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, content: str, passed: int
-) -> None:
-    run_project(pytester, monkeypatch, content).assert_outcomes(passed=passed)
-
-
-def test_a_common_name_stays_the_projects_own(
+def test_a_project_gets_the_fixtures_may_override_them_and_keeps_common_names(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = run_project(pytester, monkeypatch, UNRELATED)
-    result.assert_outcomes(errors=len(COMMON_NAMES))
-    result.stdout.fnmatch_lines([f"*fixture '{name}' not found" for name in COMMON_NAMES])
-
-
-def run_project(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, content: str
-) -> pytest.RunResult:
-    """Run a test file in a project that has penstock installed."""
     monkeypatch.setenv("PYTHONPATH", str(Path(penstock.__file__).parents[1]))
-    pytester.makepyfile(content)
+    pytester.makepyfile(test_plain=PLAIN, test_adapted=ADAPTED, test_unrelated=UNRELATED)
     pytester.makeini("[pytest]\nasyncio_mode = auto\n")
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN)
+    result.assert_outcomes(passed=5, errors=len(COMMON_NAMES))
+    result.stdout.fnmatch_lines_random([f"*fixture '{name}' not found" for name in COMMON_NAMES])
 
 
 def test_a_function_is_not_hidden_by_the_module_called_like_it() -> None:

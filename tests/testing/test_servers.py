@@ -303,6 +303,8 @@ def test_programs_that_nobody_may_reach_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed, opened = tmp_path / "closed", Path(postgres_module.places.temporary(unprivileged()))
+    data = postgres_module._template(unprivileged(), 18)  # made before, to be used again
+    (opened / data.name).symlink_to(data)
     closed.mkdir(mode=0o700)
     (closed / "install").symlink_to(wheels.postgres_install(18))
     monkeypatch.setattr(wheels, "postgres_install", lambda major: closed / "install")

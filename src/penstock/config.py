@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     url: str = "sqlite:///penstock.db"
     dispatch: str | None = None
+    allow_volatile: bool = False
     payload_limit: Count = 1_048_576
     payload_depth: Count = 64
     max_timeout: Seconds = 3_600

@@ -139,7 +139,8 @@ async def asked(
     """Open a store, ask it one thing, close it; a missing one is refused unless `create`."""
     from penstock.store.open import open_store
 
-    store = open_store(url, dispatch=dispatch)
+    # What is there already may be looked at, wherever it is kept.
+    store = open_store(url, dispatch=dispatch, allow_volatile=not create)
     try:
         if not create:
             await refuse_missing(store)

@@ -26,7 +26,8 @@ def migrate(
     from penstock.model.redact import redact
     from penstock.store.open import open_store
 
-    url = session(ctx).settings.url
+    settings = session(ctx).settings
+    url = settings.url
     if as_sql:
         typer.echo(printed(url), nl=False)
         return
@@ -38,7 +39,7 @@ def migrate(
         finally:
             await store.close()
 
-    before, after = run(work(open_store(url)))
+    before, after = run(work(open_store(url, allow_volatile=settings.allow_volatile)))
     if as_json:
         write_json({"url": redact(url), "before": before, "after": after})
     elif before == 0:

@@ -76,7 +76,9 @@ class Penstock:
         """The store behind the URL; opened by `async with app`."""
         chosen = self.settings
         beside = chosen.dispatch or None  # an empty one takes back what the environment says
-        return open_store(chosen.url, self._clock, dispatch=beside)
+        return open_store(
+            chosen.url, self._clock, dispatch=beside, allow_volatile=chosen.allow_volatile
+        )
 
     @cached_property
     def sync(self) -> SyncPenstock:

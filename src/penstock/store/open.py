@@ -9,10 +9,17 @@ from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.store.contract import Store
 
 
-def open_store(url: str, clock: Clock | None = None, *, dispatch: str | None = None) -> Store:
+def open_store(
+    url: str,
+    clock: Clock | None = None,
+    *,
+    dispatch: str | None = None,
+    allow_volatile: bool = False,
+) -> Store:
     """The store a URL names, not yet opened: `sqlite:///work.db`, `postgresql://…`, `redis://…`.
 
-    `dispatch` names a Redis that carries wake-ups beside PostgreSQL.
+    `dispatch` names a Redis that carries wake-ups beside PostgreSQL. A Redis that keeps nothing on
+    disk is a store only with `allow_volatile`.
     """
     scheme, separator, _ = url.partition("://")
     if not separator:
@@ -25,6 +32,8 @@ def open_store(url: str, clock: Clock | None = None, *, dispatch: str | None = N
         if opener is not _postgres:
             raise InvalidOption("dispatch", "given", "left out: it goes with postgresql:// only")
         return _postgres_redis(url, dispatch, clock)
+    if opener is _redis:
+        return _redis(url, clock, allow_volatile=allow_volatile)
     return opener(url, clock)
 
 
@@ -44,14 +53,14 @@ def _postgres(url: str, clock: Clock | None) -> Store:
     return PostgresStore(url, clock)
 
 
-def _redis(url: str, clock: Clock | None) -> Store:
+def _redis(url: str, clock: Clock | None, *, allow_volatile: bool = False) -> Store:
     try:
         from penstock.store.redis.store import RedisStore
     except ModuleNotFoundError as error:
         if error.name in ("redis", "hiredis"):
             raise MissingExtra("redis", error.name) from error
         raise
-    return RedisStore(url, clock)
+    return RedisStore(url, clock, allow_volatile=allow_volatile)
 
 
 def _postgres_redis(url: str, dispatch: str, clock: Clock | None) -> Store:

@@ -12,7 +12,7 @@ from penstock.testing.servers.process import await_condition
 
 
 async def inspected(url: str) -> Durability:
-    store = open_store(url)
+    store = open_store(url, allow_volatile=True)
     await store.open()
     found = await store.inspect()
     await store.close()

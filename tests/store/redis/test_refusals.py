@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock import Penstock
+from penstock.config import Settings
 from penstock.model.errors import (
     AccessDenied,
     InvalidOption,
@@ -23,7 +25,7 @@ from penstock.model.errors import (
 )
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.store.redis.refusals import check_server, read_info
+from penstock.store.redis.refusals import check_server, is_volatile, read_info
 from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed, enqueue
 from penstock.testing.servers import RedisServer
 from tests.support.namespaces import in_new_namespace
@@ -55,6 +57,66 @@ async def opened(url: str) -> Store:
 
 def with_account(url: str, account: str) -> str:
     return url.replace("://", f"://{account}@")
+
+
+@pytest.fixture
+def volatile(server: RedisServer) -> Iterator[str]:
+    """The URL of an empty installation on a server that keeps nothing on disk."""
+    server.ask("CONFIG", "SET", "appendonly", "no")
+    yield in_new_namespace(server.url)
+    server.ask("CONFIG", "SET", "save", "")
+    server.ask("CONFIG", "SET", "appendonly", "yes")
+
+
+async def test_a_server_that_keeps_nothing_on_disk_is_refused_and_nothing_is_made_there(
+    server: RedisServer, volatile: str
+) -> None:
+    told = await refused(volatile, UnsafeServer)
+    assert "writes nothing to disk" in told
+    assert "allow_volatile=true" in told
+    store = open_store(volatile)
+    with pytest.raises(UnsafeServer):
+        await store.open(moving=True)
+    with pytest.raises(UnsafeServer):
+        await store.migrate()
+    assert not await store.exists()
+    await store.close()
+    server.ask("CONFIG", "SET", "save", "3600 1")
+    await (await opened(volatile)).close()
+
+
+async def test_it_is_taken_where_the_settings_or_the_url_allow_it(volatile: str) -> None:
+    await (await opened(f"{volatile}&allow_volatile=true")).close()
+    with pytest.raises(UnsafeServer):
+        await Penstock(volatile).open()
+    app = Penstock(volatile, settings=Settings(allow_volatile=True))
+    await app.open()
+    await app.close()
+    with pytest.raises(InvalidOption, match="allow_volatile"):
+        open_store(f"{volatile}&allow_volatile=perhaps")
+
+
+async def test_an_installation_may_be_moved_away_from_a_server_that_keeps_nothing(
+    volatile: str,
+) -> None:
+    await (await opened(f"{volatile}&allow_volatile=true")).close()
+    await refused(volatile, UnsafeServer)
+    store = open_store(volatile)
+    await store.open(moving=True)
+    await store.close()
+
+
+async def test_what_the_server_keeps_is_known_without_config(
+    server: RedisServer, volatile: str
+) -> None:
+    server.ask("ACL", "SETUSER", "plain", "on", ">pw", "~*", "&*", "+@all", "-config")
+    restricted = with_account(volatile, "plain:pw")
+    assert "writes nothing to disk" in await refused(restricted, UnsafeServer)
+    server.ask("CONFIG", "SET", "appendonly", "yes")
+    await (await opened(restricted)).close()
+    info = {"redis_version": "7.0.0", "aof_enabled": "0"}
+    assert is_volatile(info | {"rdb_last_bgsave_time_sec": "-1"}, None)
+    assert not is_volatile(info | {"rdb_last_bgsave_time_sec": "0"}, None)
 
 
 async def test_a_wrong_password_is_not_shown_again(server: RedisServer) -> None:

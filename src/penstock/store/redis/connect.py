@@ -39,6 +39,7 @@ class Address(Struct, frozen=True, kw_only=True):
     password: str | None = None
     tls: dict[str, str] | None = None
     timeout: float = ANSWER_SECONDS
+    allow_volatile: bool = False
 
     @property
     def prefix(self) -> str:
@@ -60,7 +61,7 @@ def address_of(url: str, timeout: float = ANSWER_SECONDS) -> Address:
     if parts.scheme not in SCHEMES:
         raise InvalidOption("url", parts.scheme, "one of " + ", ".join(f"{s}://" for s in SCHEMES))
     options = {name: values[-1] for name, values in parse_qs(parts.query, True).items()}
-    known = ("namespace", "db", "timeout", *_TLS_OPTIONS)
+    known = ("namespace", "db", "timeout", "allow_volatile", *_TLS_OPTIONS)
     for name in options:
         if name not in known:
             raise InvalidOption("url", f"?{name}=", "one with options of " + ", ".join(known))
@@ -80,6 +81,7 @@ def address_of(url: str, timeout: float = ANSWER_SECONDS) -> Address:
         password=unquote(parts.password) if parts.password else None,
         tls=_tls(parts.scheme, options),
         timeout=_seconds(options.get("timeout", str(timeout))),
+        allow_volatile=_yes_or_no("allow_volatile", options.get("allow_volatile", "false")),
     )
 
 
@@ -152,6 +154,12 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 600:
         raise InvalidOption("timeout", text, "seconds above 0 and at most 600")
     return seconds
+
+
+def _yes_or_no(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise InvalidOption(name, text, "true or false")
+    return text == "true"
 
 
 def _tls(scheme: str, options: dict[str, str]) -> dict[str, str] | None:

@@ -10,6 +10,7 @@ from penstock.store.redis.refusals import (
     SAFE_POLICY,
     Info,
     clustered,
+    is_volatile,
     product,
     version_of,
     version_text,
@@ -36,19 +37,19 @@ _REPLICAS = "A replica that takes over may lack what it had not received."
 async def inspect(server: Server) -> Durability:
     """Every check with its outcome and a word on it."""
     info = await server.info()
-    fsync = await _setting(server, "appendfsync")
-    saves = await _setting(server, "save")
+    fsync = await server.setting("appendfsync") or ""
+    saves = await server.setting("save")
     checks = [*_server_checks(info), *_disk_checks(info, fsync), await _write_check(server)]
     found = await version(server)
     checks.append(("layout", found == LAYOUT, f"version {found}, this penstock knows {LAYOUT}"))
     return Durability(_promise(info, fsync, saves), checks)
 
 
-def _promise(info: Info, fsync: str, saves: str) -> str:
+def _promise(info: Info, fsync: str, saves: str | None) -> str:
     if info.get("aof_enabled") == "1":
         kept = _FSYNC.get(fsync, _FSYNC[""]) + "."
     else:
-        kept = _SNAPSHOTS if saves else _NOTHING_KEPT
+        kept = _NOTHING_KEPT if is_volatile(info, saves) else _SNAPSHOTS
     replicas = int(info.get("connected_slaves", "0"))
     told = f"{product(info)} {kept}"
     return f"{told} {_REPLICAS}" if replicas or clustered(info) else told
@@ -89,11 +90,3 @@ async def _write_check(server: Server) -> tuple[str, bool, str]:
 
 _REWRITE = "aof_last_bgrewrite_status"
 
-
-async def _setting(server: Server, name: str) -> str:
-    """What CONFIG says, or nothing where it is disabled."""
-    try:
-        answer = await server.ask("CONFIG", "GET", name)
-    except StoreError:
-        return ""
-    return answer[1].decode() if len(answer) > 1 else ""

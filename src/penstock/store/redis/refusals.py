@@ -1,4 +1,4 @@
-"""When a server is refused: it is too old, it could evict jobs, or it cannot be written."""
+"""When a server is refused: it is too old, could evict jobs, keeps nothing, cannot be written."""
 
 import re
 from collections.abc import Mapping
@@ -38,6 +38,25 @@ def check_policy(url: str, info: Info) -> None:
         told = "it does not tell its maxmemory-policy"
         problem = told if policy is None else f"its maxmemory-policy is {policy}"
         raise UnsafeServer(url, problem, f"set it to {SAFE_POLICY}")
+
+
+def is_volatile(info: Info, saves: str | None) -> bool:
+    """Whether everything is gone when the server stops; `saves` is its setting, None if not told.
+
+    Without the setting only a snapshot that was made tells that some are made.
+    """
+    if info.get("aof_enabled") == "1":
+        return False
+    return info.get("rdb_last_bgsave_time_sec", "-1") == "-1" if saves is None else not saves
+
+
+def refuse_volatile(url: str) -> UnsafeServer:
+    """Say that a server keeps nothing, and what to do about it."""
+    return UnsafeServer(
+        url,
+        "it writes nothing to disk, so everything is gone when it stops",
+        "set appendonly to yes there, or allow_volatile=true in the settings or in this URL",
+    )
 
 
 def version_of(info: Info) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import redis
 from redis.exceptions import MovedError, ReadOnlyError
 
-from penstock.model.errors import ForkedStore, StoreClosed
+from penstock.model.errors import ForkedStore, StoreClosed, StoreError
 from penstock.store.redis.backoff import Backoff
 from penstock.store.redis.calls import Calls
 from penstock.store.redis.connect import (
@@ -81,6 +81,14 @@ class Server:
     async def info(self) -> Info:
         """What the server says of itself."""
         return read_info(await self.ask("INFO"))
+
+    async def setting(self, name: str) -> str | None:
+        """What CONFIG says, or None where it is disabled."""
+        try:
+            answer = await self.ask("CONFIG", "GET", name)
+        except StoreError:
+            return None
+        return answer[1].decode() if len(answer) > 1 else None
 
     async def close(self) -> None:
         """Let all connections go."""

@@ -17,6 +17,7 @@ from penstock.store.redis.metrics import RedisMetrics
 from penstock.store.redis.migrate import migrate, version
 from penstock.store.redis.reader import RedisReader
 from penstock.store.redis.records import RedisRecords
+from penstock.store.redis.refusals import is_volatile, refuse_volatile
 from penstock.store.redis.schedules import RedisSchedules
 from penstock.store.redis.server import Server
 from penstock.store.redis.signals import Listener, Signals
@@ -33,9 +34,12 @@ _COPIES = (
 class RedisStore:
     """One installation of penstock in one namespace of a Redis or Valkey server."""
 
-    def __init__(self, url: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self, url: str, clock: Clock | None = None, *, allow_volatile: bool = False
+    ) -> None:
         self.url = url
         self._server = Server(url)
+        self._may_be_volatile = allow_volatile or self._server.address.allow_volatile
         self._courier = Courier(self._server, clock)
         self._signals = Signals(self._server)
         self.clock: Clock = self._courier.clock
@@ -60,7 +64,7 @@ class RedisStore:
     async def open(self, *, moving: bool = False) -> None:
         """Connect, check the promises, migrate."""
         try:
-            await self.migrate()
+            await self._prepare(moving=moving)
             if not moving:
                 refuse_moved(self.url, await self.transfer.marks())
             await self._signals.open()
@@ -84,7 +88,16 @@ class RedisStore:
 
     async def migrate(self) -> tuple[int, int]:
         """Bring the layout of the keys up to date; the versions before and after."""
+        return await self._prepare(moving=False)
+
+    async def _prepare(self, *, moving: bool) -> tuple[int, int]:
+        """Migrate, unless the server keeps nothing; what is there already may be moved away."""
         await self._server.open()
+        if not self._may_be_volatile and not (moving and await version(self._server)):
+            info = await self._server.info()
+            kept = info.get("aof_enabled") == "1"
+            if not kept and is_volatile(info, await self._server.setting("save")):
+                raise refuse_volatile(self.url)
         return await migrate(self._server)
 
     async def inspect(self) -> Durability:

@@ -1,14 +1,19 @@
 """What the server keeps, said as it is."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
+import redis
 
+from penstock import Penstock
 from penstock.store.contract import Durability
 from penstock.store.open import open_store
-from penstock.testing.conformance.build import claim_one, enqueue
+from penstock.testing import drain
 from penstock.testing.servers import RedisServer
 from penstock.testing.servers.process import await_condition
+from penstock.testing.servers.redis import Kind
 
 
 async def inspected(url: str) -> Durability:
@@ -79,16 +84,44 @@ async def test_writes_that_are_refused_are_told() -> None:
         await store.close()
 
 
-async def test_a_user_with_its_own_keys_and_channel_alone_is_enough() -> None:
-    with RedisServer() as server:
-        rights = ("~{shop}:*", "&{shop}:*", "+@all", "-@admin")
-        server.ask("ACL", "SETUSER", "app", "on", ">pw", *rights)
-        url = server.url.replace("://", "://app:pw@") + "?namespace=shop"
-        store = open_store(url)
-        await store.open()
-        subscription = store.subscribe()
-        job_id = await enqueue(store)
-        assert await subscription.wait(10)
-        assert (await claim_one(store)).id == job_id
-        assert "the server does not tell" in (await store.inspect()).promise
-        await store.close()
+def _documented_user() -> list[str]:
+    """The words of the command that the guide gives."""
+    guide = Path(__file__).parents[3] / "docs/guide/redis.md"
+    found = re.search(r"^ACL SETUSER .*$", guide.read_text(), re.MULTILINE)
+    assert found is not None
+    return found[0].split()
+
+
+FORBIDDEN = [
+    ("FLUSHALL",), ("FLUSHDB",), ("SWAPDB", 0, 1), ("KEYS", "*"), ("CONFIG", "GET", "requirepass"),
+    ("ACL", "LIST"), ("SCRIPT", "FLUSH"), ("SHUTDOWN", "NOSAVE"),
+    ("CLIENT", "KILL", "TYPE", "normal"), ("MONITOR",), ("GET", "{other}:x"), ("DEL", "{other}:x"),
+    ("PUBLISH", "{other}:wake", ""), ("SUBSCRIBE", "{other}:wake"),
+    ("EVAL", "return redis.call('SET', '{other}:x', '1')", 0),
+    ("EVAL", "return redis.call('FLUSHALL')", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis6"])
+async def test_the_documented_user_is_enough_for_work_and_for_nothing_else(kind: Kind) -> None:
+    with RedisServer(kind=kind) as server:
+        assert server.ask(*_documented_user()) == b"+OK\r\n"
+        url = server.url.replace("://", "://penstock:secret@")
+        app = Penstock(f"{url}?namespace=shop")
+
+        @app.job
+        async def add(a: int, b: int) -> int:
+            return a + b
+
+        async with app:
+            job = await add.enqueue(2, 3)
+            await app.schedule("nightly", add.partial(1, 1), every=3600)
+            await drain(app)
+            assert await job.result(timeout=10) == 5
+            assert "the server does not tell" in (await app.store.inspect()).promise
+        with redis.Redis.from_url(url) as client:
+            for command in FORBIDDEN:
+                with pytest.raises(
+                    redis.ResponseError, match=r"permission|NOPERM|ACL failure|can't (access|run)"
+                ):
+                    client.execute_command(*command)

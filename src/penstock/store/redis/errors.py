@@ -27,7 +27,7 @@ from penstock.model.errors import (
 )
 from penstock.store.contract.translation import CORRECT_URL, Translated, not_unicode
 
-GRANT = "give it all commands, keys and channels of its namespace with ACL SETUSER"
+GRANT = "give it the commands, keys and channels that docs/guide/redis.md lists"
 NAMESPACE = "choose another one with ?namespace= in the URL"
 NAME_PRIMARY = "it is a replica: name the primary in the URL"
 

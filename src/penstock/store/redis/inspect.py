@@ -89,4 +89,3 @@ async def _write_check(server: Server) -> tuple[str, bool, str]:
 
 
 _REWRITE = "aof_last_bgrewrite_status"
-

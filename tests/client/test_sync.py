@@ -8,8 +8,6 @@ from penstock.model.errors import NoTransactions
 from penstock.testing import drain
 from tests.support.places import Place
 
-pytestmark = pytest.mark.every_store
-
 
 @pytest.fixture
 def shop(place: Place) -> Iterator[Penstock]:

@@ -50,7 +50,7 @@ class Terminal:
         """Press keys."""
         os.write(self._master, keys.encode())
 
-    def wait_for(self, text: str, seconds: float = 30) -> None:
+    def wait_for(self, text: str, seconds: float = 60) -> None:
         """Read until a text was on the screen since the last wait."""
         start = len(self.seen)
         deadline = time.monotonic() + seconds
@@ -60,7 +60,7 @@ class Terminal:
                 raise AssertionError(f"{text!r} never came; this did:\n{self.seen[start:]}")
             self._read()
 
-    def ended(self, seconds: float = 30) -> int:
+    def ended(self, seconds: float = 60) -> int:
         """Wait for the end of the program; its exit code."""
         code = self.process.wait(seconds)
         while select.select([self._master], [], [], 0)[0]:

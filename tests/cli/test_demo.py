@@ -11,10 +11,11 @@ from penstock.demo.scene import Account
 from .conftest import ENVIRONMENT, Cli
 
 
+@pytest.mark.timeout(300)
 def test_without_a_terminal_it_tells_the_story_in_lines_and_adds_up(
     penstock: Cli, tmp_path: Path
 ) -> None:
-    answer = penstock("demo", "--seconds", "5", timeout=110)
+    answer = penstock("demo", "--seconds", "5", timeout=280)
     assert answer.code == 0, answer.out + answer.err
     for part in (
         "The bank is away",
@@ -47,7 +48,7 @@ def test_interrupted_it_leaves_no_process_and_no_file_behind(tmp_path: Path) -> 
     rest = process.communicate(timeout=60)[0]
     assert process.returncode == 130
     assert "no worker is left behind" in rest
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
     assert not list(tmp_path.glob("penstock-demo-*"))
 

@@ -143,6 +143,12 @@ def test_a_reset_cuts_every_connection_and_new_ones_work(
     assert _ping(dial()) == b"+PONG\r\n"
 
 
+def _seconds_of_ping(line: socket.socket) -> float:
+    began = time.monotonic()
+    _ping(line)
+    return time.monotonic() - began
+
+
 def test_a_delay_is_added_each_way(proxy: Proxy, dial: Dial) -> None:
     line = dial()
     _ping(line)
@@ -151,20 +157,18 @@ def test_a_delay_is_added_each_way(proxy: Proxy, dial: Dial) -> None:
     _ping(line)
     assert time.monotonic() - began >= 0.6
     proxy.heal()
-    began = time.monotonic()
-    _ping(line)
-    assert time.monotonic() - began < 0.6
+    assert min(_seconds_of_ping(line) for _ in range(5)) < 0.6  # of one that nothing else held up
 
 
 def test_a_delay_is_latency_and_not_less_bandwidth(proxy: Proxy, dial: Dial) -> None:
     line = dial()
-    proxy.delay(0.1)
+    proxy.delay(0.3)
     began = time.monotonic()
     line.sendall(b"*2\r\n$4\r\nECHO\r\n$2000000\r\n" + bytes(2_000_000) + b"\r\n")
     left = 2_000_012
     while left:
         left -= len(line.recv(left))
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 9.0  # a delay of each of some thirty parts
 
 
 def test_the_next_answer_is_lost_though_the_request_was_served(proxy: Proxy, dial: Dial) -> None:

@@ -27,7 +27,7 @@ from penstock.testing.servers.account import unprivileged
 from penstock.testing.servers.places import NoPlaceForServer
 from penstock.testing.servers.process import Server, await_condition, runs
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 OWNER = """
 import sys

@@ -21,3 +21,6 @@ ALTER ROLE penstock_worker LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD :'worker_passw
 ALTER ROLE penstock_server LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD :'server_password';
 GRANT penstock_worker TO penstock_server;
 GRANT CONNECT ON DATABASE :"DBNAME" TO penstock_worker, penstock_server;
+
+-- `penstock doctor`, run as the server's role, names whose transactions and replicas hold others up.
+GRANT pg_read_all_stats TO penstock_server;

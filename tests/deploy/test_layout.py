@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import httpx
 import psycopg
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from penstock.cli import app as program
 from penstock.testing.servers import PostgresServer, RedisServer
 from penstock.testing.servers.ports import free_port
 from tests.cli.running import until
@@ -29,6 +32,8 @@ JOBS = (
     + [{"type": "shop.mail", "payload": {"to": f"c{n}@example.com"}} for n in range(30)]
     + [{"type": "shop.picture", "payload": {"path": f"{n}.jpg"}} for n in range(6)]
 )
+ELSEWHERE = ("server", "worker", "backup", "restore")
+"""Commands of the runbook that go on until they are stopped, or are about other stores."""
 RUNS_ON = {
     "shop.order": {"general", "urgent"},
     "shop.mail": {"mail"},
@@ -192,6 +197,40 @@ def test_a_service_is_nobody_who_passes_row_level_security_or_changes_a_table(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
+
+
+def test_the_server_sees_whose_transactions_stay_open(layout: Layout) -> None:
+    """What `penstock doctor` needs to name the session that holds the others up."""
+    with (
+        psycopg.connect(layout.url("migrate")) as owner,
+        psycopg.connect(layout.url("server")) as server,
+    ):
+        owner.execute("SELECT pg_current_xact_id()")
+        seen = server.execute(
+            "SELECT state, backend_xid IS NOT NULL FROM pg_stat_activity WHERE pid = %s",
+            [owner.info.backend_pid],
+        ).fetchone()
+    assert seen == ("idle in transaction", True)
+
+
+def test_the_runbook_is_walked_without_the_rights_of_an_owner(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(layout.folder)
+    monkeypatch.syspath_prepend(str(DEPLOY / "example"))
+    for name, value in layout.environment("server").items():
+        monkeypatch.setenv(name, value)
+    text = (DEPLOY / "runbook.md").read_text("utf-8")
+    commands = re.findall(r"^\$ penstock (.+)$", text, re.MULTILINE)
+    walked = [shlex.split(line, comments=True) for line in commands]
+    answers = {
+        " ".join(words): CliRunner().invoke(program, words, input="a long password\n" * 2)
+        for words in walked
+        if words[0] not in ELSEWHERE
+    }
+    assert len(answers) > 20
+    refused = {words: each.output for words, each in answers.items() if each.exit_code in (2, 70)}
+    assert refused == {}
 
 
 @pytest.mark.timeout(240)

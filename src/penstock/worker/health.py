@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -37,7 +37,9 @@ def refresh(file: Path, silent_seconds: float = 0.0) -> None:
 
 
 @contextmanager
-def kept_fresh(path: str | None, silent_seconds: Callable[[], float]) -> Iterator[None]:
+def kept_fresh(
+    path: str | None, silent_seconds: Callable[[], float]
+) -> Generator[None, None, None]:
     """Keep a file as fresh as its process is, from a thread that nothing else can hold up."""
     if path is None:
         yield

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -60,7 +60,7 @@ class Supervisor:
         return self._exit_code
 
     @asynccontextmanager
-    async def _kept_health(self) -> AsyncIterator[None]:
+    async def _kept_health(self) -> AsyncGenerator[None, None]:
         """Tell those who watch over this process, as long as it and all of its workers are well."""
         health.tell_systemd("READY=1")
         if self._health is None:

@@ -42,6 +42,8 @@ def test_filters_and_pages(shopped: Cli) -> None:
         (["--text", "ALAN"], {"greet"}),
         (["--category", "nowhere"], set()),
         (["--tenant", "acme"], set()),
+        (["--workspace", "acme"], set()),
+        (["--created-by", "acme"], set()),
         (["--schedule", "nightly"], set()),
         (["--worker", "nobody"], set()),
         (["--type", "greet", "--since", "2020-01-01T00:00"], {"greet"}),

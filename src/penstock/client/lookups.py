@@ -43,7 +43,7 @@ def check_patience(timeout: object) -> float | None:
 
 _TEXTS = frozenset(
     {"type", "queue", "category", "tenant_id", "tag", "parent_job_id", "schedule_id"}
-    | {"lease_owner", "text", "before"}
+    | {"workspace_id", "created_by", "lease_owner", "text", "before"}
 )
 
 

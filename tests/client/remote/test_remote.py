@@ -59,6 +59,8 @@ async def test_a_job_read_over_the_network_is_the_job_in_the_store(
     assert await remote.get(handle.id) == job
     assert await handle.get() == job
     assert await remote.find(type="stir", status="completed") == [job]
+    assert await remote.find(created_by="local") == [job]
+    assert await remote.find(created_by="nobody") == await remote.find(workspace_id="x") == []
     assert await remote.executions(handle.id) == await behind.executions(handle.id)
     assert await remote.logs(handle.id) == await behind.logs(handle.id)
     assert [line.message for line in await remote.logs(handle.id)] == ["stirred"]

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from penstock import Context, Penstock
 from penstock.model.clock import LATEST
 from penstock.testing import drain
+from tests.server.conftest import TokenMaker
 
 ADD = {"type": "add", "payload": {"a": 1}}
 
@@ -210,3 +211,22 @@ async def test_a_number_nobody_can_keep_is_the_callers_mistake(
     headers = {"Content-Type": "application/json"}
     answer = await http.post("/api/jobs", content=body, headers=headers)
     assert (answer.status_code, answer.json()["field"]) == (422, "metadata")
+
+
+@pytest.mark.every_store
+async def test_jobs_are_found_by_who_enqueued_them_and_for_which_workspace(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker
+) -> None:
+    mine, theirs = await make_token("admin"), await make_token("admin")
+    body = {"type": "add", "payload": {"a": 1}, "workspace": "north"}
+    made = (await http.post("/api/jobs", json=body, headers=mine)).json()["id"]
+    await http.post("/api/jobs", json={**body, "workspace": "south"}, headers=theirs)
+    creator = (await app.get(made)).created_by
+    for where in ({"created_by": creator}, {"workspace": "north"}):
+        page = await http.get("/api/jobs", params=where, headers=mine)
+        assert [job["id"] for job in page.json()["jobs"]] == [made]
+        bulk = {"action": "cancel", "filter": where, "dry_run": True}
+        found = await http.post("/api/jobs/bulk", json=bulk, headers=mine)
+        assert found.json()["found"] == 1
+    nothing = await http.get("/api/jobs", params={"created_by": "nobody"}, headers=mine)
+    assert nothing.json()["jobs"] == []

@@ -354,3 +354,15 @@ async def test_a_tenants_flow_shows_none_of_anothers_jobs(
     text = await browser.text(f"jobs/{first}")
     assert own in text
     assert other not in text
+
+
+async def test_jobs_are_found_by_who_enqueued_them_and_for_which_workspace(
+    browser: Browser, app: Penstock
+) -> None:
+    send = app.find_type("mail.send")
+    mine = await send.options(created_by="user:ann", workspace="north").enqueue(to="a")
+    other = await send.options(created_by="user:bob", workspace="south").enqueue(to="b")
+    for where in ("created_by=user%3Aann", "workspace=north"):
+        text = await browser.text(f"jobs?{where}")
+        assert (mine.id in text, other.id in text) == (True, False)
+        assert '<details id="more-filters" open>' in text

@@ -14,6 +14,8 @@ _NAMES = {
     "queue": "queue",
     "category": "category",
     "tenant_id": "tenant",
+    "workspace_id": "workspace",
+    "created_by": "created_by",
     "tag": "tag",
     "parent_job_id": "parent",
     "schedule_id": "schedule",

@@ -97,6 +97,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     queue: str | None = None
     category: str | None = None
     tenant_id: str | None = None
+    workspace_id: str | None = None
+    created_by: str | None = None
     tag: str | None = None
     parent_job_id: str | None = None
     schedule_id: str | None = None

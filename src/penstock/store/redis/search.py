@@ -16,8 +16,8 @@ SECONDS = 0.05
 """After so long no further piece is begun with: where a server is slow, a page has fewer."""
 
 _PLAIN = (
-    "type", "queue", "category", "tenant_id", "tag", "parent_job_id", "schedule_id", "lease_owner",
-    "since", "until",
+    "type", "queue", "category", "tenant_id", "workspace_id", "created_by", "tag", "parent_job_id",
+    "schedule_id", "lease_owner", "since", "until",
 )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ class Wanted:
             "queue": where.queue,
             "category": where.category,
             "tenant_id": where.tenant_id,
+            "workspace_id": where.workspace_id,
+            "created_by": where.created_by,
             "parent_job_id": where.parent_job_id,
             "schedule_id": where.schedule_id,
             "lease_owner": where.lease_owner,

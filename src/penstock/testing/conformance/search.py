@@ -79,6 +79,8 @@ class TestSearch:
             ("queue", "wanted"),
             ("category", "wanted"),
             ("tenant_id", "wanted"),
+            ("workspace_id", "wanted"),
+            ("created_by", "wanted"),
             ("parent_job_id", NOBODY),
             ("schedule_id", NOBODY),
         ],

@@ -10,6 +10,8 @@ SELECT least(coalesce(:before::text, chr(1114111)) COLLATE "C", coalesce(:last::
   AND (:type::text IS NULL OR type = :type) AND (:queue::text IS NULL OR queue = :queue)
   AND (:category::text IS NULL OR category = :category)
   AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
+  AND (:workspace_id::text IS NULL OR workspace_id = :workspace_id)
+  AND (:created_by::text IS NULL OR created_by = :created_by)
   AND (:parent_job_id::text IS NULL OR parent_job_id = :parent_job_id)
   AND (:schedule_id::text IS NULL OR schedule_id = :schedule_id)
   AND (:lease_owner::text IS NULL OR lease_owner = :lease_owner)

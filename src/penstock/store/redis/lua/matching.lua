@@ -1,9 +1,10 @@
 -- Whether a job is one of those looked for. `wanted` is a table: statuses (a list), type, queue,
--- category, tenant_id, tag, parent_job_id, schedule_id, lease_owner, since, until, texts (in lower
--- case, any of them), payload ({path, value} each, the path a list); what is missing does not matter.
+-- category, tenant_id, workspace_id, created_by, tag, parent_job_id, schedule_id, lease_owner, since,
+-- until, texts (in lower case, any of them), payload ({path, value} each, the path a list); what is
+-- missing does not matter.
 -- needs: common
 
-local CATEGORY, TAGS, PARENT, SCHEDULE, KEY = 3, 8, 10, 11, 13
+local CATEGORY, CREATED_BY, TAGS, WORKSPACE, PARENT, SCHEDULE, KEY = 3, 7, 8, 9, 10, 11, 13
 local known_docs = {}
 
 -- The doc of a job; one that was edited by hand has nothing in it.
@@ -87,6 +88,8 @@ local function about_doc(wanted)
     return remembered(function(text)
         local doc = doc_of(text)
         return (not wanted.category or wanted.category == (doc[CATEGORY] or 'general'))
+            and (not wanted.workspace_id or wanted.workspace_id == doc[WORKSPACE])
+            and (not wanted.created_by or wanted.created_by == doc[CREATED_BY])
             and (not wanted.parent_job_id or wanted.parent_job_id == doc[PARENT])
             and (not wanted.schedule_id or wanted.schedule_id == doc[SCHEDULE])
             and (not wanted.tag or has(doc[TAGS], wanted.tag))
@@ -111,7 +114,8 @@ local function questions_of(wanted)
         ask('status', remembered(function(status) return has(wanted.statuses, status) end))
     end
     if wanted.queue or wanted.tenant_id or wanted.type then ask('lane', about_lane(wanted)) end
-    if wanted.category or wanted.tag or wanted.parent_job_id or wanted.schedule_id then
+    if wanted.category or wanted.workspace_id or wanted.created_by or wanted.tag
+        or wanted.parent_job_id or wanted.schedule_id then
         ask('doc', about_doc(wanted))
     end
     if wanted.lease_owner then

@@ -21,6 +21,8 @@ SELECT
   AND (:type IS NULL OR type = :type) AND (:queue IS NULL OR queue = :queue)
   AND (:category IS NULL OR category = :category)
   AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
+  AND (:workspace_id IS NULL OR workspace_id = :workspace_id)
+  AND (:created_by IS NULL OR created_by = :created_by)
   AND (:parent_job_id IS NULL OR parent_job_id = :parent_job_id)
   AND (:schedule_id IS NULL OR schedule_id = :schedule_id)
   AND (:lease_owner IS NULL OR lease_owner = :lease_owner)

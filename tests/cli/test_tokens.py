@@ -22,6 +22,12 @@ def test_a_token_is_shown_once_and_only_its_hash_is_kept(cli: Cli, tmp_path: Pat
         assert not file.exists() or secret.encode() not in file.read_bytes()
 
 
+def test_scopes_are_separated_by_commas_or_repeated(cli: Cli) -> None:
+    several = ("--scopes", "enqueue", "--scopes", "read,operate")
+    made = cli("tokens", "create", "ci", *several, "--json").json
+    assert made["scopes"] == ["enqueue", "read", "operate"]
+
+
 def test_a_script_gets_the_token_with_its_id(cli: Cli) -> None:
     made = cli("tokens", "create", "ci", "--scopes", "read", "--expires-in", "90d", "--json").json
     assert made["token"].startswith(f"pk_{made['id']}_")

@@ -43,6 +43,9 @@ def test_one_command_runs_jobs_behind_an_api_replaces_what_is_killed_and_drains_
         family = up.family()
         assert len(up.family(WORKER)) == 2
         assert len(up.family(SERVER)) == 1
+        # Everybody on the machine can read them, and a URL may hold a password.
+        seen = [Path(f"/proc/{part.pid}/cmdline").read_bytes() for part in family]
+        assert not any(b"work.db" in line for line in seen)
         assert up.stop() == 0
     _, alive = psutil.wait_procs(family, timeout=30)
     assert not alive

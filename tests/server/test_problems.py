@@ -92,7 +92,7 @@ async def test_no_operation_tells_where_a_lost_store_is(
     server: FastAPI,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = [operation for operation in operations(server) if operation.scope is not None]
+    known = [operation for operation in operations(server) if operation.scopes]
     for error, sentence in ERRORS:
         lose(error)
         monkeypatch.setattr(problems, "_may_warn", defaultdict(Seldom))

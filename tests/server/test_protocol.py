@@ -63,3 +63,18 @@ async def test_one_who_takes_their_time_between_requests_is_answered(port: int) 
             assert head.startswith(b"HTTP/1.1 200")
             await reader.readuntil(b"}")
     writer.close()
+
+
+async def test_a_request_with_two_ends_is_refused_and_nothing_after_it_is_read(port: int) -> None:
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for head in (HEAD, HEAD.replace(b"/api/jobs", b"/jobs/new")):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = b"0\r\n\r\n" + smuggled
+        length = b"Content-Length: %d\r\n" % len(body)
+        writer.write(head + length + b"Transfer-Encoding: chunked\r\n\r\n" + body)
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"connection: close" in answer.lower()
+        assert answer.count(b"HTTP/1.1 ") == 1
+        writer.close()

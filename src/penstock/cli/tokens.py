@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens for programs.")
 
+Scopes = Annotated[
+    list[str],
+    typer.Option(
+        metavar="A,B",
+        help="May do: enqueue, read, operate, admin; separated by commas, or repeated.",
+    ),
+]
 TenantOption = Annotated[
     str | None, typer.Option(help="The one tenant it may see.", show_default="all")
 ]
@@ -26,9 +33,7 @@ TenantOption = Annotated[
 def create(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
-    scopes: Annotated[
-        str, typer.Option(metavar="A,B", help="What it may do: enqueue, read, operate, admin.")
-    ],
+    scopes: Scopes,
     tenant: TenantOption = None,
     expires_in: Annotated[
         str | None, typer.Option(metavar="SPAN", help="How long it is valid: 12h, 90d.")
@@ -40,7 +45,7 @@ def create(
     from penstock.server.access.scopes import parse_scopes
     from penstock.server.access.tokens import token_document
 
-    granted = parse_scopes(split(scopes))
+    granted = parse_scopes(split(",".join(scopes)))
     life = None if expires_in is None else parse_span(expires_in, "expires-in")
 
     async def act(operator: "Operator") -> "tuple[Token, str]":

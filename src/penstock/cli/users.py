@@ -9,7 +9,7 @@ from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now, operate
-from penstock.cli.tokens import TenantOption, split
+from penstock.cli.tokens import Scopes, TenantOption, split
 from penstock.model.spans import ago
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
 def add(
     ctx: typer.Context,
     name: Name,
-    scopes: Annotated[
-        str, typer.Option(metavar="A,B", help="What they may do: enqueue, read, operate, admin.")
-    ] = "admin",
+    scopes: Scopes = ["admin"],  # noqa: B006 - Typer copies it
     tenant: TenantOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -38,7 +36,7 @@ def add(
     from penstock.server.access.scopes import parse_scopes
     from penstock.server.access.users import user_document
 
-    granted = parse_scopes(split(scopes))
+    granted = parse_scopes(split(",".join(scopes)))
     password = read_password()
 
     async def act(operator: "Operator") -> "User":

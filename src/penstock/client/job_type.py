@@ -202,17 +202,17 @@ class JobType(Generic[P, Q, R]):
         return self._with_payload(options, payload).complete()
 
     def check_bounds(self, payload: str) -> None:
-        """Refuse a payload written by hand that nests too deep or is too large."""
+        """Refuse a payload written by hand that is too large or nests too deep."""
         given: object = payload
         if not isinstance(given, str):
             raise InvalidArguments(self.name, "payload", "JSON text", type(given).__name__)
+        self._check_size(payload, "payload")
         limit = self.app.settings.payload_depth
         if deeper_than(payload, limit):
             levels = str(depth(payload))
             raise InvalidArguments(
                 self.name, "payload", f"at most {limit} levels of nesting", levels
             )
-        self._check_size(payload, "payload")
 
     def encode_result(self, value: Any) -> str:
         """A handler's value as JSON text, checked against what the handler declares."""

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
+from penstock.client.explain import explain, named_in, without
 from penstock.client.operating.acting import Acting
 from penstock.client.operating.alerts import AlertOperator
 from penstock.client.operating.bulk import BulkOperator
@@ -12,7 +11,7 @@ from penstock.client.operating.dead import DeadOperator
 from penstock.client.operating.schedules import ScheduleOperator
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
-from penstock.model.explain import Explanation, Reason
+from penstock.model.explain import Explanation
 from penstock.model.job import Job
 from penstock.model.pause import Pause
 from penstock.model.refused import ParentNotFound
@@ -63,9 +62,11 @@ class Operator(Acting):
     async def explain(self, job_id: str) -> Explanation:
         """Every reason why a job does, or does not, run now; other tenants' jobs go unnamed."""
         await self.get(job_id)
-        found = await self.app.explain(job_id)
-        own = await self.own_ids({named for reason in found.reasons for named in reason.jobs})
-        return replace(found, reasons=[_without_others(each, own) for each in found.reasons])
+        found = await self.app.store.reader.standing(job_id)
+        if found is None:
+            raise JobNotFound(job_id)
+        named = named_in(found)
+        return explain(without(found, named - await self.own_ids(named)))
 
     async def own_ids(self, ids: set[str]) -> set[str]:
         """Those of some ids that are the operator's business; of a job that is gone, nobody's."""
@@ -130,11 +131,3 @@ class Operator(Acting):
             if job_id not in found:
                 raise JobNotFound(job_id)
         return known
-
-
-def _without_others(reason: Reason, own: set[str]) -> Reason:
-    sentence = reason.sentence
-    for job_id in set(reason.jobs) - own:
-        sentence = sentence.replace(job_id, "one of another tenant")
-    kept = tuple(job_id for job_id in reason.jobs if job_id in own)
-    return replace(reason, sentence=sentence, jobs=kept)

@@ -29,6 +29,20 @@ class DependencyCycle(PenstockError):
         )
 
 
+class ForeignTenant(PenstockError):
+    """Another tenant than one's own, named by a caller who is bound to one."""
+
+    field = "tenant"
+
+    def __init__(self, own: str, tenant: str) -> None:
+        self.own = own
+        self.tenant = tenant
+        super().__init__(
+            f"Tenant {tenant[:64]!r} is not yours: you belong to {own!r}; "
+            "leave the tenant out, or name your own."
+        )
+
+
 class InvalidCondition(PenstockError):
     """A condition that is not an expression on the parent's result."""
 

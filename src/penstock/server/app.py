@@ -85,7 +85,7 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
     api.state.server = server
     problems.install(api)
     openapi.install(api)
-    api.add_middleware(envelope.Envelope, api=api, limit=app.settings.request_limit)
+    api.add_middleware(envelope.Envelope, api=api)
     api.add_middleware(traffic.Measured, traffic=server.observer.traffic)
     api.add_middleware(access_log.AccessLog, tells=app.settings.access_log)
     dashboard.install(api)

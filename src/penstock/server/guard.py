@@ -4,6 +4,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from msgspec.structs import replace
 
@@ -39,17 +40,31 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer_of)]
 
 
 class Guard:
-    """A dependency that lets in who has a scope.
+    """A dependency that lets in who has the scopes.
 
     `whole` is for what concerns the whole installation: a caller bound to a tenant is refused.
     """
 
-    def __init__(self, scope: Scope, *, whole: bool = False) -> None:
-        self.scope = scope
+    def __init__(self, *scopes: Scope, whole: bool = False) -> None:
+        self.scopes = scopes
         self.whole = whole
 
     async def __call__(self, request: Request, server: Here, bearer: Bearer) -> Identity:
-        """Who is asking, or a refusal."""
+        """Who is asking, as it was settled before the request's body was read."""
+        settled: Identity = request.state.identity
+        return settled
+
+    async def settle(self, request: Request) -> None:
+        """Find out who is asking, or refuse them; nothing of the body is read."""
+        identity = await self.admit(request, await bearer_of(request))
+        refuse_forgery(request, identity)
+        request.state.identity = identity
+
+    async def admit(
+        self, request: Request, bearer: HTTPAuthorizationCredentials | None
+    ) -> Identity:
+        """Who is asking, or a refusal; what a browser sends may still be forged."""
+        server: Server = request.app.state.server
         identity = await identify(request, server, bearer)
         if identity is None:
             raise Refusal(
@@ -57,8 +72,9 @@ class Guard:
                 "Say who you are: send `Authorization: Bearer pk_…` with a token that is valid.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        if not identity.may(self.scope):
-            raise Refusal(403, f"This needs the scope {self.scope.value!r}, which you do not have.")
+        for scope in self.scopes:
+            if not identity.may(scope):
+                raise Refusal(403, f"This needs the scope {scope.value!r}, which you do not have.")
         if self.whole and identity.tenant_id is not None:
             raise Refusal(403, "This is about the whole installation, and you belong to a tenant.")
         _limit(server, identity)
@@ -82,13 +98,10 @@ async def _identify(
         return await server.tokens.identify(bearer.credentials)
     cookie = request.cookies.get(COOKIE)
     identity = None if cookie is None else await server.sessions.identify(cookie)
-    by_cookie = identity is not None
     # The cookie of a session that is over takes nothing from who would be let in without one.
     if identity is None and server.trusts_callers and not await server.is_closed():
         _refuse_rebinding(request)
         identity = replace(LOCAL, csrf=await server.csrf())
-    if identity is not None and request.method not in SAFE:
-        _refuse_other_sites(request, identity, by_cookie=by_cookie)
     return identity
 
 
@@ -106,21 +119,30 @@ def _refuse_rebinding(request: Request) -> None:
 def refuse_other_origins(request: Request) -> None:
     """Refuse what a browser says another site's page has sent."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and _host_of(origin) != request.headers.get("host"):
         raise Refusal(403, "The request comes from a page of another site.")
     if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         raise Refusal(403, "The request comes from a page of another site.")
 
 
-def _refuse_other_sites(request: Request, identity: Identity, *, by_cookie: bool) -> None:
-    """What a browser sends because another site told it to changes nothing."""
+def refuse_forgery(request: Request, identity: Identity, token: str | None = None) -> None:
+    """Refuse what a browser sends because another site told it to; `token` is that of a form."""
+    if request.method in SAFE or identity.csrf is None:
+        return
     refuse_other_origins(request)
     from_browser = "origin" in request.headers or "sec-fetch-site" in request.headers
-    if not by_cookie and not from_browser:
+    if identity.actor == LOCAL.actor and not from_browser:
         return
-    given = request.headers.get(CSRF_HEADER) or getattr(request.state, "csrf", None)
-    if identity.csrf is None or given is None or not same(given, identity.csrf):
+    given = request.headers.get(CSRF_HEADER) or token
+    if given is None or not same(given, identity.csrf):
         raise Refusal(403, f"Send the page's token along, in the header {CSRF_HEADER}.")
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _limit(server: Server, identity: Identity) -> None:
@@ -133,9 +155,18 @@ def _limit(server: Server, identity: Identity) -> None:
         raise Refusal(429, told, retry_after=seconds)
 
 
+def guard_of(dependant: Dependant) -> Guard | None:
+    """The guard of a route; none if it has none."""
+    if isinstance(dependant.call, Guard):
+        return dependant.call
+    found = (guard_of(each) for each in dependant.dependencies)
+    return next((guard for guard in found if guard is not None), None)
+
+
 MayEnqueue = Annotated[Identity, Depends(Guard(Scope.ENQUEUE))]
 MayRead = Annotated[Identity, Depends(Guard(Scope.READ))]
 MayOperate = Annotated[Identity, Depends(Guard(Scope.OPERATE))]
+MaySchedule = Annotated[Identity, Depends(Guard(Scope.OPERATE, Scope.ENQUEUE))]
 MayReadAll = Annotated[Identity, Depends(Guard(Scope.READ, whole=True))]
 MayOperateAll = Annotated[Identity, Depends(Guard(Scope.OPERATE, whole=True))]
 MayAdmin = Annotated[Identity, Depends(Guard(Scope.ADMIN, whole=True))]

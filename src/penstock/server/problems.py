@@ -31,6 +31,7 @@ from penstock.model.refused import (
     AlertNotFiring,
     CanariesUnproven,
     DependencyCycle,
+    ForeignTenant,
     InvalidCondition,
     InvalidSchedule,
     ParentNotFound,
@@ -102,6 +103,7 @@ class Refusal(Exception):
 
 STATUSES: Mapping[type[PenstockError], int] = {
     NotFound: 404,
+    ForeignTenant: 403,
     PayloadTooLarge: 413,
     KeyTaken: 409,
     IllegalTransition: 409,

@@ -1,4 +1,7 @@
-"""A server in a process of its own: `python -m penstock.server.process SPEC SOCKET`."""
+"""A server in a process of its own: `python -m penstock.server.process SPEC SOCKET`.
+
+As with a worker, `-` has the specification read from the standard input.
+"""
 
 import asyncio
 import socket
@@ -16,7 +19,7 @@ from penstock.model.urls import without_password
 from penstock.server.serve import Serving
 from penstock.server.spec import ServerSpec
 from penstock.worker import loop
-from penstock.worker.keeping import exit_code_of, orphaned
+from penstock.worker.keeping import exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app
 
 log = structlog.get_logger("penstock.server")
@@ -77,7 +80,7 @@ def run(spec: ServerSpec, taken: socket.socket) -> int:
 
 def main() -> None:
     """Run what the first argument describes, on the socket whose number is the second."""
-    spec = msgspec.json.decode(sys.argv[1], type=ServerSpec)
+    spec = msgspec.json.decode(spec_text(), type=ServerSpec)
     sys.exit(run(spec, socket.socket(fileno=int(sys.argv[2]))))
 
 

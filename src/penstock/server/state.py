@@ -16,6 +16,7 @@ from penstock.server.access.secrets import random_secret
 from penstock.server.access.sessions import Sessions
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
+from penstock.server.bodies import Reading
 from penstock.server.fresh import Fresh
 from penstock.server.glance import glance_at
 from penstock.server.live import Live
@@ -42,6 +43,7 @@ class Server:
         self.rates = Rates(app.settings.requests_per_minute)
         self.observer = Observer(app)
         self.streams = Streams()
+        self.reading = Reading()
         self.live = Live(app.store)
         self.glance = Fresh(partial(glance_at, app), GLANCE_SECONDS)
         self._csrf: str | None = None

@@ -4,13 +4,12 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 
 import msgspec
 import structlog
 
 from penstock.server.spec import ServerSpec
-from penstock.worker.keeping import BAD_SPEC, keep
+from penstock.worker.keeping import BAD_SPEC, keep, start
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import ORDERS, Supervisor
 
@@ -115,16 +114,8 @@ class KeptServer:
     async def _run_child(self) -> int:
         fd = self._socket.fileno()
         told = msgspec.structs.replace(self._spec, parent_pid=os.getpid())
-        self._child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "penstock.server.process",
-            msgspec.json.encode(told).decode(),
-            str(fd),
-            stdin=asyncio.subprocess.DEVNULL,
-            pass_fds=(fd,),
-            start_new_session=True,
-        )
+        spec = msgspec.json.encode(told)
+        self._child = await start("penstock.server.process", spec, str(fd), pass_fds=(fd,))
         if self._stopping.is_set():
             self.stop()
         return await self._child.wait()

@@ -1,8 +1,11 @@
-"""Keeping processes alive: when one that died is started again, and what becomes of orphans."""
+"""Keeping processes alive: how one is started and told what to do, and when it is started again."""
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from penstock.model.errors import PenstockError, StoreFull, StoreUnavailable
@@ -26,6 +29,31 @@ async def keep(run: Callable[[], Awaitable[bool]], stopping: asyncio.Event) -> N
         pause = FIRST_PAUSE_SECONDS if healthy else min(pause * 2, MAX_PAUSE_SECONDS)
         await until(stopping, pause)
         started = monotonic()
+
+
+async def start(module: str, spec: bytes, *arguments: str, pass_fds: Sequence[int] = ()) -> Process:
+    """Run a module in a process of its own, which reads from its input what it is to do.
+
+    Everybody on a machine can read the arguments of a process, and the URL of a store may hold a
+    password.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, "-", *arguments),
+        stdin=PIPE,
+        pass_fds=pass_fds,
+        start_new_session=True,
+    )
+    assert child.stdin is not None
+    with suppress(ConnectionError):  # it died at once, which its exit code will tell
+        child.stdin.write(spec)
+        await child.stdin.drain()
+    child.stdin.close()
+    return child
+
+
+def spec_text() -> str:
+    """What this process was started to do: its first argument, or its input if that is `-`."""
+    return sys.stdin.read() if sys.argv[1] == "-" else sys.argv[1]
 
 
 async def until(event: asyncio.Event, seconds: float) -> None:

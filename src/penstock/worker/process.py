@@ -1,4 +1,8 @@
-"""A worker in a process of its own: `python -m penstock.worker.process SPEC`."""
+"""A worker in a process of its own: `python -m penstock.worker.process SPEC`.
+
+A `-` in place of the specification has it read from the standard input: everybody on a machine
+sees the arguments of a process, and the URL of a store may hold a password.
+"""
 
 import asyncio
 import os
@@ -13,7 +17,7 @@ from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError
 from penstock.worker import loop
 from penstock.worker.health import kept_fresh, refresh
-from penstock.worker.keeping import WORTH_ANOTHER_TRY, exit_code_of, orphaned
+from penstock.worker.keeping import WORTH_ANOTHER_TRY, exit_code_of, orphaned, spec_text
 from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.target import load_app
 from penstock.worker.worker import Worker
@@ -90,7 +94,7 @@ def run(spec: WorkerSpec) -> int:
 
 def main() -> None:
     """Run what the first argument describes."""
-    spec = msgspec.json.decode(sys.argv[1], type=WorkerSpec)
+    spec = msgspec.json.decode(spec_text(), type=WorkerSpec)
     try:
         code = run(spec)
     except PenstockError as error:

@@ -134,14 +134,7 @@ class Supervisor:
             parent_pid=os.getpid(),
             health=str(self._health.file_of(index)) if self._health else None,
         )
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "penstock.worker.process",
-            msgspec.json.encode(spec).decode(),
-            stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        child = await keeping.start("penstock.worker.process", msgspec.json.encode(spec))
         self._children[owner] = child
         self._tell(child)  # of a stop that came while it was being made
         try:

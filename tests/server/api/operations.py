@@ -30,9 +30,10 @@ class Operation(Struct, frozen=True):
     id: str
     method: str
     path: str
-    scope: str | None
+    scopes: tuple[str, ...]
     whole: bool
     takes_body: bool
+    query: frozenset[str]
 
     def request(self, client: httpx.AsyncClient, **names: str) -> httpx.Request:
         """A request that is right in all but who sends it."""
@@ -53,9 +54,12 @@ def operations(server: FastAPI) -> list[Operation]:
             id=operation["operationId"],
             method=method,
             path=path,
-            scope=operation.get("x-scope"),
+            scopes=tuple(operation.get("x-scopes", ())),
             whole="belongs to no tenant" in operation["description"],
             takes_body="requestBody" in operation,
+            query=frozenset(
+                each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"
+            ),
         )
         for path, methods in document["paths"].items()
         for method, operation in methods.items()

@@ -71,7 +71,7 @@ async def test_unknown_parameters_are_refused_everywhere(server: FastAPI, http) 
     from tests.server.api.operations import operations
 
     for operation in operations(server):
-        if operation.scope is None:
+        if not operation.scopes:
             continue
         request = operation.request(http)
         request.url = request.url.copy_merge_params({"colour": "red"})

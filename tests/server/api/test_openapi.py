@@ -97,7 +97,7 @@ def test_every_body_has_an_example_or_fields_that_have(server: FastAPI) -> None:
 
 def test_every_refusal_is_a_problem_document(server: FastAPI) -> None:
     for label, operation in described(server):
-        if "x-scope" not in operation:
+        if "x-scopes" not in operation:
             continue
         refused = {s: a for s, a in operation["responses"].items() if s.startswith("4")}
         assert {"401", "403", "404", "422", "429"} <= refused.keys(), label
@@ -113,9 +113,10 @@ def test_every_guarded_operation_says_which_scope_it_needs(server: FastAPI) -> N
     document = server.openapi()
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     for label, operation in described(server):
-        if "x-scope" in operation:
+        if "x-scopes" in operation:
             assert operation["security"] == [{"token": []}], label
-            assert f"`{operation['x-scope']}`" in operation["description"], label
+            for scope in operation["x-scopes"]:
+                assert f"`{scope}`" in operation["description"], label
 
 
 def test_every_model_has_a_name_of_its_own_as_generated_clients_need(server: FastAPI) -> None:

@@ -3,6 +3,7 @@ from httpx import AsyncClient
 from msgspec.structs import replace
 
 from penstock import Penstock
+from tests.server.conftest import TokenMaker
 
 NIGHTLY = {"type": "add", "payload": {"a": 1}, "cron": "0 3 * * *", "zone": "Europe/Berlin"}
 
@@ -91,3 +92,27 @@ async def test_schedules_are_listed_page_by_page_and_none_is_left_out(http: Asyn
         after = page["next"]
     assert found == ["a", "a.b", "b", "c"]
     assert (await http.get("/api/schedules")).json()["next"] is None
+
+
+async def test_nobody_schedules_more_often_than_once_a_second(
+    app: Penstock, http: AsyncClient
+) -> None:
+    often = {"type": "add", "payload": {"a": 1}, "misfire": "all"}
+    answer = await http.put("/api/schedules/flood", json=often | {"every": 0.999})
+    assert (answer.status_code, answer.json()["field"]) == (422, "body.every")
+    assert await app.store.schedules.known() == []
+    assert (await http.put("/api/schedules/flood", json=often | {"every": 1})).status_code == 200
+
+
+async def test_what_makes_jobs_needs_the_right_to_enqueue(
+    http: AsyncClient, make_token: TokenMaker
+) -> None:
+    operate, both = await make_token("operate"), await make_token("operate", "enqueue")
+    path = "/api/schedules/nightly"
+    for method, where, status in (("PUT", path, 200), ("POST", f"{path}/run", 201)):
+        body = NIGHTLY if method == "PUT" else None
+        refused = await http.request(method, where, json=body, headers=operate)
+        assert (refused.status_code, "'enqueue'" in refused.json()["detail"]) == (403, True)
+        done = await http.request(method, where, json=body, headers=both)
+        assert done.status_code == status
+    assert (await http.post(f"{path}/pause", headers=operate)).status_code == 200

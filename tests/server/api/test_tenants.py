@@ -49,7 +49,7 @@ async def test_no_route_shows_or_changes_what_belongs_to_another_tenant(
     before = await all_of(app)
     # What makes something of one's own under the same name comes last.
     for operation in sorted(operations(server), key=lambda each: each.id in SHARED):
-        if operation.scope is None or operation.whole:
+        if not operation.scopes or operation.whole:
             continue
         dead = "dead-letters" in operation.path
         names = theirs | {"job_id": theirs["dead" if dead else "job_id"]}
@@ -64,28 +64,53 @@ async def test_no_route_shows_or_changes_what_belongs_to_another_tenant(
     assert await all_of(app) == before
 
 
+async def test_naming_another_tenant_is_refused_on_every_route_that_takes_one(
+    server: FastAPI, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    header = await make_token("admin", tenant="acme")
+    taking = [each for each in operations(server) if "tenant" in each.query and not each.whole]
+    assert {"list_jobs", "list_dead_letters", "list_audit", "run_schedule"} <= {
+        each.id for each in taking
+    }
+    for operation in taking:
+        request = operation.request(http, **theirs)
+        request.url = request.url.copy_merge_params({"tenant": "other"})
+        request.headers.update(header)
+        answer = await http.send(request)
+        assert (answer.status_code, answer.json()["field"]) == (403, "tenant"), operation.id
+        assert MARK not in answer.text
+        request.url = request.url.copy_set_param("tenant", "acme")
+        assert (await http.send(request)).status_code in (200, 201, 204, 404), operation.id
+
+
 @pytest.mark.every_store
-async def test_naming_the_other_tenant_does_not_help(
+async def test_a_filter_by_another_tenant_is_refused_and_changes_nothing(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+) -> None:
+    own = await app.find_type("add").options(tenant="acme").enqueue(1)
+    header = await make_token("admin", tenant="acme")
+    bulk = {"action": "cancel", "filter": {"tenant": "other"}}
+    for answer in (
+        await http.post("/api/jobs/bulk", json=bulk, headers=header),
+        await http.post("/api/jobs/bulk", json=bulk | {"dry_run": True}, headers=header),
+    ):
+        assert (answer.status_code, answer.json()["field"]) == (403, "tenant")
+        assert "'other'" in answer.json()["detail"]
+    assert (await own.get()).status == "queued"
+    assert (await app.get(theirs["job_id"])).status == "queued"
+    job = {"type": "add", "payload": {"a": 1}, "tenant": "other"}
+    assert (await http.post("/api/jobs", json=job, headers=header)).status_code == 403
+    bulk = {"action": "cancel", "filter": {"tenant": "acme"}}
+    done = await http.post("/api/jobs/bulk", json=bulk, headers=header)
+    assert done.json()["done"] == 1
+
+
+async def test_asking_for_another_tenants_job_by_its_id_finds_nothing(
     http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
 ) -> None:
     header = await make_token("admin", tenant="acme")
-    for path in ("jobs", "dead-letters", "schedules", "audit"):
-        answer = await http.get(f"/api/{path}", params={"tenant": "other"}, headers=header)
-        assert answer.status_code == 200
-        assert MARK not in answer.text
-        assert [found for found in answer.json().values() if found] == []
     named = await http.get("/api/jobs", params={"id": theirs["job_id"]}, headers=header)
     assert named.json() == {"jobs": [], "next": None}
-    for answer in (
-        await http.get(f"/api/schedules/{MARK}?tenant=other", headers=header),
-        await http.delete(f"/api/schedules/{MARK}?tenant=other", headers=header),
-    ):
-        assert answer.status_code == 404
-    new = {"type": "add", "payload": {"a": 1}, "cron": "0 3 * * *"}
-    put = await http.put(f"/api/schedules/{MARK}?tenant=other", json=new, headers=header)
-    assert put.status_code == 403
-    job = {"type": "add", "payload": {"a": 1}, "tenant": "other"}
-    assert (await http.post("/api/jobs", json=job, headers=header)).status_code == 403
 
 
 async def test_a_job_cannot_wait_for_another_tenants_job(
@@ -156,17 +181,31 @@ async def test_a_group_that_tenants_share_shows_each_its_own(
     assert released.json()["done"] == []
 
 
-async def test_an_edge_to_another_tenants_job_is_left_out(
-    app: Penstock, http: AsyncClient, make_token: TokenMaker, theirs: dict[str, str]
+@pytest.mark.every_store
+async def test_nothing_is_told_of_a_parent_of_another_tenant(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker
 ) -> None:
-    child = await enqueue_after(app.store, theirs["job_id"], type="add", tenant_id="acme")
+    parent = await app.find_type("send_mail").options(tenant="other", delay=60).enqueue("ann")
+    child = await enqueue_after(app.store, parent.id, type="add", tenant_id="acme")
     header = await make_token("read", tenant="acme")
     shown = await http.get(f"/api/jobs/{child}", headers=header)
     assert shown.json()["parents"] == []
-    assert theirs["job_id"] not in shown.text
     explained = await http.get(f"/api/jobs/{child}/explain", headers=header)
-    assert theirs["job_id"] not in explained.text
-    assert "another tenant" in explained.text
+    [reason] = [r for r in explained.json()["reasons"] if r["kind"] == "waits_for_parents"]
+    assert "a job of another tenant" in reason["sentence"]
+    assert (reason["jobs"], "jobs explain" in reason["sentence"]) == ([], False)
+    for told in (parent.id, "send_mail", "pending"):
+        assert told not in reason["sentence"]
+        assert told not in shown.text or told == "pending"
+    await app.cancel(parent.id)
+    for path in (f"/api/jobs/{child}", f"/api/jobs/{child}/explain", "/api/jobs"):
+        fallen = await http.get(path, headers=header)
+        assert "job of another tenant" in fallen.text
+        assert parent.id not in fallen.text
+        assert "send_mail" not in fallen.text
+    # Whoever may see both is told which.
+    whole = await http.get(f"/api/jobs/{child}/explain", headers=await make_token("read"))
+    assert whole.status_code == 200
 
 
 async def test_keys_and_orders_of_two_tenants_do_not_meet(

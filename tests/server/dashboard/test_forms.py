@@ -13,6 +13,7 @@ from tests.server.dashboard.conftest import Browser
         {"csrf": ""},
         {"csrf": "somebody-elses"},
         {"Origin": "https://evil.example"},
+        {"Origin": "http://["},
         {"Sec_Fetch_Site": "cross-site"},
     ],
 )

@@ -55,6 +55,7 @@ async def test_the_login_is_below_the_mount_too(log_in: Any, server: FastAPI) ->
         ("/tools//other.example", "other.example"),
         ("/tools/\\\\other.example", "other.example"),
         ("javascript:alert(1)", None),
+        ("http://[", None),
         ("", None),
     ],
 )

@@ -212,3 +212,29 @@ async def test_who_belongs_to_a_tenant_schedules_for_it(
     assert len(await app.store.schedules.known()) == 2
     await browser.send("schedules/remove", {"name": "nightly"})
     assert [each.tenant_id for each in await app.store.schedules.known()] == ["south"]
+
+
+async def test_nobody_schedules_more_often_than_once_a_second(
+    browser: Browser, app: Penstock
+) -> None:
+    often = NIGHTLY | {"kind": "interval", "every": "0.5"}
+    answer = await browser.send("schedules/edit", often)
+    assert answer.status_code == 422
+    assert "at least a second" in answer.text
+    assert await app.store.schedules.known() == []
+
+
+async def test_what_makes_jobs_is_offered_to_those_who_may_enqueue(
+    log_in: Any, app: Penstock
+) -> None:
+    await app.store.schedules.put(a_schedule("nightly"))
+    operator: Browser = await log_in(Scope.OPERATE)
+    for page in ("schedules", "schedules/show?name=nightly"):
+        text = await operator.text(page)
+        assert "Pause" in text
+        assert "Run now" not in text
+        assert "schedules/edit" not in text
+        assert "schedules/new" not in text
+    for path in ("schedules/run", "schedules/edit"):
+        assert (await operator.send(path, NIGHTLY)).status_code == 403
+    assert await app.find() == []

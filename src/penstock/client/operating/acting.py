@@ -8,6 +8,7 @@ from penstock.client.journal import Journal
 from penstock.model.audit import Entry
 from penstock.model.errors import JobNotFound
 from penstock.model.ids import is_id
+from penstock.model.refused import ForeignTenant
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
@@ -35,6 +36,10 @@ class Acting:
     def owns(self, tenant_id: str) -> bool:
         """Whether something of a tenant is its business."""
         return self.tenant_id is None or self.tenant_id == tenant_id
+
+    def tenant(self, named: str | None) -> str | None:
+        """The tenant that the actor means; None is all of them. Another's is refused."""
+        return own_tenant(self.tenant_id, named)
 
     def doing(
         self, action: str, subject: str, *, tenant_id: str | None = None, **details: Any
@@ -73,6 +78,13 @@ class Acting:
                 if self.owns(job.tenant_id):
                     found[job.id] = job
         return [found[job_id] for job_id in wanted if job_id in found]
+
+
+def own_tenant(bound: str | None, named: str | None) -> str | None:
+    """The tenant that is meant by a caller bound to one, or to none; another's is refused."""
+    if bound is not None and named not in (None, bound):
+        raise ForeignTenant(bound, named or "")
+    return named if bound is None else bound
 
 
 def listed(ids: Sequence[str]) -> dict[str, Any]:

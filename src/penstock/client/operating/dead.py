@@ -73,11 +73,10 @@ class DeadOperator:
         `resolution` is one of `RESOLUTIONS`.
         """
         found = None if group is None else await self._group(group)
-        bound = self._acting.tenant_id
         return await self._store.dead.find(
             type=type_name if found is None else found.type,
             fingerprint=None if found is None else found.fingerprint,
-            tenant_id=tenant if bound is None else bound,
+            tenant_id=self._acting.tenant(tenant),
             before=before,
             limit=limit,
             **standing(resolution),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.schedules import Schedules, ScheduleView, check_template
 from penstock.model.audit import Entry
 from penstock.model.ids import new_id
-from penstock.model.refused import ScheduleNotFound
 
 if TYPE_CHECKING:
     from penstock.client.operating.acting import Acting
@@ -23,14 +22,13 @@ class ScheduleOperator:
 
     async def list(self, tenant: str | None = None, limit: int = 1000) -> list[ScheduleView]:
         """All schedules, or those of a tenant, by name."""
-        bound = self._acting.tenant_id
-        wanted = tenant if bound is None else bound
+        wanted = self._acting.tenant(tenant)
         found = await self._acting.app.store.schedules.known(limit, tenant_id=wanted)
         return [ScheduleView(each) for each in found]
 
     async def get(self, name: str, tenant: str = "") -> ScheduleView:
-        """One schedule; one of another tenant is not found."""
-        return await self._schedules.get(name, self._tenant(name, tenant))
+        """One schedule, of the operator's own tenant if none is named."""
+        return await self._schedules.get(name, self._tenant(tenant))
 
     async def pause(self, name: str, tenant: str = "") -> ScheduleView:
         """Fire nothing until resumed."""
@@ -60,30 +58,27 @@ class ScheduleOperator:
         """What a schedule is to enqueue, by its type's defaults; of the operator's tenant."""
         app = self._acting.app
         type_ = app.find_type(type_name)
-        options["tenant"] = self._acting.tenant_id or tenant
+        options["tenant"] = self._tenant(tenant)
         chosen = app.checked(type_.defaults.with_(**options, created_by=self._acting.actor))
         return chosen.new_job(new_id(), type_.name, payload)
 
     async def put(self, name: str, job: "NewJob", times: "Times") -> ScheduleView:
         """Create or change a schedule of a job, which is checked against its type."""
         type_ = self._acting.app.find_type(job.type)
-        self._tenant(name, job.tenant_id)
+        self._tenant(job.tenant_id)
         check_template(type_, name, job, times)
         return await self.put_checked(name, job, times)
 
     async def put_checked(self, name: str, job: "NewJob", times: "Times") -> ScheduleView:
         """The same with a job that was checked already, or whose type is known elsewhere."""
-        self._tenant(name, job.tenant_id)
+        self._tenant(job.tenant_id)
         async with self._acting.doing(
             "schedule.put", f"schedule:{name}", tenant_id=job.tenant_id, type=job.type
         ):
             return await self._schedules.put(name, job, times, by="operator")
 
-    def _tenant(self, name: str, tenant: str) -> str:
-        bound = self._acting.tenant_id
-        if bound is not None and tenant not in ("", bound):
-            raise ScheduleNotFound(name)
-        return tenant if bound is None else bound
+    def _tenant(self, named: str) -> str:
+        return self._acting.tenant(named or None) or ""
 
     def _doing(self, action: str, view: ScheduleView) -> AbstractAsyncContextManager[Entry]:
         schedule = view.schedule

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from penstock.client.reasons.words import brief, few, waits
+from penstock.client.reasons.words import HIDDEN, brief, few, waits
 from penstock.model.counted import counted
 from penstock.model.dependency import EdgeKind, fell_with_parent
 from penstock.model.explain import Reason, ReasonKind
@@ -122,7 +122,7 @@ def waits_for_parents(look: Standing) -> Iterator[Reason]:
         ids = tuple(dict.fromkeys(found.edge.parent_id for found in parents))
         named = few([_parent(found) for found in parents], count) or "which the store lost"
         told = f"It waits for {counted(count, 'job')} to end first: {named}."
-        if len(ids) == 1:
+        if len(ids) == 1 and ids[0] != HIDDEN:
             told += f" See `penstock jobs explain {ids[0]}`."
         yield Reason(kind=ReasonKind.WAITS_FOR_PARENTS, sentence=told, jobs=ids)
 
@@ -134,8 +134,10 @@ def waits_in_line(look: Standing) -> Iterator[Reason]:
             parent = found.edge.parent_id
             told = (
                 f"It stands in the line of order key {look.job.order_key!r} behind "
-                f"{_parent(found)}. See `penstock jobs explain {parent}`."
+                f"{_parent(found)}."
             )
+            if parent != HIDDEN:
+                told += f" See `penstock jobs explain {parent}`."
             yield Reason(kind=ReasonKind.WAITS_IN_LINE, sentence=told, jobs=(parent,))
 
 
@@ -202,6 +204,8 @@ def _due(look: Standing) -> str:
 
 
 def _parent(found: Dependency) -> str:
+    if found.edge.parent_id == HIDDEN:
+        return HIDDEN
     if found.parent_status is None:
         return f"{found.edge.parent_id} (gone: the release sweep will decide)"
     return f"{found.parent_type} {found.edge.parent_id} ({found.parent_status})"

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from penstock.model.states import Status
 from penstock.store.contract import Standing
 
+HIDDEN = "a job of another tenant"
+"""What is told, in place of its id, of a job that is not the business of who asks."""
+
 NAMED = 3
 QUOTED = 200
 

@@ -1,5 +1,11 @@
-"""Logging in: not too often, and with the same words for a wrong name and a wrong password."""
+"""Logging in: not too often, and with the same words for a wrong name and a wrong password.
 
+Whoever guesses is refused by their address, so that they keep out nobody but themselves. A name
+that is guessed from many addresses takes longer to answer for, but its owner still comes in.
+"""
+
+import asyncio
+from asyncio import sleep
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from penstock.client.journal import Journal
@@ -7,9 +13,14 @@ from penstock.server.access.rates import Rates
 from penstock.server.access.users import User, Users
 from penstock.server.problems import Refusal
 
-TRIES_PER_NAME = 30
+TRIES_PER_NAME_AND_ADDRESS = 30
 TRIES_PER_ADDRESS = 120
+TRIES_PER_NAME = 60
 """A minute; a sixth of it at once."""
+
+MOST_WAIT_SECONDS = 2.0
+AT_ONCE = 4
+"""So many passwords are compared at a time: each takes a core and 16 MiB for a while."""
 
 
 class Logins:
@@ -18,17 +29,21 @@ class Logins:
     def __init__(self, users: Users, journal: Journal) -> None:
         self._users = users
         self._journal = journal
-        self._names = Rates(TRIES_PER_NAME)
+        self._pairs = Rates(TRIES_PER_NAME_AND_ADDRESS)
         self._addresses = Rates(TRIES_PER_ADDRESS)
+        self._names = Rates(TRIES_PER_NAME)
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def enter(self, name: str, password: str, address: str) -> User | None:
         """The user of a name and a password, or none; whoever tries too often is refused."""
-        seconds = self._addresses.wait_for(neighbourhood(address)) or self._names.wait_for(
-            name[:64]
-        )
+        whose, named = neighbourhood(address), name[:64]
+        seconds = self._addresses.wait_for(whose) or self._pairs.wait_for(f"{whose} {named}")
         if seconds:
             raise Refusal(429, "Too many tries; wait a moment.", retry_after=seconds)
-        user = await self._users.check(name, password)
+        if slowed := self._names.wait_for(named):
+            await sleep(min(slowed, MOST_WAIT_SECONDS))
+        async with self._turns:
+            user = await self._users.check(name, password)
         if user is None:
             # Not the name: somebody may have typed the password there.
             told = {"name_hash": await self._journal.keyed_hash(name)}

@@ -1,6 +1,6 @@
 """How often a caller may ask: a bucket per token and per tenant that fills steadily."""
 
-import time
+from time import monotonic
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ class Rates:
         """Spend one request of each; the seconds to wait if one of them has none left."""
         if not self._per_second:
             return 0.0
-        now = time.monotonic()
+        now = monotonic()
         buckets = [self._bucket(caller, now) for caller in callers]
         poorest = min((bucket.left for bucket in buckets), default=1.0)
         if poorest < 1:

@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from penstock.client.documents import entry_document
+from penstock.client.operating.acting import own_tenant
 from penstock.model.clock import milliseconds
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import Document, Moment, PageSize, Word
@@ -37,7 +38,7 @@ class AuditQuery(BaseModel):
             actor=self.actor,
             action=self.action,
             subject=self.subject,
-            tenant_id=self.tenant if caller.tenant_id is None else caller.tenant_id,
+            tenant_id=own_tenant(caller.tenant_id, self.tenant),
             since=None if self.since is None else milliseconds(self.since),
             until=None if self.until is None else milliseconds(self.until),
             before=self.before,

@@ -12,13 +12,14 @@ from msgspec.structs import astuple, replace
 from penstock.client.after import awaited
 from penstock.client.codec import deeper_than
 from penstock.client.job_type import Prepared
+from penstock.client.options import MAX_METADATA
 from penstock.model.bounds import MAX_BATCH, MAX_NAME, MAX_TAGS, MAX_TEXT
-from penstock.model.errors import PenstockError
+from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope
 from penstock.model.refused import ParentNotFound
 from penstock.server.api.edges import CallEdge, made_ids, parents_of
-from penstock.server.api.router import read_body
+from penstock.server.bodies import Reading, items_of, read_body
 from penstock.server.problems import Refusal, field_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 Word = Annotated[str, Meta(max_length=MAX_TEXT)]
 _PLACE = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _OWN = frozenset({"id", "type", "payload", "key", "metadata"})
+WRITTEN = 8
+"""So many times the size that is kept may be written, in spaces and escapes."""
+
 _EMPTY = Raw(b"{}")
 _NOTHING = Raw(b"null")
 
@@ -75,9 +79,12 @@ _MANY = msgspec.json.Decoder(Annotated[list[Call], Meta(min_length=1, max_length
 
 def read_calls(body: bytes) -> Call | list[Call]:
     """One call, or a list of them."""
-    decoder = _MANY if body.lstrip(b" \t\r\n")[:1] == b"[" else _ONE
+    many = body.lstrip(b" \t\r\n")[:1] == b"["
+    # A million calls would take long to make before somebody counted them.
+    if many and items_of(body) > MAX_BATCH:
+        raise Refusal(422, f"A list may hold at most {MAX_BATCH:,} jobs; send the rest afterwards.")
     try:
-        found: Call | list[Call] = read_body(body, decoder.decode)
+        found: Call | list[Call] = read_body(body, (_MANY if many else _ONE).decode)
     except msgspec.ValidationError as error:
         field = _field(str(error))
         raise Refusal(422, f"{field}: {_PLACE.sub('', str(error))}.", field=field) from error
@@ -94,14 +101,18 @@ def _field(sentence: str) -> str:
 class Drafts:
     """Makes calls of what a caller sent; options that many share are checked once."""
 
-    def __init__(self, operator: "Operator") -> None:
+    def __init__(self, operator: "Operator", reading: Reading) -> None:
         self._operator = operator
+        self._reading = reading
         self._app = operator.app
         self._templates: dict[tuple[Any, ...], tuple[JobType[..., ..., Any], NewJob]] = {}
 
-    async def prepared(self, calls: list[Call]) -> list[Prepared[Any]]:
-        """All of them, or a refusal that names the first that is wrong."""
+    async def prepared(self, calls: list[Call], size: int) -> list[Prepared[Any]]:
+        """All calls of so many bytes, or a refusal that names the first that is wrong."""
         await self._refuse_others(calls)
+        return await self._reading.of(size, lambda: self._all(calls))
+
+    def _all(self, calls: list[Call]) -> list[Prepared[Any]]:
         made: list[Prepared[Any]] = []
         for number, call in enumerate(calls):
             try:
@@ -139,11 +150,9 @@ class Drafts:
         metadata = _metadata(call.metadata, self._app.settings.payload_depth)
         if metadata is not None:
             given["metadata"] = metadata
-        bound = self._operator.tenant_id
-        if bound is not None:
-            if given.get("tenant", bound) != bound:
-                raise Refusal(403, "You may enqueue for your own tenant only.", field="tenant")
-            given["tenant"] = bound
+        tenant = self._operator.tenant(call.tenant)
+        if tenant is not None:
+            given["tenant"] = tenant
         given["created_by"] = self._operator.actor
         return given
 
@@ -163,7 +172,11 @@ class Drafts:
 
 
 def _metadata(raw: Raw, levels: int) -> dict[str, Any] | None:
-    if deeper_than(bytes(raw).decode(), levels):
+    text = bytes(raw)
+    if len(text) > WRITTEN * MAX_METADATA:
+        size, most = f"{len(text):,} bytes", f"at most {MAX_METADATA:,} bytes of JSON"
+        raise InvalidOption("metadata", size, most)
+    if deeper_than(text.decode(), levels):
         raise Refusal(422, f"The metadata nests deeper than {levels} levels.", field="metadata")
     try:
         found: object = msgspec.json.decode(raw)

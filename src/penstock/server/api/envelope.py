@@ -1,10 +1,8 @@
-"""What a request to the API has to keep to before a route sees it: method, size, content type."""
+"""What a request has to keep to before a route sees it: framing, method, content type."""
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
@@ -17,19 +15,22 @@ if TYPE_CHECKING:
 PREFIX = "/api/"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 JSON = "application/json"
+FRAMED_TWICE = "A request says its length or is sent in chunks, not both: leave one header out."
 _PRIVATE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 class Envelope:
-    """Wraps an application; what is not below `/api` passes untouched."""
+    """Wraps an application; of what is not below `/api`, only the framing is looked at."""
 
-    def __init__(self, app: "ASGIApp", api: "FastAPI", limit: int) -> None:
+    def __init__(self, app: "ASGIApp", api: "FastAPI") -> None:
         self._app = app
         self._api = api
-        self._limit = limit
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer what needs no route, and have routes read no more than they should."""
+        """Answer what needs no route."""
+        if scope["type"] == "http" and _is_framed_twice(scope):
+            await problem(400, FRAMED_TWICE, headers={"Connection": "close"})(scope, receive, send)
+            return
         if scope["type"] != "http" or not _path(scope).startswith(PREFIX):
             await self._app(scope, receive, send)
             return
@@ -40,7 +41,7 @@ class Envelope:
         elif scope["method"] == "HEAD":
             await self._app({**scope, "method": "GET"}, receive, _without_body(send))
         else:
-            await self._app(scope, self._bounded(receive), self._naming_methods(scope, send))
+            await self._app(scope, receive, self._naming_methods(scope, send))
 
     def _answer(self, scope: "Scope") -> Response | None:
         if b"%00" in scope.get("query_string", b"") or "\0" in scope["path"]:
@@ -51,10 +52,7 @@ class Envelope:
         return self._refused(Headers(scope=scope))
 
     def _refused(self, headers: Headers) -> Response | None:
-        length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._limit:
-            return problem(413, self._too_large)
-        has_body = length != "0" or "transfer-encoding" in headers
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if not has_body:
             return None
         kind, _, parameters = headers.get("content-type", "").partition(";")
@@ -83,22 +81,11 @@ class Envelope:
 
         return naming
 
-    def _bounded(self, receive: "Receive") -> "Receive":
-        read = 0
 
-        async def bounded() -> "Message":
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._limit:
-                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large)
-            return message
-
-        return bounded
-
-    @property
-    def _too_large(self) -> str:
-        return f"A request may hold at most {self._limit:,} bytes; send less at a time."
+def _is_framed_twice(scope: "Scope") -> bool:
+    """Whether a proxy may have seen another end of the request than this server sees."""
+    names = {name for name, _ in scope["headers"]}
+    return names >= {b"content-length", b"transfer-encoding"}
 
 
 def _path(scope: "Scope") -> str:

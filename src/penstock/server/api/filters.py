@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from penstock.client.lookups import expected
+from penstock.client.operating.acting import own_tenant
 from penstock.model.bounds import MAX_IDS
 from penstock.model.clock import milliseconds
 from penstock.model.states import Status
@@ -27,6 +28,10 @@ class JobSelection(BaseModel):
     queue: Word | None = None
     category: Word | None = None
     tenant: Word | None = None
+    workspace: Word | None = None
+    created_by: Word | None = Field(
+        None, description="Who enqueued it, such as `token:01J…` or `user:ann`."
+    )
     tag: Word | None = None
     parent: JobId | None = None
     schedule: Word | None = None
@@ -42,13 +47,15 @@ class JobSelection(BaseModel):
 
     def filter(self, caller: Identity) -> JobFilter:
         """The same for the store, within what the caller may see."""
-        tenant = self.tenant if caller.tenant_id is None else caller.tenant_id
+        tenant = own_tenant(caller.tenant_id, self.tenant)
         return JobFilter(
             statuses=tuple(self.status),
             type=self.type,
             queue=self.queue,
             category=self.category,
             tenant_id=tenant,
+            workspace_id=self.workspace,
+            created_by=self.created_by,
             tag=self.tag,
             parent_job_id=self.parent,
             schedule_id=self.schedule,

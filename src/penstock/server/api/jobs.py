@@ -95,11 +95,13 @@ async def enqueue(
     request: Request, server: Here, caller: MayEnqueue, idempotency_key: Key = None
 ) -> Response:
     """Enqueue one job, or all of a list or none; durable once answered."""
-    read = read_calls(await request.body())
+    body = await request.body()
+    read = await server.reading.of(len(body), lambda: read_calls(body))
     calls = [read] if isinstance(read, Call) else read
     if idempotency_key is not None:
         calls = [_keyed(read, idempotency_key)]
-    prepared = await Drafts(server.operator(caller)).prepared(calls)
+    drafts = Drafts(server.operator(caller), server.reading)
+    prepared = await drafts.prepared(calls, len(body))
     handles = await server.app.enqueue_many(prepared, wait=False)
     answers = [_enqueued(handle) for handle in handles]
     return encoded(answers[0] if isinstance(read, Call) else answers, 201)

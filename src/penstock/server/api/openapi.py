@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.routing import BaseRoute
 
 from penstock.model.error_types import urn_of
 from penstock.server.api.models import JobEvent, NewJob
-from penstock.server.guard import Guard
+from penstock.server.guard import Guard, guard_of
 from penstock.server.problems import MEDIA_TYPE, STATUSES, Problem
 
 REFS = "#/components/schemas/{model}"
@@ -36,6 +35,7 @@ PARAMETERS = {
     "type": "The name of the job type.",
     "category": "The category it was enqueued under.",
     "tenant": "Whose; for callers who belong to no tenant.",
+    "workspace": "The workspace it was enqueued for.",
     "tag": "One of its tags.",
     "parent": "The id of the job that enqueued it.",
     "schedule": "The id of the schedule that enqueued it.",
@@ -92,14 +92,6 @@ def all_routes(routes: Sequence[BaseRoute]) -> Iterator[APIRoute]:
             yield route
 
 
-def guard_of(dependant: Dependant) -> Guard | None:
-    """The guard of a route; none if it has none."""
-    if isinstance(dependant.call, Guard):
-        return dependant.call
-    found = (guard_of(each) for each in dependant.dependencies)
-    return next((guard for guard in found if guard is not None), None)
-
-
 def _complete(api: FastAPI, document: dict[str, Any]) -> None:
     schemas = document["components"].setdefault("schemas", {})
     models = [(model, "validation") for model in (Problem, NewJob, JobEvent)]
@@ -119,9 +111,10 @@ def _complete_operation(operation: dict[str, Any], method: str, guard: Guard | N
         _complete_parameter(parameter, operation["tags"][0])
     if guard is not None:
         whole = ", and a token that belongs to no tenant" if guard.whole else ""
-        needs = f"Needs the scope `{guard.scope.value}`{whole}."
+        named = " and ".join(f"`{scope.value}`" for scope in guard.scopes)
+        needs = f"Needs the scope{'s' if len(guard.scopes) > 1 else ''} {named}{whole}."
         operation["description"] = f"{operation.get('description', '')}\n\n{needs}".strip()
-        operation["x-scope"] = guard.scope.value
+        operation["x-scopes"] = [scope.value for scope in guard.scopes]
     if "requestBody" not in operation:
         _drop(operation, "413", "415")
     if method == "GET":

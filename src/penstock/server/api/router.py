@@ -8,42 +8,35 @@ from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.exceptions import HTTPException
 
-from penstock.client.codec import deeper_than
+from penstock.server.bodies import ApiRequest, bounded, limit_of
+from penstock.server.guard import guard_of
 from penstock.server.problems import COMMON, Refusal
 
-MAX_DEPTH = 100
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class ApiRequest(Request):
-    """A request whose body is JSON as the standard has it: UTF-8, and no NaN."""
-
-    async def json(self) -> Any:
-        """The body, decoded."""
-        body = await self.body()
-        if deeper_than(body.decode("utf-8", "replace"), MAX_DEPTH):
-            raise HTTPException(400, f"The body nests deeper than {MAX_DEPTH} levels.")
-        return read_body(body, msgspec.json.decode)
-
-
 class ApiRoute(APIRoute):
-    """A route that knows its words."""
+    """A route that knows who asks before it reads what was sent, and its own words."""
 
     def get_route_handler(self) -> Handler:  # type: ignore[override]
-        """The handler, which sees only requests whose query it can read."""
+        """The handler, which sees only requests that may come in and whose query it can read."""
         answer_of = super().get_route_handler()
         known = _query_names(self.dependant)
+        guard = guard_of(self.dependant)
 
         async def handle(request: Request) -> Response:
+            # FastAPI reads the body before it asks any dependency.
+            if guard is not None:
+                await guard.settle(request)
             unknown = sorted(set(request.query_params) - known)
             if unknown:
                 listed = f"known are {', '.join(sorted(known))}" if known else "it takes none"
                 raise Refusal(
                     422, f"There is no parameter {unknown[0][:64]!r}; {listed}.", field=unknown[0]
                 )
-            return await answer_of(ApiRequest(request.scope, request.receive))
+            limit = limit_of(self.operation_id, request.app.state.server.app.settings)
+            return await answer_of(ApiRequest(request.scope, bounded(request, limit)))
 
         return handle
 
@@ -51,16 +44,6 @@ class ApiRoute(APIRoute):
 def api_router(prefix: str, tag: str) -> APIRouter:
     """A router for one resource."""
     return APIRouter(prefix=prefix, tags=[tag], responses=COMMON, route_class=ApiRoute)
-
-
-def read_body(body: bytes, decode: Callable[[bytes], Any]) -> Any:
-    """A body, refused if it is no JSON; one that does not fit is the caller's affair."""
-    try:
-        return decode(body)
-    except msgspec.ValidationError:
-        raise
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HTTPException(400, f"The body is no JSON: {error}.") from error
 
 
 def encoded(value: Any, status: int = 200) -> Response:

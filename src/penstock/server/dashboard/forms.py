@@ -1,11 +1,10 @@
 """What a page's form sends: read by hand, and never more than a little."""
 
 import math
-from typing import Annotated
 from urllib.parse import parse_qsl
 
 import msgspec
-from fastapi import Depends, Request
+from fastapi import Request
 from msgspec import Struct
 
 from penstock.model.errors import InvalidOption
@@ -73,19 +72,13 @@ class Form(Struct, frozen=True):
 
 
 async def read_form(request: Request) -> Form:
-    """The form of a request; its token is left where the guard looks for it."""
+    """The form of a request."""
     if request.method in SAFE:
         return Form()
     kind = request.headers.get("content-type", MEDIA_TYPE).partition(";")[0].strip().lower()
     if kind != MEDIA_TYPE:
         raise Refusal(415, f"A page takes forms only, sent as {MEDIA_TYPE}.")
-    form = Form(_parsed(await _body(request)))
-    request.state.csrf = form.get(CSRF_FIELD) or None
-    return form
-
-
-Sent = Annotated[Form, Depends(read_form)]
-"""The form a page was sent."""
+    return Form(_parsed(await _body(request)))
 
 
 async def _body(request: Request) -> bytes:

@@ -28,7 +28,10 @@ class Links:
 
     def inside(self, address: str) -> str | None:
         """The path of a page of ours that an address leads to; none if it leads elsewhere."""
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            return None
         if not parts.path.startswith(f"{self.root}/") or parts.path.startswith("//"):
             return None
         path = parts.path.removeprefix(f"{self.root}/").lstrip("/\\")

@@ -13,11 +13,11 @@ from penstock.server.access.identity import Identity
 from penstock.server.access.scopes import Scope
 from penstock.server.dashboard import flash
 from penstock.server.dashboard.flash import Flash
-from penstock.server.dashboard.forms import CSRF_FIELD, Form, Sent
+from penstock.server.dashboard.forms import CSRF_FIELD, Form, read_form
 from penstock.server.dashboard.links import Links
 from penstock.server.dashboard.navigation import pages_for
 from penstock.server.dashboard.render import rendered
-from penstock.server.guard import Guard
+from penstock.server.guard import Guard, refuse_forgery
 from penstock.server.state import Here, Server
 
 
@@ -101,14 +101,15 @@ class Visit:
         return flash.read(kept, self.caller.csrf)
 
 
-def visiting(
-    scope: Scope, *, whole: bool = False
-) -> Callable[[Request, Server, Form], Awaitable[Visit]]:
-    """A dependency that lets in who has the scope, with the form it sent."""
-    guard = Guard(scope, whole=whole)
+def visiting(*scopes: Scope, whole: bool = False) -> Callable[[Request, Server], Awaitable[Visit]]:
+    """A dependency that lets in who has the scopes, and only then reads the form it sent."""
+    guard = Guard(*scopes, whole=whole)
 
-    async def visit(request: Request, server: Here, form: Sent) -> Visit:
-        made = Visit(request, server, await guard(request, server, None), form)
+    async def visit(request: Request, server: Here) -> Visit:
+        caller = await guard.admit(request, None)
+        form = await read_form(request)
+        refuse_forgery(request, caller, form.get(CSRF_FIELD) or None)
+        made = Visit(request, server, caller, form)
         request.state.visit = made
         return made
 
@@ -117,6 +118,7 @@ def visiting(
 
 EnqueueVisit = Annotated[Visit, Depends(visiting(Scope.ENQUEUE))]
 ReadVisit = Annotated[Visit, Depends(visiting(Scope.READ))]
+ScheduleVisit = Annotated[Visit, Depends(visiting(Scope.OPERATE, Scope.ENQUEUE))]
 OperateVisit = Annotated[Visit, Depends(visiting(Scope.OPERATE))]
 ReadAllVisit = Annotated[Visit, Depends(visiting(Scope.READ, whole=True))]
 OperateAllVisit = Annotated[Visit, Depends(visiting(Scope.OPERATE, whole=True))]

@@ -32,6 +32,7 @@ _FAILURES = {
     "lost": LEASE_LOST,
     "after_cancelled": orphaned(_ANY_PARENT, Outcome.CANCELLED, Status.CANCELLED),
     "after_dead_letter": orphaned(_ANY_PARENT, Outcome.CANCELLED, Status.DEAD_LETTER),
+    "after_foreign": orphaned(_ANY_PARENT, Outcome.CANCELLED, Status.CANCELLED, foreign=True),
 }
 
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.json import encode
+
 from penstock.model.dependency import (
     Edge,
     EdgeKind,
@@ -179,13 +181,18 @@ def _pass_results(tx: Transaction, children: list[str]) -> None:
 
 
 def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]) -> list[str]:
+    if not doomed:
+        return []
     counters = Counters()
     ended = []
-    told: dict[tuple[str, str | None, Outcome], Failure] = {}
+    told: dict[tuple[str, str | None, Outcome, bool], Failure] = {}
+    pairs = [(child_id, edge.parent_id) for child_id, (edge, _) in doomed.items()]
+    foreign = {row[0] for row in tx.rows("of_other_tenants", (encode(pairs).decode(),))}
     for child_id, (edge, outcome) in doomed.items():
-        alike = (edge.parent_id, edge.condition, outcome)
+        alike = (edge.parent_id, edge.condition, outcome, child_id in foreign)
         if alike not in told:
-            told[alike] = orphaned(edge.edge, outcome, Status(edge.parent_status))
+            status = Status(edge.parent_status)
+            told[alike] = orphaned(edge.edge, outcome, status, foreign=child_id in foreign)
         failure = told[alike]
         row: dict[str, Any] = {
             "id": child_id,

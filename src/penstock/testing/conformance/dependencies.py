@@ -289,6 +289,21 @@ class TestShapes(Swept):
         await store.jobs.requeue([jobs[0].id])
         assert (await job_of(store, jobs[-1].id)).waiting_on == 1
 
+    @pytest.mark.parametrize(("kind", "ending"), [("success", buried), ("conditional", completed)])
+    async def test_a_child_is_told_nothing_of_a_parent_of_another_tenant(
+        self, store: Store, kind: str, ending: Ending
+    ) -> None:
+        parent = await running(store, type="secret", tenant_id="north")
+        own = await enqueue_after(store, edge_of(kind, parent.id), tenant_id="north")
+        others = await enqueue_after(store, edge_of(kind, parent.id), tenant_id="south")
+        await store.jobs.settle(OWNER, [ending(parent)])
+        told = await job_of(store, others)
+        assert told.status is Status.CANCELLED
+        assert "a job of another tenant" in str(told.error).lower()
+        for secret in (parent.id, "secret", "dead_letter"):
+            assert secret not in f"{told.error} {told.error_details}"
+        assert parent.id in str((await job_of(store, own)).error)
+
     async def test_a_diamond_runs_its_foot_once(self, store: Store) -> None:
         top = await running(store)
         sides = [await enqueue_after(store, top.id) for _ in range(2)]

@@ -76,7 +76,7 @@ def _call(form: Form) -> Call:
 
 async def _enqueue(visit: Visit, call: Call) -> JobHandle[Any]:
     operator = visit.operator
-    [made] = await Drafts(operator).prepared([call])
+    [made] = await Drafts(operator, visit.server.reading).prepared([call], len(call.payload))
     job = made.job
     told = {"type": job.type, "tenant_id": job.tenant_id}
     async with operator.doing("job.enqueue", f"job:{job.id}", **told):

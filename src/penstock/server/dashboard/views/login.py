@@ -9,11 +9,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.server.access.secrets import hash_of_secret, random_secret, same
 from penstock.server.access.sessions import COOKIE, LIFE_MS
-from penstock.server.dashboard.forms import CSRF_FIELD, Sent
+from penstock.server.dashboard.forms import CSRF_FIELD, read_form
 from penstock.server.dashboard.links import Links
 from penstock.server.dashboard.render import rendered
 from penstock.server.dashboard.route import page_router
-from penstock.server.guard import identify, refuse_other_origins
+from penstock.server.guard import identify, refuse_forgery, refuse_other_origins
 from penstock.server.problems import Refusal
 from penstock.server.state import Here, Server
 
@@ -37,9 +37,10 @@ async def login_form(request: Request, server: Here, next: Next = "") -> Respons
 
 
 @router.post("/login")
-async def log_in(request: Request, server: Here, form: Sent) -> Response:
+async def log_in(request: Request, server: Here) -> Response:
     """Begin a session, or show the form again."""
     refuse_other_origins(request)
+    form = await read_form(request)
     _refuse_other_forms(request, form.get(CSRF_FIELD))
     name, goal = form.get("name"), form.get("next")
     password = form.raw("password")
@@ -63,7 +64,7 @@ async def log_in(request: Request, server: Here, form: Sent) -> Response:
 
 
 @router.post("/logout")
-async def log_out(request: Request, server: Here, _: Sent) -> Response:
+async def log_out(request: Request, server: Here) -> Response:
     """End the session."""
     links = Links(request)
     answer = RedirectResponse(links.url("login"), 303)
@@ -71,6 +72,7 @@ async def log_out(request: Request, server: Here, _: Sent) -> Response:
     caller = await identify(request, server, None)
     if cookie is None or caller is None:
         return answer
+    refuse_forgery(request, caller, (await read_form(request)).get(CSRF_FIELD) or None)
     await server.logins.leave(caller.actor, caller.tenant_id)
     await server.sessions.end(cookie)
     links.drop(answer, COOKIE)

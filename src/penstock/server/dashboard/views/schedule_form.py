@@ -14,13 +14,14 @@ from penstock.model.job import NewJob
 from penstock.model.refused import InvalidSchedule
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
 from penstock.model.zone import aware, find_zone
+from penstock.server.api.schedules import MIN_SECONDS
 from penstock.server.dashboard.entered import Entered, problems_of
 from penstock.server.dashboard.forms import Form
 from penstock.server.dashboard.outline import outline
 from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.schedules import MISFIRES, Name, Tenant, Tick, place_of, ticks
-from penstock.server.dashboard.visit import OperateVisit, Visit
+from penstock.server.dashboard.visit import ScheduleVisit, Visit
 from penstock.server.problems import Refusal
 
 router = page_router()
@@ -36,7 +37,7 @@ LOCAL = "%Y-%m-%dT%H:%M:%S"
 
 
 @router.get("/schedules/new")
-async def new_schedule_form(visit: OperateVisit, type: str = "") -> Response:  # noqa: A002
+async def new_schedule_form(visit: ScheduleVisit, type: str = "") -> Response:  # noqa: A002
     """An empty form."""
     values = {"type": type, "kind": "cron", "zone": "UTC", "misfire": "one", "new": "yes"}
     chosen = visit.server.app.types.get(type)
@@ -46,14 +47,14 @@ async def new_schedule_form(visit: OperateVisit, type: str = "") -> Response:  #
 
 
 @router.get("/schedules/edit")
-async def edit(visit: OperateVisit, name: Name, tenant: Tenant = "") -> Response:
+async def edit(visit: ScheduleVisit, name: Name, tenant: Tenant = "") -> Response:
     """The form with a schedule in it."""
     found = (await visit.operator.schedules.get(name, tenant)).schedule
     return await _form(visit, Entered(_values(found)))
 
 
 @router.post("/schedules/edit")
-async def put(visit: OperateVisit) -> Response:
+async def put(visit: ScheduleVisit) -> Response:
     """Make or change a schedule, or only look at when it would run."""
     form = visit.form
     values = {name: form.get(name) for name in FIELDS}
@@ -131,7 +132,7 @@ def _times(form: Form) -> Times:
         case "cron":
             given[field] = form.get(field)
         case "every":
-            given[field] = form.number(field)
+            given[field] = _seconds(form, field)
         case _:
             given[field] = _moment(field, form.get(field), zone)
     for name in ("start", "end", "expires"):
@@ -140,6 +141,13 @@ def _times(form: Form) -> Times:
     if form.get("max_runs"):
         given["max_runs"] = form.whole("max_runs")
     return times_of(given)
+
+
+def _seconds(form: Form, field: str) -> float | None:
+    seconds = form.number(field)
+    if seconds is not None and seconds < MIN_SECONDS:
+        raise Refusal(422, "There is at least a second between two runs.", field=field)
+    return seconds
 
 
 def _moment(name: str, text: str, zone: str) -> datetime:

@@ -15,7 +15,7 @@ from penstock.model.spans import span
 from penstock.server.dashboard.confirm import Question, ask
 from penstock.server.dashboard.paging import Find, PageNumber, named, piece
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
+from penstock.server.dashboard.visit import OperateVisit, ReadVisit, ScheduleVisit, Visit
 from penstock.store.contract import JobFilter
 
 router = page_router()
@@ -102,7 +102,7 @@ async def resume(visit: OperateVisit) -> Response:
 
 
 @router.post("/schedules/run")
-async def run(visit: OperateVisit) -> Response:
+async def run(visit: ScheduleVisit) -> Response:
     """Enqueue one job of it now, beside its times."""
     job_id = await visit.operator.schedules.run(*_named(visit))
     return visit.redirect(f"jobs/{job_id}", "The schedule made this job just now.")

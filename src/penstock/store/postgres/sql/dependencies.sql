@@ -82,6 +82,13 @@ SET live = false, status = 'dead_letter', error = :error, error_details = :detai
     completed_at = at(:now), failed_at = at(:now), updated_at = at(:now)
 WHERE live AND id = :id AND status IN ({from orphan});
 
+-- name: of_other_tenants
+-- Of pairs of a child and a parent, the children whose parent belongs to somebody else.
+SELECT child.id FROM jsonb_array_elements(?::jsonb) AS pair
+JOIN jobs AS child ON child.id = pair ->> 0
+JOIN jobs AS parent ON parent.id = pair ->> 1
+WHERE child.tenant_id <> parent.tenant_id;
+
 -- name: overdue_edges
 SELECT DISTINCT edge.parent_id FROM job_dependencies AS edge
 JOIN jobs_ended AS parent ON parent.id = edge.parent_id

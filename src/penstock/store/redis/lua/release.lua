@@ -8,6 +8,7 @@
 
 local decisions = ARGV[3] and ARGV[3] ~= '' and cjson.decode(ARGV[3]) or {}
 local ORPHANED = {cancelled = {failure after_cancelled}, dead_letter = {failure after_dead_letter}}
+local AFTER_FOREIGN = {failure after_foreign}
 local ANY_PARENT = '00000000000000000000000000'
 local FAILED = {cancel = 'cancelled', dead_letter = 'dead', run = 'satisfied'}
 local MAY_CANCEL = {from cancel}
@@ -21,6 +22,19 @@ local function orphaned(parent, status)
         error = message, details = told.details, reason = told.reason, code = told.code,
         fingerprint = told.fingerprint,
     }
+end
+
+local function tenant_of(id)
+    local lane = redis.call('HGET', job_key(id), 'lane')
+    return lane and parts_of(lane)[2] or ''
+end
+
+-- What a child is told by an edge that ends it; nothing of a parent that belongs to somebody else.
+local function told_by(edge)
+    if tenant_of(edge.child) == tenant_of(edge.parent) then return edge.failure end
+    if edge.outcome ~= 'not_met' then return AFTER_FOREIGN end
+    local error = string.gsub(edge.failure.error, 'job ' .. edge.parent, 'a job of another tenant')
+    return {error = error, details = edge.failure.details}
 end
 
 local function condition_of(terms)
@@ -133,7 +147,7 @@ local function end_dependent(job, status, failure, waiting_on)
     end
     if job.key then release_key(job.key, job.id, job.key_scope) end
     local name = status == 'dead_letter' and 'dead' or 'cancelled'
-    measure_end(label_of(job.lane), name, job.attempts)
+    measure_end(job.lane, name, job.attempts)
 end
 
 -- What the closed edges mean for each child: {id, by how many edges it waits less, whether it
@@ -172,7 +186,7 @@ local function close_all(parents, ahead)
             if sum.informed and waiting_on == 0 then pass_results(sum.id) end
             local fate = sum.doom and fate_of(job, sum.doom.outcome)
             if fate then
-                end_dependent(job, fate, sum.doom.failure, waiting_on)
+                end_dependent(job, fate, told_by(sum.doom), waiting_on)
                 ended[#ended + 1] = sum.id
             else
                 change_waiting(job, -sum.fewer)

@@ -79,6 +79,13 @@ SET status = 'dead_letter', error = :error, error_details = :details, completed_
     failed_at = :now, updated_at = :now
 WHERE id = :id AND status IN ({from orphan});
 
+-- name: of_other_tenants
+-- Of pairs of a child and a parent, the children whose parent belongs to somebody else.
+SELECT child.id FROM json_each(?) AS pair
+JOIN jobs AS child ON child.id = pair.value ->> 0
+JOIN jobs AS parent ON parent.id = pair.value ->> 1
+WHERE child.tenant_id <> parent.tenant_id;
+
 -- name: overdue_edges
 SELECT DISTINCT edge.parent_id FROM job_dependencies AS edge
 JOIN jobs AS parent ON parent.id = edge.parent_id

@@ -8,10 +8,18 @@ def test_figures_of_the_last_hour(shopped: Cli) -> None:
     assert (found["total"]["completed"], found["dead_letters"]) == (3, 2)
     assert {row["type"] for row in found["types"]} == {"greet", "doomed", "later"}
     out = shopped("stats").out
-    assert "3 completed in the last 1h" in out
+    assert "3 completed of 6 jobs in the last 1h" in out
+    assert "on average" in out
+    assert 0 <= found["total"]["duration_avg_ms"] <= found["total"]["duration_max_ms"]
+    assert found["total_jobs"] == 6
     assert "2 dead letters" in out
     assert "completed per" in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_figures_of_one_tenant(shopped: Cli) -> None:
+    found = shopped("stats", "--tenant", "acme", "--json").json
+    assert (found["total_jobs"], found["total"]["completed"], found["queues"]) == (0, 0, [])
 
 
 def test_an_empty_store_has_nothing_to_tell(cli: Cli) -> None:

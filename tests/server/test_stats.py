@@ -12,6 +12,7 @@ from penstock.config import Settings
 from penstock.server.app import create_server
 from penstock.server.window import MOST_STEPS, steps_over
 from penstock.testing import FakeClock, drain
+from tests.server.conftest import TokenMaker
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
@@ -49,6 +50,52 @@ async def test_executions_are_told_per_type_and_queue_and_in_all(
         for what in ("duration", "wait")
         for percentile in ("p50", "p95", "p99")
     )
+
+
+@pytest.mark.every_store
+async def test_durations_and_jobs_are_told_in_all(app: Penstock, http: AsyncClient) -> None:
+    for number in range(2):
+        await app.find_type("add").enqueue(number)
+    await drain(app)
+    await app.find_type("send_mail").options(delay=60).enqueue("ann")
+    found = await read(http)
+    assert found["total_jobs"] == 3
+    for row in (found["total"], *found["types"]):
+        assert 0 <= row["duration_avg_ms"] <= row["duration_max_ms"]
+
+
+@pytest.mark.every_store
+async def test_a_tenants_token_reads_the_figures_of_its_own_jobs_and_of_no_others(
+    app: Penstock, http: AsyncClient, make_token: TokenMaker
+) -> None:
+    for tenant in ("acme", "other", "other", ""):
+        await app.find_type("add").options(tenant=tenant).enqueue(1)
+    await app.find_type("fail").options(tenant="acme").enqueue()
+    await app.find_type("fail").options(tenant="other").enqueue()
+    await drain(app)
+    await app.find_type("send_mail").options(tenant="acme", queue="post").enqueue("ann")
+    await app.find_type("send_mail").options(tenant="other", queue="secret").enqueue("ann")
+    header = await make_token("read", tenant="acme")
+    for window in ("1h", "7d"):
+        answer = await http.get("/api/stats", params={"window": window}, headers=header)
+        found = answer.json()
+        assert (found["total"]["completed"], found["total"]["dead"]) == (1, 1)
+        assert (found["total_jobs"], found["dead_letters"]) == (3, 1)
+        assert [depth["queue"] for depth in found["queues"]] == ["post"]
+        assert sum(point["completed"] for point in found["series"]) <= 1
+        assert {slo["key"] for slo in found["slos"]} == {
+            "start_latency",
+            "completion_rate",
+            "dead_letter_rate",
+        }
+        assert "secret" not in answer.text
+    queues = (await http.get("/api/queues", headers=header)).json()["queues"]
+    assert [(queue["queue"], queue["queued"]) for queue in queues] == [("post", 1)]
+    assert (queues[0]["limits"], queues[0]["pause"]) == ([], None)
+    whole = await make_token("read")
+    named = await http.get("/api/stats", params={"tenant": "other"}, headers=whole)
+    assert (named.json()["total"]["completed"], named.json()["total_jobs"]) == (2, 4)
+    assert (await http.get("/api/stats", headers=whole)).json()["total"]["completed"] == 4
 
 
 async def test_an_empty_installation_has_steps_without_anything_in_them(

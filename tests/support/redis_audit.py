@@ -116,20 +116,26 @@ def _check_leases(found: Audit) -> None:
 
 def _check_counts(found: Audit) -> None:
     depths: Counter[str] = Counter()
+    of_tenants: dict[str, Counter[str]] = {}
     leased: Counter[str] = Counter()
     started: Counter[str] = Counter()
     for job in found.jobs.values():
         status = job["status"]
         if status in ENDED:
             continue
-        queue = decode(job["lane"])[0]
+        queue, tenant, *_ = decode(job["lane"])
         place = "blocked" if status == "pending" and _waits(job) else status
         depths[f"{place} {queue}"] += 1
+        if tenant:
+            of_tenants.setdefault(tenant, Counter())[f"{place} {queue}"] += 1
         if status == "in_progress":
             leased[f"{job['lane']}\n{job['lease_owner']}"] += 1
             started[f"{job['lane']}\n{job['lease_owner']}"] += bool(job.get("started_at"))
     for name, counted in (("depths", depths), ("leased", leased), ("started", started)):
         assert {f: int(n) for f, n in found.hash(name).items()} == +counted, name
+    assert set(found.names("depths:")) == of_tenants.keys()
+    for tenant, counted in of_tenants.items():
+        assert {f: int(n) for f, n in found.hash(f"depths:{tenant}").items()} == counted, tenant
 
 
 def _check_edges(found: Audit) -> None:

@@ -26,9 +26,11 @@ Series = list[tuple[int, dict[str, float]]]
 def stats(
     ctx: typer.Context,
     window: Annotated[str, typer.Option(metavar="SPAN", help="Look back: 5m, 1h, 7d.")] = "1h",
+    tenant: Annotated[str | None, typer.Option(help="Only of this tenant's jobs.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show depths, throughput, success rate and durations."""
+    from penstock.client.stats import open_letters, total_jobs
     from penstock.store.contract.rollups import LONGEST_MS, SHORTEST_MS, resolution_for
 
     span_ms = parse_span(window, "window")
@@ -39,18 +41,20 @@ def stats(
     async def look(store: "Store") -> "tuple[list[QueueDepth], list[Window], int, Series]":
         metrics = store.metrics
         return (
-            await metrics.depths(),
-            await metrics.window(span_ms),
-            await metrics.dead_count(),
-            await metrics.series(step, span_ms),
+            await metrics.depths(tenant),
+            await metrics.window(span_ms, tenant),
+            await open_letters(store, tenant),
+            await metrics.series(step, span_ms, tenant_id=tenant),
         )
 
     (depths, windows, dead, series), now = ask_now(ctx, look)
+    jobs = total_jobs(windows[0], depths)
     if as_json:
         write_json(
             {
                 "at": iso(now),
                 "window_ms": span_ms,
+                "total_jobs": jobs,
                 "total": document(windows[0]),
                 "types": [document(row) for row in windows[1:]],
                 "queues": [document(depth) for depth in depths],
@@ -60,7 +64,7 @@ def stats(
         )
         return
     out = console()
-    out.print(headline(windows[0], dead, window))
+    out.print(headline(windows[0], jobs, dead, window))
     width, bars = bars_of(series, step, span_ms, now)
     if any(bars):
         out.print(f"[green]{sparkline(bars)}[/] [dim]completed per {span(width)}[/]")
@@ -74,13 +78,17 @@ def stats(
         out.print("Nothing waits and nothing ran; enqueue a job or take a longer --window.")
 
 
-def headline(total: "Window", dead: int, window: str) -> str:
+def headline(total: "Window", jobs: int, dead: int, window: str) -> str:
     """The figures of all types in a sentence or two."""
+    took = ""
+    if total.duration_max_ms is not None:
+        average, longest = span(total.duration_avg_ms), span(total.duration_max_ms)
+        took = f" Executions took {average} on average, {longest} at most."
     rate = "" if total.success_rate is None else f", {total.success_rate:.1%} of jobs succeeded"
     letters = f"[red]{counted(dead, 'dead letter')}[/]" if dead else "no dead letters"
     return (
-        f"[bold]{total.completed:,} completed[/] in the last {plain(window)} "
-        f"({total.per_minute:,.0f} a minute){rate}; {letters}."
+        f"[bold]{total.completed:,} completed[/] of {counted(jobs, 'job')} in the last "
+        f"{plain(window)} ({total.per_minute:,.0f} a minute){rate}; {letters}.{took}"
     )
 
 
@@ -120,9 +128,11 @@ def window_table(windows: "list[Window]") -> Fitted:
         "FAILED#",
         "DEAD#",
         "RATE#",
-        "TOOK P50#",
+        "TOOK#",
+        "P50#",
         "P95#",
         "P99#",
+        "MAX#",
         "WAITED P95#",
     )
     for row in windows:
@@ -133,9 +143,11 @@ def window_table(windows: "list[Window]") -> Fitted:
             f"{row.failed:,}",
             f"{row.dead:,}",
             "–" if row.success_rate is None else f"{row.success_rate:.0%}",
+            span(row.duration_avg_ms),
             span(row.duration_p50_ms),
             span(row.duration_p95_ms),
             span(row.duration_p99_ms),
+            span(row.duration_max_ms),
             span(row.wait_p95_ms),
         )
-    return Fitted(made, "P99", "WAITED P95", "QUEUE", "TOOK P50")
+    return Fitted(made, "P99", "P50", "WAITED P95", "MAX", "QUEUE", "TOOK")

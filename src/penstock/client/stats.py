@@ -1,10 +1,33 @@
 """What an installation did in a window of time, and whether that was what is promised."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
 
-from penstock.store.contract import QueueDepth, Window
+from penstock.store.contract import QueueDepth, Store, Window
+
+GROUPS_AT_ONCE = 1_000
+
+
+def total_jobs(total: Window, queues: Iterable[QueueDepth]) -> int:
+    """How many jobs ended in a window, or wait or run now."""
+    return total.completed + total.cancelled + total.dead + sum(depth.jobs for depth in queues)
+
+
+async def open_letters(store: Store, tenant_id: str | None) -> int:
+    """How many dead letters are open, of a tenant or of all."""
+    if tenant_id is None:
+        return await store.metrics.dead_count()
+    count, before = 0, None
+    while True:
+        groups = await store.dead.groups(
+            tenant_id=tenant_id, only_open=True, before=before, limit=GROUPS_AT_ONCE
+        )
+        count += sum(group.open for group in groups)
+        if len(groups) < GROUPS_AT_ONCE:
+            return count
+        before = groups[-1].newest_id
 
 
 class SloState(StrEnum):
@@ -52,11 +75,15 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """What happened in a window of time, in all, per type and queue, and step by step."""
+    """What happened in a window of time, in all, per type and queue, and step by step.
+
+    `total_jobs` are those that ended in it and those that wait or run now.
+    """
 
     at: int
     window_ms: int
     step_ms: int
+    total_jobs: int
     total: Window
     types: list[Window]
     queues: list[QueueDepth]

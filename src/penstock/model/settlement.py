@@ -22,6 +22,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     cpu_ms: int | None = None
     memory_kb: int | None = None
     attempts: int = 0
+    tenant_id: str = ""
 
 
 class Completed(Settlement, frozen=True, kw_only=True):
@@ -82,6 +83,7 @@ def buried(settlement: Settlement, failure: Failure) -> Buried:
         wait_ms=settlement.wait_ms,
         duration_ms=settlement.duration_ms,
         attempts=settlement.attempts,
+        tenant_id=settlement.tenant_id,
         failure=failure,
     )
 
@@ -96,5 +98,6 @@ def unstarted(held: Job | Lease) -> HandedBack:
         queue=held.queue,
         started_at=held.started_at or queued_at,
         attempts=held.attempts,
+        tenant_id=held.tenant_id,
         started=False,
     )

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from penstock.client.stats import Stats
 from penstock.server.prometheus.scrape import Scraper
-from penstock.server.slos import slos
+from penstock.server.slos import slos, slos_of_jobs
 from penstock.server.stats import RecentStats
 from penstock.server.traffic import Traffic
 from penstock.server.uptime import Uptime
@@ -24,7 +24,12 @@ class Observer:
         self.stats = RecentStats(app.store)
         self.scraper = Scraper(app)
 
-    async def over(self, span_ms: int) -> Stats:
-        """Figures over a window, and whether the objectives were met in it."""
-        found = await self.stats.over(span_ms)
+    async def over(self, span_ms: int, tenant_id: str | None = None) -> Stats:
+        """Figures over a window, and whether the objectives were met in it.
+
+        Of a tenant's jobs, only those objectives are told that are about its own.
+        """
+        found = await self.stats.over(span_ms, tenant_id)
+        if tenant_id is not None:
+            return replace(found, slos=slos_of_jobs(found))
         return replace(found, slos=slos(found, self.traffic, self.uptime))

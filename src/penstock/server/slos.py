@@ -53,13 +53,24 @@ def slos(stats: Stats, traffic: Traffic, uptime: Uptime) -> list[Slo]:
     """
     total = stats.total
     waiting = sum(depth.queued for depth in stats.queues)
+    started, completed, dead = slos_of_jobs(stats)
     return [
         SUBMISSION.judged(traffic.submission_p95_ms(stats.window_ms)),
+        started,
+        completed,
+        UPTIME.judged(uptime.share(stats.window_ms)),
+        dead,
+        THROUGHPUT.judged(total.per_minute, excused=not waiting),
+    ]
+
+
+def slos_of_jobs(stats: Stats) -> list[Slo]:
+    """Those objectives that are about what became of jobs, whosever they are."""
+    total = stats.total
+    return [
         START.judged(total.wait_p95_ms),
         COMPLETION.judged(total.success_rate),
-        UPTIME.judged(uptime.share(stats.window_ms)),
         DEAD.judged(total.dead / total.ended if total.ended else None),
-        THROUGHPUT.judged(total.per_minute, excused=not waiting),
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from penstock.client.stats import Point, Stats
+from penstock.client.stats import Point, Stats, open_letters, total_jobs
 from penstock.model.histogram import percentile, steps_of
 from penstock.server.fresh import Fresh
 from penstock.server.window import Steps, steps_over
@@ -13,7 +13,7 @@ from penstock.store.contract.rollups import HOUR_MS, resolution_for
 FRESH_SECONDS = 2.0
 # Looking back for long makes the store fold its steps, which is a write.
 FRESH_LONG_SECONDS = 20.0
-KEPT = 16
+KEPT = 100
 
 COUNTED = ("completed", "failed", "cancelled", "dead", "snoozed", "crashed", "lease_expiries")
 
@@ -23,31 +23,36 @@ class RecentStats:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: dict[int, Fresh[Stats]] = {}
+        self._kept: dict[tuple[int, str | None], Fresh[Stats]] = {}
 
-    async def over(self, span_ms: int) -> Stats:
-        """What happened in the last so many milliseconds."""
+    async def over(self, span_ms: int, tenant_id: str | None = None) -> Stats:
+        """What happened in the last so many milliseconds, to a tenant's jobs or to all."""
+        asked = span_ms, tenant_id
         seconds = FRESH_SECONDS if span_ms <= HOUR_MS else FRESH_LONG_SECONDS
-        kept = self._kept.pop(span_ms, None) or Fresh(partial(self._look, span_ms), seconds)
-        self._kept[span_ms] = kept
+        kept = self._kept.pop(asked, None) or Fresh(partial(self._look, *asked), seconds)
+        self._kept[asked] = kept
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
         return await kept.get()
 
-    async def _look(self, span_ms: int) -> Stats:
+    async def _look(self, span_ms: int, tenant_id: str | None) -> Stats:
         metrics = self._store.metrics
         now = self._store.clock.now()
-        total, *types = await metrics.window(span_ms)
-        found = await metrics.series(resolution_for(span_ms), span_ms, timings=True)
+        total, *types = await metrics.window(span_ms, tenant_id)
+        found = await metrics.series(
+            resolution_for(span_ms), span_ms, timings=True, tenant_id=tenant_id
+        )
         step_ms, steps = steps_over(found, span_ms, now)
+        queues = await metrics.depths(tenant_id)
         return Stats(
             at=now,
             window_ms=span_ms,
             step_ms=step_ms,
+            total_jobs=total_jobs(total, queues),
             total=total,
             types=types,
-            queues=await metrics.depths(),
-            dead_letters=await metrics.dead_count(),
+            queues=queues,
+            dead_letters=await open_letters(self._store, tenant_id),
             series=points(steps),
         )
 

@@ -243,6 +243,7 @@ class Executor:
             cpu_ms=usage.cpu_ms,
             memory_kb=usage.memory_kb,
             attempts=lease.attempts,
+            tenant_id=lease.tenant_id,
             result=value.text if encoded else running.type.encode_result(value),
         )
 

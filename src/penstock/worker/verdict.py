@@ -81,6 +81,7 @@ class Verdict:
             "cpu_ms": cpu_ms,
             "memory_kb": memory_kb,
             "attempts": lease.attempts,
+            "tenant_id": lease.tenant_id,
         }
 
     def of_error(self, error: BaseException, max_snoozes: int) -> Settlement:

@@ -402,5 +402,6 @@ def _interrupted(lease: Lease) -> HandedBack:
         queue=lease.queue,
         started_at=lease.started_at or lease.queued_at,
         attempts=lease.attempts,
+        tenant_id=lease.tenant_id,
         started=True,
     )

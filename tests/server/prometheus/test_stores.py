@@ -41,6 +41,7 @@ async def test_metrics_figures_and_health_are_told_of_every_store(place: Place) 
     assert values["penstock_store_up", None, None] == 1
     assert values["penstock_jobs_total", "completed", None] == 1
     assert values["penstock_job_duration_seconds_bucket", None, "+Inf"] == 1
+    assert values["penstock_job_duration_max_seconds", None, None] >= 0
     assert values["penstock_job_attempts_sum", None, None] == 1
     assert stats["total"]["completed"] == 1
     assert (health.status_code, ready.status_code) == (200, 200)

@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import ConfigDict, Field
 
 from penstock.client.documents import document
+from penstock.client.operating.acting import own_tenant
 from penstock.client.queues import queue_states
 from penstock.model.bounds import MAX_REASON
 from penstock.model.breaker import BreakerPosition
@@ -13,7 +14,7 @@ from penstock.model.limits import LimitKind, LimitScope, LimitState
 from penstock.model.pause import PauseScope
 from penstock.server.api.models import Document, Moment, Name, Text, Why
 from penstock.server.api.router import api_router
-from penstock.server.guard import MayOperateAll, MayReadAll
+from penstock.server.guard import MayOperateAll, MayRead, MayReadAll
 from penstock.server.state import Here, Server
 
 router = api_router("/api", "queues")
@@ -137,11 +138,15 @@ class BreakerReset(Document):
 
 
 @router.get("/queues", operation_id="list_queues")
-async def list_queues(server: Here, _: MayReadAll) -> Queues:
-    """How much stands in every queue."""
+async def list_queues(server: Here, caller: MayRead, tenant: Text | None = None) -> Queues:
+    """How much stands in every queue; of a tenant's jobs, without what bounds the queue."""
     store = server.app.store
+    whose = own_tenant(caller.tenant_id, tenant)
+    whole = whose is None
     states = queue_states(
-        await store.metrics.depths(), await store.controls.pauses(), await store.controls.limits()
+        await store.metrics.depths(whose),
+        await store.controls.pauses() if whole else (),
+        await store.controls.limits() if whole else (),
     )
     found = [
         Queue.model_construct(

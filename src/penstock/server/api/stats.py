@@ -7,10 +7,11 @@ from msgspec.structs import asdict
 from pydantic import Field
 
 from penstock.client.documents import document
+from penstock.client.operating.acting import own_tenant
 from penstock.client.stats import SloState
-from penstock.server.api.models import Document, Moment
+from penstock.server.api.models import Document, Moment, Text
 from penstock.server.api.router import api_router, encoded
-from penstock.server.guard import MayReadAll
+from penstock.server.guard import MayRead
 from penstock.server.state import Here
 from penstock.server.window import PATTERN, window_ms
 
@@ -50,6 +51,8 @@ class Totals(Counted):
         description="Completed jobs among those that completed or became dead letters."
     )
     per_minute: float
+    duration_avg_ms: float | None
+    duration_max_ms: float | None
 
 
 class Depth(Document):
@@ -91,6 +94,9 @@ class Stats(Document):
     at: Moment
     window_ms: int
     step_ms: int = Field(description="The width of the steps of the series.")
+    total_jobs: int = Field(
+        description="Jobs that completed, were cancelled or died in it, and those there are now."
+    )
     total: Totals
     types: list[Totals] = Field(description="One for each type and queue.")
     queues: list[Depth]
@@ -100,9 +106,15 @@ class Stats(Document):
 
 
 @router.get("", operation_id="read_stats", response_model=Stats)
-async def read_stats(server: Here, _: MayReadAll, window: Window = "1h") -> Response:
-    """Throughput, success, durations and waits, per type and queue and over time."""
-    found = await server.observer.over(window_ms(window))
+async def read_stats(
+    server: Here, caller: MayRead, window: Window = "1h", tenant: Text | None = None
+) -> Response:
+    """Throughput, success, durations and waits, per type and queue and over time.
+
+    A caller bound to a tenant is told of its own jobs; others name one, or are told of all.
+    """
+    whose = own_tenant(caller.tenant_id, tenant)
+    found = await server.observer.over(window_ms(window), whose)
     told: dict[str, Any] = document(found)
     told["total"] = asdict(found.total)
     for name in ("types", "queues"):

@@ -19,7 +19,7 @@ class Page(Struct, frozen=True):
 
 
 PAGES = (
-    Page("", "Overview", whole=True),
+    Page("", "Overview"),
     Page("jobs", "Jobs"),
     Page("dead", "Dead letters"),
     Page("schedules", "Schedules"),

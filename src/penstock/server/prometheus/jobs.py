@@ -49,6 +49,7 @@ def job_metrics(scrape: Scrape) -> Iterator[Metric]:
     yield total
     yield active
     yield _timed("penstock_job_duration_seconds", "How long executions took.", "type", scrape)
+    yield _longest(scrape)
     yield _attempts(scrape.by_type)
     yield lost
     yield GaugeMetricFamily(
@@ -102,6 +103,17 @@ def _timed(name: str, help_: str, label: str, scrape: Scrape) -> Metric:
     for each, counts in found.items():
         buckets = duration_buckets(steps_of(counts, prefix))
         family.add_metric([each], buckets, counts.get(f"{prefix}_sum", 0.0) / 1_000)
+    return family
+
+
+def _longest(scrape: Scrape) -> Metric:
+    family = GaugeMetricFamily(
+        "penstock_job_duration_max_seconds",
+        "The longest execution that ended in the last five minutes.",
+        labels=["type"],
+    )
+    for name, seconds in scrape.longest.items():
+        family.add_metric([name], seconds)
     return family
 
 

@@ -35,6 +35,7 @@ class Scrape(Struct, frozen=True, kw_only=True):
     by_type: Counts
     by_queue: Counts
     active: Mapping[str, int]
+    longest: Mapping[str, float]
     depths: Mapping[str, QueueDepth]
     limits: Mapping[str, int]
     workers: list[WorkerInfo]
@@ -75,6 +76,7 @@ class Scraper:
         self._queues.learn(sorted({t.defaults.queue for t in self._app.types.values()}))
         self._queues.learn(_by_volume(totals, 1))
         self._queues.learn(depth.queue for depth in depths)
+        lately = await store.metrics.window(WINDOW_MS)
         return Scrape(
             ping_seconds=ping_seconds,
             by_type=_counts(totals, 0, self._types),
@@ -85,7 +87,8 @@ class Scraper:
             workers=await store.workers.list(),
             dead_letters=await store.metrics.dead_count(),
             firing=await self._firing(),
-            lately=await store.metrics.window(WINDOW_MS),
+            longest=self._longest(lately),
+            lately=lately,
         )
 
     async def _firing(self) -> Mapping[tuple[str, str], int]:
@@ -97,6 +100,14 @@ class Scraper:
         for alert in await Alerts(self._app).list():
             if alert.state is AlertState.FIRING:
                 found[alert.rule, alert.severity.value] += 1
+        return found
+
+    def _longest(self, lately: list[Window]) -> Mapping[str, float]:
+        """The longest execution of each type of late, in seconds; 0 of one that rests."""
+        found = dict.fromkeys(self._types.known, 0.0)
+        for row in lately[1:]:
+            name = self._types.label(row.type)
+            found[name] = max(found.get(name, 0.0), (row.duration_max_ms or 0) / 1_000)
         return found
 
     def _active(self, running: Mapping[str, int]) -> Mapping[str, int]:

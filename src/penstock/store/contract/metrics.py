@@ -17,6 +17,11 @@ class QueueDepth(Struct, frozen=True, kw_only=True):
     blocked: int = 0
     paused: int = 0
 
+    @property
+    def jobs(self) -> int:
+        """All of them."""
+        return self.pending + self.queued + self.in_progress + self.failed + self.paused
+
 
 class Window(Struct, frozen=True, kw_only=True):
     """Figures over a span of time for one type and queue (empty names mean all of them).
@@ -37,6 +42,8 @@ class Window(Struct, frozen=True, kw_only=True):
     lease_expiries: int
     success_rate: float | None
     per_minute: float
+    duration_avg_ms: float | None
+    duration_max_ms: float | None
     duration_p50_ms: float | None
     duration_p95_ms: float | None
     duration_p99_ms: float | None
@@ -53,22 +60,30 @@ class Window(Struct, frozen=True, kw_only=True):
 class Metrics(Protocol):
     """Figures for people and alerts."""
 
-    async def depths(self) -> list[QueueDepth]:
-        """Every queue that has waiting or running jobs."""
+    async def depths(self, tenant_id: str | None = None) -> list[QueueDepth]:
+        """Every queue that has waiting or running jobs, of a tenant or of all."""
         ...
 
     async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
         """How many dead letters are open, of a type or of all."""
         ...
 
-    async def window(self, span_ms: int) -> list[Window]:
-        """One row per type and queue over the last span, and one in all, first."""
+    async def window(self, span_ms: int, tenant_id: str | None = None) -> list[Window]:
+        """One row per type and queue over the last span, and one in all, first.
+
+        Of a tenant that has a name, or of all jobs.
+        """
         ...
 
     async def series(
-        self, resolution_ms: int, span_ms: int, *, timings: bool = False
+        self,
+        resolution_ms: int,
+        span_ms: int,
+        *,
+        timings: bool = False,
+        tenant_id: str | None = None,
     ) -> list[tuple[int, dict[str, float]]]:
-        """Counters per step of 10 s, 1 min, 1 h or 1 day, oldest first.
+        """Counters per step of 10 s, 1 min, 1 h or 1 day, oldest first, of a tenant or of all.
 
         With `timings` also the steps of the histograms, as `duration:N` and `wait:N`.
         """

@@ -30,10 +30,27 @@ Figure = tuple[str, str, str, float]
 
 ATTEMPTS_TOLD_APART = 10
 
+LONGEST = "duration_max"
+"""The one counter whose parts are not added up: the largest of them counts."""
+
+OF_ALL_ONLY = ("attempts:", "started")
+"""Counters that are kept of all jobs together, and not once more for each tenant."""
+
 
 def attempts_name(attempts: int) -> str:
     """The counter of jobs that had taken so many attempts when they ended."""
     return f"attempts:{attempts if attempts <= ATTEMPTS_TOLD_APART else 'more'}"
+
+
+def of_tenant(name: str, tenant_id: str) -> str:
+    """The counter of a tenant's own jobs, beside that of all: `completed@acme`."""
+    return f"{name}@{tenant_id}"
+
+
+def counter_of(name: str, tenant_id: str | None) -> str | None:
+    """The counter behind a name, if it is one of this tenant's, or of all jobs; None if not."""
+    counter, of, whose = name.partition("@")
+    return counter if (whose if of else None) == tenant_id else None
 
 
 def resolution_for(span_ms: int) -> int:
@@ -51,8 +68,8 @@ def windows(figures: Iterable[Figure], span_ms: int) -> list[Window]:
     sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     in_all = sums["", ""]
     for type_, queue, name, value in figures:
-        sums[type_, queue][name] += value
-        in_all[name] += value
+        for row in (sums[type_, queue], in_all):
+            row[name] = max(row[name], value) if name == LONGEST else row[name] + value
     return [_window(*named, span_ms, found) for named, found in sorted(sums.items())]
 
 
@@ -101,6 +118,8 @@ def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Win
         lease_expiries=int(sums["lease_expiries"]),
         success_rate=sums["completed"] / ended if ended else None,
         per_minute=round(sums["completed"] / span_ms * MINUTE_MS, 2),
+        duration_avg_ms=_average(sums["duration_sum"], sum(durations.values())),
+        duration_max_ms=sums[LONGEST] if durations else None,
         duration_p50_ms=percentile(durations, 0.50),
         duration_p95_ms=percentile(durations, 0.95),
         duration_p99_ms=percentile(durations, 0.99),
@@ -108,3 +127,7 @@ def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Win
         wait_p95_ms=percentile(waits, 0.95),
         wait_p99_ms=percentile(waits, 0.99),
     )
+
+
+def _average(total: float, count: float) -> float | None:
+    return round(total / count, 1) if count else None

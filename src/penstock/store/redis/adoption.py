@@ -9,7 +9,7 @@ from msgspec.json import decode, encode
 from penstock.model.schedule import Schedule
 from penstock.model.states import TERMINAL, Status
 from penstock.store.contract import COLUMNS, Part, Row
-from penstock.store.contract.rollups import DAY_MS
+from penstock.store.contract.rollups import DAY_MS, LONGEST
 from penstock.store.redis.keys import encode_doc, encode_lane, label
 from penstock.store.redis.letter_lists import Command, Listed, lists_of
 
@@ -289,7 +289,7 @@ def _metrics(rows: Sequence[Row], now: int) -> Iterator[Command]:
         yield "ZADD", f"metrics:{resolution}", (bucket, bucket)
         field = f"{name}\n{label(type_, queue)}"
         yield "HSET", f"metrics:{resolution}:{bucket}", (field, round(value))
-        if resolution == DAY_MS and not name.startswith("gauge:"):
+        if resolution == DAY_MS and not name.startswith(("gauge:", LONGEST)) and "@" not in name:
             yield "HINCRBY", "metrics:totals", (field, round(value))
     # All steps were folded before they were read; older ones are not whole any more.
     yield "HSET", "meta", ("rolled_up_at", now)

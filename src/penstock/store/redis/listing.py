@@ -100,7 +100,7 @@ async def _metrics(courier: Courier) -> list[Row]:
 
 
 def _metric(resolution: int, step: int, field: bytes, value: bytes) -> Row:
-    name, _, label = field.partition(b"\n")
+    name, _, label = field.rpartition(b"\n")
     type_, queue = decode(label)
     return resolution, step, type_, queue, name.decode(), float(value)
 

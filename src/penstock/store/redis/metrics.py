@@ -10,9 +10,11 @@ from penstock.store.contract.rollups import (
     FINE_MS,
     FOLDS,
     HOUR_MS,
+    LONGEST,
     MINUTE_MS,
     STEPS_KEPT_MS,
     Figure,
+    counter_of,
     gauges_of,
     queue_depths,
     resolution_for,
@@ -31,7 +33,7 @@ AFTER_THE_SUM = 1
 """No figure of a time reaches back to the day 0, where dropped days are summed up."""
 
 TIMINGS = ("duration:", "wait:")
-TOTALS_ONLY = ("attempts:", "started", "duration_sum", "wait_sum")
+TOTALS_ONLY = ("attempts:", "started", "duration_", "wait_")
 
 Sums = dict[str, float]
 
@@ -42,19 +44,21 @@ class RedisMetrics:
     def __init__(self, courier: Courier) -> None:
         self._courier = courier
 
-    async def depths(self) -> list[QueueDepth]:
-        """Every queue that has waiting or running jobs."""
+    async def depths(self, tenant_id: str | None = None) -> list[QueueDepth]:
+        """Every queue that has waiting or running jobs, of a tenant or of all."""
+        counted = "depths" if tenant_id is None else f"depths:{tenant_id}"
         counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         oldest: dict[str, int] = {}
         after, more = b"", True
         while more:
-            after, fields, waits = await self._courier.call("depths", after)
+            after, fields, waits = await self._courier.call("depths", after, counted)
             for field, count in zip(fields[::2], fields[1::2], strict=True):
                 place, _, queue = field.decode().partition(" ")
                 counts[queue][place] = max(0, int(count))
             for lane, waited in waits:
-                queue = decode_lane(lane)[0]
-                oldest[queue] = max(oldest.get(queue, 0), int(waited))
+                queue, whose, *_ = decode_lane(lane)
+                if tenant_id in (None, whose):
+                    oldest[queue] = max(oldest.get(queue, 0), int(waited))
             more = bool(after)
         return queue_depths(counts, oldest)
 
@@ -64,18 +68,23 @@ class RedisMetrics:
         [count] = await self._courier.ask(("ZCARD", self._courier.prefix + among))
         return int(count)
 
-    async def window(self, span_ms: int) -> list[Window]:
+    async def window(self, span_ms: int, tenant_id: str | None = None) -> list[Window]:
         """Figures over the last span; long ones read coarse steps, which must be up to date."""
         if span_ms > HOUR_MS:
             await self.roll_up()
         resolution = resolution_for(span_ms)
         now, _ = await self._courier.look()
         steps = await self._steps(resolution, step_at(now - span_ms, resolution))
-        figures = (figure for _, fields in steps for figure in _figures(fields))
+        figures = (figure for _, fields in steps for figure in _figures(fields, tenant_id))
         return windows((f for f in figures if not f[2].startswith("gauge:")), span_ms)
 
     async def series(
-        self, resolution_ms: int, span_ms: int, *, timings: bool = False
+        self,
+        resolution_ms: int,
+        span_ms: int,
+        *,
+        timings: bool = False,
+        tenant_id: str | None = None,
     ) -> list[tuple[int, Sums]]:
         """Counters and gauges per step, oldest first."""
         left_out = TOTALS_ONLY if timings else TOTALS_ONLY + TIMINGS
@@ -85,7 +94,7 @@ class RedisMetrics:
         steps: list[tuple[int, Sums]] = []
         for bucket, fields in await self._steps(resolution_ms, now - span_ms):
             sums: Sums = {}
-            for _, _, name, value in _figures(fields):
+            for _, _, name, value in _figures(fields, tenant_id):
                 if name == "gauge:oldest_ms":
                     sums[name] = max(sums.get(name, 0), value)
                 elif not name.startswith(left_out):
@@ -99,7 +108,7 @@ class RedisMetrics:
         sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         for fields in await self._courier.call("totals"):
             for type_, queue, name, value in _figures(fields):
-                if not name.startswith("gauge:"):
+                if not name.startswith("gauge:") and name != LONGEST:
                     sums[type_, queue, name] += value
         return [(*named, value) for named, value in sorted(sums.items())]
 
@@ -155,9 +164,11 @@ class RedisMetrics:
         return steps
 
 
-def _figures(fields: Sequence[bytes]) -> Iterator[Figure]:
-    """What a step holds."""
+def _figures(fields: Sequence[bytes], tenant_id: str | None = None) -> Iterator[Figure]:
+    """What a step holds of a tenant, or of all jobs."""
     for field, value in zip(fields[::2], fields[1::2], strict=True):
-        name, _, named = field.partition(b"\n")
-        type_, queue = decode(named)
-        yield type_, queue, name.decode(), float(value)
+        name, _, named = field.rpartition(b"\n")
+        counter = counter_of(name.decode(), tenant_id)
+        if counter is not None:
+            type_, queue = decode(named)
+            yield type_, queue, counter, float(value)

@@ -20,7 +20,7 @@ from penstock.model.settlement import (
     Snoozed,
 )
 from penstock.store.contract import Report
-from penstock.store.contract.rollups import attempts_name
+from penstock.store.contract.rollups import LONGEST, attempts_name, of_tenant
 from penstock.store.redis.courier import Courier
 from penstock.store.redis.failures import spelled, told
 from penstock.store.redis.keys import label
@@ -76,10 +76,11 @@ def _arguments(owner: str, settlements: Sequence[Settlement]) -> list[Any]:
     sums: Counter[str] = Counter()
     others = []
     completed: list[Any] = []
-    alike: dict[tuple[str, str], list[Completed]] = {}
+    alike: dict[tuple[str, str, str], list[Completed]] = {}
     for place, settlement in enumerate(settlements, 1):
         if isinstance(settlement, Completed):
-            alike.setdefault((settlement.type, settlement.queue), []).append(settlement)
+            lane = (settlement.type, settlement.queue, settlement.tenant_id)
+            alike.setdefault(lane, []).append(settlement)
             completed += (
                 settlement.id,
                 settlement.fence,
@@ -88,20 +89,32 @@ def _arguments(owner: str, settlements: Sequence[Settlement]) -> list[Any]:
             )
         else:
             others.append(_other(settlement, place))
-    for named, several in alike.items():
-        _count(sums, label(*named), several)
+    for lane, several in alike.items():
+        _count(sums, lane, several)
     return [owner, encode({"sums": list(sums.items()), "others": others}), *completed]
 
 
-def _count(sums: Counter[str], name: str, settlements: Sequence[Completed]) -> None:
-    sums[f"completed\n{name}"] += len(settlements)
-    sums[f"started\n{name}"] += len(settlements)
-    sums[f"duration_sum\n{name}"] += sum([s.duration_ms for s in settlements])
-    sums[f"wait_sum\n{name}"] += sum([s.wait_ms for s in settlements])
+def _count(
+    sums: Counter[str], lane: tuple[str, str, str], settlements: Sequence[Completed]
+) -> None:
+    type_, queue, tenant_id = lane
+    name = label(type_, queue)
+    found: Counter[str] = Counter()
+    found["completed"] = len(settlements)
+    found["duration_sum"] = sum([s.duration_ms for s in settlements])
+    found["wait_sum"] = sum([s.wait_ms for s in settlements])
     for ms, count in Counter([s.duration_ms for s in settlements]).items():
-        sums[f"duration:{step_of(ms)}\n{name}"] += count
+        found[f"duration:{step_of(ms)}"] += count
     for ms, count in Counter([s.wait_ms for s in settlements]).items():
-        sums[f"wait:{step_of(ms)}\n{name}"] += count
+        found[f"wait:{step_of(ms)}"] += count
+    longest = max([s.duration_ms for s in settlements])
+    for counter, by in found.items():
+        sums[f"{counter}\n{name}"] += by
+        if tenant_id:
+            sums[f"{of_tenant(counter, tenant_id)}\n{name}"] += by
+    for counter in (LONGEST, of_tenant(LONGEST, tenant_id))[: 2 if tenant_id else 1]:
+        sums[f"{counter}\n{name}"] = max(sums[f"{counter}\n{name}"], longest)
+    sums[f"started\n{name}"] += len(settlements)
     for attempts, count in Counter([s.attempts + 1 for s in settlements]).items():
         sums[f"{attempts_name(attempts)}\n{name}"] += count
 
@@ -122,7 +135,6 @@ def _other(settlement: Settlement, place: int) -> dict[str, Any]:
         "place": place,
         "facts": _facts(settlement),
         "started_at": settlement.started_at,
-        "label": label(settlement.type, settlement.queue),
         "duration": f"duration:{step_of(settlement.duration_ms)}",
         "wait": f"wait:{step_of(settlement.wait_ms)}",
         "duration_ms": settlement.duration_ms,

@@ -2,15 +2,31 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.json import encode
 
 from penstock.model.histogram import step_of
 from penstock.model.settlement import Buried, Completed, HandedBack, Settlement
-from penstock.store.contract.rollups import FINE_MS, attempts_name, step_at
+from penstock.store.contract.rollups import (
+    FINE_MS,
+    LONGEST,
+    OF_ALL_ONLY,
+    attempts_name,
+    of_tenant,
+    step_at,
+)
 from penstock.store.relational.transaction import Transaction
 
 _TERMINAL = frozenset({"completed", "cancelled", "dead"})
+
+
+class Lane(NamedTuple):
+    """What a job is counted under."""
+
+    type: str
+    queue: str
+    tenant_id: str
 
 
 class Counters:
@@ -21,35 +37,36 @@ class Counters:
     def __init__(self) -> None:
         self._sums: Counter[tuple[str, str, str]] = Counter()
 
-    def add(self, type_: str, queue: str, name: str, by: int = 1) -> None:
-        """Count something."""
-        if by:
-            self._sums[type_, queue, name] += by
+    def add(self, lane: Lane, name: str, by: int = 1) -> None:
+        """Count something, of all jobs and of those of their tenant."""
+        for counter in _counters(lane, name) if by else ():
+            self._sums[lane.type, lane.queue, counter] += by
 
-    def end(self, type_: str, queue: str, name: str, attempts: int) -> None:
+    def end(self, lane: Lane, name: str, attempts: int) -> None:
         """Count a job that ended otherwise than by its own execution."""
-        self.add(type_, queue, name)
-        self.add(type_, queue, attempts_name(attempts))
+        self.add(lane, name)
+        self.add(lane, attempts_name(attempts))
 
     def end_job(self, tx: Transaction, job_id: str, name: str) -> None:
         """Count a waiting job that ended, of which only the id is at hand."""
-        for type_, queue, attempts in tx.rows("counted_as", (job_id,)):
-            self.end(type_, queue, name, attempts)
+        for type_, queue, tenant_id, attempts in tx.rows("counted_as", (job_id,)):
+            self.end(Lane(type_, queue, tenant_id), name, attempts)
 
     def ended(self, settlements: Sequence[Settlement], name: str) -> None:
         """Count executions that ended alike, with their durations and waits."""
-        for (type_, queue), alike in _by_lane(settlements).items():
-            self.add(type_, queue, name, len(alike))
-            self.add(type_, queue, "started", sum(map(_ran, alike)))
-            self.add(type_, queue, "duration_sum", sum([s.duration_ms for s in alike]))
-            self.add(type_, queue, "wait_sum", sum([s.wait_ms for s in alike]))
+        for lane, alike in _by_lane(settlements).items():
+            self.add(lane, name, len(alike))
+            self.add(lane, "started", sum(map(_ran, alike)))
+            self.add(lane, "duration_sum", sum([s.duration_ms for s in alike]))
+            self.add(lane, "wait_sum", sum([s.wait_ms for s in alike]))
+            self._longest(lane, max([s.duration_ms for s in alike]))
             for ms, count in Counter([s.duration_ms for s in alike]).items():
-                self.add(type_, queue, f"duration:{step_of(ms)}", count)
+                self.add(lane, f"duration:{step_of(ms)}", count)
             for ms, count in Counter([s.wait_ms for s in alike]).items():
-                self.add(type_, queue, f"wait:{step_of(ms)}", count)
+                self.add(lane, f"wait:{step_of(ms)}", count)
             if name in _TERMINAL:
                 for attempts, count in Counter(map(_attempts, alike)).items():
-                    self.add(type_, queue, attempts_name(attempts), count)
+                    self.add(lane, attempts_name(attempts), count)
 
     def document(self) -> str:
         """The sums, as `[[type, queue, name, by], …]`."""
@@ -62,11 +79,22 @@ class Counters:
         bucket = step_at(tx.now, FINE_MS)
         tx.run("add_metrics", {"step": FINE_MS, "bucket": bucket, "sums": self.document()})
 
+    def _longest(self, lane: Lane, duration_ms: int) -> None:
+        for counter in _counters(lane, LONGEST):
+            place = lane.type, lane.queue, counter
+            self._sums[place] = max(self._sums[place], duration_ms)
 
-def _by_lane(settlements: Sequence[Settlement]) -> dict[tuple[str, str], list[Settlement]]:
-    lanes: dict[tuple[str, str], list[Settlement]] = {}
-    for settlement in settlements:
-        lanes.setdefault((settlement.type, settlement.queue), []).append(settlement)
+
+def _counters(lane: Lane, name: str) -> tuple[str, ...]:
+    if not lane.tenant_id or name.startswith(OF_ALL_ONLY):
+        return (name,)
+    return name, of_tenant(name, lane.tenant_id)
+
+
+def _by_lane(settlements: Sequence[Settlement]) -> dict[Lane, list[Settlement]]:
+    lanes: dict[Lane, list[Settlement]] = {}
+    for each in settlements:
+        lanes.setdefault(Lane(each.type, each.queue, each.tenant_id), []).append(each)
     return lanes
 
 

@@ -2,7 +2,7 @@
 
 from penstock.model.failure import EXPIRED
 from penstock.store.relational.bury import keep_dead_letter
-from penstock.store.relational.counters import Counters
+from penstock.store.relational.counters import Counters, Lane
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
 
@@ -13,7 +13,7 @@ def expire(tx: Transaction, limit: int) -> list[str]:
     if not rows:
         return []
     counters = Counters()
-    for job_id, type_, queue, attempts in rows:
+    for job_id, type_, queue, tenant_id, attempts in rows:
         tx.run(
             "expire",
             {
@@ -24,7 +24,7 @@ def expire(tx: Transaction, limit: int) -> list[str]:
             },
         )
         keep_dead_letter(tx, job_id, EXPIRED)
-        counters.end(type_, queue, "dead", attempts)
+        counters.end(Lane(type_, queue, tenant_id), "dead", attempts)
     ids = [row[0] for row in rows]
     end(tx, ids)
     counters.write(tx)

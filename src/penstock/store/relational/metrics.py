@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.json import encode
 
@@ -28,37 +29,45 @@ AFTER_THE_SUM = 1
 """No figure of a time reaches back to the day 0, where dropped days are summed up."""
 
 
-def depths(tx: Transaction) -> list[QueueDepth]:
+def depths(tx: Transaction, tenant_id: str | None = None) -> list[QueueDepth]:
     """Every queue that has waiting or running jobs, read from the partial indexes."""
+    of = {"tenant_id": tenant_id}
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     oldest: dict[str, int] = {}
-    for queue, count, due in tx.rows("queued_depths", {"priority_weight": PRIORITY_STEP_MS}):
+    for queue, count, due in tx.rows("queued_depths", of | {"weight": PRIORITY_STEP_MS}):
         counts[queue]["queued"] = count
         oldest[queue] = max(0, tx.now - due)
-    for queue, status, count in tx.rows("waiting_depths"):
+    for queue, status, count in tx.rows("waiting_depths", of):
         counts[queue][status] = count
-    for queue, status, count in tx.rows("held_depths"):
+    for queue, status, count in tx.rows("held_depths", of):
         counts[queue][status] = count
-    for queue, count in tx.rows("leased_depths"):
+    for queue, count in tx.rows("leased_depths", of):
         counts[queue]["in_progress"] = count
     return queue_depths(counts, oldest)
 
 
-def window(tx: Transaction, span_ms: int) -> list[Window]:
+def window(tx: Transaction, span_ms: int, tenant_id: str | None = None) -> list[Window]:
     """One row in all, then one per type and queue."""
     resolution = resolution_for(span_ms)
     since = max(AFTER_THE_SUM, step_at(tx.now - span_ms, resolution))
-    asked = {"resolution": resolution, "since": since, "fine": FINE_MS}
+    asked: dict[str, Any] = {"resolution": resolution, "since": since, "fine": FINE_MS}
+    asked["tenant_id"] = tenant_id
     return windows(tx.rows("metric_window", asked), span_ms)
 
 
 def series(
-    tx: Transaction, resolution_ms: int, span_ms: int, *, timings: bool
+    tx: Transaction,
+    resolution_ms: int,
+    span_ms: int,
+    *,
+    timings: bool,
+    tenant_id: str | None = None,
 ) -> list[tuple[int, dict[str, float]]]:
     """Counters and gauges per step, oldest first."""
     steps: dict[int, dict[str, float]] = {}
     since = max(AFTER_THE_SUM, tx.now - span_ms)
-    asked = {"resolution": resolution_ms, "since": since, "timings": timings, "fine": FINE_MS}
+    asked: dict[str, Any] = {"resolution": resolution_ms, "since": since, "fine": FINE_MS}
+    asked |= {"timings": timings, "tenant_id": tenant_id}
     for bucket, name, value in tx.rows("metric_series", asked):
         steps.setdefault(bucket, {})[name] = value
     return list(steps.items())
@@ -89,9 +98,9 @@ class RelationalMetrics:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def depths(self) -> list[QueueDepth]:
-        """Every queue that has waiting or running jobs."""
-        return await self._db.read(depths)
+    async def depths(self, tenant_id: str | None = None) -> list[QueueDepth]:
+        """Every queue that has waiting or running jobs, of a tenant or of all."""
+        return await self._db.read(lambda tx: depths(tx, tenant_id))
 
     async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
         """How many dead letters are open, of a type or of all."""
@@ -99,19 +108,26 @@ class RelationalMetrics:
             return await self._db.read(lambda tx: int(tx.value("dead_count")))
         return await self._db.read(lambda tx: int(tx.value("dead_count_of_type", (type,))))
 
-    async def window(self, span_ms: int) -> list[Window]:
+    async def window(self, span_ms: int, tenant_id: str | None = None) -> list[Window]:
         """Figures over the last span; long ones read coarse steps, which must be up to date."""
         if span_ms > HOUR_MS:
             await self.roll_up()
-        return await self._db.read(lambda tx: window(tx, span_ms))
+        return await self._db.read(lambda tx: window(tx, span_ms, tenant_id))
 
     async def series(
-        self, resolution_ms: int, span_ms: int, *, timings: bool = False
+        self,
+        resolution_ms: int,
+        span_ms: int,
+        *,
+        timings: bool = False,
+        tenant_id: str | None = None,
     ) -> list[tuple[int, dict[str, float]]]:
         """Counters per step, oldest first."""
         if resolution_ms > FINE_MS:
             await self.roll_up()
-        return await self._db.read(lambda tx: series(tx, resolution_ms, span_ms, timings=timings))
+        return await self._db.read(
+            lambda tx: series(tx, resolution_ms, span_ms, timings=timings, tenant_id=tenant_id)
+        )
 
     async def totals(self) -> list[Figure]:
         """Every counter since the installation began."""

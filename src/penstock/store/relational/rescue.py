@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from penstock.model.failure import LEASE_LOST
 from penstock.store.contract import Fate, Rescued
 from penstock.store.relational.bury import keep_dead_letter
-from penstock.store.relational.counters import Counters
+from penstock.store.relational.counters import Counters, Lane
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
 
@@ -21,6 +21,11 @@ class _Lapsed(NamedTuple):
     cancel_requested_at: int | None
     queued_at: int
     attempts: int
+    tenant_id: str
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.type, self.queue, self.tenant_id)
 
 
 def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> list[Rescued]:
@@ -37,10 +42,10 @@ def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> 
     for row in rows:
         lapsed = _Lapsed(*row)
         fate = _take_away(tx, lapsed, max_rescues)
-        counters.add(lapsed.type, lapsed.queue, "lease_expiries")
-        counters.add(lapsed.type, lapsed.queue, "started", lapsed.started_at is not None)
+        counters.add(lapsed.lane, "lease_expiries")
+        counters.add(lapsed.lane, "started", lapsed.started_at is not None)
         if fate in (Fate.CANCELLED, Fate.DEAD):
-            counters.end(lapsed.type, lapsed.queue, fate.value, lapsed.attempts)
+            counters.end(lapsed.lane, fate.value, lapsed.attempts)
         rescued.append(Rescued(lapsed.id, lapsed.type, lapsed.owner, fate))
     end(tx, [r.id for r in rescued if r.fate in (Fate.CANCELLED, Fate.DEAD)])
     counters.write(tx)

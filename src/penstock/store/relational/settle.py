@@ -19,7 +19,7 @@ from penstock.model.settlement import (
 from penstock.store.contract import Report
 from penstock.store.relational import breakers
 from penstock.store.relational.bury import keep_dead_letter
-from penstock.store.relational.counters import Counters
+from penstock.store.relational.counters import Counters, Lane
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
 
@@ -41,7 +41,8 @@ def settle(tx: Transaction, owner: str, settlements: Sequence[Settlement]) -> li
         if ending != "handed_back":
             counters.ended([settlement], ending)
         elif isinstance(settlement, HandedBack) and settlement.started:
-            counters.add(settlement.type, settlement.queue, "started")
+            lane = Lane(settlement.type, settlement.queue, settlement.tenant_id)
+            counters.add(lane, "started")
     end(tx, ended)
     breakers.heed(tx, settlements, stale)
     counters.write(tx)

@@ -44,6 +44,7 @@ class _Facts(TypedDict):
     wait_ms: int
     duration_ms: int
     attempts: int
+    tenant_id: str
 
 
 class Picture(Struct, frozen=True):
@@ -214,4 +215,5 @@ def _facts(lease: Lease, duration_ms: int = 5) -> _Facts:
         "wait_ms": 2,
         "duration_ms": duration_ms,
         "attempts": lease.attempts,
+        "tenant_id": lease.tenant_id,
     }

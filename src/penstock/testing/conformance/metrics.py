@@ -1,14 +1,17 @@
 """Metrics: the figures equal what was settled, before and after they are rolled up."""
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.model.histogram import step_of
+from penstock.model.pause import PauseScope
 from penstock.store.contract import Resolution, Store, Window
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OWNER,
     Ending,
     a_job,
+    an_edge,
     buried,
     cancelled,
     claim_all,
@@ -112,6 +115,90 @@ class TestFigures:
         await _complete(store, 2)
         assert (await _total(store, 5 * MINUTE)).completed == 2
         assert (await _total(store, 20 * MINUTE)).completed == 5
+
+    async def test_the_average_and_the_longest_duration_are_told(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await _complete(store, 1, 10, type="a")
+        await _complete(store, 1, 250, type="a")
+        await _complete(store, 2, 40, type="b")
+        lease = await running(store, type="b")
+        await store.jobs.settle(OWNER, [replace(failed(lease), duration_ms=70)])
+        clock.advance(seconds=30)
+        await _complete(store, 1, 20, type="a")
+        for span_ms in (5 * MINUTE, 2 * HOUR, 3 * DAY, 90 * DAY):
+            total, a, b = await store.metrics.window(span_ms)
+            assert (a.duration_avg_ms, a.duration_max_ms) == (93.3, 250)
+            assert (b.duration_avg_ms, b.duration_max_ms) == (50.0, 70)
+            assert (total.duration_avg_ms, total.duration_max_ms) == (71.7, 250)
+            await store.metrics.roll_up()
+        assert {name for _, _, name, _ in await store.metrics.totals()}.isdisjoint({"duration_max"})
+
+    async def test_the_longest_is_that_of_the_span(self, store: Store, clock: FakeClock) -> None:
+        await _complete(store, 1, 900)
+        clock.advance(seconds=600)
+        await _complete(store, 1, 30)
+        assert (await _total(store)).duration_max_ms == 30
+        assert (await _total(store, HOUR)).duration_max_ms == 900
+        assert (await _total(store, DAY)).duration_max_ms == 900
+
+    async def test_a_tenant_has_figures_of_its_own(self, store: Store, clock: FakeClock) -> None:
+        await _complete(store, 3, 20, tenant_id="north", type="a")
+        await _complete(store, 2, 80, tenant_id="north@home\n", type="a")
+        await _complete(store, 1, 500, type="a")
+        lease = await running(store, tenant_id="north", type="b")
+        await store.jobs.settle(OWNER, [buried(lease)])
+        lease = await running(store, tenant_id="north", type="b")
+        await store.jobs.settle(OWNER, [failed(lease)])
+        await store.jobs.cancel([await enqueue(store, tenant_id="north", type="c")], "no")
+        for _ in range(2):
+            for span_ms in (5 * MINUTE, 2 * HOUR, 3 * DAY):
+                total, *types = await store.metrics.window(span_ms, "north")
+                assert [(w.type, w.completed, w.failed, w.dead, w.cancelled) for w in types] == [
+                    ("a", 3, 0, 0, 0),
+                    ("b", 0, 1, 1, 0),
+                    ("c", 0, 0, 0, 1),
+                ]
+                assert (total.completed, types[0].duration_max_ms) == (3, 20)
+                assert types[0].duration_p50_ms == pytest.approx(20, rel=0.1)
+                [other, _] = await store.metrics.window(span_ms, "north@home\n")
+                assert (other.completed, other.duration_avg_ms) == (2, 80.0)
+                assert len(await store.metrics.window(span_ms, "south")) == 1
+                assert (await store.metrics.window(span_ms))[0].completed == 6
+            await store.metrics.roll_up()
+        [(_, step)] = await store.metrics.series(10 * SECOND, HOUR, tenant_id="north")
+        assert (step["completed"], step["dead"]) == (3, 1)
+        assert not any(name.startswith("gauge:") for name in step)
+        assert all("@" not in name for _, _, name, _ in await store.metrics.totals())
+
+    async def test_a_tenants_expiries_and_rescues_are_its_own(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await enqueue(store, tenant_id="north", expires_in_ms=5 * SECOND)
+        clock.advance(seconds=6)
+        await store.upkeep.expire()
+        await running(store, tenant_id="north")
+        await store.upkeep.rescue(owner=OWNER)
+        total = (await store.metrics.window(5 * MINUTE, "north"))[0]
+        assert (total.dead, total.lease_expiries) == (1, 1)
+
+    async def test_a_tenant_has_depths_of_its_own(self, store: Store, clock: FakeClock) -> None:
+        await running(store, tenant_id="north", queue="a")
+        parent = await enqueue(store, tenant_id="north", queue="a")
+        await enqueue(store, tenant_id="south", queue="a")
+        clock.advance(seconds=5)
+        await enqueue(store, tenant_id="north", queue="b", delay_ms=MINUTE)
+        await enqueue(store, tenant_id="north", queue="b", after=(an_edge(parent),))
+        await enqueue(store, tenant_id="", queue="c")
+        held = await enqueue(store, tenant_id="north", queue="b")
+        await store.controls.pause(PauseScope.JOB, held)
+        a, b = await store.metrics.depths("north")
+        assert (a.queue, a.in_progress, a.queued, a.oldest_queued_ms) == ("a", 1, 1, 5_000)
+        assert (b.queue, b.pending, b.blocked, b.paused) == ("b", 2, 1, 1)
+        [south] = await store.metrics.depths("south")
+        assert (south.queue, south.queued) == ("a", 1)
+        assert await store.metrics.depths("nobody") == []
+        assert [depth.queue for depth in await store.metrics.depths()] == ["a", "b", "c"]
 
     async def test_the_rate_is_per_minute(self, store: Store) -> None:
         await _complete(store, 30)

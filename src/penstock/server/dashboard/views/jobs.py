@@ -9,13 +9,15 @@ from penstock.server.dashboard.actions import ACTIONS
 from penstock.server.dashboard.asked import Asked, asked
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.visit import ReadVisit, Visit
-from penstock.store.contract import Found
+from penstock.store.contract import Found, QueueDepth
+from penstock.store.contract.rollups import HOUR_MS
 
 router = page_router()
 
 NOTHING = Found([], None)
 MORE_FIELDS = frozenset(
-    {"tag", "category", "tenant", "schedule", "worker", "parent", "since", "until", "payload"}
+    {"tag", "category", "tenant", "workspace", "created_by", "schedule", "worker", "parent"}
+    | {"since", "until", "payload"}
 )
 
 
@@ -48,13 +50,20 @@ async def jobs(visit: ReadVisit) -> Response:
     )
 
 
+async def _depths(visit: Visit) -> list[QueueDepth]:
+    """What stands in the queues now, as far as the visitor may see it."""
+    tenant_id = visit.caller.tenant_id
+    if tenant_id is None:
+        return (await visit.server.glance.get()).depths
+    return (await visit.server.observer.stats.over(HOUR_MS, tenant_id)).queues
+
+
 async def _tabs(visit: Visit, wanted: Asked[JobQuery]) -> list[Tab]:
     """Every status; counts are those of a queue, or of all of them, if nothing else is asked."""
     counts: dict[str, int] = {}
-    if visit.caller.tenant_id is None and wanted.filters.keys() <= {"status", "queue"}:
-        seen = await visit.server.glance.get()
+    if wanted.filters.keys() <= {"status", "queue"}:
         queue = wanted.given.get("queue")
-        chosen = [depth for depth in seen.depths if queue in (None, depth.queue)]
+        chosen = [depth for depth in await _depths(visit) if queue in (None, depth.queue)]
         for status in ("pending", "queued", "in_progress", "failed", "paused"):
             counts[status] = sum(getattr(depth, status) for depth in chosen)
     here = wanted.given.get("status", [])

@@ -7,13 +7,16 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
+from penstock.model.job import Job
+from penstock.model.states import Status
 from penstock.server.dashboard.charts import stack
-from penstock.server.dashboard.concerns import standing_of
+from penstock.server.dashboard.concerns import Standing, standing_of
 from penstock.server.dashboard.overview_charts import SPANS, figures_of
 from penstock.server.dashboard.places import places_of
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import ReadVisit
-from penstock.store.contract import QueueDepth
+from penstock.server.dashboard.visit import ReadVisit, Visit
+from penstock.server.glance import Glance
+from penstock.store.contract import JobFilter, QueueDepth, WorkerInfo
 
 router = page_router()
 
@@ -31,38 +34,65 @@ class DepthBar(Struct, frozen=True):
     bar: Markup
 
 
+class Whole(Struct, frozen=True):
+    """What is shown only to who may see the whole installation."""
+
+    seen: Glance
+    standing: Standing
+    workers: list[WorkerInfo]
+    more_workers: int
+
+
 @router.get("/")
 async def overview(visit: ReadVisit, span: Span = "1h") -> Response:
-    """The whole installation; who belongs to a tenant goes to its jobs."""
-    if visit.caller.tenant_id is not None:
-        return visit.redirect("jobs")
-    stats = await visit.server.observer.over(SPANS[span])
-    store, settings = visit.server.app.store, visit.server.app.settings
-    seen = await visit.server.glance.get()
-    workers = await store.workers.list()
+    """The whole installation; who belongs to a tenant sees what is its own."""
+    tenant_id = visit.caller.tenant_id
+    stats = await visit.server.observer.over(SPANS[span], tenant_id)
+    whole = await _whole(visit) if tenant_id is None else None
+    depths = stats.queues if whole is None else whole.seen.depths
     return await visit.page(
         "overview.html",
         "",
         span=span,
         spans=list(SPANS),
         figures=figures_of(stats),
+        total_jobs=stats.total_jobs,
         types_shown=TYPES_SHOWN,
+        whole=whole,
+        dead=stats.dead_letters if whole is None else whole.seen.dead,
+        totals=_totals(depths),
+        queues=depth_bars(_fullest(depths)),
+        more_queues=max(0, len(depths) - QUEUES_SHOWN),
+        running=await _running(visit),
+        slos=stats.slos,
+        oldest_ms=max((depth.oldest_queued_ms or 0 for depth in depths), default=0),
+    )
+
+
+async def _whole(visit: Visit) -> Whole:
+    server = visit.server
+    seen = await server.glance.get()
+    workers = await server.app.store.workers.list()
+    return Whole(
         seen=seen,
-        standing=standing_of(seen.firing, seen.checks, places_of(settings.alerts)),
-        totals=_totals(seen.depths),
-        queues=depth_bars(_fullest(seen.depths)),
-        more_queues=max(0, len(seen.depths) - QUEUES_SHOWN),
-        running=await store.reader.running(RUNNING_SHOWN),
+        standing=standing_of(seen.firing, seen.checks, places_of(server.app.settings.alerts)),
         workers=workers[:WORKERS_SHOWN],
         more_workers=max(0, len(workers) - WORKERS_SHOWN),
-        slos=stats.slos,
-        oldest_ms=max((depth.oldest_queued_ms or 0 for depth in seen.depths), default=0),
     )
+
+
+async def _running(visit: Visit) -> list[Job]:
+    """The jobs that have run for longest; of a tenant's, some of those that run."""
+    reader, tenant_id = visit.server.app.store.reader, visit.caller.tenant_id
+    if tenant_id is None:
+        return await reader.running(RUNNING_SHOWN)
+    own = JobFilter(tenant_id=tenant_id, statuses=(Status.IN_PROGRESS,), limit=RUNNING_SHOWN)
+    return (await reader.search(own)).jobs
 
 
 def depth_bars(depths: list[QueueDepth]) -> list[DepthBar]:
     """Queues with bars that can be compared; the fullest fills its whole width."""
-    fullest = max((_size(depth) for depth in depths), default=0)
+    fullest = max((depth.jobs for depth in depths), default=0)
     return [
         DepthBar(
             depth,
@@ -83,12 +113,8 @@ def depth_bars(depths: list[QueueDepth]) -> list[DepthBar]:
 
 def _fullest(depths: list[QueueDepth]) -> list[QueueDepth]:
     """As many as a first page holds: the fullest, by name."""
-    chosen = sorted(depths, key=_size, reverse=True)[:QUEUES_SHOWN]
+    chosen = sorted(depths, key=lambda depth: depth.jobs, reverse=True)[:QUEUES_SHOWN]
     return sorted(chosen, key=lambda depth: depth.queue)
-
-
-def _size(depth: QueueDepth) -> int:
-    return depth.queued + depth.in_progress + depth.pending + depth.failed + depth.paused
 
 
 def _totals(depths: list[QueueDepth]) -> dict[str, int]:

@@ -7,7 +7,7 @@ WHERE leaders.owner = excluded.owner OR leaders.until <= at(:monotonic);
 DELETE FROM leaders WHERE role = ? AND owner = ?;
 
 -- name: expiring
-SELECT id, type, queue, attempts FROM jobs_live
+SELECT id, type, queue, tenant_id, attempts FROM jobs_live
 WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed') AND expires_at <= at(?)
 ORDER BY expires_at LIMIT ?
 FOR UPDATE SKIP LOCKED;
@@ -25,7 +25,7 @@ UPDATE jobs_live SET lease_owner = 'nobody' WHERE status = 'in_progress' AND lea
 -- name: lapsed
 -- A lease whose holder is settling at this moment is passed over: the holder was first.
 SELECT id, type, queue, fence, lease_owner, ms(started_at), rescues, ms(cancel_requested_at),
-    ms(coalesce(queued_at, created_at)), attempts
+    ms(coalesce(queued_at, created_at)), attempts, tenant_id
 FROM jobs_live
 WHERE status = 'in_progress' AND coalesce(lease_until, '-infinity') < at(:monotonic)
 LIMIT :limit
@@ -33,7 +33,7 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: leased_by
 SELECT id, type, queue, fence, lease_owner, ms(started_at), rescues, ms(cancel_requested_at),
-    ms(coalesce(queued_at, created_at)), attempts
+    ms(coalesce(queued_at, created_at)), attempts, tenant_id
 FROM jobs_live
 WHERE status = 'in_progress' AND lease_owner = :owner
 LIMIT :limit

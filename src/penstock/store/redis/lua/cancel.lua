@@ -24,7 +24,7 @@ for place, id in ipairs(ids) do
         enter(job, 'cancelled')
         redis.call('HDEL', PREFIX .. 'pauses:jobs', id)
         if job.key then release_key(job.key, id, job.key_scope) end
-        measure_end(label_of(job.lane), 'cancelled', job.attempts)
+        measure_end(job.lane, 'cancelled', job.attempts)
         ended[#ended + 1] = id
     elseif job.status == 'in_progress' then
         if not job.cancel_requested_at then

@@ -59,6 +59,7 @@
 --   stops:OWNER        set: ids of its running jobs that somebody asked to stop
 --   depths             hash: 'place queue' -> jobs; a place is a status, or blocked for a pending
 --                      job that waits for others
+--   depths:TENANT      hash: the same, of the jobs of one tenant
 --
 -- Dead letters (bury.lua, letter_lists.lua)
 --   dead:ID            hash: lane, doc, payload, checkpoint, scheduled_at, made_at (the job's),
@@ -102,8 +103,8 @@
 --                      workers:seen zset: owner by heartbeat_at
 --   leaders            hash: role -> 'until owner'
 --   metrics:MS         zset: bucket by itself, of every resolution
---   metrics:MS:BUCKET  hash: name \n JSON ["type","queue"] -> value; the day 0 has all days that
---                      were dropped
+--   metrics:MS:BUCKET  hash: name \n JSON ["type","queue"] -> value, the name of a tenant's own
+--                      counter being NAME@TENANT; the day 0 has all days that were dropped
 --   metrics:live       the finest step that is being written to
 --   metrics:totals     hash: the same fields -> counters since the beginning, without those of the
 --                      live step (counts.lua)

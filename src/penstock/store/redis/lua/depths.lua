@@ -3,6 +3,7 @@
 --
 -- needs: common
 -- ARGV[4] the entry of `lanes` to continue after, or '' for the first look
+-- ARGV[5] `depths`, or that of a tenant
 -- answers {the entry to continue after, or '' when there are no more; `depths` as names and values,
 --          at the first look; {lane, milliseconds since its oldest job fell due} each}
 
@@ -41,5 +42,5 @@ for _, entry in ipairs(entries) do
 end
 return {
     #entries == LANES and entries[LANES] or '',
-    ARGV[4] == '' and redis.call('HGETALL', PREFIX .. 'depths') or {}, waits,
+    ARGV[4] == '' and redis.call('HGETALL', PREFIX .. ARGV[5]) or {}, waits,
 }

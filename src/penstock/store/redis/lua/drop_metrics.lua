@@ -17,7 +17,7 @@ local live = redis.call('GET', live_key)
 local function keep_day(bucket)
     local fields = redis.call('HGETALL', all .. ':' .. bucket)
     for place = 1, #fields, 2 do
-        if string.sub(fields[place], 1, 6) ~= 'gauge:' then
+        if lasts(fields[place]) then
             redis.call('HINCRBY', all .. ':' .. BEFORE_ALL, fields[place], fields[place + 1])
             redis.call('ZADD', all, BEFORE_ALL, BEFORE_ALL)
         end

@@ -1,4 +1,4 @@
--- Make one coarse step of its fine ones: the sum of counters, the largest of gauges. Always from
+-- Make one coarse step of its fine ones: the sum of counters, the largest of gauges and maxima. From
 -- all fine steps, so that folding twice changes nothing. Looks at a bounded number of figures;
 -- Python asks on from there.
 --
@@ -42,8 +42,9 @@ local function fold(names, place)
     for at = place, #steps do
         for which, text in ipairs(values_in(steps[at], names)) do
             local known, value = folded[which] or 0, tonumber(text or '0')
-            local is_gauge = string.sub(names[which], 1, 6) == 'gauge:'
-            folded[which] = is_gauge and math.max(known, value) or known + value
+            local by_largest = string.sub(names[which], 1, 6) == 'gauge:'
+                or string.sub(names[which], 1, 12) == 'duration_max'
+            folded[which] = by_largest and math.max(known, value) or known + value
         end
     end
     local row = {}

@@ -19,7 +19,7 @@ local function expire(limit)
             enter(job, 'dead_letter')
             if job.key then release_key(job.key, id, job.key_scope) end
             keep_dead_letter(job, EXPIRED)
-            measure_end(label_of(job.lane), 'dead', job.attempts)
+            measure_end(job.lane, 'dead', job.attempts)
             ended[#ended + 1] = id
         else
             redis.call('ZREM', PREFIX .. 'expiring', id)

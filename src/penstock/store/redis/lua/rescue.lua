@@ -45,12 +45,11 @@ local function rescue_from(owner, ids)
     for _, id in ipairs(ids) do
         local job = look(id)
         if job and job.status == 'in_progress' and job.lease_owner == owner then
-            local label = label_of(job.lane)
             local fate = take_away(job)
-            measure(label, 'lease_expiries')
-            if job.started_at then measure(label, 'started') end
+            measure(job.lane, 'lease_expiries')
+            if job.started_at then measure(job.lane, 'started') end
             if fate == 'cancelled' or fate == 'dead' then
-                measure_end(label, fate, job.attempts)
+                measure_end(job.lane, fate, job.attempts)
                 ended[#ended + 1] = id
             end
             rescued[#rescued + 1] = {id, parts_of(job.lane)[3], owner, fate}

@@ -121,23 +121,25 @@ if count > 0 then
     many('ZREM', PREFIX .. 'leases:' .. owner, ended)
     many('ZADD', PREFIX .. 'ended:completed', completed, 2)
 end
-for _, sum in ipairs(told.sums) do sums[sum[1]] = (sums[sum[1]] or 0) + sum[2] end
+for _, sum in ipairs(told.sums) do gather(sum[1], sum[2]) end
 local endings = #told.others > 0 and later_endings()
 for place, ending in ipairs(told.others) do
     local name = endings[ending.kind](jobs[place], ending)
+    local lane = jobs[place].lane
     if name == 'cancelled' or name == 'dead' then
         ended[#ended + 1] = ending.id
-        measure_end(ending.label, name, jobs[place].attempts)
+        measure_end(lane, name, jobs[place].attempts)
     elseif name ~= 'handed_back' then
-        measure(ending.label, name)
+        measure(lane, name)
     end
     if name ~= 'handed_back' then
-        measure(ending.label, ending.duration)
-        measure(ending.label, ending.wait)
-        measure(ending.label, 'duration_sum', ending.duration_ms)
-        measure(ending.label, 'wait_sum', ending.wait_ms)
+        measure(lane, ending.duration)
+        measure(lane, ending.wait)
+        measure(lane, 'duration_sum', ending.duration_ms)
+        measure(lane, 'duration_max', ending.duration_ms)
+        measure(lane, 'wait_sum', ending.wait_ms)
     end
-    if ending.started ~= false then measure(ending.label, 'started') end
+    if ending.started ~= false then measure(lane, 'started') end
 end
 if end_jobs then end_jobs(ended) end
 if redis.call('EXISTS', PREFIX .. 'breakers') == 1 then later_breakers()(events_in_order()) end

@@ -1,9 +1,25 @@
+-- A counter of a tenant's own jobs is called `completed@acme`, beside that of all jobs.
+
+-- part: whose
+(instr(name, '@') = 0 AND :tenant_id IS NULL
+    OR instr(name, '@') > 0 AND substr(name, instr(name, '@') + 1) = :tenant_id)
+
+-- part: counter
+CASE WHEN instr(name, '@') = 0 THEN name ELSE substr(name, 1, instr(name, '@') - 1) END
+
+-- part: amount
+CASE WHEN name LIKE 'duration_max%' THEN max(value) ELSE sum(value) END
+
+-- part: lasts
+name NOT LIKE 'gauge:%' AND name <> 'duration_max' AND instr(name, '@') = 0
+
 -- name: add_metrics
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT :step, :bucket, value ->> 0, value ->> 1, value ->> 2, value ->> 3
 FROM json_each(:sums) WHERE true
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
-SET value = metrics.value + excluded.value;
+SET value = CASE WHEN name LIKE 'duration_max%' THEN max(metrics.value, excluded.value)
+    ELSE metrics.value + excluded.value END;
 
 -- name: set_metrics
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
@@ -15,7 +31,7 @@ ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = exc
 -- Folding is idempotent: a coarse step is always the whole sum (or the largest sample) of its fine ones.
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT :coarse, bucket / :coarse * :coarse, type, queue, name,
-    CASE WHEN name LIKE 'gauge:%' THEN max(value) ELSE sum(value) END
+    CASE WHEN name LIKE 'gauge:%' OR name LIKE 'duration_max%' THEN max(value) ELSE sum(value) END
 FROM metrics
 WHERE resolution_ms = :fine AND bucket >= :since
 GROUP BY 2, type, queue, name
@@ -25,7 +41,7 @@ ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = exc
 -- What was counted in days that are dropped goes on being counted, in the day 0.
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT resolution_ms, 0, type, queue, name, sum(value) FROM metrics
-WHERE resolution_ms = :day AND bucket > 0 AND bucket < :before AND name NOT LIKE 'gauge:%'
+WHERE resolution_ms = :day AND bucket > 0 AND bucket < :before AND {part lasts}
 GROUP BY resolution_ms, type, queue, name
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
 SET value = metrics.value + excluded.value;
@@ -34,23 +50,24 @@ SET value = metrics.value + excluded.value;
 DELETE FROM metrics WHERE resolution_ms = ? AND bucket > 0 AND bucket < ?;
 
 -- name: metric_window
-SELECT type, queue, name, sum(value) FROM metrics
-WHERE resolution_ms = :resolution AND bucket >= :since AND name NOT LIKE 'gauge:%'
+SELECT type, queue, {part counter}, {part amount} FROM metrics
+WHERE resolution_ms = :resolution AND bucket >= :since AND name NOT LIKE 'gauge:%' AND {part whose}
 GROUP BY type, queue, name;
 
 -- name: metric_series
-SELECT bucket, name, CASE WHEN name = 'gauge:oldest_ms' THEN max(value) ELSE sum(value) END
+SELECT bucket, {part counter}, CASE WHEN name = 'gauge:oldest_ms' THEN max(value) ELSE sum(value) END
 FROM metrics
-WHERE resolution_ms = :resolution AND bucket >= :since
+WHERE resolution_ms = :resolution AND bucket >= :since AND {part whose}
   AND (:timings OR (name NOT LIKE 'duration:%' AND name NOT LIKE 'wait:%'))
-  AND name NOT LIKE 'attempts:%' AND name NOT IN ('started', 'duration_sum', 'wait_sum')
+  AND name NOT LIKE 'attempts:%' AND name NOT LIKE 'duration\_%' ESCAPE '\'
+  AND name NOT LIKE 'wait\_%' ESCAPE '\' AND name <> 'started'
 GROUP BY bucket, name ORDER BY bucket;
 
 -- name: totals
 SELECT metrics.type, queue, name, sum(metrics.value)
 FROM json_each(:pieces) AS piece CROSS JOIN metrics
 WHERE resolution_ms = piece.value ->> 0 AND bucket >= piece.value ->> 1
-  AND bucket < piece.value ->> 2 AND name NOT LIKE 'gauge:%'
+  AND bucket < piece.value ->> 2 AND {part lasts}
 GROUP BY metrics.type, queue, name ORDER BY metrics.type, queue, name;
 
 -- name: summed_to
@@ -65,7 +82,7 @@ INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT 0, 0, metrics.type, queue, name, sum(metrics.value)
 FROM json_each(:pieces) AS piece CROSS JOIN metrics
 WHERE resolution_ms = piece.value ->> 0 AND bucket >= piece.value ->> 1
-  AND bucket < piece.value ->> 2 AND name NOT LIKE 'gauge:%'
+  AND bucket < piece.value ->> 2 AND {part lasts}
 GROUP BY metrics.type, queue, name
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
 SET value = metrics.value + excluded.value;
@@ -75,8 +92,8 @@ SELECT min(bucket) FROM metrics WHERE resolution_ms = :day AND bucket > :since;
 
 -- name: queued_depths
 -- Rank less its handicap is the time the job fell due; the index alone answers.
-SELECT queue, count(*), min(rank - (priority - 1) * :priority_weight) FROM jobs INDEXED BY jobs_queued
-WHERE status = 'queued' GROUP BY queue;
+SELECT queue, count(*), min(rank - (priority - 1) * :weight) FROM jobs INDEXED BY jobs_queued
+WHERE status = 'queued' AND (:tenant_id IS NULL OR tenant_id = :tenant_id) GROUP BY queue;
 
 -- name: rolled_up_at
 SELECT value FROM penstock_meta WHERE name = 'rolled_up_at';
@@ -87,14 +104,21 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: waiting_depths
 SELECT queue, status, count(*) FROM jobs INDEXED BY jobs_due
-WHERE status IN ('pending', 'failed') AND waiting_on = 0 GROUP BY queue, status;
+WHERE status IN ('pending', 'failed') AND waiting_on = 0
+  AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
+GROUP BY queue, status;
 
 -- name: held_depths
 SELECT queue, 'blocked', count(*) FROM jobs INDEXED BY jobs_blocked
-WHERE status = 'pending' AND waiting_on > 0 GROUP BY queue
+WHERE status = 'pending' AND waiting_on > 0 AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
+GROUP BY queue
 UNION ALL
 SELECT queue, 'paused', count(*) FROM pauses JOIN jobs ON jobs.id = pauses.name
-WHERE pauses.scope = 'job' AND status = 'paused' GROUP BY queue;
+WHERE pauses.scope = 'job' AND status = 'paused'
+  AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
+GROUP BY queue;
 
 -- name: leased_depths
-SELECT queue, count(*) FROM jobs INDEXED BY jobs_leased WHERE status = 'in_progress' GROUP BY queue;
+SELECT queue, count(*) FROM jobs INDEXED BY jobs_leased
+WHERE status = 'in_progress' AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
+GROUP BY queue;

@@ -35,4 +35,4 @@ WHERE job_id = :id AND resolution IN ('pending', 'investigating');
 SELECT scheduled_at FROM jobs WHERE id = ?;
 
 -- name: counted_as
-SELECT type, queue, attempts FROM jobs WHERE id = ?;
+SELECT type, queue, tenant_id, attempts FROM jobs WHERE id = ?;

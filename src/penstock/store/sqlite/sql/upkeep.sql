@@ -7,7 +7,7 @@ WHERE leaders.owner = excluded.owner OR leaders.until <= :monotonic;
 DELETE FROM leaders WHERE role = ? AND owner = ?;
 
 -- name: expiring
-SELECT id, type, queue, attempts FROM jobs
+SELECT id, type, queue, tenant_id, attempts FROM jobs
 WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed') AND expires_at <= ?
 ORDER BY expires_at LIMIT ?;
 
@@ -23,14 +23,14 @@ UPDATE jobs SET lease_owner = 'nobody' WHERE status = 'in_progress' AND lease_ow
 
 -- name: lapsed
 SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at,
-    coalesce(queued_at, created_at), attempts
+    coalesce(queued_at, created_at), attempts, tenant_id
 FROM jobs
 WHERE status = 'in_progress' AND coalesce(lease_until, -1) < :monotonic
 LIMIT :limit;
 
 -- name: leased_by
 SELECT id, type, queue, fence, lease_owner, started_at, rescues, cancel_requested_at,
-    coalesce(queued_at, created_at), attempts
+    coalesce(queued_at, created_at), attempts, tenant_id
 FROM jobs
 WHERE status = 'in_progress' AND lease_owner = :owner
 LIMIT :limit;

@@ -28,6 +28,7 @@ def some_stats(figures: list[Figure], *, queued: int = 0) -> Stats:
         at=0,
         window_ms=HOUR,
         step_ms=30_000,
+        total_jobs=queued,
         total=total,
         types=types,
         queues=[depth],

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import JobNotFound, Penstock, connect
 from penstock.model.errors import AccessDenied, InvalidOption, StoreUnavailable
-from penstock.model.refused import ParentNotFound, ServerRefused
+from penstock.model.refused import ForeignTenant, ParentNotFound, ServerRefused
 from tests.client.remote.conftest import MakeToken
 
 SECRET = "pk_01ARZ3NDEKTSV4RRFFQ69G5FAV_do-not-show-this"
@@ -48,7 +48,7 @@ async def test_a_token_of_a_tenant_sees_and_makes_only_what_is_its_own(
             await remote.cancel(foreign.id)
         with pytest.raises(ParentNotFound):
             await remote.enqueue_payload("add", '{"a": 3}', after=foreign)
-        with pytest.raises(AccessDenied, match="own tenant"):
+        with pytest.raises(ForeignTenant, match="'other' is not yours"):
             await remote.enqueue_payload("add", '{"a": 3}', tenant="other")
         with pytest.raises(AccessDenied, match="whole installation"):
             await remote.pause(queue="default")

@@ -203,8 +203,10 @@ async def test_who_belongs_to_a_tenant_schedules_for_it(
     log_in: Any, app: Penstock, server: FastAPI
 ) -> None:
     await app.store.schedules.put(a_schedule("nightly", tenant_id="south"))
-    browser: Browser = await log_in(Scope.OPERATE, tenant_id="north")
-    await browser.follow(await browser.send("schedules/edit", {**NIGHTLY, "tenant": "south"}))
+    browser: Browser = await log_in(Scope.OPERATE, Scope.ENQUEUE, tenant_id="north")
+    refused = await browser.send("schedules/edit", {**NIGHTLY, "tenant": "south"})
+    assert (refused.status_code, "is not yours" in refused.text) == (422, True)
+    await browser.follow(await browser.send("schedules/edit", NIGHTLY))
     assert {each.tenant_id for each in await app.store.schedules.known()} == {"south", "north"}
     text = await browser.text("schedules")
     assert text.count('<tr id="schedule-') == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-REFRESH_SECONDS = 1.0
+REFRESH_SECONDS = 0.5
 MAX_AGE_SECONDS = 120.0
 SUPERVISOR = "supervisor"
 

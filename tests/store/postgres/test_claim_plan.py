@@ -183,8 +183,17 @@ def test_completing_a_batch_reads_hardly_more_rows_than_it_ends(tx: PostgresTran
 
 def _asked(**where: Any) -> dict[str, Any]:
     """What a search binds, with the places of a look."""
-    names = ("statuses", "type", "queue", "category", "tenant_id", "parent_job_id", "schedule_id")
-    more = ("lease_owner", "tag", "since", "until", "needle", "other", "text")
+    names = (
+        "statuses",
+        "type",
+        "queue",
+        "category",
+        "tenant_id",
+        "parent_job_id",
+        "schedule_id",
+        "text",
+    )
+    more = ("workspace_id", "created_by", "lease_owner", "tag", "since", "until", "needle", "other")
     texts = ("second_text", "third_text", "fourth_text")
     given = {"verify": False, "below": "job-9", "above": "job-5", "looks": 20_000, "limit": 51}
     flags = dict.fromkeys((status.value for status in Status), True)

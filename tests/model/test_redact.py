@@ -70,7 +70,19 @@ def test_a_private_key_that_was_cut_off_is_replaced_as_far_as_it_goes() -> None:
         ("Set-Cookie: sid=31d4; Path=/", "Set-Cookie: [REDACTED_COOKIE]"),
         ("postgresql://bob:p@ss@db/app", "postgresql://bob:[REDACTED_PASSWORD]@db/app"),
         ("redis://:hunter2@cache", "redis://:[REDACTED_PASSWORD]@cache"),
+        ("postgresql://u:pw@db/app", "postgresql://u:[REDACTED_PASSWORD]@db/app"),
+        ("postgresql://u:password@db/app", "postgresql://u:[REDACTED_PASSWORD]@db/app"),
+        ("no route to u:pw@db:5432", "no route to u:[REDACTED_PASSWORD]@db:5432"),
+        ("proxy u:p!w@cache.corp.io", "proxy u:[REDACTED_PASSWORD]@cache.corp.io"),
+        ("bob:p@ss@db", "bob:[REDACTED_PASSWORD]@db"),
         ("mail bob.b+x@corp.co.uk.", "mail [REDACTED_EMAIL]."),
+        ("no such user: ada@example.com", "no such user: [REDACTED_EMAIL]"),
+        ("to:ada@example.com.", "to:[REDACTED_EMAIL]."),
+        ("<zoë@exämple.de>", "<[REDACTED_EMAIL]>"),
+        (
+            "GET /users?email=ada%2Bx%40example.com&page=2",
+            "GET /users?email=[REDACTED_EMAIL]&page=2",
+        ),
     ],
 )
 def test_a_named_secret_is_replaced_and_the_rest_stays_readable(text: str, clean: str) -> None:
@@ -93,8 +105,10 @@ def test_a_named_secret_is_replaced_and_the_rest_stays_readable(text: str, clean
         "client = Client(token=self.token, password=get_password(), api_key=settings.api_key)",
         'token = os.environ["TOKEN"]',
         "def login(user: str, password: str) -> None:",
-        "send to a@example.com or clone git@github.com:x/y.git",
+        "clone git@github.com:x/y.git",
         "lodash@4.17.21 at http://localhost:8080/a@b",
+        "npm:lodash@4.17.21 and shop:latest@sha256:0123abcd at 12:30",
+        "postgresql://app:$PASSWORD@db/app and redis://:***@cache",
         "task-0123456789abcdefghij0123456789",
         "1763177280123 is a time",
     ],
@@ -147,6 +161,13 @@ HOSTILE = (
     "authorization: ",
     "://a:",
     "\\",
+    "a:",
+    "a:b@",
+    "u:p@ss@",
+    "%40",
+    "a%40",
+    "@",
+    ":",
 )
 
 
@@ -156,6 +177,12 @@ def test_hostile_repetition_is_done_in_linear_time_and_stays_redacted(piece: str
     clean = redact(piece * (2 * LIMIT // len(piece)))
     assert len(clean) <= LIMIT
     assert redact(clean) == clean
+
+
+@pytest.mark.parametrize("character", 'a@:%=. "\\\n')
+@pytest.mark.timeout(10)
+def test_a_megabyte_of_one_character_is_done_in_linear_time(character: str) -> None:
+    assert len(redact(character * 1_000_000)) <= LIMIT
 
 
 PIECES = st.sampled_from(

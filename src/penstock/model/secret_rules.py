@@ -90,12 +90,21 @@ _COOKIE = rf"(?i)(?P<name>(?:set-)?cookie{_HEADER_GAP})[^\s=;\"'\\]{{1,256}}=[^\
 
 _URL = r"(?P<name>(?<=://)[^\s/:@\"'<>]{0,256}:)(?P<value>[^\s/\"'<>]{1,512})(?=@)"
 
+_DOMAIN = r"[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.[^\W\d_]{2,24}"
+
+# `user:password@host` without a scheme; not a version or a digest, which packages are named by.
+_CREDENTIALS = (
+    r"(?<![\w.%+/-])(?P<name>[\w.%+-]{1,64}:)(?P<value>[^\s/:\"'<>\\]{1,256})"
+    r"(?=@(?!sha\d{1,3}:|v?\d+(?:\.\d+){0,2}(?![.\w]))(?P<host>[\w.-]{1,256}|\[))"
+)
+
 # What is glued to an address goes with it, or the next pass would find an address in the rest.
 _EMAIL = (
     r"(?:(?<![\w.%+-])|(?<=\\[nrt]))(?P<local>[\w.%+-]{1,256}+)"
-    r"@(?P<domain>[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}\.[A-Za-z]{2,24})"
+    rf"@{_DOMAIN}"
     r"(?P<glued>(?:[\w%+@-][\w.%+@-]{0,4096}+)?)"
 )
+_ENCODED_EMAIL = rf"(?<![\w.%+-])(?:[\w.+-]|%(?!40)[0-9A-Fa-f]{{2}}){{1,256}}+%40{_DOMAIN}"
 
 _WORDS = (
     "password", "passwd", "passphrase", "pwd", "_pass", "-pass", "secret", "api_key", "api-key",
@@ -145,10 +154,14 @@ def _is_harmless(value: str) -> bool:
     """Whether a value only stands for one: a placeholder, a variable's name, a word of prose."""
     return (
         len(value) < 3
-        or value.startswith(_MARK)
         or value.lower().rstrip(".:!?") in _ORDINARY
-        or re.fullmatch(f"{_PLACEHOLDER}|{_OWN_NAME}", value) is not None
+        or _is_placeholder(value)
+        or re.fullmatch(_OWN_NAME, value) is not None
     )
+
+
+def _is_placeholder(value: str) -> bool:
+    return value.startswith(_MARK) or re.fullmatch(_PLACEHOLDER, value) is not None
 
 
 def _is_no_secret(word: str, value: str) -> bool:
@@ -179,16 +192,18 @@ def _assignment(found: re.Match[str]) -> str:
 
 
 def _url(found: re.Match[str]) -> str:
-    return found[0] if _is_harmless(found["value"]) else found["name"] + mark("PASSWORD")
+    # The place alone makes it a password: however short it is, and whatever word it is.
+    return found[0] if _is_placeholder(found["value"]) else found["name"] + mark("PASSWORD")
+
+
+def _credentials(found: re.Match[str]) -> str:
+    address = f"{found['value']}@{(found['host'] or '').rstrip('.-')}"
+    return found[0] if re.fullmatch(_EMAIL, address) else _url(found)
 
 
 def _email(found: re.Match[str]) -> str:
-    domain = found["domain"].lower()
-    is_example = f".{domain}".endswith(
-        (".example.com", ".example.org", ".example.net", ".example", ".invalid", ".test")
-    )
-    is_known = is_example or found["local"] == "git"
-    return found[0] if is_known and not found["glued"] else mark("EMAIL")
+    is_repository = found["local"] == "git" and not found["glued"]
+    return found[0] if is_repository else mark("EMAIL")
 
 
 def _always(kind: str) -> Callable[[re.Match[str]], str]:
@@ -210,5 +225,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("cookie",), _COOKIE, _after_name("COOKIE")),
     Rule(("://",), _URL, _url),
     Rule(_WORDS, _ASSIGNMENT, _assignment),
+    Rule(("@",), _CREDENTIALS, _credentials),
     Rule(("@",), _EMAIL, _email),
+    Rule(("%40",), _ENCODED_EMAIL, _always("EMAIL")),
 )

@@ -63,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     keep_completed: Grace = 7 * 86_400
     keep_cancelled: Grace = 7 * 86_400
     keep_dead: Grace = 90 * 86_400
+    keep_resolved: Grace = 30 * 86_400
     keep_last: dict[str, NotNegative] = {}
     host: str = "127.0.0.1"
     port: Port = 8787

@@ -46,5 +46,6 @@ def retention_of(settings: Settings) -> Retention:
             Status.CANCELLED: int(settings.keep_cancelled * 1000),
             Status.DEAD_LETTER: int(settings.keep_dead * 1000),
         },
+        keep_closed_ms=int(settings.keep_resolved * 1000),
         keep_last=settings.keep_last,
     )

@@ -38,9 +38,13 @@ class Rescued(Struct, frozen=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long ended jobs are kept per status, and how many per type at least."""
+    """How long ended jobs are kept per status, and how many per type at least.
+
+    Dead letters that are resolved or ignored go with their jobs `keep_closed_ms` after they were.
+    """
 
     keep_ms: Mapping[Status, int] = KEPT_MS
+    keep_closed_ms: int = 30 * DAY_MS
     keep_last: Mapping[str, int] = {}
 
 

@@ -17,8 +17,23 @@ async def prune(courier: Courier, retention: Retention, limit: int) -> Pruned:
         found = int(await courier.call("prune", status.value, keep_ms, limit, *spared))
         deleted += found
         more = more or found == limit
+    purged = await _prune_letters(courier, retention, limit)
+    deleted += purged
+    more = more or purged == limit
     await courier.call("tidy", limit)
     return Pruned(deleted, more)
+
+
+async def _prune_letters(courier: Courier, retention: Retention, limit: int) -> int:
+    """Delete dead letters past the retention of closed ones, with their jobs; say how many."""
+    spared = await _spared(courier, Status.DEAD_LETTER, retention.keep_last)
+    purged = 0
+    looked_at = b"-1"
+    while looked_at and purged < limit:
+        asked = (retention.keep_closed_ms, looked_at, limit - purged, *spared)
+        looked_at, found = await courier.call("prune_letters", *asked)
+        purged += found
+    return purged
 
 
 async def _spared(courier: Courier, status: Status, keep_last: Mapping[str, int]) -> list[bytes]:

@@ -7,7 +7,7 @@ from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
 from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
 from penstock.store.relational.database import Database
-from penstock.store.relational.prune import delete
+from penstock.store.relational.prune import purge
 from penstock.store.relational.transaction import Transaction, readable
 
 _COLUMNS = DeadLetter.__struct_fields__
@@ -56,15 +56,6 @@ def resolve(
 def mark_canaries(tx: Transaction, ids: Sequence[str], group: str | None) -> None:
     """Remember which jobs are replayed ahead of their group."""
     tx.run("mark_canaries", (group, tx.listed(ids)))
-
-
-def purge(tx: Transaction, ids: Sequence[str]) -> int:
-    """Delete dead letters and their jobs for good; a job that was requeued lives on."""
-    listed = (tx.listed(ids),)
-    known = [row[0] for row in tx.rows("purgeable", listed)]
-    delete(tx, [row[0] for row in tx.rows("still_dead", listed)])
-    tx.run("delete_dead_letters", (tx.listed(known),))
-    return len(known)
 
 
 def _query_for(wanted: Mapping[str, Any]) -> str:

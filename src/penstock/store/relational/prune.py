@@ -25,6 +25,14 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
         delete(tx, old)
         deleted += len(old)
         more = more or len(old) == limit
+    closed = {
+        "before": tx.now - retention.keep_closed_ms,
+        "spared": _spared(tx, Status.DEAD_LETTER, retention),
+        "limit": limit,
+    }
+    purged = purge(tx, [row[0] for row in tx.rows("closed_before", closed)])
+    deleted += purged
+    more = more or purged == limit
     tx.run("delete_expired_keys", (tx.now,))
     tx.run("drop_expired_records", (tx.now,))
     tx.lock("gates")
@@ -40,6 +48,15 @@ def _spared(tx: Transaction, status: Status, retention: Retention) -> Any:
     keep_last = encode(dict(retention.keep_last)).decode()
     rows = tx.rows("spare_last", {"status": status.value, "keep_last": keep_last})
     return tx.listed([row[0] for row in rows])
+
+
+def purge(tx: Transaction, ids: Sequence[str]) -> int:
+    """Delete dead letters and their jobs for good; a job that was requeued lives on."""
+    listed = (tx.listed(ids),)
+    known = [row[0] for row in tx.rows("purgeable", listed)]
+    delete(tx, [row[0] for row in tx.rows("still_dead", listed)])
+    tx.run("delete_dead_letters", (tx.listed(known),))
+    return len(known)
 
 
 def delete(tx: Transaction, ids: Sequence[str]) -> None:

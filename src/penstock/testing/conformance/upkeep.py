@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.model.states import Status
-from penstock.store.contract import JobFilter, Report, Retention, Store
+from penstock.store.contract import JobFilter, Pruned, Report, Resolution, Retention, Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OTHER,
@@ -14,6 +14,7 @@ from penstock.testing.conformance.build import (
     cancelled,
     claim_all,
     completed,
+    dead_job,
     enqueue,
     failed,
     job_of,
@@ -199,6 +200,28 @@ class TestPrune:
         assert await store.reader.executions(lease.id) == []
         assert await store.reader.logs(lease.id) == []
         assert await store.dead.get(lease.id) is None
+
+    async def test_closed_dead_letters_go_a_while_after_they_were_closed(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        ids = [await dead_job(store) for _ in range(5)]
+        early, late, ignored, requeued, left_open = ids
+        clock.advance(seconds=DAY)
+        await store.dead.resolve([early], Resolution.RESOLVED, notes=None, by="ann")
+        await store.dead.resolve([ignored], Resolution.IGNORED, notes=None, by="ann")
+        await store.dead.resolve([left_open], Resolution.INVESTIGATING, notes=None, by="ann")
+        await store.jobs.requeue([requeued])
+        clock.advance(seconds=DAY)
+        await store.dead.resolve([late], Resolution.RESOLVED, notes=None, by="ann")
+        clock.advance(seconds=29 * DAY + 1)
+        assert (await store.upkeep.prune(Retention(), limit=2)) == Pruned(2, more=True)
+        assert (await store.upkeep.prune(Retention(), limit=2)) == Pruned(1, more=False)
+        assert {job.id for job in await store.reader.get(ids)} == {late, requeued, left_open}
+        assert {letter.job_id for letter in await store.dead.find()} == {late, left_open}
+        assert await status_of(store, requeued) is not Status.DEAD_LETTER
+        clock.advance(seconds=DAY)
+        assert (await store.upkeep.prune(Retention())).jobs == 1
+        assert [letter.job_id for letter in await store.dead.find()] == [left_open]
 
     async def test_jobs_that_have_not_ended_are_never_pruned(
         self, store: Store, clock: FakeClock

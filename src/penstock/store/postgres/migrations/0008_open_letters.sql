@@ -7,6 +7,11 @@ CREATE INDEX dead_letter_jobs_open ON {schema}.dead_letter_jobs (seq)
 CREATE INDEX dead_letter_jobs_open_type ON {schema}.dead_letter_jobs (type, seq)
     WHERE resolution IN ('pending', 'investigating');
 
+-- What is pruned of those that are closed.
+
+CREATE INDEX dead_letter_jobs_closed ON {schema}.dead_letter_jobs (resolved_at)
+    WHERE resolution IN ('resolved', 'ignored');
+
 -- All that a group of alike letters is counted from.
 
 DROP INDEX {schema}.dead_letter_jobs_group;

@@ -45,6 +45,12 @@ WHERE status = :status AND completed_at < at(:before) AND id <> ALL(:spared::tex
 ORDER BY completed_at LIMIT :limit
 FOR UPDATE SKIP LOCKED;
 
+-- name: closed_before
+SELECT job_id FROM dead_letter_jobs
+WHERE resolution IN ('resolved', 'ignored') AND resolved_at < at(:before)
+  AND NOT job_id = ANY(:spared::text[])
+ORDER BY resolved_at LIMIT :limit;
+
 -- name: spare_last
 SELECT id FROM (
     SELECT id, row_number() OVER (PARTITION BY type ORDER BY id DESC) AS age, kept

@@ -8,6 +8,11 @@ CREATE INDEX dead_letter_jobs_open ON dead_letter_jobs (seq, resolution)
 CREATE INDEX dead_letter_jobs_open_type ON dead_letter_jobs (type, seq, resolution)
     WHERE resolution IN ('pending', 'investigating');
 
+-- What is pruned of those that are closed.
+
+CREATE INDEX dead_letter_jobs_closed ON dead_letter_jobs (resolved_at)
+    WHERE resolution IN ('resolved', 'ignored');
+
 -- All that a group of alike letters is counted from.
 
 DROP INDEX dead_letter_jobs_group;

@@ -43,6 +43,13 @@ WHERE status = :status AND status IN ('completed', 'cancelled', 'dead_letter')
   AND id NOT IN (SELECT value FROM json_each(:spared))
 ORDER BY completed_at LIMIT :limit;
 
+-- name: closed_before
+-- The list of literals is what lets SQLite use the partial index.
+SELECT job_id FROM dead_letter_jobs
+WHERE resolution IN ('resolved', 'ignored') AND resolved_at < :before
+  AND job_id NOT IN (SELECT value FROM json_each(:spared))
+ORDER BY resolved_at LIMIT :limit;
+
 -- name: spare_last
 SELECT id FROM (
     SELECT id, type AS job_type, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age

@@ -77,6 +77,19 @@ def test_purging_needs_a_yes_and_deletes_the_job_too(shopped: Cli) -> None:
     assert "No dead letter is open." in shopped("dead", "ls").out
 
 
+def test_a_filter_chooses_what_is_purged(shopped: Cli) -> None:
+    one, two = ids(shopped)
+    shopped("dead", "resolve", one)
+    resolved = ("dead", "purge", "--resolution", "resolved")
+    assert shopped(*resolved, "--older-than", "1d", "--dry-run").out == (
+        "0 dead letters would be deleted.\n"
+    )
+    assert shopped(*resolved, "--type", "doomed", "--dry-run", "--json").json == {"matched": 1}
+    assert len(ids(shopped, "--resolution", "any")) == 2
+    assert shopped(*resolved, "--yes", "--json").json == {"purged": 1}
+    assert ids(shopped, "--resolution", "any") == [two]
+
+
 def test_a_group_is_purged_of_its_open_letters(shopped: Cli) -> None:
     one, other = ids(shopped)
     shopped("dead", "resolve", one)
@@ -109,6 +122,9 @@ def test_an_unknown_id_is_one_sentence_with_code_3(shopped: Cli, command: str) -
     [
         (("requeue",), "only one of them"),
         (("requeue", "01X", "--all"), "only one of them"),
+        (("purge",), "only one of them"),
+        (("purge", "--resolution", "maybe"), "'maybe'"),
+        (("purge", "--older-than", "soon"), "'soon'"),
         (("purge", "--type", "doomed", "--all"), "only one of them"),
         (("purge", "--group", "a", "--all"), "only one of them"),
         (("ls", "--resolution", "maybe"), "'maybe'"),

@@ -1,11 +1,13 @@
 import pytest
 
 from penstock import JobFailed, JobNotFound, Penstock, Status
+from penstock.client.dead import LetterFields, matching_ids
 from penstock.model.errors import IllegalTransition, InvalidArguments, InvalidOption, UnknownType
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.store.contract import DeadGroup, Resolution
 from penstock.testing import FakeClock, drain
 from penstock.testing.conformance.build import dead_job, enqueue
+from tests.support.places import Place
 
 
 class Shop:
@@ -51,6 +53,56 @@ async def test_orders_that_died_alike_are_one_group(shop: Shop) -> None:
     assert (group.count, group.open, group.error_code) == (3, 3, "ConnectionError")
     assert len(await shop.app.dead.groups()) == 1
     assert len(await shop.app.dead.letters(group.id)) == 3
+
+
+async def in_many_states(app: Penstock, clock: FakeClock) -> dict[str, str]:
+    """Dead letters by what is special about them; all but the last died ten days ago."""
+    store = app.store
+    ids = {name: await dead_job(store, type="mail") for name in ("open", "resolved", "requeued")}
+    ids["ignored"] = await dead_job(store, type="bill", tenant_id="acme")
+    await store.dead.resolve([ids["resolved"]], Resolution.RESOLVED, notes=None, by=None)
+    await store.dead.resolve([ids["ignored"]], Resolution.IGNORED, notes=None, by=None)
+    await store.jobs.requeue([ids["requeued"]])
+    clock.advance(10 * 86_400)
+    return ids | {"new": await dead_job(store, type="mail")}
+
+
+FILTERS: list[tuple[LetterFields, set[str]]] = [
+    ({"type_name": "mail"}, {"open", "resolved", "new"}),
+    ({"resolution": "resolved"}, {"resolved"}),
+    ({"resolution": "open", "older_than": 86_400}, {"open"}),
+    ({"older_than": 86_400}, {"open", "resolved", "ignored"}),
+    ({"tenant": "acme"}, {"ignored"}),
+    ({"resolution": "any"}, {"open", "resolved", "ignored", "new"}),
+    ({"type_name": "none of it"}, set()),
+]
+
+
+@pytest.mark.every_store
+async def test_letters_are_counted_and_purged_by_a_filter(place: Place) -> None:
+    clock = FakeClock()
+    async with Penstock(**place.settings, clock=clock) as app:
+        ids = await in_many_states(app, clock)
+        for where, names in FILTERS:
+            found = await matching_ids(app.store, None, **where)
+            assert set(found) == {ids[name] for name in names}
+            assert await app.dead.count(**where) == len(names)
+        assert await app.dead.purge(type_name="mail", older_than=86_400) == 2
+        left = await app.store.reader.get(list(ids.values()))
+        assert {job.id for job in left} == {ids["requeued"], ids["ignored"], ids["new"]}
+
+
+async def test_a_filter_that_says_nothing_purges_nothing(shop: Shop) -> None:
+    await shop.dies("a")
+    with pytest.raises(InvalidOption, match="at least one of: type_name"):
+        await shop.app.dead.purge()
+    with pytest.raises(InvalidOption, match="at least one of: type_name"):
+        await shop.app.dead.purge(type_name=None)
+    with pytest.raises(InvalidOption, match="'older_than'"):
+        await shop.app.dead.purge(older_than=-1)
+    with pytest.raises(InvalidOption, match="'resolution'"):
+        await shop.app.dead.purge(resolution="gone")
+    assert len(await shop.app.store.dead.find()) == 1
 
 
 async def test_a_group_answers_to_an_unmistakable_beginning_of_its_id(shop: Shop) -> None:

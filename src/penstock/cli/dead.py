@@ -12,13 +12,14 @@ from penstock.cli.dead_choice import (
     ended_ids,
     known_letter,
     letters_with,
-    open_of_group,
 )
 from penstock.cli.dead_triage import amend, groups, release, replay
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask, ask_now, operate, user
+from penstock.cli.times import parse_span
 from penstock.client.documents import dead_document
+from penstock.model.counted import counted
 
 if TYPE_CHECKING:
     from penstock.client.dead import DeadView
@@ -154,25 +155,53 @@ def resolve(
 def purge(
     ctx: typer.Context,
     job_ids: OptionalIds = None,
-    type_name: TypeOption = None,
+    type_name: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Only of this group.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
+    resolution: Annotated[
+        str | None,
+        typer.Option(
+            help="Only open, pending, investigating, resolved, ignored or any.",
+            show_default="any; of a group, open",
+        ),
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Only those that died so long ago: 30d.")
+    ] = None,
     all_: AllFlag = False,
-    group: OpenGroup = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete dead letters and their jobs for good: by id, by type or all, closed ones too.
+    """Delete dead letters and their jobs for good: by id, by a filter, or all.
 
-    Of a group, the open ones.
+    What was requeued and has not ended is left alone.
     """
-    if group is None:
-        named = chosen_ids(ctx, job_ids, type_name, all_, closed=True)
-    elif job_ids or type_name or all_:
-        raise Refused("Say which: ids, --type TYPE, --group GROUP or --all, and only one of them.")
+    from penstock.client.dead import LetterFields
+
+    where = LetterFields(
+        type_name=type_name,
+        group=group,
+        tenant=tenant,
+        resolution=resolution or ("open" if group else "any" if all_ else None),
+        older_than=None if older_than is None else parse_span(older_than, "older-than") / 1000,
+    )
+    given = any(part is not None for part in (type_name, group, tenant, resolution, older_than))
+    if sum((bool(job_ids), given, all_)) != 1:
+        raise Refused("Say which: ids, a filter such as --type TYPE, or --all; only one of them.")
+    if job_ids:
+        named = chosen_ids(ctx, job_ids, None, False, closed=True)
+        ids, alive = ask(ctx, lambda store: ended_ids(store, named))
+        if alive:
+            raise Refused(f"Job {alive[0]} was requeued and has not ended; cancel it first.")
     else:
-        named = ask(ctx, lambda store: open_of_group(store, group))
-    ids, alive = ask(ctx, lambda store: ended_ids(store, named))
-    if job_ids and alive:
-        raise Refused(f"Job {alive[0]} was requeued and has not ended; cancel it first.")
+        ids = operate(ctx, lambda operator: operator.dead.matching(**where))
+    if dry_run:
+        if as_json:
+            write_json({"matched": len(ids)})
+        else:
+            typer.echo(f"{counted(len(ids), 'dead letter')} would be deleted.")
+        return
     if ids:
         many = (
             f"{len(ids):,} dead letters" if len(ids) > 1 else f"the dead letter of {plain(ids[0])}"

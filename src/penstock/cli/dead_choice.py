@@ -73,13 +73,6 @@ async def every_id(store: "Store", type_name: str | None, *, closed: bool) -> li
     return ids
 
 
-async def open_of_group(store: "Store", group: str) -> list[str]:
-    """The open dead letters of a group."""
-    from penstock.client.dead import find_group, open_ids
-
-    return await open_ids(store, await find_group(store, group))
-
-
 async def ended_ids(store: "Store", ids: list[str]) -> tuple[list[str], list[str]]:
     """Those whose jobs have ended, and those that were requeued and live again."""
     alive = {

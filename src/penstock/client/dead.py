@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +44,19 @@ def standing(word: str | None) -> Standing:
     if word not in RESOLUTIONS:
         raise InvalidOption("resolution", word, f"one of: {', '.join(RESOLUTIONS)}")
     return {"only_open": True} if word == "open" else {"resolution": Resolution(word)}
+
+
+class LetterFields(TypedDict, total=False):
+    """Which dead letters are meant; what is left out does not matter.
+
+    `resolution` is one of `RESOLUTIONS` or `any`; `older_than` are seconds since the death.
+    """
+
+    type_name: str | None
+    group: str | None
+    tenant: str | None
+    resolution: str | None
+    older_than: float | None
 
 
 class DeadView(Struct, frozen=True):
@@ -234,6 +247,31 @@ class Triage:
             done += await self._store.dead.resolve(page, state, notes=notes, by=by)
         return done
 
+    async def count(self, **where: Unpack[LetterFields]) -> int:
+        """How many letters a purge would delete: `count(resolution="resolved")`."""
+        return len(await matching_ids(self._store, self._tenant_id, **where))
+
+    async def purge(
+        self, which: str | Sequence[str] | None = None, **where: Unpack[LetterFields]
+    ) -> int:
+        """Delete letters and their jobs for good: `purge(resolution="ignored", older_than=86_400)`.
+
+        By ids, by a group (its open ones), or by a filter; what was requeued lives on.
+        """
+        ids = await self._chosen(which, where)
+        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
+        return sum([await self._store.dead.purge(page) for page in pages])
+
+    async def _chosen(self, which: str | Sequence[str] | None, where: LetterFields) -> list[str]:
+        if which is None:
+            return await matching_ids(self._store, self._tenant_id, **where)
+        if where:
+            raise InvalidOption("which", "given", "left out beside a filter")
+        if isinstance(which, str) and await self._store.dead.get(which) is None:
+            return await open_ids(self._store, await self.group(which), tenant_id=self._tenant_id)
+        ids = [check_text("which", each) for each in ([which] if isinstance(which, str) else which)]
+        return ids if self._tenant_id is None else await self._own(ids)
+
     async def _own(self, ids: Sequence[str]) -> list[str]:
         pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
         known = [job for page in pages for job in await self._store.reader.get(page)]
@@ -298,6 +336,51 @@ async def open_ids(
             break
         found += [letter.job_id for letter in page]
     return found
+
+
+async def matching_ids(
+    store: "Store",
+    bound: str | None,
+    *,
+    type_name: str | None = None,
+    group: str | None = None,
+    tenant: str | None = None,
+    resolution: str | None = None,
+    older_than: float | None = None,
+) -> list[str]:
+    """The letters that a filter names, newest first, but for what was requeued and lives.
+
+    At least one part of the filter has to be given; `resolution="any"` means all of them. Whoever
+    is bound to a tenant means those of that one.
+    """
+    if all(part is None for part in (type_name, group, tenant, resolution, older_than)):
+        expected = f"at least one of: {', '.join(LetterFields.__annotations__)}"
+        raise InvalidOption("filter", "empty", expected)
+    age: object = older_than or 0
+    if not isinstance(age, int | float) or not 0 <= age < 1e10:
+        raise InvalidOption("older_than", older_than, "a number of seconds, 0 or more")
+    if bound is not None and tenant not in (None, bound):
+        raise InvalidOption("tenant", tenant, "left out, or your own tenant")
+    tenant_id = tenant if bound is None else bound
+    found = None if group is None else await find_group(store, group, tenant_id)
+    if found is not None and type_name not in (None, found.type):
+        return []
+    latest = store.clock.now() - int(age * 1000)
+    ids: list[str] = []
+    before: str | None = None
+    while page := await store.dead.find(
+        type=type_name if found is None else found.type,
+        fingerprint=None if found is None else found.fingerprint,
+        tenant_id=tenant_id,
+        before=before,
+        limit=PAGE,
+        **standing(None if resolution == "any" else resolution),
+    ):
+        before = page[-1].job_id
+        old = [letter.job_id for letter in page if letter.created_at <= latest]
+        alive = {job.id for job in await store.reader.get(old) if not job.status.terminal}
+        ids += [job_id for job_id in old if job_id not in alive]
+    return ids
 
 
 async def canaries_of(store: "Store", group: str, tenant_id: str | None = None) -> Canaries:

@@ -10,7 +10,7 @@ from penstock.client.journal import Journal
 from penstock.client.operating import acting
 from penstock.client.operating.bulk import BulkAction
 from penstock.client.operator import Operator
-from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.errors import IllegalTransition, InvalidOption, JobNotFound
 from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.store.contract import AuditFilter, JobFilter
 from penstock.testing.conformance.build import dead_job
@@ -92,6 +92,24 @@ async def test_a_purge_of_a_group_takes_the_open_letters_of_the_tenant(app: Pens
     assert [letter.job_id for letter in left] == [other]
     with pytest.raises(JobNotFound):
         await dead.show(own)
+
+
+async def test_a_purge_by_filter_stays_within_the_tenant_and_is_on_record(app: Penstock) -> None:
+    own = await dead_job(app.store, type="add", tenant_id="acme")
+    other = await dead_job(app.store, type="add", tenant_id="other")
+    dead = Operator(app, "user:ann", "acme").dead
+    assert await dead.count(type_name="add") == 1
+    with pytest.raises(InvalidOption, match="tenant"):
+        await dead.purge(tenant="other")
+    assert await dead.purge(type_name="add", resolution="open") == 1
+    assert [letter.job_id for letter in await app.store.dead.find()] == [other]
+    (entry,) = await app.store.audit.find(AuditFilter())
+    assert (entry.action, entry.tenant_id) == ("dead.purge", "acme")
+    assert decode(entry.details) == {
+        "filter": {"type_name": "add", "resolution": "open"},
+        "count": 1,
+        "ids": [own],
+    }
 
 
 async def test_an_entry_belongs_to_the_tenant_to_whom_all_it_touches_belongs(

@@ -305,6 +305,18 @@ async def test_schedules_are_put_looked_at_and_run(
 
 
 @pytest.mark.every_store
+async def test_dead_letters_are_purged(remote: Remote, behind: Penstock) -> None:
+    ids = [await dead_job(behind.store, type=f"t{number % 2}") for number in range(5)]
+    assert await remote.dead.count(type_name="t1") == 2
+    assert await remote.dead.purge(ids[0]) == 1
+    assert await remote.dead.purge(type_name="t1", resolution="open", older_than=0) == 2
+    assert [letter.job_id for letter in await behind.store.dead.find()] == [ids[4], ids[2]]
+    [group_] = await remote.dead.groups()
+    assert await remote.dead.purge([group_.id]) == 2
+    with pytest.raises(InvalidOption, match="filter"):
+        await remote.dead.purge()
+
+
 async def test_dead_letters_are_sorted_out(
     remote: Remote, behind: Penstock, types: Penstock
 ) -> None:

@@ -13,6 +13,7 @@ BODIES: dict[str, Any] = {
     "add_dependencies": {"after": [NOBODYS_ID]},
     "act_on_jobs": {"action": "cancel", "filter": {"type": "nothing"}},
     "put_schedule": {"type": "add", "payload": {"a": 1}, "cron": "0 3 * * *"},
+    "purge_dead_letters": {"type": "nothing"},
     "amend_dead_letter": {"arguments": {"text": "other"}},
     "pause": {"scope": "queue", "name": "nothing"},
     "set_limits": {"scope": "key", "name": "nothing", "concurrency": 1},

@@ -153,3 +153,17 @@ async def test_letters_are_listed_by_every_word_for_where_somebody_stands(
     route = server.openapi()["paths"][DEAD]["get"]
     [schema] = [each["schema"] for each in route["parameters"] if each["name"] == "resolution"]
     assert tuple(schema["anyOf"][0]["enum"]) == RESOLUTIONS
+
+
+async def test_letters_are_counted_and_purged_by_a_filter(
+    http: AsyncClient, dead: list[str]
+) -> None:
+    await http.post(f"{DEAD}/{dead[0]}/resolve", json={"resolution": "ignored"})
+    which = {"type": "fail", "resolution": "ignored"}
+    counted = await http.post(f"{DEAD}/purge", json=which | {"dry_run": True})
+    assert counted.json() == {"matched": 1, "purged": 0}
+    assert (await http.post(f"{DEAD}/purge", json=which)).json() == {"matched": 1, "purged": 1}
+    left = (await http.get(DEAD)).json()["letters"]
+    assert [letter["job_id"] for letter in left] == dead[:0:-1]
+    for body in ({}, {"resolution": "gone"}, {"older_than": -1}, {"colour": "red"}):
+        assert (await http.post(f"{DEAD}/purge", json=body)).status_code == 422

@@ -9,6 +9,7 @@ from penstock.model.states import Status
 from penstock.server.access.scopes import Scope
 from penstock.store.contract import Resolution
 from penstock.testing import drain
+from penstock.testing.conformance.build import dead_job
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import bury
 
@@ -217,3 +218,14 @@ async def test_a_group_shared_by_tenants_shows_each_their_own(
     await browser.send(f"{place}/purge")
     assert await app.store.dead.get(own) is None
     assert await app.store.dead.get(other) is not None
+
+
+async def test_letters_are_purged_by_a_filter(browser: Browser, app: Penstock) -> None:
+    one, two = [await dead_job(app.store, type=f"t{number}") for number in range(2)]
+    assert 'action="/dead/purge"' in await browser.text("dead/letters?type=t0")
+    question = await browser.text("dead/purge?type=t0&resolution=open&days=0")
+    assert "Delete 1 letter for good?" in question
+    sent = await browser.send("dead/purge", {"type": "t0", "resolution": "open", "days": ""})
+    assert "1 letter deleted for good." in await browser.follow(sent)
+    assert [letter.job_id for letter in await app.store.dead.find()] == [two]
+    assert await app.store.reader.get([one]) == []

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec import Struct
 
 from penstock.client.dead import (
     Canaries,
     DeadView,
+    LetterFields,
     Replay,
     Triage,
     canaries_of,
+    matching_ids,
     open_ids,
     standing,
 )
@@ -133,14 +135,37 @@ class DeadOperator:
             who = by or self._acting.name
             return await self._triage.resolve(chosen.ids, resolution, notes=notes, by=who)
 
-    async def purge(self, which: str | Sequence[str]) -> int:
-        """Delete dead letters, or the open ones of a group, and their jobs for good."""
+    async def matching(self, **where: Unpack[LetterFields]) -> list[str]:
+        """The letters that a filter names, newest first, but for what was requeued and lives."""
+        return await matching_ids(self._store, self._acting.tenant_id, **where)
+
+    async def count(self, **where: Unpack[LetterFields]) -> int:
+        """How many letters `purge` would delete by a filter."""
+        return len(await self.matching(**where))
+
+    async def purge(
+        self, which: str | Sequence[str] | None = None, **where: Unpack[LetterFields]
+    ) -> int:
+        """Delete dead letters, or the open ones of a group, or what a filter names, for good.
+
+        Their jobs go with them.
+        """
+        if which is None:
+            return await self._purge_where(where)
         chosen = await self._chosen(which)
         if isinstance(which, str) and chosen.group is None:
             await self._refuse_alive(which)
         async with self._doing("dead.purge", chosen):
             pages = [chosen.ids[at : at + PAGE] for at in range(0, len(chosen.ids), PAGE)]
             return sum([await self._store.dead.purge(page) for page in pages])
+
+    async def _purge_where(self, where: LetterFields) -> int:
+        ids = await self.matching(**where)
+        tenant = where.get("tenant")
+        details = {name: value for name, value in where.items() if value is not None}
+        told = {"filter": details, **listed(ids)}
+        async with self._acting.doing("dead.purge", "jobs", tenant_id=tenant, **told):
+            return await self._triage.purge(ids)
 
     async def amend(
         self,

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
 
 from penstock.client.codec import encode
-from penstock.client.dead import Canaries, DeadView, Replay
+from penstock.client.dead import Canaries, DeadView, LetterFields, Replay
 from penstock.client.lookups import check_patience, check_rows
 from penstock.client.remote.calls import payload_document
 from penstock.client.remote.controls import refuse_by
@@ -152,6 +152,37 @@ class RemoteTriage:
             with self._wire.understanding():
                 done += msgspec.json.decode(found["ids"], type=list[str])
         return done
+
+    async def count(self, **where: Unpack[LetterFields]) -> int:
+        """How many letters a purge would delete: `count(resolution="resolved")`."""
+        return await self._purge(where, dry_run=True)
+
+    async def purge(
+        self, which: str | Sequence[str] | None = None, **where: Unpack[LetterFields]
+    ) -> int:
+        """Delete letters and their jobs for good: `purge(resolution="ignored", older_than=86_400)`.
+
+        By ids, by a group (its open ones), or by a filter; what was requeued lives on.
+        """
+        if which is None:
+            return await self._purge(where, dry_run=False)
+        if where:
+            raise InvalidOption("which", "given", "left out beside a filter")
+        purged = 0
+        for each in [which] if isinstance(which, str) else which:
+            path = f"dead-letters/{quoted(each)}" if is_id(each) else _group_path(each)
+            found = await self._wire.ask("DELETE", path, repeatable=False)
+            with self._wire.understanding():
+                purged += msgspec.json.decode(found["purged"], type=int)
+        return purged
+
+    async def _purge(self, where: LetterFields, *, dry_run: bool) -> int:
+        told: dict[str, Any] = {**where, "dry_run": dry_run}
+        if "type_name" in told:
+            told["type"] = told.pop("type_name")
+        found = await self._wire.ask("POST", "dead-letters/purge", told, repeatable=dry_run)
+        with self._wire.understanding():
+            return msgspec.json.decode(found["matched"], type=int)
 
     async def _pages(
         self,

@@ -6,7 +6,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from penstock.client.codec import encode
-from penstock.client.dead import MOST_CANARIES
+from penstock.client.dead import MOST_CANARIES, LetterFields
 from penstock.client.documents import dead_document, decoded, document
 from penstock.model.bounds import MAX_NOTES
 from penstock.model.errors import JobNotFound
@@ -134,6 +134,28 @@ class Purged(Document):
     purged: int
 
 
+class PurgeFilter(Document):
+    """Which dead letters to delete for good; all parts have to fit, and one has to be given."""
+
+    group: str | None = Field(None, max_length=64)
+    type: Word | None = None
+    tenant: Word | None = None
+    resolution: Literal["open", "pending", "investigating", "resolved", "ignored", "any"] | None = (
+        None
+    )
+    older_than: float | None = Field(
+        None, ge=0, lt=1e10, description="Seconds since the job died.", examples=[2_592_000]
+    )
+    dry_run: bool = Field(False, description="Only count them.")
+
+
+class PurgedByFilter(Document):
+    """How many dead letters a filter found, and how many were deleted, with their jobs."""
+
+    matched: int
+    purged: int
+
+
 class NewArguments(Document):
     """Other arguments for a dead job: some of them by name, or all of them."""
 
@@ -175,6 +197,28 @@ async def list_dead_letters(
     found, following = await gathered(step, before, limit, _size)
     letters = [DeadLetter.model_construct(**_letter(each)) for each in found]
     return DeadLetterPage.model_construct(letters=letters, next=following)
+
+
+@router.post("/purge", operation_id="purge_dead_letters")
+async def purge_dead_letters(
+    server: Here, caller: MayOperate, which: PurgeFilter
+) -> PurgedByFilter:
+    """Delete the letters that a filter finds for good, with their jobs, or count them.
+
+    A job that was requeued, and has not ended since, is left alone.
+    """
+    dead = server.operator(caller).dead
+    where = LetterFields(
+        type_name=which.type,
+        group=which.group,
+        tenant=which.tenant,
+        resolution=which.resolution,
+        older_than=which.older_than,
+    )
+    if which.dry_run:
+        return PurgedByFilter(matched=await dead.count(**where), purged=0)
+    purged = await dead.purge(**where)
+    return PurgedByFilter(matched=purged, purged=purged)
 
 
 @router.get("/groups", operation_id="list_dead_groups")

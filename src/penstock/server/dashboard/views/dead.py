@@ -6,7 +6,7 @@ from fastapi import Query
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.dead import MOST_CANARIES
+from penstock.client.dead import MOST_CANARIES, LetterFields
 from penstock.model.bounds import MAX_NOTES
 from penstock.model.counted import counted
 from penstock.model.errors import InvalidOption
@@ -78,6 +78,44 @@ async def all_letters(
         letters=await letters_of(visit, filters, before),
         resolutions=list(Resolution),
     )
+
+
+@router.get("/dead/purge")
+async def ask_to_purge_letters(
+    visit: OperateVisit,
+    type: Word = "",  # noqa: A002 - the field's name
+    tenant: Word = "",
+    resolution: Word = "",
+    days: Annotated[str, Query(max_length=10)] = "",
+) -> Response:
+    """Count what a filter finds, and ask before it is purged."""
+    filters = {"type": type, "tenant": tenant, "resolution": resolution, "days": days}
+    found = await visit.operator.dead.count(**_purged(filters))
+    question = Question(
+        title=f"Delete {counted(found, 'letter')} for good?",
+        text="Their jobs go with them, and nothing brings them back. Jobs that were requeued and "
+        "have not ended are left alone.",
+        label=f"Purge {counted(found, 'letter')}",
+        action="dead/purge",
+        back="dead/letters",
+        facts={
+            "Type": type or "any",
+            "Tenant": tenant or "any",
+            "Resolution": resolution or "any",
+            "Died": f"more than {days} days ago" if days else "at any time",
+        },
+        hidden=filters,
+    )
+    return await ask(visit, "dead", question)
+
+
+@router.post("/dead/purge")
+async def purge_letters(visit: OperateVisit) -> Response:
+    """Delete what a filter finds, with the jobs."""
+    names = ("type", "tenant", "resolution", "days")
+    filters = {name: visit.form.get(name, "") for name in names}
+    purged = await visit.operator.dead.purge(**_purged(filters))
+    return visit.redirect("dead/letters", f"{counted(purged, 'letter')} deleted for good.")
 
 
 @router.get("/dead/groups/{group}")
@@ -178,6 +216,19 @@ def chosen_resolution(visit: Visit) -> Resolution:
 def notes(visit: Visit) -> str | None:
     """What somebody noted in a form; none if nothing."""
     return visit.form.words("notes", MAX_NOTES)
+
+
+def _purged(filters: dict[str, str]) -> LetterFields:
+    """What the form to purge says; a field that is empty says nothing."""
+    days = filters["days"]
+    if days and not days.isdecimal():
+        raise InvalidOption("days", days, "a whole number of days")
+    return LetterFields(
+        type_name=filters["type"] or None,
+        tenant=filters["tenant"] or None,
+        resolution=filters["resolution"] or "any",
+        older_than=int(days) * 86_400.0 if days else None,
+    )
 
 
 def _place(before: str) -> str | None:

@@ -34,6 +34,15 @@ def test_overrides_beat_the_environment_and_the_environment_beats_the_file(tmp_p
     assert (settings.poll_interval, settings.prefetch, settings.concurrency) == (9, 2, 3)
 
 
+def test_lists_are_separated_by_commas_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('worker_queues = ["mail"]\nworker_name = "toml"\n')
+    environ = {"PENSTOCK_WORKER_TYPES": "send, resize,", "PENSTOCK_WORKER_NAME": "w1"}
+    settings = load_settings(environ=environ)
+    assert (settings.worker_types, settings.worker_queues) == (("send", "resize"), ("mail",))
+    assert settings.worker_name == "w1"
+    assert load_settings(environ={"PENSTOCK_WORKER_QUEUES": ""}).worker_queues == ()
+
+
 @pytest.mark.parametrize(
     ("content", "word"),
     [

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from penstock.client.after import after
     from penstock.client.app import Penstock
+    from penstock.client.codec import hashed_key
     from penstock.client.context import Context
     from penstock.client.flow import Chain, Group, chain, group
     from penstock.client.flow_handle import FlowHandle
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 _HOME = {
     "after": "client.after",
     "Penstock": "client.app",
+    "hashed_key": "client.codec",
     "Context": "client.context",
     "Chain": "client.flow",
     "Group": "client.flow",
@@ -99,6 +101,7 @@ __all__ = [
     "chain",
     "connect",
     "group",
+    "hashed_key",
     "inject",
     "load_settings",
 ]

@@ -1,4 +1,4 @@
-"""Settings: flags over environment over TOML over defaults. The environment is read only here."""
+"""Settings: flags over environment over TOML over defaults; `PENSTOCK_*` is read nowhere else."""
 
 import os
 import re
@@ -23,6 +23,8 @@ Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 _PLACE = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 _BLANK = re.compile(r"\$\{(file:)?([^}]+)\}")
 
+_LISTS = frozenset({"worker_types", "worker_queues"})
+
 PREFIX = "PENSTOCK_"
 DEFAULT_FILE = "penstock.toml"
 
@@ -43,6 +45,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_snoozes: NotNegative = 100
     queue_limit: NotNegative = 0
     enqueue_timeout: Grace = 30
+    worker_types: tuple[str, ...] = ()
+    worker_queues: tuple[str, ...] = ()
+    worker_name: str | None = None
     concurrency: Count = 20
     prefetch: NotNegative = 500
     lease: Seconds = 60
@@ -137,7 +142,12 @@ def _from_toml(path: Path, *, required: bool) -> dict[str, Any]:
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     named = {name: PREFIX + name.upper() for name in Settings.__struct_fields__}
-    return {name: env[variable] for name, variable in named.items() if variable in env}
+    given: dict[str, Any] = {
+        name: env[variable] for name, variable in named.items() if variable in env
+    }
+    for name in _LISTS & given.keys():
+        given[name] = [each.strip() for each in given[name].split(",") if each.strip()]
+    return given
 
 
 def _checked(values: dict[str, Any]) -> Settings:

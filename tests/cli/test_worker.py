@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock import load_settings
+from penstock.worker.process import WorkerSpec
+from tests.cli import shop
+
 from .conftest import ENVIRONMENT, Cli
 from .terminal import Terminal
 
@@ -21,6 +25,30 @@ def test_a_burst_runs_everything_and_ends(penstock: Cli, cli: Cli, tmp_path: Pat
     events = [json.loads(line)["event"] for line in answer.err.splitlines()]
     assert {"worker_started", "worker_stopped"} <= set(events)
     assert cli("jobs", "show", made["id"], "--json").json["result"] == "hello ada"
+
+
+def test_the_environment_says_what_a_worker_serves_and_flags_say_it_again(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[WorkerSpec] = []
+
+    async def noted(spec: WorkerSpec, processes: int) -> int:
+        seen.append(spec)
+        return 0
+
+    monkeypatch.setattr("penstock.cli.worker._supervise", noted)
+    monkeypatch.setenv("PENSTOCK_WORKER_TYPES", "greet,doomed")
+    monkeypatch.setenv("PENSTOCK_WORKER_QUEUES", "mail")
+    monkeypatch.setenv("PENSTOCK_WORKER_NAME", "w1")
+    monkeypatch.setattr(shop.app, "settings", load_settings())
+    assert cli("worker", APP).code == 0
+    assert cli("worker", APP, "--types", "greet", "--queues", "a,b", "--name", "w2").code == 0
+    assert [(spec.types, spec.queues, spec.name) for spec in seen] == [
+        (("greet", "doomed"), ("mail",), "w1"),
+        (("greet",), ("a", "b"), "w2"),
+    ]
+    monkeypatch.setattr(shop.app, "settings", load_settings(worker_types=["nothing"]))
+    assert cli("worker", APP).says("'nothing'")
 
 
 def test_a_running_worker_answers_a_waiting_enqueue_and_drains_at_sigterm(

@@ -72,6 +72,27 @@ async def test_a_worker_takes_only_its_queues_types_and_urgent_jobs(app: Penstoc
     assert await left(types=["old_one"]) == set()
 
 
+async def test_the_settings_say_what_a_worker_serves_if_nobody_else_does(app: Penstock) -> None:
+    @app.job
+    async def mine() -> None: ...
+
+    @app.job
+    async def theirs() -> None: ...
+
+    app.settings = app.settings.replace(
+        worker_types=["mine"], worker_queues=["mail"], worker_name="w1"
+    )
+    run = [await mine.options(queue="mail").enqueue()]
+    left = [await mine.enqueue(), await theirs.options(queue="mail").enqueue()]
+    worker = Worker(app, burst=True, upkeep=False)
+    await worker.run()
+    assert worker.name == "w1"
+    assert [(await job.get()).status for job in run] == [Status.COMPLETED]
+    assert {(await job.get()).status for job in left} == {Status.QUEUED}
+    await Worker(app, types=["theirs"], queues=["mail"], burst=True, upkeep=False).run()
+    assert (await left[1].get()).status is Status.COMPLETED
+
+
 async def test_a_worker_refuses_types_the_application_does_not_have(app: Penstock) -> None:
     @app.job
     async def one() -> None: ...

@@ -103,24 +103,32 @@ def worker_spec(
     ctx: typer.Context,
     target: str,
     types: tuple[str, ...] | None = None,
+    queues: tuple[str, ...] | None = None,
+    name: str | None = None,
     health: Path | None = None,
     log_jobs: bool = False,
     **fields: Any,
 ) -> "WorkerSpec":
-    """What a worker process is told; types that the application does not have are refused."""
+    """What a worker process is told; types that the application does not have are refused.
+
+    What no flag says, the settings of the application say.
+    """
     from penstock.worker.process import WorkerSpec
 
     app, chosen = load(ctx, target), session(ctx)
     if not app.types:
         raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
-    for name in types or ():
-        app.find_type(name)
+    types = types or app.settings.worker_types or None
+    for each in types or ():
+        app.find_type(each)
     beside = {"dispatch": chosen.dispatch, "log_jobs": log_jobs or None}
     return WorkerSpec(
         target=target,
         url=chosen.url,
         settings=beside,
         types=types,
+        queues=queues or app.settings.worker_queues or None,
+        name=name or app.settings.worker_name,
         health=None if health is None else str(health.absolute()),
         **fields,
     )

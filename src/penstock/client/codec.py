@@ -1,10 +1,13 @@
 """Values to JSON and back, with their types: what msgspec knows, plus Pydantic models and paths."""
 
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
+
+from penstock.model.errors import InvalidOption
 
 _PIECE = 65_536
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -34,11 +37,29 @@ def decode_hook(kind: type, value: Any) -> Any:
 
 
 encoder = msgspec.json.Encoder(enc_hook=encode_hook, decimal_format="string")
+_ordered = msgspec.json.Encoder(
+    enc_hook=encode_hook, decimal_format="string", order="deterministic"
+)
+KEY_DIGITS = 32
 
 
 def encode(value: Any) -> str:
     """JSON text of a value."""
     return encoder.encode(value).decode()
+
+
+def hashed_key(name: str, *parts: Any) -> str:
+    """Make a unique key of any values: `hashed_key("thumbnail", url, {"width": 100})`.
+
+    The same values give the same key in every process; the order of a mapping does not matter.
+    """
+    if not parts:
+        raise InvalidOption("parts", "none", "the values that tell one job from another")
+    try:
+        text = _ordered.encode(parts)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidOption("parts", type(error).__name__, f"values for JSON ({error})") from error
+    return f"{name}-{sha256(text).hexdigest()[:KEY_DIGITS]}"
 
 
 def decoder(kind: Any, *, strict: bool = True) -> "msgspec.json.Decoder[Any]":

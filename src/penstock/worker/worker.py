@@ -67,7 +67,7 @@ class Worker:
         refuse_while_loading()
         self.app = app
         self.owner = owner or new_owner()
-        self.name = name or self.owner
+        self.name = name or app.settings.worker_name or self.owner
         self.recycling = Recycling(app.settings)
         self.counts = {"completed": 0, "failed": 0}
         self.set_aside = 0

@@ -73,7 +73,6 @@ def test_what_no_json_can_hold_makes_no_key() -> None:
             hashed_key("k", *parts)
 
 
-@pytest.mark.every_store
 async def test_a_hashed_key_keeps_a_second_job_out(place: Place) -> None:
     async with Penstock(**place.settings) as app:
 

@@ -78,7 +78,6 @@ FILTERS: list[tuple[LetterFields, set[str]]] = [
 ]
 
 
-@pytest.mark.every_store
 async def test_letters_are_counted_and_purged_by_a_filter(place: Place) -> None:
     clock = FakeClock()
     async with Penstock(**place.settings, clock=clock) as app:

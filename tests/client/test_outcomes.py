@@ -171,7 +171,6 @@ async def test_a_type_has_its_own_classes_budgets_and_cap(
     assert [e.error_class for e in executions] == ["transient_network"] * 5
 
 
-@pytest.mark.every_store
 @pytest.mark.parametrize(
     ("written", "asked", "runs", "because"),
     [
@@ -210,7 +209,6 @@ async def test_what_the_author_writes_wins_over_the_default_of_the_class(
         assert f"used up: {because}." in ended.reasons[0].sentence
 
 
-@pytest.mark.every_store
 async def test_settings_give_types_that_say_nothing_their_defaults(place: Place) -> None:
     told = Settings(
         **place.settings,

@@ -5,7 +5,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
-import pytest
 
 from penstock import Cancel, Context, Dead, Penstock, Retry, Snooze
 from penstock.model.retry import ErrorClass
@@ -65,7 +64,6 @@ def _keys(url: str) -> Iterator[str]:
     raw.close()
 
 
-@pytest.mark.every_store
 async def test_no_canary_is_left_in_the_store(place: Place) -> None:
     async with Penstock(**place.settings, clock=FakeClock()) as app:
 

@@ -8,16 +8,21 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from penstock.client.move_checks import (
+    check_source,
     check_target,
     check_workers,
+    counted_parts,
     differences,
     is_same_move,
     refuse_same,
 )
 from penstock.model.clock import Clock
+from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 from penstock.model.moves import (
+    CAME_BY,
     DONE,
+    EMPTYING,
     MOVE,
     MOVED_TO,
     MOVING_FROM,
@@ -27,13 +32,18 @@ from penstock.model.moves import (
     MoveOvertaken,
     NoSuchMove,
     NothingToMove,
+    NotMovedAway,
     SourceChanged,
+    StillThere,
+    refuse_half,
+    refuse_moved,
 )
 from penstock.model.urls import without_password
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
-from penstock.store.open import open_store
+from penstock.store.open import lasting_name, open_store
 
 PAGE = 1_000
+LOOK_SECONDS = 15
 FORGOTTEN = {MOVE: None, MOVING_TO: None, MOVED_TO: None}
 
 Show = Callable[[Part, int, int], None]
@@ -61,27 +71,108 @@ async def move(
     """Move all that one store holds into another, which is empty; run again, it goes on.
 
     Afterwards the old store refuses to be opened, unless `keep` says that it stays as it is.
-    `force` passes over workers that seem alive. `replace` empties a target that was itself moved
-    away before, or that holds no jobs.
+    `force` passes over workers that seem alive. `replace` empties a target whose jobs were moved
+    to where they now come from, or that holds no jobs. A move that is refused makes nothing.
     """
-    async with _existing(source, clock) as old, _opened(target, clock) as new:
-        return await Mover(old, new, keep=keep, force=force, replace=replace, show=show).run()
+    async with _existing(source, clock) as old:
+        new = open_store(target, clock)
+        try:
+            if not await new.exists():
+                await check_source(old, target)
+                await check_workers(old, force=force)
+            await new.open(moving=True)
+            mover = Mover(old, new, keep=keep, force=force, replace=replace, show=show)
+            return await mover.run()
+        finally:
+            await new.close()
 
 
 async def abandon(source: str, target: str, *, clock: Clock | None = None) -> None:
     """Give an interrupted move up: the source may be used again, and the target is emptied."""
     async with _existing(source, clock) as old:
         here = await old.transfer.marks()
-        under_way = here.get(MOVING_TO) == without_password(target)
+        under_way = here.get(MOVING_TO) == lasting_name(target)
         if under_way:
             # Even when the target is gone for good.
             await old.transfer.mark(FORGOTTEN)
-        async with _opened(target, clock) as new:
-            there = await new.transfer.marks()
-            if MOVED_TO not in here and is_same_move(source, here, there):
-                await new.transfer.clear()
-            elif not under_way:
+        new = open_store(target, clock)
+        try:
+            if await new.exists():
+                await new.open(moving=True)
+                there = await new.transfer.marks()
+                emptying = MOVE in here and there.get(EMPTYING) == here[MOVE]
+                if emptying or (MOVED_TO not in here and is_same_move(source, here, there)):
+                    await new.transfer.clear()
+                    return
+            if not under_way:
                 raise NoSuchMove(source, target)
+        finally:
+            await new.close()
+
+
+class Reopening(Struct, frozen=True):
+    """A store that is to be opened again: what it holds, where it went, and what is there now."""
+
+    tally: Tally
+    moved_to: str
+    finding: str
+
+
+async def reopen(
+    source: str,
+    *,
+    moved_to: str | None = None,
+    force: bool = False,
+    confirm: Callable[[Reopening], None] | None = None,
+    clock: Clock | None = None,
+) -> Reopening:
+    """Let a store that was moved away be opened again, as it was when it was moved.
+
+    Jobs that were done since in the store it was moved to would be done again. Refused while that
+    one is there and holds the jobs, unless by `force`. `moved_to` is its URL with its password;
+    `confirm` hears what was found, and raises to leave everything as it is.
+    """
+    async with _existing(source, clock) as store:
+        marks = await store.transfer.marks()
+        refuse_half(source, marks)
+        if MOVED_TO not in marks:
+            refuse_moved(source, marks)
+            raise NotMovedAway(source)
+        if moved_to is not None and lasting_name(moved_to) != marks[MOVED_TO]:
+            raise InvalidOption("moved_to", without_password(moved_to), marks[MOVED_TO])
+        there = await _look(moved_to or marks[MOVED_TO], marks[MOVE], clock)
+        if isinstance(there, Tally):
+            if not force:
+                raise StillThere(source, marks[MOVED_TO], counted_parts(there))
+            there = "still holds them"
+        found = Reopening(await store.transfer.tally(), marks[MOVED_TO], there)
+        if confirm is not None:
+            confirm(found)
+        await store.transfer.mark(FORGOTTEN)
+        return found
+
+
+async def _look(url: str, move_id: str, clock: Clock | None) -> Tally | str:
+    """Return what a store holds if a move led there, or say why that cannot be said."""
+    if ":***@" in url:
+        return "was not looked at, because its password is not known here"
+    try:
+        store = open_store(url, clock)
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                if not await store.exists():
+                    return "is not there any more"
+                await store.open(moving=True)
+                came_by = (await store.transfer.marks()).get(CAME_BY, "").split()
+                if move_id not in came_by:
+                    return "was made anew since and does not hold them"
+                return await store.transfer.tally()
+        finally:
+            await store.close()
+    except TimeoutError:
+        return f"did not answer within {LOOK_SECONDS} s"
+    except PenstockError as error:
+        return f"cannot be looked at ({str(error).rstrip('.')})"
 
 
 class Mover:
@@ -127,7 +218,7 @@ class Mover:
         await refuse_same(self._source, self._target)
         here, there = await self._source.transfer.marks(), await self._target.transfer.marks()
         await check_workers(self._source, self._target, force=self._force)
-        to = without_password(self._target.url)
+        to = lasting_name(self._target.url)
         if is_same_move(self._source.url, here, there):
             if MOVED_TO not in here:
                 await self._source.transfer.mark({MOVE: there[MOVE], MOVING_TO: to})
@@ -136,14 +227,18 @@ class Mover:
         move_id = here.get(MOVE) or new_id()
         # The source first: from now on nobody opens it, and then it can be counted.
         await self._source.transfer.mark({MOVE: move_id, MOVING_TO: to})
+        begun = {MOVING_FROM: lasting_name(self._source.url)}
         if not empty:
+            # What is deleted here is in the source, which stays as it is until all is verified.
+            await self._target.transfer.mark({EMPTYING: move_id, **begun})
             await self._target.transfer.clear()
         # Steps that were folded are whole; those whose fine ones are gone cannot be any more.
         await self._source.metrics.roll_up()
         await self._target.transfer.mark(
             {
                 MOVE: move_id,
-                MOVING_FROM: without_password(self._source.url),
+                **begun,
+                CAME_BY: f"{here.get(CAME_BY, '')} {move_id}".strip(),
                 TALLY: encode(await self._source.transfer.tally()).decode(),
             }
         )
@@ -190,10 +285,10 @@ class Mover:
         if self._keep:
             await self._source.transfer.mark(FORGOTTEN)
         else:
-            moved_to = without_password(self._target.url)
+            moved_to = lasting_name(self._target.url)
             await self._source.transfer.mark({MOVING_TO: None, MOVED_TO: moved_to})
         marks = await self._target.transfer.marks()
-        await self._target.transfer.mark(dict.fromkeys(marks))
+        await self._target.transfer.mark(dict.fromkeys(marks.keys() - {CAME_BY}))
 
 
 @asynccontextmanager

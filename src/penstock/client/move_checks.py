@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from penstock.model.ids import new_id
 from penstock.model.moves import (
+    CAME_BY,
+    EMPTYING,
     MOVE,
     MOVED_TO,
     MOVING_FROM,
@@ -13,23 +15,26 @@ from penstock.model.moves import (
     StoreMoving,
     TargetInUse,
     WorkersAlive,
+    refuse_half,
 )
 from penstock.model.urls import without_password
 from penstock.store.contract import Part, Store, Tally
+from penstock.store.open import lasting_name
 
 DECLARED = frozenset({Part.PAUSES, Part.LIMITS, Part.RATES, Part.BREAKERS, Part.METRICS})
 """What a store has as soon as an application or a worker was started on it once."""
 
 _PROBE = "probe"
+_REOPEN = "open it again with `penstock reopen`, or "
 
 
 def is_same_move(source: str, here: Mapping[str, str], there: Mapping[str, str]) -> bool:
-    """Whether the target is being filled from this very source."""
-    if MOVING_FROM not in there:
+    """Tell whether the target is being filled from this very source."""
+    if MOVING_FROM not in there or EMPTYING in there:
         return False
     if MOVE in here:
         return here[MOVE] == there[MOVE]
-    return there[MOVING_FROM] == without_password(source)
+    return there[MOVING_FROM] == lasting_name(source)
 
 
 async def refuse_same(source: Store, target: Store) -> None:
@@ -50,24 +55,63 @@ async def check_workers(*stores: Store, force: bool) -> None:
             raise WorkersAlive(store.url, alive)
 
 
-async def check_target(source: Store, target: Store, *, replace: bool) -> bool:
-    """Refuse stores that another move is about, and a target in use; whether it is empty."""
-    here, there = await source.transfer.marks(), await target.transfer.marks()
+async def check_source(source: Store, target: str) -> Tally:
+    """Refuse a source that cannot be moved to a URL, whatever is there; return what it holds."""
+    here = await source.transfer.marks()
     if MOVED_TO in here:
         raise StoreMoved(source.url, here[MOVED_TO])
-    if MOVING_FROM in here:
-        raise StoreMoving(source.url, here[MOVING_FROM], away=False)
-    if here.get(MOVING_TO, without_password(target.url)) != without_password(target.url):
+    refuse_half(source.url, here)
+    if here.get(MOVING_TO, lasting_name(target)) != lasting_name(target):
         raise StoreMoving(source.url, here[MOVING_TO], away=True)
+    return await source.transfer.tally()
+
+
+async def check_target(source: Store, target: Store, *, replace: bool) -> bool:
+    """Refuse stores that another move is about, and a target in use; tell whether it is empty."""
+    given = held(await check_source(source, target.url))
+    here, there = await source.transfer.marks(), await target.transfer.marks()
+    emptying = EMPTYING in there and there[EMPTYING] == here.get(MOVE)
     for name, away in ((MOVING_FROM, False), (MOVING_TO, True)):
-        if name in there and there.get(MOVE) != here.get(MOVE):
+        if name in there and not emptying and there.get(MOVE) != here.get(MOVE):
             raise StoreMoving(target.url, there[name], away=away)
-    parts = (await target.transfer.tally()).parts
-    held = [part for part in Part if parts[part]]
-    replaceable = MOVED_TO in there or DECLARED.issuperset(held)
-    if held and not (replace and replaceable):
-        raise TargetInUse(target.url, _counted(parts), replaceable=replaceable)
-    return not held and MOVED_TO not in there
+    tally = await target.transfer.tally()
+    taken = held(tally)
+    if taken and not emptying:
+        _refuse_loss(source, target, given, tally, here, there)
+        if not replace:
+            advice = "empty it first with --replace, or "
+            raise TargetInUse(target.url, counted_parts(tally), advice)
+    return not taken and not there.keys() & {MOVED_TO, EMPTYING}
+
+
+def _refuse_loss(
+    source: Store,
+    target: Store,
+    given: set[Part],
+    tally: Tally,
+    here: Mapping[str, str],
+    there: Mapping[str, str],
+) -> None:
+    """Refuse to replace anything by a store that does not hold it, or its successor."""
+    taken, holds = held(tally), counted_parts(tally)
+    if not given or (given <= DECLARED and not taken <= DECLARED):
+        nothing = f"{without_password(source.url)} holds nothing that could take its place; "
+        raise TargetInUse(target.url, holds, nothing + (_REOPEN if MOVED_TO in there else ""))
+    if taken <= DECLARED:
+        return
+    if MOVED_TO not in there:
+        raise TargetInUse(target.url, holds)
+    if there[MOVE] not in here.get(CAME_BY, "").split():
+        lacking = (
+            f"it was moved to {there[MOVED_TO]}, and {without_password(source.url)} does not hold "
+            f"what was moved; {_REOPEN}"
+        )
+        raise TargetInUse(target.url, holds, lacking)
+
+
+def held(tally: Tally) -> set[Part]:
+    """Return the parts of which there is anything."""
+    return {part for part in Part if tally.parts[part]}
 
 
 def differences(expected: Tally, found: Tally) -> list[str]:
@@ -81,7 +125,9 @@ def differences(expected: Tally, found: Tally) -> list[str]:
     return [f"{name}: {was:,} -> {now:,}" for name, (was, now) in figures.items() if was != now]
 
 
-def _counted(parts: Mapping[Part, int]) -> list[str]:
+def counted_parts(tally: Tally) -> list[str]:
+    """Say in words how much of each part there is."""
+    parts = tally.parts
     return [f"1 {_one(p)}" if parts[p] == 1 else f"{parts[p]:,} {p}" for p in Part if parts[p]]
 
 

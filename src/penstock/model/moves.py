@@ -2,7 +2,9 @@
 
 `MOVE` is the move's id, in the store it leads from and in the one it leads to. While it is under
 way, the first says `MOVING_TO`, and the second `MOVING_FROM`, `TALLY` and a bookmark for every
-part; afterwards the first says `MOVED_TO`, and the second nothing.
+part; afterwards the first says `MOVED_TO`, and the second only `CAME_BY`: the ids of all moves
+that led there, which prove that it holds what those stores held. `EMPTYING` is the id of the move
+for which a store is being emptied: half of what it held may be gone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +16,8 @@ MOVE = "move"
 MOVING_TO = "moving_to"
 MOVED_TO = "moved_to"
 MOVING_FROM = "moving_from"
+EMPTYING = "emptying"
+CAME_BY = "came_by"
 TALLY = "tally"
 DONE = "done"
 """The bookmark of a part that has been moved."""
@@ -59,12 +63,31 @@ class SameStore(PenstockError):
 class TargetInUse(StoreError):
     """A move into a store that holds something already."""
 
-    def __init__(self, store: str, holds: Sequence[str], *, replaceable: bool) -> None:
+    def __init__(self, store: str, holds: Sequence[str], advice: str = "") -> None:
         self.holds = tuple(holds)
-        self.replaceable = replaceable
-        advice = "empty it first with --replace, or " if replaceable else ""
         super().__init__(
             store, f"already holds {_listed(self.holds)}; {advice}name an empty one to move to"
+        )
+
+
+class NotMovedAway(StoreError):
+    """A store to open again that no move has closed."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "was not moved away; it can be opened as it is")
+
+
+class StillThere(StoreError):
+    """A store to open again although the one it was moved to holds its jobs."""
+
+    def __init__(self, store: str, moved_to: str, holds: Sequence[str]) -> None:
+        self.moved_to = without_password(moved_to)
+        self.holds = tuple(holds)
+        super().__init__(
+            store,
+            f"was moved to {self.moved_to}, which is there and holds {_listed(self.holds)}; move "
+            f"it back with `penstock move {self.moved_to} {without_password(store)} --replace`, or "
+            "say --force if jobs may be done in both, once in each",
         )
 
 
@@ -124,10 +147,15 @@ class MoveIncomplete(StoreError):
 
 def refuse_moved(store: str, marks: Mapping[str, str]) -> None:
     """Refuse to open a store that was moved away, is being moved or is being filled."""
+    refuse_half(store, marks)
     if MOVED_TO in marks:
         raise StoreMoved(store, marks[MOVED_TO])
     if MOVING_TO in marks:
         raise StoreMoving(store, marks[MOVING_TO], away=True)
+
+
+def refuse_half(store: str, marks: Mapping[str, str]) -> None:
+    """Refuse a store that is being filled: it holds a part of something."""
     if MOVING_FROM in marks:
         raise StoreMoving(store, marks[MOVING_FROM], away=False)
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.urls import without_password
 from penstock.store.contract import Store
 
 
@@ -35,6 +36,12 @@ def open_store(
     if opener is _redis:
         return _redis(url, clock, allow_volatile=allow_volatile)
     return opener(url, clock)
+
+
+def lasting_name(url: str) -> str:
+    """Return a URL as it may be written down: without its password, and right in every folder."""
+    path = _sqlite_path(url) if url.startswith("sqlite://") else None
+    return without_password(url) if path is None else f"sqlite:///{quote(str(path))}"
 
 
 def _sqlite(url: str, clock: Clock | None) -> Store:

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from penstock.model.errors import StoreClosed, StoreError
+from penstock.model.errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.model.job import NewJob
 from penstock.store.open import open_store
 from penstock.store.sqlite.connect import connect
@@ -274,3 +274,55 @@ async def test_an_await_that_is_cancelled_still_commits(writer: Writer, path: Pa
         plug.pull()
     assert await writer.run(note("next")) == "next"
     assert notes(path) == ["kept", "next"]
+
+
+def _refuse_rollback(connection: apsw.Connection) -> None:
+    connection.exec_trace = lambda cursor, statement, bindings: statement != "ROLLBACK"
+
+
+def _fail(tx: Transaction) -> None:
+    tx.connection.execute("INSERT INTO notes VALUES ('half')")
+    raise ValueError("the operation itself")
+
+
+def test_a_rollback_that_fails_costs_its_own_batch_and_no_later_one(
+    path: Path, connection: apsw.Connection
+) -> None:
+    writer = Writer(
+        str(path), connection, FakeClock(), lambda: None, reconnect=lambda: connect(path)
+    )
+    _refuse_rollback(connection)
+    with pytest.raises(ValueError, match="the operation itself"):
+        writer.call(_fail)
+    writer.call(lambda tx: tx.connection.execute("INSERT INTO notes VALUES ('later')"))
+    assert writer.call(lambda tx: tx.connection.execute("SELECT text FROM notes").get) == "later"
+    writer.close()
+
+
+def test_without_a_way_back_later_calls_are_refused_and_none_waits(
+    path: Path, connection: apsw.Connection
+) -> None:
+    writer = Writer(str(path), connection, FakeClock(), lambda: None)
+    _refuse_rollback(connection)
+    with pytest.raises(ValueError, match="the operation itself"):
+        writer.call(_fail)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="could not undo"):
+            writer.call(lambda tx: None)
+    writer.close()
+
+
+def test_an_error_outside_every_operation_is_told_to_who_waits(
+    path: Path, connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(str(path), connection, FakeClock(), lambda: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "commit", _raise)
+        with pytest.raises(ZeroDivisionError):
+            writer.call(lambda tx: None)
+    assert writer.call(lambda tx: 1) == 1
+    writer.close()
+
+
+def _raise(batch: object) -> bool:
+    raise ZeroDivisionError

@@ -119,12 +119,21 @@ class GroupCommit(ABC, Generic[Tx]):
                 entry = self._entries.get()
             open_ = entry is not None
             if batch:
-                changed = self.commit(batch)
+                changed = self._committed(batch)
                 _deliver(batch)
                 if changed:
                     self._on_change()
         self._refuse_latecomers()
         self.let_go()
+
+    def _committed(self, batch: list[Entry[Tx]]) -> bool:
+        """Commit; whatever happens, everybody is told, and the thread goes on."""
+        try:
+            return self.commit(batch)
+        except BaseException as error:
+            for entry in batch:
+                entry.error = entry.error or error
+            return False
 
     def _refuse_latecomers(self) -> None:
         """Answer what was submitted in the very moment of closing."""

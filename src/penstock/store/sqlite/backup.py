@@ -1,6 +1,10 @@
 """Copying an installation while it runs, and putting a copy back in its place."""
 
 import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -12,43 +16,68 @@ from penstock.model.errors import (
     StoreError,
     StoreUnavailable,
 )
+from penstock.model.moves import MOVE, MOVED_TO, MOVING_TO, refuse_half
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.files import BESIDE, keep_rights, put_in_place
 from penstock.store.sqlite.migrate import check, version
 from penstock.store.sqlite.refusals import check_path
 
 PAGES_AT_ONCE = 1_000
+_TAKEN = "it exists already; name a new file"
 
 
-def backup(source: Path | None, target: Path) -> int:
+def copy_file(source: Path | None, target: Path) -> int:
     """Copy a live file to a new one and verify it; the number of jobs in the copy."""
     if source is None:
         raise InvalidOption("url", ":memory:", "a file; what is in memory cannot be copied")
-    if target.exists():
-        raise StoreUnavailable(str(target), "it exists already; name a new file")
-    part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
-    try:
-        with translated(str(target)):
-            reader = connect(source, read_only=True)
-            copy = apsw.Connection(str(part))
-            try:
+    with new_file(target) as part, translated(str(target)):
+        reader = connect(source, read_only=True)
+        try:
+            with closing(apsw.Connection(str(part))) as copy:
                 _copy_pages(reader, copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-                jobs = verify(copy, str(target))
-            finally:
-                copy.close()
-                reader.close()
+        finally:
+            reader.close()
+        return seal(part, target)
+
+
+def seal(part: Path, target: Path) -> int:
+    """Make one file of a copy that is finished, and verify it; the number of jobs in it."""
+    with translated(str(target)), closing(apsw.Connection(str(part))) as copy:
+        copy.execute("PRAGMA journal_mode = DELETE")
+        return verify(copy, str(target))
+
+
+@contextmanager
+def new_file(target: Path) -> Generator[Path, None, None]:
+    """Give a file beside the target to fill; it gets its name when it is whole and on disk.
+
+    Only its owner may read it, and nothing that has the name already is ever overwritten.
+    """
+    if target.exists():
+        raise StoreUnavailable(str(target), _TAKEN)
+    try:
+        descriptor, made = tempfile.mkstemp(".part", f"{target.name}.", target.parent)
+    except OSError as error:
+        raise StoreUnavailable(str(target), error.strerror or str(error)) from error
+    os.close(descriptor)
+    part = Path(made)
+    try:
+        yield part
         _sync(part)
-        os.replace(part, target)
+        put_in_place(part, target)
         _sync(target.parent)
+    except FileExistsError:
+        raise StoreUnavailable(str(target), _TAKEN) from None
     finally:
-        part.unlink(missing_ok=True)
-    return jobs
+        for suffix in BESIDE:
+            Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 
-def restore(copy: Path, target: Path) -> int:
+def restore_file(copy: Path, target: Path | None) -> int:
     """Put a verified copy in place of a file nobody has open; the number of jobs in it."""
+    if target is None:
+        raise InvalidOption("url", ":memory:", "a file; memory is gone when this process ends")
     check_path(copy)
     with translated(str(copy)):
         source = apsw.Connection(str(copy), apsw.SQLITE_OPEN_READWRITE)
@@ -57,23 +86,30 @@ def restore(copy: Path, target: Path) -> int:
         finally:
             source.close()
     _refuse_if_open(target)
-    fresh = target.with_name(target.name + ".restoring")
-    fresh.unlink(missing_ok=True)
-    jobs = backup(copy, fresh)
-    with translated(str(fresh)):
-        _forget_processes(fresh)
-    for suffix in ("-wal", "-shm"):
-        target.with_name(target.name + suffix).unlink(missing_ok=True)
-    os.replace(fresh, target)
-    _sync(target.parent)
+    folder = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent))
+    try:
+        fresh = folder / "fresh.db"
+        jobs = copy_file(copy, fresh)
+        with translated(str(fresh)):
+            forget_the_day(fresh)
+        if target.exists():
+            keep_rights(target, fresh)
+        for suffix in ("-wal", "-shm"):
+            target.with_name(target.name + suffix).unlink(missing_ok=True)
+        os.replace(fresh, target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return jobs
 
 
-def _forget_processes(path: Path) -> None:
-    """The workers and the leader of the day of the copy are not those of today."""
+def forget_the_day(path: Path) -> None:
+    """Forget the workers and the leader of the day of the copy, and that it was moved away then."""
     connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.execute("DELETE FROM workers; DELETE FROM leaders")
+        for mark in (MOVE, MOVING_TO, MOVED_TO):
+            connection.execute("DELETE FROM penstock_meta WHERE name = ?", (f"move.{mark}",))
     finally:
         connection.close()
 
@@ -86,6 +122,8 @@ def verify(connection: apsw.Connection, path: str) -> int:
     check(connection, path)
     if version(connection) == 0:
         raise NotAPenstockStore(path, "no penstock tables")
+    marks = connection.execute("SELECT name, value FROM penstock_meta WHERE name LIKE 'move.%'")
+    refuse_half(path, {str(name).removeprefix("move."): str(value) for name, value in marks})
     return int(connection.execute("SELECT count(*) FROM jobs").get)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import apsw
 
+from penstock.store.sqlite.files import make_private
 from penstock.store.sqlite.forks import refuse_inherited
 
 BUSY_SECONDS = 30.0
@@ -19,6 +20,8 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
     if path is None:
         return apsw.Connection(":memory:")
     refuse_inherited(path)
+    if not read_only:
+        make_private(path)
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(str(path), flags)
     connection.set_busy_handler(_patience())

@@ -1,8 +1,11 @@
 """The open file: one writer, a few readers, and a watch for other processes' commits."""
 
+import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +16,7 @@ from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
 from penstock.store.relational.signals import Listener, Signal
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.files import refuse_lost
 from penstock.store.sqlite.forks import closed, is_inherited, opened, refuse_inherited
 from penstock.store.sqlite.migrate import latest, look_first, migrate
 from penstock.store.sqlite.readers import Readers
@@ -57,7 +61,14 @@ class SqliteDatabase:
             except BaseException:
                 connection.close()
                 raise
-        self._writer = Writer(self.name, connection, self.clock, self.signal.ring)
+        self._writer = Writer(
+            self.name,
+            connection,
+            self.clock,
+            self.signal.ring,
+            # What was in memory alone went with its connection.
+            reconnect=None if self.path is None else partial(connect, self.path),
+        )
         if self.path is not None:
             opened(self.path)
             self._readers = Readers(self.path, self.clock)
@@ -115,6 +126,16 @@ class SqliteDatabase:
             refuse_inherited(self.path)
         return self.signal.subscribe()
 
+    @contextmanager
+    def hold(self) -> Generator[SqliteTransaction, None, None]:
+        """Hold one moment of the file, in a transaction that only reads."""
+        if self.path is None:
+            raise InvalidOption("url", self.name, "a file; what is in memory cannot be copied")
+        with translated(self.name), closing(connect(self.path, read_only=True)) as connection:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM penstock_meta").fetchall()
+            yield SqliteTransaction(connection, self.clock.now(), self.clock.monotonic())
+
     def lend(self) -> apsw.Connection:
         """A connection for the caller's own transactions."""
         if self.path is None:
@@ -126,6 +147,17 @@ class SqliteDatabase:
         alive = [lent for lent in _lent.get() if lent[1]() is not None]
         _lent.set((*alive, (self.name, weakref.ref(connection))))
         return connection
+
+
+def exists(path: Path) -> bool:
+    """Tell whether there is an installation in a file, which stays as it is."""
+    if not path.exists():
+        refuse_lost(str(path), os.path.realpath(path))
+        return False
+    refuse_inherited(path)
+    check_path(path)
+    with translated(str(path)):
+        return look_first(path) > 0
 
 
 def _holds_write_lock(name: str) -> bool:

@@ -17,6 +17,7 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.store.contract.translation import Translated, not_unicode
+from penstock.store.sqlite.files import lost
 
 NOT_SQLITE = "something that is not a SQLite database"
 
@@ -82,7 +83,7 @@ _BY_CODE: dict[int, _Translation] = {
     apsw.SQLITE_IOERR_SHMSIZE: lambda path, _: StoreFull(path),
     apsw.SQLITE_IOERR_CORRUPTFS: _corrupt,
     apsw.SQLITE_IOERR_DATA: _corrupt,
-    apsw.SQLITE_READONLY_DBMOVED: _unavailable("its file was moved or deleted while it was open"),
+    apsw.SQLITE_READONLY_DBMOVED: lambda path, _: lost(path),
 }
 
 _BY_CLASS: dict[type[apsw.Error], _Translation] = {

@@ -7,6 +7,7 @@ import apsw
 
 from penstock.store.contract import Durability
 from penstock.store.sqlite.connect import WAL_BYTES
+from penstock.store.sqlite.files import rights
 from penstock.store.sqlite.migrate import latest, version
 from penstock.store.sqlite.refusals import foreign_handles
 from penstock.store.sqlite.transaction import SqliteTransaction
@@ -38,6 +39,8 @@ def _file_checks(path: Path | None) -> Iterator[tuple[str, bool, str]]:
     if path is None:
         yield "file", False, "in memory: everything is lost when the process ends"
         return
+    private, told = rights(path)
+    yield "private", private, told
     wal = path.with_name(path.name + "-wal")
     size = wal.stat().st_size if wal.exists() else 0
     yield "wal", size < 2 * WAL_BYTES, f"the write-ahead log is {size / 1e6:.1f} MB"

@@ -58,16 +58,19 @@ def migrate(connection: apsw.Connection, path: str, clock: Clock) -> tuple[int, 
     return before, latest()
 
 
-def look_first(path: Path) -> None:
-    """Refuse a file that is not ours before a connection changes even its journal mode."""
+def look_first(path: Path) -> int:
+    """Refuse a file that is not ours before a connection changes even its journal mode.
+
+    Return its schema version, which is 0 where penstock has never been.
+    """
     if not path.exists() or path.stat().st_size == 0:
-        return
+        return 0
     connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(LOOK_MS)
         # One snapshot: another process may be making the tables right now.
         connection.execute("BEGIN")
-        check(connection, str(path))
+        return check(connection, str(path))
     finally:
         connection.close()
 

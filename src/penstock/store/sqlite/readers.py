@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.files import OpenFile
 from penstock.store.sqlite.forks import refuse_inherited
 from penstock.store.sqlite.transaction import SqliteTransaction
 
@@ -23,6 +25,7 @@ class Readers:
 
     def __init__(self, path: Path, clock: Clock, threads: int = 2) -> None:
         self._path = path
+        self._file = OpenFile(str(path))
         self._clock = clock
         self._local = threading.local()
         self._open: list[apsw.Connection] = []
@@ -37,6 +40,7 @@ class Readers:
     def call(self, question: Callable[[SqliteTransaction], T]) -> T:
         """Ask in the calling thread."""
         refuse_inherited(self._path)
+        self._file.check()
         with translated(str(self._path)):
             connection = self._connection()
             connection.execute("BEGIN")
@@ -45,8 +49,7 @@ class Readers:
                     SqliteTransaction(connection, self._clock.now(), self._clock.monotonic())
                 )
             finally:
-                if connection.in_transaction:  # an I/O error may have ended it
-                    connection.execute("COMMIT")
+                self._end(connection)
 
     def close(self) -> None:
         """Let all connections go."""
@@ -54,6 +57,17 @@ class Readers:
         for connection in self._open:
             connection.close()
         self._open.clear()
+
+    def _end(self, connection: apsw.Connection) -> None:
+        """End the transaction, which an I/O error may have done; or else the connection."""
+        try:
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+        except apsw.Error:
+            self._local.connection = None
+            with suppress(apsw.Error):
+                connection.close(True)
+            raise
 
     def _connection(self) -> apsw.Connection:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)

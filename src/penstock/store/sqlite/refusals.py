@@ -20,6 +20,7 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.store.sqlite.errors import NOT_SQLITE, translated
+from penstock.store.sqlite.files import Identity, identity, refuse_lost
 
 OLDEST_SQLITE = (3, 51, 3)
 
@@ -37,8 +38,6 @@ _NETWORK_FILESYSTEM = re.compile(
     r"mfs|moosefs|mount-s3|mountpoint-s3|nfs|osxfs|quobyte|rclone|s3fs|seaweedfs|smbnetfs|sshfs)"
 )
 
-_Identity = tuple[int, int]
-
 
 def check_path(path: str | os.PathLike[str]) -> None:
     """Refuse a file that the store could not keep its promises on; a missing file is fine."""
@@ -51,6 +50,7 @@ def check_path(path: str | os.PathLike[str]) -> None:
         refuse_network_filesystem(store, real)
         refuse_old_sqlite(store)
         refuse_foreign_handle(store, real)
+        refuse_lost(store, real)
         # Last, because it opens the file: beside another library even that would do harm.
         refuse_other_content(store, real)
     except (OSError, ValueError) as error:
@@ -139,7 +139,7 @@ def refuse_foreign_connection(connection: object, path: str | os.PathLike[str]) 
         raise ForeignConnection(store, "a closed apsw connection") from None
     except apsw.ThreadingViolationError:
         raise ForeignConnection(store, "an apsw connection busy in another thread") from None
-    if not filename or _identity(filename) != _identity(store):
+    if not filename or identity(filename) != identity(store):
         raise ForeignConnection(store, f"an apsw connection to {filename or 'memory'}")
     return connection
 
@@ -202,7 +202,7 @@ def _read_header(store: str, real: str) -> bytes:
 
 
 def _foreign_now(real: str) -> bool:
-    database = _identity(real)
+    database = identity(real)
     if database is None:
         return False
     ours = _apsw_may_have(database)
@@ -211,11 +211,11 @@ def _foreign_now(real: str) -> bool:
         return descriptors > 0
     # SQLite keeps descriptors of closed connections for as long as others hold locks, so counting
     # those of the database proves nothing; but a library opens the -shm file once per process.
-    shared_memory = _identity(real + "-shm")
+    shared_memory = identity(real + "-shm")
     return shared_memory is not None and _count_descriptors(shared_memory) > 1
 
 
-def _apsw_may_have(database: _Identity) -> bool:
+def _apsw_may_have(database: Identity) -> bool:
     for connection in apsw.connections():
         try:
             if _is_async(connection):
@@ -225,22 +225,17 @@ def _apsw_may_have(database: _Identity) -> bool:
             continue
         except apsw.ThreadingViolationError:
             return True
-        if any(file and _identity(file) == database for file in files):
+        if any(file and identity(file) == database for file in files):
             return True
     return False
 
 
-def _count_descriptors(identity: _Identity) -> int:
+def _count_descriptors(wanted: Identity) -> int:
     try:
         descriptors = [int(name) for name in os.listdir(_DESCRIPTORS)]
     except OSError:
         return 0
-    return sum(_identity(descriptor) == identity for descriptor in descriptors)
-
-
-def _identity(file: str | int) -> _Identity | None:
-    status = _status(file)
-    return None if status is None else (status.st_dev, status.st_ino)
+    return sum(identity(descriptor) == wanted for descriptor in descriptors)
 
 
 def _status(file: str | int) -> os.stat_result | None:

@@ -8,8 +8,7 @@ import apsw
 from penstock.model.clock import Clock, SystemClock
 from penstock.store.contract import Durability
 from penstock.store.relational.store import RelationalStore
-from penstock.store.sqlite.backup import backup
-from penstock.store.sqlite.database import SqliteDatabase
+from penstock.store.sqlite.database import SqliteDatabase, exists
 from penstock.store.sqlite.inspect import inspect
 from penstock.store.sqlite.jobs import SqliteJobs
 
@@ -23,16 +22,17 @@ class SqliteStore(RelationalStore[SqliteDatabase]):
         self.jobs = SqliteJobs(database)
 
     async def exists(self) -> bool:
-        """Whether there is a file."""
-        return self._db.path is None or await asyncio.to_thread(self._db.path.exists)
+        """Tell whether there is a file with an installation in it."""
+        return self._db.path is None or await asyncio.to_thread(exists, self._db.path)
 
     async def inspect(self) -> Durability:
         """Check every promise this store makes."""
         return await self._db.read(lambda tx: inspect(tx, self._db.path))
 
-    async def backup(self, target: Path) -> int:
-        """Copy the installation while it runs, and verify the copy."""
-        return await asyncio.to_thread(backup, self._db.path, target)
+    @property
+    def path(self) -> Path | None:
+        """The file, unless it is in memory."""
+        return self._db.path
 
     def connection(self) -> apsw.Connection:
         """A connection whose transaction an enqueue can join."""

@@ -4,9 +4,9 @@ Operations that share a transaction each run in a savepoint of their own, so one
 nothing else with it, and none is acknowledged before the commit that holds it is on disk.
 """
 
-import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import apsw
 
@@ -14,6 +14,7 @@ from penstock.model.clock import Clock
 from penstock.model.errors import StoreUnavailable
 from penstock.store.relational.group_commit import Entry, GroupCommit
 from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.files import OpenFile
 from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
 
 LONG_SECONDS = 0.002
@@ -33,11 +34,15 @@ class Writer(GroupCommit[SqliteTransaction]):
         connection: apsw.Connection,
         clock: Clock,
         on_change: Callable[[], None],
+        *,
+        reconnect: Callable[[], apsw.Connection] | None = None,
     ) -> None:
         self._path = path
         self._connection = connection
+        self._reconnect = reconnect
+        self._broken = False
         self._clock = clock
-        self._identity = _identity(path)
+        self._file = OpenFile(path)
         self._free_until = 0.0
         super().__init__(path, on_change)
 
@@ -45,7 +50,9 @@ class Writer(GroupCommit[SqliteTransaction]):
         """Run the operations in one transaction; whether something changed."""
         try:
             with translated(self._path):
-                self._check_file()
+                self._file.check()
+                if self._broken:
+                    self._connect_anew()
                 self._leave_gap()
                 self._connection.execute("BEGIN IMMEDIATE")
                 began = time.monotonic()
@@ -62,8 +69,7 @@ class Writer(GroupCommit[SqliteTransaction]):
                 self._free_until = began + held * (1 + GAP) if held > LONG_SECONDS else 0.0
                 return transaction.changed
         except BaseException as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            self._undo()
             for entry in batch:
                 entry.error = entry.error or error
             return False
@@ -77,10 +83,23 @@ class Writer(GroupCommit[SqliteTransaction]):
         if missing > 0:
             time.sleep(missing)
 
-    def _check_file(self) -> None:
-        """A file that was deleted or moved would take commits that nobody can ever read."""
-        if self._identity is not None and _identity(self._path) != self._identity:
-            raise StoreUnavailable(self._path, "its file was moved or deleted while it was open")
+    def _undo(self) -> None:
+        """Roll back; a connection that cannot even do that is of no use any more."""
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            self._broken = True
+            # Closing it undoes the transaction, too, and gives the lock back.
+            with suppress(apsw.Error):
+                self._connection.close(True)
+
+    def _connect_anew(self) -> None:
+        if self._reconnect is None:
+            advice = "it could not undo a transaction; start this process again"
+            raise StoreUnavailable(self._path, advice)
+        self._connection = self._reconnect()
+        self._broken = False
 
     def _attempt(self, entry: Entry[SqliteTransaction], transaction: SqliteTransaction) -> None:
         try:
@@ -90,11 +109,3 @@ class Writer(GroupCommit[SqliteTransaction]):
             entry.error = error
             if not self._connection.in_transaction:
                 raise
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

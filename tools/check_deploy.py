@@ -41,7 +41,7 @@ SECTIONS = {
         RestrictRealtime RestrictSUIDSGID RemoveIPC SystemCallArchitectures SystemCallFilter
     """,
 }
-ROLES = {"migrate": "owner", "server": "server", "worker": "worker"}
+ROLES = {"backup": "owner", "migrate": "owner", "server": "server", "worker": "worker"}
 """Which of the roles of deploy/postgres/roles.sql a command connects as."""
 MEMORY = "PENSTOCK_MEMORY_LIMIT_MB"
 BESIDE_MB = 128
@@ -194,14 +194,13 @@ def manifest(document: Any) -> Iterator[str]:
     name = f"{kind} {document.get('metadata', {}).get('name', '?')}"
     if "?" in name or "apiVersion" not in document:
         yield f"{name} lacks its kind, name or apiVersion"
-    pod = document.get("spec", {}).get("template", {}).get("spec")
+    owner = document.get("spec", {}).get("jobTemplate", document).get("spec", {})
+    pod = owner.get("template", {}).get("spec")
     if pod is None:
         return
     if pod.get("securityContext", {}).get("runAsNonRoot") is not True:
         yield f"{name} may run as root"
-    if "prometheus.io/scrape" in document["spec"]["template"].get("metadata", {}).get(
-        "annotations", {}
-    ):
+    if "prometheus.io/scrape" in owner["template"].get("metadata", {}).get("annotations", {}):
         yield f"{name} is to be read without the token that /metrics wants"
     for container in pod["containers"]:
         yield from container_of(name, container)

@@ -122,3 +122,31 @@ def test_a_killed_move_is_given_up(shopped: Cli, urls: tuple[str, str]) -> None:
     assert "can be used again" in shopped("move", *urls, "--abandon").out
     assert len(shopped("jobs", "ls", "--json").json) == 6
     assert shopped("jobs", "ls", "--json", "--url", urls[1]).json == []
+
+
+def test_a_store_whose_successor_is_lost_is_opened_again(
+    shopped: Cli, urls: tuple[str, str], tmp_path: Path
+) -> None:
+    shopped("move", *urls, "--force")
+    still = shopped("reopen", urls[0], "--yes")
+    assert still.code == 2
+    assert still.says("which is there and holds 6 jobs", "--replace", "--force")
+    (tmp_path / "new.db").unlink()
+    asked = shopped("reopen", urls[0])
+    assert asked.code == 2
+    assert asked.says("holds 6 jobs", "is not there any more", "done again", "--yes")
+    assert shopped("jobs", "ls").says("was moved to")
+    assert "can be used again" in shopped("reopen", urls[0], "--yes").out
+    assert len(shopped("jobs", "ls", "--json").json) == 6
+    assert shopped("reopen", urls[0], "--yes").says("was not moved away")
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_a_store_that_was_moved_away_can_be_copied_and_the_copy_is_in_use(
+    shopped: Cli, urls: tuple[str, str], tmp_path: Path
+) -> None:
+    shopped("move", *urls, "--force")
+    assert shopped("backup", "copy.db", "--json").json["jobs"] == 6
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert shopped("restore", "copy.db", "--url", other).code == 0
+    assert len(shopped("jobs", "ls", "--json", "--url", other).json) == 6

@@ -82,3 +82,42 @@ def test_a_file_of_another_kind_is_no_store(cli: Cli, tmp_path: Path) -> None:
     answer = cli("jobs", "ls")
     assert answer.code == 2
     assert answer.says("not a penstock store")
+
+
+def test_a_folder_of_copies_keeps_the_newest(shopped: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    for name in ("penstock-20250101T000000Z.db", "penstock-20250102T000000Z.db", "mine.db"):
+        (folder / name).write_text("old")
+    told = shopped("backup", "copies", "--keep", "2", "--json").json
+    assert told["deleted"] == [str(Path("copies") / "penstock-20250101T000000Z.db")]
+    assert Path(told["file"]).exists()
+    left = {file.name for file in folder.iterdir()}
+    assert left == {"mine.db", "penstock-20250102T000000Z.db", Path(told["file"]).name}
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    assert shopped("restore", told["file"], "--url", url).code == 0
+    assert len(shopped("jobs", "ls", "--url", url, "--json").json) == 6
+
+
+def test_a_copy_that_fails_deletes_no_older_one(shopped: Cli, tmp_path: Path) -> None:
+    old = tmp_path / "copies" / "penstock-20250101T000000Z.db"
+    old.parent.mkdir()
+    old.write_text("old")
+    url = f"sqlite:///{tmp_path / 'none.db'}"
+    assert shopped("backup", "copies", "--keep", "1", "--url", url).code == 2
+    assert old.exists()
+
+
+def test_only_copies_in_a_folder_are_kept_by_number(shopped: Cli) -> None:
+    assert shopped("backup", "copy.db", "--keep", "2").says("needs a folder")
+
+
+def test_a_server_store_is_copied_and_restored_into_an_empty_one(
+    cli: Cli, postgres_store_url: str, valkey_url: str, tmp_path: Path
+) -> None:
+    cli("schedules", "add", "nightly", "clean", "--every", "1h", "--url", postgres_store_url)
+    assert "verified" in cli("backup", "copy.db", "--url", postgres_store_url).out
+    assert "Restored" in cli("restore", "copy.db", "--url", valkey_url).out
+    [found] = cli("schedules", "ls", "--json", "--url", valkey_url).json
+    assert found["name"] == "nightly"
+    assert cli("restore", "copy.db", "--url", valkey_url).says("already holds", "1 schedule")

@@ -103,6 +103,15 @@ def test_a_manifest_with_a_fault_is_found(
     assert any(problem in found for found in checks.manifest(document))
 
 
+def test_a_backup_that_runs_as_root_is_found(checks: ModuleType) -> None:
+    text = (DEPLOY / "kubernetes" / "backup.yaml").read_text("utf-8")
+    backup = next(yaml.safe_load_all(text))
+    assert list(checks.manifest(backup)) == []
+    pod = backup["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    pod["securityContext"]["runAsNonRoot"] = False
+    assert any("may run as root" in found for found in checks.manifest(backup))
+
+
 def test_a_pod_is_not_to_be_read_by_somebody_without_a_token(checks: ModuleType) -> None:
     text = (DEPLOY / "kubernetes" / "server.yaml").read_text("utf-8")
     server = next(yaml.safe_load_all(text))

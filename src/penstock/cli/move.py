@@ -1,10 +1,11 @@
-"""`penstock move`: a whole installation into another store."""
+"""`penstock move` and `reopen`: a whole installation into another store, and the way back."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli import exits
+from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.progress import progress_bars
 from penstock.cli.root import say
@@ -12,7 +13,7 @@ from penstock.cli.session import run
 from penstock.model.counted import counted
 
 if TYPE_CHECKING:
-    from penstock.client.move import Moved
+    from penstock.client.move import Moved, Reopening
     from penstock.store.contract import Part
 
 
@@ -29,7 +30,9 @@ def move(
     ] = False,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Empty TO first, if it was moved away or has no jobs."),
+        typer.Option(
+            "--replace", help="Empty TO first, if its jobs were moved to FROM or it has none."
+        ),
     ] = False,
     abandon: Annotated[
         bool,
@@ -66,6 +69,45 @@ def move(
         write_json({"from": old, "to": new, "kept": keep, **_document(moved)})
     else:
         typer.echo(_sentence(old, new, moved, keep=keep))
+
+
+def reopen(
+    store: Annotated[
+        str, typer.Argument(metavar="URL", help="The URL of a store that was moved away.")
+    ],
+    moved_to: Annotated[
+        str | None,
+        typer.Option("--moved-to", help="Where it was moved, with the password, to look there."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if the jobs are still where they were moved.")
+    ] = False,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Use a store again that was moved away, because the one it was moved to is lost."""
+    from penstock.client import move as moving
+    from penstock.client.move_checks import counted_parts
+    from penstock.model.counted import listed
+    from penstock.model.urls import without_password
+
+    place = without_password(store)
+
+    def ask(found: "Reopening") -> None:
+        holds = listed(counted_parts(found.tally)) or "nothing"
+        confirm(
+            f"Use {place} again? It holds {holds}, as on the day it was moved to "
+            f"{found.moved_to}, which {found.finding}. Jobs that were done there since are done "
+            "again here, and those enqueued there since are missing.",
+            yes=yes,
+        )
+
+    found = run(moving.reopen(store, moved_to=moved_to, force=force, confirm=ask))
+    if as_json:
+        told = {"store": place, "moved_to": found.moved_to, "finding": found.finding}
+        write_json({**told, "statuses": found.tally.statuses})
+    else:
+        typer.echo(f"{place} can be used again.")
 
 
 def _document(moved: "Moved") -> dict[str, object]:

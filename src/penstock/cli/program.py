@@ -18,7 +18,7 @@ from penstock.cli.enqueue import enqueue
 from penstock.cli.health import health
 from penstock.cli.jobs import app as jobs
 from penstock.cli.limits import app as limits
-from penstock.cli.move import move
+from penstock.cli.move import move, reopen
 from penstock.cli.pauses import pause, pauses, resume
 from penstock.cli.root import Root
 from penstock.cli.schedules import app as schedules
@@ -103,6 +103,7 @@ app.command("migrate", rich_help_panel=KEEP)(migrate)
 app.command("backup", rich_help_panel=KEEP)(backup)
 app.command("restore", rich_help_panel=KEEP)(restore)
 app.command("move", rich_help_panel=KEEP)(move)
+app.command("reopen", rich_help_panel=KEEP)(reopen)
 app.command("demo", rich_help_panel=TRY)(demo)
 app.command("bench", rich_help_panel=TRY)(bench)
 app.command("torture", rich_help_panel=TRY)(torture)

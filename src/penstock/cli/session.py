@@ -134,9 +134,13 @@ async def asked(
     question: "Callable[[Store], Awaitable[T]]",
     *,
     create: bool = False,
+    moving: bool = False,
     dispatch: str | None = None,
 ) -> T:
-    """Open a store, ask it one thing, close it; a missing one is refused unless `create`."""
+    """Open a store, ask it one thing, close it; a missing one is refused unless `create`.
+
+    One that was moved away is opened for `moving` alone.
+    """
     from penstock.store.open import open_store
 
     # What is there already may be looked at, wherever it is kept.
@@ -144,7 +148,7 @@ async def asked(
     try:
         if not create:
             await refuse_missing(store)
-        await store.open()
+        await store.open(moving=moving)
         return await question(store)
     finally:
         await store.close()

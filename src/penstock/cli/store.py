@@ -7,12 +7,13 @@ import typer
 
 from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, write_json
+from penstock.cli.progress import progress_bars
 from penstock.cli.root import NotFound, Refused
-from penstock.cli.session import ask, database_file, place_of, run, session
+from penstock.cli.session import asked, place_of, run, session
 from penstock.model.counted import counted
 
 if TYPE_CHECKING:
-    from penstock.store.contract import Store
+    from penstock.store.contract import Part, Store
 
 
 def migrate(
@@ -71,18 +72,51 @@ def printed(url: str) -> str:
 
 def backup(
     ctx: typer.Context,
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A new file, or a folder for one named by the time."),
+    ],
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="In a folder, delete all but so many of the newest."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Copy the store while it runs, and verify the copy."""
+    """Copy the store, of whatever kind, into one file while it runs, and verify the copy."""
+    from penstock.client import backup as copies
+    from penstock.model.clock import SystemClock
+
+    folder = target if target.is_dir() else None
+    if folder is not None:
+        target = copies.dated(folder, SystemClock().now())
+    elif keep is not None:
+        raise Refused(f"Option '--keep' needs a folder to keep copies in, and {target} is none.")
     if target.exists():
         raise Refused(f"There is already a file {target}; name a new one.")
-    jobs = ask(ctx, lambda store: store.backup(target.absolute()))
+    with progress_bars() as show:
+
+        def tell(part: "Part", done: int, total: int) -> None:
+            if total:
+                show(part.value, done, total)
+
+        jobs = run(
+            asked(
+                session(ctx).settings.url,
+                lambda store: copies.backup(store, target.absolute(), show=tell),
+                # Even one that was moved away: taking a copy risks nothing.
+                moving=True,
+            )
+        )
+    # Only now that the new one is verified and in its place.
+    old = copies.delete_old(folder, keep) if folder is not None and keep is not None else []
+    size = target.stat().st_size
     if as_json:
-        write_json({"file": str(target), "jobs": jobs, "bytes": target.stat().st_size})
+        gone = [str(file) for file in old]
+        write_json({"file": str(target), "jobs": jobs, "bytes": size, "deleted": gone})
     else:
-        size = target.stat().st_size / 1e6
-        typer.echo(f"Copied {counted(jobs, 'job')} to {target} ({size:.1f} MB), verified.")
+        went = f" Deleted {counted(len(old), 'older copy')}.".replace("copys", "copies")
+        told = f"Copied {counted(jobs, 'job')} to {target} ({size / 1e6:.1f} MB), verified."
+        typer.echo(told + (went if old else ""))
 
 
 def restore(
@@ -91,16 +125,17 @@ def restore(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Put a verified copy in the store's place; stop the workers first."""
-    from penstock.store.sqlite.backup import restore as put_back
+    """Put a verified copy in the place of a SQLite store, or into an empty one of another kind."""
+    from penstock.client.backup import restore as put_back
 
-    target = database_file(session(ctx).settings.url)
+    url = session(ctx).settings.url
+    place = place_of(url)
     if not copy.exists():
         raise NotFound(f"There is no file {copy} to restore from.")
-    if target.exists():
-        confirm(f"Replace {target} by {copy}? What is in it now is lost.", yes=yes)
-    jobs = put_back(copy.absolute(), target)
+    if url.startswith("sqlite:") and Path(place).exists():
+        confirm(f"Replace {place} by {copy}? What is in it now is lost.", yes=yes)
+    jobs = run(put_back(copy.absolute(), url))
     if as_json:
-        write_json({"file": str(target), "jobs": jobs})
+        write_json({"store": place, "jobs": jobs})
     else:
-        typer.echo(f"Restored {counted(jobs, 'job')} from {copy} to {target}.")
+        typer.echo(f"Restored {counted(jobs, 'job')} from {copy} to {place}.")

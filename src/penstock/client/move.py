@@ -194,7 +194,7 @@ class Mover:
         self._keep = keep
         self._force = force
         self._replace = replace
-        self._show = show or _silently
+        self._show = show or silently
         self._page = page
         self._sent = 0
 
@@ -314,5 +314,5 @@ async def _opened(url: str, clock: Clock | None) -> AsyncGenerator[Store, None]:
         await store.close()
 
 
-def _silently(part: Part, done: int, total: int) -> None:
+def silently(part: Part, done: int, total: int) -> None:
     """Nobody watches."""

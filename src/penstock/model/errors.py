@@ -254,6 +254,18 @@ class UnsafeServer(StoreError):
         super().__init__(store, f"could lose jobs ({problem}); {advice}")
 
 
+class TooManyToCopy(StoreError):
+    """A Redis installation that its server could not copy without stopping for too long."""
+
+    def __init__(self, store: str, jobs: int, most: int) -> None:
+        self.jobs = jobs
+        super().__init__(
+            store,
+            f"holds {jobs:,} jobs, and copying more than {most:,} would stop its server for "
+            "seconds; run BGSAVE there and keep the file it writes, or `valkey-cli --rdb FILE`",
+        )
+
+
 class NoTransactions(StoreError):
     """An enqueue that was to join a transaction, on a store that has none."""
 
@@ -355,14 +367,6 @@ class TransactionHeld(StoreError):
             "is locked by a write transaction of this very caller, so the enqueue would wait for "
             "ever; pass connection=… to join the transaction, or commit it first",
         )
-
-
-class NoBackup(StoreError):
-    """A store whose server keeps the copies."""
-
-    def __init__(self, store: str, advice: str) -> None:
-        self.advice = advice
-        super().__init__(store, f"is copied by its server, not from here; {advice}")
 
 
 class StoreFull(StoreError):

@@ -145,6 +145,18 @@ class MoveIncomplete(StoreError):
         )
 
 
+class CopyIncomplete(StoreError):
+    """A copy that does not hold what was copied."""
+
+    def __init__(self, file: str, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__(
+            file,
+            f"would not hold what was copied ({_listed(self.differences)}) and was not made; "
+            "make the copy again, and report it if that happens twice",
+        )
+
+
 def refuse_moved(store: str, marks: Mapping[str, str]) -> None:
     """Refuse to open a store that was moved away, is being moved or is being filled."""
     refuse_half(store, marks)

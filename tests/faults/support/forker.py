@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.client.backup import backup
 from penstock.model.settlement import Completed
 from penstock.store.contract import Held, JobFilter, Retention, Store
 from penstock.store.open import open_store
@@ -38,7 +39,7 @@ def uses(store: Store, path: str) -> dict[str, Callable[[], Any]]:
         "prune": lambda: store.upkeep.prune(Retention()),
         "workers": lambda: store.workers.list(),
         "inspect": lambda: store.inspect(),
-        "backup": lambda: store.backup(Path(path + ".backup")),
+        "backup": lambda: backup(store, Path(path + ".backup")),
         "migrate": lambda: store.migrate(),
         "connection": lambda: store.connection(),
         "subscribe": lambda: _subscribe(store),

@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 from random import Random
 
 import psycopg
@@ -14,7 +13,6 @@ from psycopg import errors
 from penstock.model.errors import (
     AccessDenied,
     InvalidOption,
-    NoBackup,
     PenstockError,
     ServerTooOld,
     StoreCorrupt,
@@ -37,7 +35,6 @@ from penstock.store.postgres.connect import (
 from penstock.store.postgres.errors import is_repeatable, translate, translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.queries import queries
-from penstock.store.postgres.store import PostgresStore
 from penstock.testing.conformance.build import enqueue
 from tests.store.postgres.conftest import PASSWORD, Logins
 
@@ -142,13 +139,6 @@ def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str, sai
 def test_no_error_shows_a_password(url: str, shown: str) -> None:
     assert without_password(url) == shown
     assert str(StoreError(without_password(url), "is gone")) == f"Store {shown} is gone."
-
-
-async def test_the_server_makes_the_copies(tmp_path: Path) -> None:
-    store = PostgresStore(f"postgresql://ann:{SECRET}@host/work?schema=mail")
-    with pytest.raises(NoBackup, match="pg_dump -n mail") as refused:
-        await store.backup(tmp_path / "copy")
-    assert NAME in _said(refused.value)
 
 
 def test_a_wrong_password_is_told(logins: Logins) -> None:

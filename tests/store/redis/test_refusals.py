@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from penstock.config import Settings
 from penstock.model.errors import (
     AccessDenied,
     InvalidOption,
-    NoBackup,
     NotAPenstockStore,
     NoTransactions,
     SchemaTooNew,
@@ -242,14 +240,6 @@ async def test_no_transaction_can_be_joined(valkey_url: str) -> None:
         await store.jobs.enqueue([a_job()], connection=object())
     with pytest.raises(NoTransactions):
         store.connection()
-    await store.close()
-
-
-async def test_the_server_makes_the_copies(valkey_url: str, tmp_path: Path) -> None:
-    store = await opened(valkey_url)
-    with pytest.raises(NoBackup, match="BGSAVE") as refused:
-        await store.backup(tmp_path / "copy")
-    assert SENTENCE.fullmatch(str(refused.value))
     await store.close()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from penstock.client.backup import backup
 from penstock.model.errors import (
     InvalidOption,
     NotAPenstockStore,
@@ -21,7 +22,7 @@ from penstock.model.job import Job, NewJob
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
 from penstock.store.sqlite import backup as copying
-from penstock.store.sqlite.backup import restore
+from penstock.store.sqlite.backup import restore_file as restore
 from penstock.store.sqlite.connect import connect
 
 HOLD_OPEN = """
@@ -64,7 +65,7 @@ async def _jobs_in(path: Path) -> list[Job]:
 
 async def test_a_copy_restored_elsewhere_holds_the_same_jobs(store: Store, tmp_path: Path) -> None:
     copy, target = tmp_path / "copy.db", tmp_path / "restored.db"
-    assert await store.backup(copy) == 100
+    assert await backup(store, copy) == 100
     assert await asyncio.to_thread(restore, copy, target) == 100
     assert await _jobs_in(target) == await _jobs(store)
     assert not any(file.suffix in (".part", ".restoring") for file in _listing(tmp_path))
@@ -74,7 +75,7 @@ async def test_a_restore_replaces_what_was_there_its_write_ahead_log_included(
     store: Store, path: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
-    await store.backup(copy)
+    await backup(store, copy)
     kept = await _jobs(store)
     await store.jobs.enqueue([NewJob(id="later", type="mail")])
     await store.close()
@@ -103,14 +104,14 @@ async def test_a_copy_is_finished_although_another_connection_commits_all_the_ti
     with closing(connect(path)) as other:
         one_page = OnePage(other)
         monkeypatch.setattr(copying, "PAGES_AT_ONCE", one_page)
-        assert await store.backup(tmp_path / "copy.db") == 100
+        assert await backup(store, tmp_path / "copy.db") == 100
     assert one_page.steps > 10
 
 
 async def test_the_store_goes_on_while_it_is_copied(store: Store, tmp_path: Path) -> None:
-    backup = asyncio.create_task(store.backup(tmp_path / "copy.db"))
+    copying_it = asyncio.create_task(backup(store, tmp_path / "copy.db"))
     await store.jobs.enqueue([NewJob(id="meanwhile", type="mail")])
-    assert await backup in (100, 101)
+    assert await copying_it in (100, 101)
     assert len(await _jobs(store)) == 101
 
 
@@ -120,7 +121,7 @@ async def test_a_file_that_exists_is_never_overwritten_by_a_backup(
     target = tmp_path / "precious.txt"
     target.write_text("precious")
     with pytest.raises(StoreUnavailable, match="exists"):
-        await store.backup(target)
+        await backup(store, target)
     assert target.read_text() == "precious"
 
 
@@ -133,7 +134,7 @@ async def test_a_backup_that_fails_leaves_no_file(
     monkeypatch.setattr(copying, "verify", fail)
     before = _listing(tmp_path)
     with pytest.raises(StoreCorrupt):
-        await store.backup(tmp_path / "copy.db")
+        await backup(store, tmp_path / "copy.db")
     assert _listing(tmp_path) == before
 
 
@@ -141,7 +142,7 @@ async def test_a_store_in_memory_says_that_it_cannot_be_copied(tmp_path: Path) -
     store = open_store("sqlite:///:memory:")
     await store.open()
     with pytest.raises(InvalidOption):
-        await store.backup(tmp_path / "copy.db")
+        await backup(store, tmp_path / "copy.db")
     await store.close()
     assert _listing(tmp_path) == set()
 
@@ -150,7 +151,7 @@ async def test_a_file_that_this_process_has_open_is_not_replaced(
     store: Store, path: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
-    await store.backup(copy)
+    await backup(store, copy)
     with pytest.raises(StoreError, match="in use"):
         await asyncio.to_thread(restore, copy, path)
     await store.jobs.enqueue([NewJob(id="still works", type="mail")])
@@ -161,7 +162,7 @@ async def test_a_file_that_another_process_has_open_is_not_replaced(
     store: Store, path: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
-    await store.backup(copy)
+    await backup(store, copy)
     await store.close()
     holder = _opened_elsewhere(path)
     with pytest.raises(StoreError, match="in use"):
@@ -174,7 +175,7 @@ async def test_a_corrupt_copy_is_refused_and_the_target_left_alone(
     store: Store, path: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
-    await store.backup(copy)
+    await backup(store, copy)
     await store.close()
     broken = bytearray(copy.read_bytes())
     root = _root_page(copy, "jobs_queued")
@@ -188,7 +189,7 @@ async def test_a_corrupt_copy_is_refused_and_the_target_left_alone(
 
 async def test_a_truncated_copy_is_refused(store: Store, path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
-    await store.backup(copy)
+    await backup(store, copy)
     await store.close()
     copy.write_bytes(copy.read_bytes()[:-4096])
     with pytest.raises(StoreError):

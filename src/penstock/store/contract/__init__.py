@@ -33,6 +33,7 @@ from penstock.store.contract.transfer import (
     Page,
     Part,
     Row,
+    Snapshot,
     Tally,
     Transfer,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "Row",
     "Schedules",
     "Slots",
+    "Snapshot",
     "Standing",
     "Store",
     "Subscription",

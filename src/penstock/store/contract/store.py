@@ -1,6 +1,6 @@
 """A store: the parts above, and its own life."""
 
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from penstock.store.contract.metrics import Metrics
 from penstock.store.contract.reader import JobReader
 from penstock.store.contract.records import Records
 from penstock.store.contract.schedules import Schedules
-from penstock.store.contract.transfer import Transfer
+from penstock.store.contract.transfer import Snapshot, Transfer
 from penstock.store.contract.upkeep import Upkeep
 from penstock.store.contract.workers import Workers
 
@@ -140,8 +140,8 @@ class Store(Protocol):
         """Whether the server that finds work beside the store answers; none if there is none."""
         ...
 
-    async def backup(self, target: Path) -> int:
-        """Copy the installation while it runs, verified; the number of jobs copied."""
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Hold one moment of the whole installation, to be copied while everything goes on."""
         ...
 
     def connection(self) -> object:

@@ -124,8 +124,8 @@ class Bookmark(Struct, frozen=True):
     after: str
 
 
-class Transfer(Protocol):
-    """Read one installation out, write it into another; slots, workers and leaders stay behind."""
+class Snapshot(Protocol):
+    """An installation, or one moment of it, to be read out."""
 
     async def tally(self) -> Tally:
         """Count everything."""
@@ -138,16 +138,20 @@ class Transfer(Protocol):
         """
         ...
 
+    async def marks(self) -> dict[str, str]:
+        """Return what is written here about a move, see `model/moves.py`."""
+        ...
+
+
+class Transfer(Snapshot, Protocol):
+    """Read one installation out, write it into another; slots, workers and leaders stay behind."""
+
     async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
         """Write records as they are, fences and all, and the bookmark, in one transaction.
 
         False, and nothing is written, when the bookmark has moved on or the move is another one:
         the same page sent again changes nothing. `lease_left_ms` counts from now.
         """
-        ...
-
-    async def marks(self) -> dict[str, str]:
-        """What is written here about a move, see `model/moves.py`."""
         ...
 
     async def mark(self, changes: Mapping[str, str | None]) -> None:

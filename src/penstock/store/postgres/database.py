@@ -3,13 +3,15 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar, cast
 
-from penstock.model.clock import Clock
+from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import ForkedStore, StoreClosed
-from penstock.store.postgres.connect import Address
+from penstock.store.postgres.connect import Address, connect
+from penstock.store.postgres.errors import translated
 from penstock.store.postgres.link import Link
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.transaction import PostgresTransaction
@@ -84,6 +86,18 @@ class PostgresDatabase:
     def read_now(self, question: Operation[T]) -> T:
         """Ask from a thread that has no event loop."""
         return self.parts.side.perform(question)[0]
+
+    @contextmanager
+    def hold(self) -> Generator[PostgresTransaction, None, None]:
+        """Hold one moment of the database, in a transaction that only reads."""
+        with translated(self.name), closing(connect(self.address)) as connection:
+            cursor = connection.execute(self.address.begin(read_only=True))
+            while cursor.nextset():
+                pass
+            now = int(cast("tuple[Any, ...]", cursor.fetchone())[0])
+            told = isinstance(self.clock, ServerClock)
+            monotonic = now if told else self.clock.monotonic()
+            yield PostgresTransaction(connection, now if told else self.clock.now(), monotonic)
 
     def subscribe(self) -> Listener:
         """Listen for changes made by this or any other process."""

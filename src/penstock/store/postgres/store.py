@@ -1,13 +1,11 @@
 """The PostgreSQL store: a schema of its own in a database that many processes share."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from penstock.model.clock import Clock, ServerClock
-from penstock.model.errors import NoBackup
 from penstock.store.contract import Durability
 from penstock.store.postgres.connect import address_of
 from penstock.store.postgres.database import PostgresDatabase
@@ -39,11 +37,6 @@ class PostgresStore(RelationalStore[PostgresDatabase]):
     async def inspect(self) -> Durability:
         """Check every promise this store makes."""
         return await self._db.read(inspect)
-
-    async def backup(self, target: Path) -> int:
-        """Refused: the server makes the copies."""
-        schema = self._db.address.schema
-        raise NoBackup(self._db.name, f"run pg_dump -n {schema}, or use your server's own backups")
 
     def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection whose transaction an enqueue can join."""

@@ -33,21 +33,17 @@ class PostgresTransfer(RelationalTransfer):
         super().__init__(database.beside)
         self._address: Address = database.address
 
-    async def tally(self) -> Tally:
+    def tally_in(self, tx: Transaction) -> Tally:
         """Count everything; one tenant's part of it is not an installation."""
         if self._address.tenant is not None:
             expected = "one without ?tenant=, to see the whole installation"
             raise InvalidOption("url", self._address.name, expected)
-        return await super().tally()
+        return super().tally_in(tx)
 
-    async def page(self, part: Part, after: str | None, limit: int) -> Page:
-        """Read some records of a part."""
-
-        def read(tx: Transaction) -> Page:
-            tx.run("read_in_order")
-            return page(tx, part, after, limit, _FIRST)
-
-        return await self._db.read(read)
+    def page_in(self, tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
+        """Read some records that a transaction sees."""
+        tx.run("read_in_order")
+        return page(tx, part, after, limit, _FIRST)
 
     async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
         """Write records as they are; after the last ones, look at what the tables hold."""

@@ -19,15 +19,18 @@ class Courier:
     tests, passes its times along; otherwise the server's clock decides.
     """
 
-    def __init__(self, server: Server, clock: Clock | None = None) -> None:
+    def __init__(
+        self, server: Server, clock: Clock | None = None, prefix: str | None = None
+    ) -> None:
         self.server = server
+        self._prefix = prefix
         self.clock: Clock = clock or SystemClock()
         self._told = clock is not None
 
     @property
     def prefix(self) -> str:
         """What every key begins with."""
-        return self.server.prefix
+        return self._prefix or self.server.prefix
 
     def times(self) -> tuple[int | str, int | str]:
         """Now and the clock of leases as scripts take them."""

@@ -96,20 +96,25 @@ class RedisTransfer:
     async def clear(self) -> None:
         """Delete everything; the marks go last, so that an interrupted one is begun again."""
         prefix = self._courier.prefix
-        kept = {f"{prefix}{name}".encode() for name in ("meta", "moves")}
-        cursor: Any = 0
-        while True:
-            asked = ("SCAN", cursor, "MATCH", f"{prefix}*", "COUNT", 1000)
-            [[cursor, found]] = await self._courier.ask(asked)
-            gone = [key for key in found if key not in kept]
-            if gone:
-                await self._courier.ask(("UNLINK", *gone))
-            if int(cursor) == 0:
-                break
+        await self.unlink(f"{prefix}meta", f"{prefix}moves")
         self._listed = {}
         await self._courier.ask(
             ("HDEL", f"{prefix}meta", "rolled_up_at"), ("DEL", f"{prefix}moves")
         )
+
+    async def unlink(self, *kept: str) -> None:
+        """Delete all keys but some."""
+        prefix = self._courier.prefix
+        spared = {name.encode() for name in kept}
+        cursor: Any = 0
+        while True:
+            asked = ("SCAN", cursor, "MATCH", f"{prefix}*", "COUNT", 1000)
+            [[cursor, found]] = await self._courier.ask(asked)
+            gone = [key for key in found if key not in spared]
+            if gone:
+                await self._courier.ask(("UNLINK", *gone))
+            if int(cursor) == 0:
+                return
 
     async def _commands(self, part: Part, rows: Sequence[Row]) -> Arguments:
         now, [deaths] = await self._courier.look(("GET", self._courier.prefix + "dead:seq"))

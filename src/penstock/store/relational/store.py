@@ -1,10 +1,12 @@
 """What the stores that speak SQL are made of."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
 from penstock.model.moves import refuse_moved
-from penstock.store.contract import Subscription
+from penstock.store.contract import Snapshot, Subscription
 from penstock.store.relational.audit import RelationalAuditLog
 from penstock.store.relational.controls import RelationalControls
 from penstock.store.relational.database import Database
@@ -14,7 +16,8 @@ from penstock.store.relational.metrics import RelationalMetrics
 from penstock.store.relational.reader import RelationalReader
 from penstock.store.relational.records import RelationalRecords
 from penstock.store.relational.schedules import RelationalSchedules
-from penstock.store.relational.transfer import RelationalTransfer
+from penstock.store.relational.transaction import Transaction
+from penstock.store.relational.transfer import RelationalSnapshot, RelationalTransfer
 from penstock.store.relational.upkeep import RelationalUpkeep
 from penstock.store.relational.workers import RelationalWorkers
 
@@ -28,6 +31,10 @@ class OwnDatabase(Database, Protocol):
 
     def close(self) -> None:
         """Commit what was submitted and let go."""
+        ...
+
+    def hold(self) -> AbstractContextManager[Transaction]:
+        """Hold one moment of the database, in a transaction that only reads."""
         ...
 
 
@@ -65,6 +72,13 @@ class RelationalStore(Generic[D]):
         except BaseException:
             await self.close()
             raise
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncGenerator[Snapshot, None]:
+        """Hold one moment of the whole installation."""
+        with ExitStack() as held:
+            tx = await asyncio.to_thread(held.enter_context, self._db.hold())
+            yield RelationalSnapshot(self.transfer, tx)
 
     async def close(self) -> None:
         """Finish what is written and let go."""

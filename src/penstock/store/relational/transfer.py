@@ -1,5 +1,6 @@
 """Moving a whole installation, in SQL: every part has one query to read it and one to write it."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -50,11 +51,11 @@ class RelationalTransfer:
 
     async def tally(self) -> Tally:
         """Count everything."""
-        return await self._db.read(tally)
+        return await self._db.read(self.tally_in)
 
     async def page(self, part: Part, after: str | None, limit: int) -> Page:
         """Read some records of a part."""
-        return await self._db.read(lambda tx: page(tx, part, after, limit))
+        return await self._db.read(lambda tx: self.page_in(tx, part, after, limit))
 
     async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
         """Write records as they are, and the bookmark."""
@@ -72,6 +73,14 @@ class RelationalTransfer:
         """Delete everything."""
         await self._db.write(clear)
 
+    def tally_in(self, tx: Transaction) -> Tally:
+        """Count everything that a transaction sees."""
+        return tally(tx)
+
+    def page_in(self, tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
+        """Read some records that a transaction sees."""
+        return page(tx, part, after, limit)
+
     def insert(self, tx: Transaction, part: Part, rows: Sequence[Values]) -> None:
         """Insert rows as the queries take them."""
         tx.many(f"adopt_{_named(part)}", (tuple(row) for row in rows))
@@ -88,6 +97,26 @@ class RelationalTransfer:
             tx.run("remember_roll_up", (tx.now,))
         mark(tx, {part: bookmark.after})
         return True
+
+
+class RelationalSnapshot:
+    """`Snapshot` of what one transaction sees, which stays open for as long as it is read."""
+
+    def __init__(self, transfer: RelationalTransfer, tx: Transaction) -> None:
+        self._transfer = transfer
+        self._tx = tx
+
+    async def tally(self) -> Tally:
+        """Count everything."""
+        return await asyncio.to_thread(self._transfer.tally_in, self._tx)
+
+    async def page(self, part: Part, after: str | None, limit: int) -> Page:
+        """Read some records of a part."""
+        return await asyncio.to_thread(self._transfer.page_in, self._tx, part, after, limit)
+
+    async def marks(self) -> dict[str, str]:
+        """What is written here about a move."""
+        return await asyncio.to_thread(marks, self._tx)
 
 
 def tally(tx: Transaction) -> Tally:

@@ -132,7 +132,12 @@ from penstock.testing.conformance.settle import TestEndings, TestReport, TestSet
 from penstock.testing.conformance.standing import TestStanding, TestStandingUnderControls
 from penstock.testing.conformance.states import TestStates
 from penstock.testing.conformance.totals import TestTotals, TestTotalsGrow
-from penstock.testing.conformance.transfer import TestAdopting, TestBookmarks, TestReadingOut
+from penstock.testing.conformance.transfer import (
+    TestAdopting,
+    TestBookmarks,
+    TestReadingOut,
+    TestSnapshots,
+)
 from penstock.testing.conformance.triage import (
     TestAmend,
     TestCanaries,
@@ -228,6 +233,7 @@ __all__ = [
     "TestSettlingInBatches",
     "TestShapes",
     "TestSlotsEnd",
+    "TestSnapshots",
     "TestSpreadRequeue",
     "TestStage",
     "TestStaleWrites",

@@ -11,7 +11,16 @@ from penstock.model.job import KeyScope
 from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.model.pause import PauseScope
 from penstock.model.schedule import Schedule, ScheduleKind
-from penstock.store.contract import COLUMNS, Bookmark, Part, Report, Resolution, Row, Store
+from penstock.store.contract import (
+    COLUMNS,
+    Bookmark,
+    Part,
+    Report,
+    Resolution,
+    Row,
+    Snapshot,
+    Store,
+)
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OTHER,
@@ -205,12 +214,17 @@ async def copy(source: Store, target: Store, limit: int = 7) -> None:
 
 async def everything(store: Store, limit: int = 7) -> dict[Part, list[Row]]:
     """All records of a store, as all stores would have them."""
+    return await read_out(store.transfer, limit)
+
+
+async def read_out(source: Snapshot, limit: int = 7) -> dict[Part, list[Row]]:
+    """The same of one moment of a store."""
     found: dict[Part, list[Row]] = {}
     for part in Part:
         rows: list[Row] = []
         after = None
         while True:
-            page = await store.transfer.page(part, after, limit)
+            page = await source.page(part, after, limit)
             rows += page.rows
             after = page.after
             if after is None:

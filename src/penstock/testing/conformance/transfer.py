@@ -20,7 +20,7 @@ from penstock.testing.conformance.build import (
     running,
     status_of,
 )
-from penstock.testing.conformance.furnish import TYPES, copy, everything, furnish
+from penstock.testing.conformance.furnish import TYPES, copy, everything, furnish, read_out
 
 
 class Beside:
@@ -176,6 +176,34 @@ class TestAdopting(Pair):
     def target(self, store: Store) -> Store:
         """Where it goes."""
         return store
+
+
+class TestSnapshots:
+    """One moment of a store, read out while everything goes on."""
+
+    @pytest.fixture(autouse=True)
+    def _in_memory(self, store: Store) -> None:
+        if store.url.endswith(":memory:"):
+            pytest.skip("what is in memory has no second connection")
+
+    async def test_a_snapshot_sees_nothing_that_was_done_after_it(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await furnish(store, clock)
+        lease = await running(store)
+        before, tally = await everything(store), await store.transfer.tally()
+        async with store.snapshot() as moment:
+            await store.jobs.settle(OWNER, [completed(lease)])
+            await enqueue(store)
+            assert await moment.tally() == tally
+            assert await read_out(moment) == before
+        assert await store.transfer.tally() != tally
+
+    async def test_a_snapshot_knows_of_moves(self, store: Store) -> None:
+        await store.transfer.mark({MOVED_TO: "elsewhere"})
+        async with store.snapshot() as moment:
+            await store.transfer.mark({MOVED_TO: None})
+            assert await moment.marks() == {MOVED_TO: "elsewhere"}
 
 
 class TestBookmarks(Beside):

@@ -14,6 +14,9 @@
 -- and the id: jobs of one rank go by priority and then by id. An empty field of a job means the
 -- same as a missing one.
 --
+-- Backups
+--   copies:ID:…        every key as it was when backup ID began (copy_keys.lua); they expire
+--
 -- Jobs
 --   job:ID             hash; these fields never change:
 --                        doc        JSON array, see keys.py (Doc)

@@ -41,7 +41,6 @@ async def content(url: str, clock: FakeClock) -> dict[Part, list[Row]]:
         await store.close()
 
 
-@pytest.mark.every_store
 async def test_a_copy_holds_all_that_the_store_held(
     place: Place, tmp_path: Path, clock: FakeClock
 ) -> None:

@@ -127,8 +127,8 @@ def test_an_application_without_types_is_one_sentence(cli: Cli) -> None:
     assert answer.says("register one with @app.job")
 
 
-def test_a_wrong_url_is_one_sentence(cli: Cli) -> None:
-    answer = cli("up", APP, "--port", "0", "--url", "nowhere")
+def test_a_wrong_url_is_one_sentence(penstock: Cli) -> None:
+    answer = penstock("up", APP, "--port", "0", "--url", "nowhere")
     assert answer.code == 2
     assert answer.says("such as sqlite:///work.db")
 

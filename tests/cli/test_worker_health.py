@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import psutil
 
 from penstock.testing.servers import RedisServer
@@ -41,8 +40,7 @@ def children(parent: psutil.Process) -> list[psutil.Process]:
 
 def name_of(child: psutil.Process) -> str:
     """What the files call a worker process."""
-    spec = msgspec.json.decode(command_of(child)[-1])
-    return Path(spec["health"]).name
+    return command_of(child)[-2]
 
 
 def looks(folder: Path, *names: str, after: float) -> None:

@@ -134,7 +134,9 @@ class Supervisor:
             parent_pid=os.getpid(),
             health=str(self._health.file_of(index)) if self._health else None,
         )
-        child = await keeping.start("penstock.worker.process", msgspec.json.encode(spec))
+        # Its name and its owner stand in its arguments for whoever looks at the list of processes.
+        shown = (str(spec.name), owner)
+        child = await keeping.start("penstock.worker.process", msgspec.json.encode(spec), *shown)
         self._children[owner] = child
         self._tell(child)  # of a stop that came while it was being made
         try:

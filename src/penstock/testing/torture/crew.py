@@ -115,6 +115,5 @@ class Crew:
                 command = process.cmdline()
                 if _WORKER in command:
                     self._seen[process.pid] = process
-                    spec = msgspec.json.decode(command[-1], type=WorkerSpec)
-                    place = (spec.name or "").rpartition("-")[2]
-                    yield f"child-{place}", Member(process, spec.owner)
+                    name, owner = command[-2:]
+                    yield f"child-{name.rpartition('-')[2]}", Member(process, owner)

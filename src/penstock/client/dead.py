@@ -10,6 +10,7 @@ from msgspec import Struct
 from penstock.client.amend import amended
 from penstock.client.handle import JobHandle
 from penstock.client.lookups import check_patience, check_rows, check_text, check_words
+from penstock.client.operating.acting import own_tenant
 from penstock.client.requeue import PAGE, Progress, Requeued, requeue_all
 from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.failure import group_id
@@ -359,9 +360,7 @@ async def matching_ids(
     age: object = older_than or 0
     if not isinstance(age, int | float) or not 0 <= age < 1e10:
         raise InvalidOption("older_than", older_than, "a number of seconds, 0 or more")
-    if bound is not None and tenant not in (None, bound):
-        raise InvalidOption("tenant", tenant, "left out, or your own tenant")
-    tenant_id = tenant if bound is None else bound
+    tenant_id = own_tenant(bound, tenant)
     found = None if group is None else await find_group(store, group, tenant_id)
     if found is not None and type_name not in (None, found.type):
         return []

@@ -12,7 +12,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from penstock.model.errors import StoreError
+from penstock.model.errors import AccessDenied, StoreError
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.redis.errors import translate
@@ -205,3 +205,10 @@ def is_down(cluster: ValkeyCluster) -> bool:
 def test_a_broken_line_is_told_in_words(error: Exception) -> None:
     told = translate("redis://localhost", error)
     assert "cannot be reached (Connection reset by peer);" in str(told)
+
+
+def test_a_command_that_a_user_lacks_within_a_script_is_named() -> None:
+    told = "ACL failure in script: User ann has no permissions to run the 'copy' command"
+    error = translate("redis://h", redis.ResponseError(f"{told} script: on @user_script:512."))
+    assert isinstance(error, AccessDenied)
+    assert "(User ann has no permissions to run the 'copy' command); give it" in str(error)

@@ -38,11 +38,12 @@ _KINDS: tuple[type[_Error], ...] = (redis.RedisError, OSError, UnicodeEncodeErro
 # A script's error carries the code of the command that failed somewhere in its text.
 _CODE = re.compile(
     r"\b(OOM|READONLY|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN"
-    r"|LOADING|BUSY|WRONGTYPE|CROSSSLOT|DENIED|MOVED|ASK|DB index is out of range)\b"
+    r"|LOADING|BUSY|WRONGTYPE|CROSSSLOT|DENIED|MOVED|ASK|DB index is out of range|ACL failure)\b"
 )
 _PLACE = re.compile(
     r"^Error (?:\S+ )?(?:connecting to|while (?:reading from|writing to)) \S+ ?[.:]? ?"
 )
+_IN_SCRIPT = re.compile(r"^(?:ERR )?ACL failure in script: | script: .*$")
 _ERRNO = re.compile(r"^\(\d+, ['\"](.*)['\"]\)$|^\[Errno -?\d+\] (.*)$")
 
 
@@ -104,7 +105,8 @@ def _denied(reason: str, advice: str) -> _Translation:
 
 
 def _no_permission(url: str, words: str) -> StoreError:
-    return AccessDenied(url, _first_line(words.rpartition("NOPERM ")[2]).rstrip("."), GRANT)
+    told = _IN_SCRIPT.sub("", _first_line(words.rpartition("NOPERM ")[2]))
+    return AccessDenied(url, told.rstrip("."), GRANT)
 
 
 def _full(url: str, _: str) -> StoreError:
@@ -139,6 +141,7 @@ _BY_CODE: dict[str, _Translation] = {
     "MISCONF": _unavailable("it cannot write to its disk and takes no writes, see its log"),
     "NOREPLICAS": _unavailable("it has fewer replicas than its min-replicas-to-write demands"),
     "NOPERM": _no_permission,
+    "ACL failure": _no_permission,
     "NOAUTH": _wrong_password,
     "WRONGPASS": _wrong_password,
     "DENIED": _denied("it is in protected mode", "set a password and name it in the URL"),

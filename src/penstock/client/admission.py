@@ -31,6 +31,9 @@ REJECTED_ABOVE = 5
 LOOK_AGAIN_SECONDS = 0.05
 LIMITS_TRUSTED_SECONDS = 5.0
 UNKNOWN_RATE_SECONDS = 30.0
+MOST_COUNTED = 20_000
+"""A queue without a limit is counted so far, to tell when a job will start."""
+
 ROOMS = 1_000
 
 
@@ -110,9 +113,11 @@ class Admission:
         return [(room, len(found)) for room, found in entering]
 
     def ahead_in(self, queue: str) -> int | None:
-        """How many jobs wait in a queue; none if nobody counts them."""
+        """Return how many jobs wait in a queue; None if there are more than anybody counts."""
         room = self._rooms.get(queue)
-        return room.ahead if room is not None and room.limit else None
+        if room is None or (not room.limit and room.depth >= MOST_COUNTED):
+            return None
+        return room.ahead
 
     def _patience(self, wait: float | bool | None) -> float:
         if check_wait(wait) is None or wait is True:
@@ -192,7 +197,7 @@ class Admission:
                 return
             self.rates.look()
             limit = await self._limit_of(room.queue)
-            depth = await self._app.store.jobs.depth(room.queue, 2 * limit) if limit else 0
+            depth = await self._app.store.jobs.depth(room.queue, 2 * limit or MOST_COUNTED)
             room.measured(depth, limit, time.monotonic())
 
     def _one_at_a_time(self) -> asyncio.Lock:

@@ -175,7 +175,14 @@ async def test_the_job_queue_view_speaks_the_global_context_network_s_names(path
     clock = FakeClock("2026-03-01T10:00:00.007Z")
     store = open_store(f"sqlite:///{path}", clock)
     await store.open()
-    new = NewJob(id="0", type="mail", payload='{"to":"a"}', key="k", key_scope=KeyScope.FOREVER)
+    new = NewJob(
+        id="0",
+        type="mail",
+        payload='{"to":"a"}',
+        max_retries=3,
+        key="k",
+        key_scope=KeyScope.FOREVER,
+    )
     await store.jobs.enqueue([new])
     clock.advance(1.5)
     claim = Claim(owner="host:1", types=["mail"], limit=1, start=1, lease_ms=30_000)

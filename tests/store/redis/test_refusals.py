@@ -248,7 +248,7 @@ async def test_a_full_memory_refuses_new_jobs_and_lets_the_old_ones_end(
 ) -> None:
     store = await opened(in_new_namespace(server.url))
     ids = [await enqueue(store, payload='{"a":1}') for _ in range(20)]
-    server.ask("CONFIG", "SET", "maxmemory", "1mb")
+    server.ask("CONFIG", "SET", "maxmemory", "100kb")
     try:
         with pytest.raises(StoreFull) as full:
             await enqueue(store)

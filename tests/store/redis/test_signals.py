@@ -58,6 +58,7 @@ async def test_changes_of_another_namespace_are_not_heard(opened: Opened, valkey
     await here.open()
     await elsewhere.open()
     subscription = here.subscribe()
+    assert await subscription.wait(PATIENCE)  # it listens from now on
     await enqueue(elsewhere)
     assert not await subscription.wait(0.05)
 
@@ -101,6 +102,7 @@ async def test_a_lost_line_is_taken_up_again_and_everyone_is_woken(opened: Opene
         store = opened(server.url)
         await store.open()
         subscription = store.subscribe()
+        assert await subscription.wait(PATIENCE)  # it listens from now on
         server.ask("CLIENT", "KILL", "TYPE", "pubsub")
         assert await subscription.wait(PATIENCE)
         while await subscription.wait(0.05):

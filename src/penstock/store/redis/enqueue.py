@@ -1,6 +1,7 @@
 """Inserting jobs: what they have in common is sent once, however many they are."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -51,8 +52,88 @@ async def enqueue(courier: Courier, jobs: Sequence[NewJob]) -> list[Enqueued]:
         expected = f"at most {MAX_BATCH:,} in one call to a Redis store, which does nothing else"
         raise InvalidOption("jobs", len(jobs), f"{expected} meanwhile")
     with translated(courier.server.url):
+        if len(jobs) == 1 and _is_plain(jobs[0]):
+            made = await courier.call("enqueue_one", *_one(jobs[0]))
+            return [Enqueued(jobs[0].id, made == 1)]
         arguments = as_arguments(jobs)
     return enqueued(jobs, await decided(courier, "enqueue", *arguments))
+
+
+def _is_plain(job: NewJob) -> bool:
+    """Whether a job may run at once and asks for nothing that other jobs have to do with."""
+    return not (
+        job.delay_ms
+        or job.key is not None
+        or job.after
+        or job.scheduled_at is not None
+        or job.expires_in_ms is not None
+        or job.expires_at is not None
+        or job.order_key is not None
+        or job.parent_job_id is not None
+        or job.schedule_id is not None
+    )
+
+
+_plain_shape_of = attrgetter(
+    "queue",
+    "tenant_id",
+    "type",
+    "limit_key",
+    "priority",
+    "max_retries",
+    "timeout_ms",
+    "category",
+    "retry_delay_ms",
+    "backoff_multiplier",
+    "trace_context",
+    "created_by",
+    "tags",
+    "workspace_id",
+    "metadata",
+)
+
+
+def _one(job: NewJob) -> tuple[Any, ...]:
+    """A plain job as `enqueue_one.lua` takes it."""
+    return (job.id, job.payload, *_plain_shape(*_plain_shape_of(job)))
+
+
+@lru_cache(maxsize=1024)
+def _plain_shape(
+    queue: str,
+    tenant_id: str,
+    type_: str,
+    limit_key: str | None,
+    priority: int,
+    max_retries: int,
+    timeout_ms: int,
+    *rest: Any,
+) -> tuple[str, str, str, str, int]:
+    """What plain jobs of one shape have in common."""
+    _check_priority(priority)
+    category, retry_delay_ms, backoff, trace, created_by, tags, workspace_id, metadata = rest
+    doc = encode_doc(
+        max_retries,
+        timeout_ms,
+        category,
+        retry_delay_ms,
+        backoff,
+        trace,
+        created_by,
+        tags or None,
+        workspace_id,
+        None,
+        None,
+        metadata,
+    )
+    lane = encode_lane(queue, tenant_id, type_, limit_key)
+    return doc, lane, f"{encode(type_).decode()}{encode(queue).decode()}\n{lane}", queue, priority
+
+
+def _check_priority(priority: int) -> None:
+    """Refuse a priority that has no digit in a member."""
+    if not 1 <= priority <= 10:
+        raise InvalidOption("priority", priority, "a whole number from 1 to 10")
 
 
 def as_arguments(jobs: Sequence[NewJob]) -> list[Any]:
@@ -85,8 +166,7 @@ def enqueued(jobs: Sequence[NewJob], answer: Any) -> list[Enqueued]:
 
 
 def _shape(job: NewJob) -> dict[str, Any]:
-    if not 1 <= job.priority <= 10:
-        raise InvalidOption("priority", job.priority, "a whole number from 1 to 10")
+    _check_priority(job.priority)
     scope = None if job.key is None else job.key_scope or KeyScope.UNTIL_DONE
     shape: dict[str, Any] = {
         "lane": encode_lane(job.queue, job.tenant_id, job.type, job.limit_key),

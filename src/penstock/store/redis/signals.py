@@ -35,10 +35,9 @@ class Signals:
         """Whether changes are heard now."""
         return any(ear.connected for ear in list(self._ears.values()))
 
-    async def open(self) -> None:
-        """Subscribe, so that nothing is missed from here on."""
+    def open(self) -> None:
+        """Take listeners; a process in which nobody listens has nothing told to it."""
         self._open = True
-        await self._own_ear().open()
 
     async def close(self) -> None:
         """Stop listening."""
@@ -85,16 +84,6 @@ class _Ear:
     def connected(self) -> bool:
         """Whether changes are heard now."""
         return self._line is not None and self._line.open
-
-    async def open(self) -> None:
-        """Subscribe, so that nothing is missed from here on."""
-        if self._task is not None:
-            return
-        try:
-            self._line = await self._subscribed()
-        except (redis.RedisError, OSError) as error:
-            raise translate(self._server.url, error) from error
-        self._start()
 
     async def close(self) -> None:
         """Stop listening."""

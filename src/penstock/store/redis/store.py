@@ -71,7 +71,7 @@ class RedisStore:
             await self._prepare(moving=moving)
             if not moving:
                 refuse_moved(self.url, await self.transfer.marks())
-            await self._signals.open()
+            self._signals.open()
         except BaseException:
             await self.close()
             raise

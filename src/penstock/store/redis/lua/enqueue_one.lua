@@ -1,0 +1,38 @@
+-- Insert one job that may run at once and asks for nothing else: no key, no line, no edges.
+--
+-- Whatever else an enqueue may ask for is enqueue.lua's. Nothing is needed from other files: making
+-- their functions would cost more than all of this.
+--
+-- KEYS[1]  the prefix of the namespace
+-- ARGV[1]  now in milliseconds, or '' for the server's clock
+-- ARGV[4]  id
+-- ARGV[5]  payload
+-- ARGV[6]  doc
+-- ARGV[7]  lane
+-- ARGV[8]  the lane as it stands in `lanes`
+-- ARGV[9]  queue
+-- ARGV[10] priority
+-- answers  1, or 0 when the id is known
+
+local PREFIX, call, id, priority = KEYS[1], redis.call, ARGV[4], tonumber(ARGV[10])
+local DEFAULT_PRIORITY, PRIORITY_STEP_MS = 5, 3600000
+local now = tonumber(ARGV[1])
+if not now then
+    local time = call('TIME')
+    now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local NOW, key = string.format('%.0f', now), PREFIX .. 'job:' .. id
+
+if call('EXISTS', key) == 1 then return 0 end
+local seq = call('INCR', PREFIX .. 'seq')
+call('HSET', key, 'status', 'queued', 'payload', ARGV[5], 'queued_at', NOW, 'doc', ARGV[6],
+    'lane', ARGV[7], 'created_at', NOW)
+if priority ~= DEFAULT_PRIORITY then call('HSET', key, 'priority', ARGV[10]) end
+call('ZADD', PREFIX .. 'jobs', seq, id)
+call('ZADD', PREFIX .. 'lanes', 0, ARGV[8])
+call('ZADD', PREFIX .. 'lane:' .. ARGV[7],
+    string.format('%.0f', now + (priority - 1) * PRIORITY_STEP_MS),
+    string.char(47 + priority) .. id)
+call('HINCRBY', PREFIX .. 'depths', 'queued ' .. ARGV[9], 1)
+call('PUBLISH', PREFIX .. 'wake', '')
+return 1

@@ -141,3 +141,14 @@ async def test_a_dead_line_is_noticed(
         await enqueue(elsewhere)
         proxy.heal()
         assert await subscription.wait(PATIENCE)
+
+
+async def test_a_store_closes_however_far_its_first_listener_got(valkey_url: str) -> None:
+    for turns in range(20):
+        store = RedisStore(valkey_url)
+        await store.open()
+        store.subscribe()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            await store.close()

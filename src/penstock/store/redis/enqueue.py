@@ -108,7 +108,7 @@ def _plain_shape(
     max_retries: int,
     timeout_ms: int,
     *rest: Any,
-) -> tuple[str, str, str, str, int]:
+) -> tuple[str, str, str, str, int, str]:
     """What plain jobs of one shape have in common."""
     _check_priority(priority)
     category, retry_delay_ms, backoff, trace, created_by, tags, workspace_id, metadata = rest
@@ -127,7 +127,8 @@ def _plain_shape(
         metadata,
     )
     lane = encode_lane(queue, tenant_id, type_, limit_key)
-    return doc, lane, f"{encode(type_).decode()}{encode(queue).decode()}\n{lane}", queue, priority
+    listed = f"{encode(type_).decode()}{encode(queue).decode()}\n{lane}"
+    return doc, lane, listed, queue, priority, tenant_id
 
 
 def _check_priority(priority: int) -> None:

@@ -256,5 +256,9 @@ async def _line_to(
     failed: Callable[[], None] | None = None,
 ) -> Line:
     connection: Any = asynchronous(node)  # its methods have no types
-    await connection.connect()
+    try:
+        await connection.connect()
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
     return Line(connection, node.timeout, told, explain, failed)

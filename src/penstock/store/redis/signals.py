@@ -125,11 +125,15 @@ class _Ear:
             self._task = self._loop.create_task(self._listen(), name="penstock-signals")
 
     async def _listen(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
         try:
             while True:
                 try:
                     if self._line is None:
                         self._line = await self._subscribed()
+                        if task.cancelling():  # redis-py goes on connecting when it is cancelled
+                            return
                         self._backoff.succeeded()
                         self.ring()
                     await self._hear(self._line)

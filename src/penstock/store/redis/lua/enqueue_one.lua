@@ -12,6 +12,7 @@
 -- ARGV[8]  the lane as it stands in `lanes`
 -- ARGV[9]  queue
 -- ARGV[10] priority
+-- ARGV[11] tenant, or ''
 -- answers  1, or 0 when the id is known
 
 local PREFIX, call, id, priority = KEYS[1], redis.call, ARGV[4], tonumber(ARGV[10])
@@ -34,5 +35,8 @@ call('ZADD', PREFIX .. 'lane:' .. ARGV[7],
     string.format('%.0f', now + (priority - 1) * PRIORITY_STEP_MS),
     string.char(47 + priority) .. id)
 call('HINCRBY', PREFIX .. 'depths', 'queued ' .. ARGV[9], 1)
+if ARGV[11] ~= '' then
+    call('HINCRBY', PREFIX .. 'depths:' .. ARGV[11], 'queued ' .. ARGV[9], 1)
+end
 call('PUBLISH', PREFIX .. 'wake', '')
 return 1

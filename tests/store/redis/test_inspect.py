@@ -62,7 +62,7 @@ async def test_a_replica_makes_the_promise_smaller() -> None:
 
 async def test_little_memory_left_is_told() -> None:
     with RedisServer(kind="redis6") as server:
-        server.ask("CONFIG", "SET", "maxmemory", "1mb")
+        server.ask("CONFIG", "SET", "maxmemory", "100kb")
         assert "memory" in failed(await inspected(server.url))
 
 

@@ -62,8 +62,11 @@ async def test_a_replica_makes_the_promise_smaller() -> None:
 
 async def test_little_memory_left_is_told() -> None:
     with RedisServer(kind="redis6") as server:
+        store = open_store(server.url)
+        await store.open()
         server.ask("CONFIG", "SET", "maxmemory", "100kb")
-        assert "memory" in failed(await inspected(server.url))
+        assert "memory" in failed(await store.inspect())
+        await store.close()
 
 
 async def test_a_policy_changed_later_is_told() -> None:

@@ -36,7 +36,7 @@ async def test_a_page_goes_on_behind_many_that_have_expired(store: Store, clock:
 async def test_a_full_memory_stops_neither_a_record_nor_an_entry(
     store: Store, raw: RawKeys
 ) -> None:
-    raw.client.config_set("maxmemory", "1mb")
+    raw.client.config_set("maxmemory", "100kb")
     try:
         with pytest.raises(StoreFull):
             await enqueue(store)

@@ -77,6 +77,15 @@ def test_a_redis_beside_a_file_is_refused(shopped: Cli) -> None:
     assert answer.says("it goes with postgresql:// only")
 
 
+def test_the_redis_of_the_environment_goes_with_the_store_of_the_environment(
+    shopped: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DISPATCH", "redis://127.0.0.1:1")
+    answer = shopped("doctor", "--url", "sqlite:///work.db")
+    assert answer.code != 2
+    assert "integrity" in answer.out
+
+
 def test_a_silent_worker_and_one_that_does_not_poll_are_wrong() -> None:
     assert wrong(checks.worker_checks([a_worker()], {}, WELL)) == []
     silent = a_worker(heartbeat_age_ms=60_000)

@@ -226,7 +226,7 @@ def test_the_runbook_is_walked_without_the_rights_of_an_owner(
     answers = {
         " ".join(words): CliRunner().invoke(program, words, input="a long password\n" * 2)
         for words in walked
-        if words[0] not in ELSEWHERE
+        if words[0] not in ELSEWHERE and "--url" not in words
     }
     sys.modules.pop("shop", None)
     assert len(answers) > 20

@@ -73,6 +73,8 @@ def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Durable background jobs for Python. The options here may stand anywhere on the line."""
+    if url is not None and not url.startswith("postgres"):
+        dispatch = dispatch or ""  # that of the environment goes with the store of the environment
     ctx.obj = Session(url=url, dispatch=dispatch, config=config, debug=debug)
 
 

@@ -46,7 +46,7 @@ def torture(
             seconds=limit,
             store=_kind(store, chosen.url),
             url=chosen.url,
-            dispatch=chosen.dispatch if chosen.url else None,
+            dispatch=(chosen.dispatch or None) if chosen.url else None,
             seed=seed,
             as_json=as_json,
         )

@@ -1,15 +1,16 @@
 """Turning a job that has just become a dead letter into a record for people."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.model.failure import Failure
 from penstock.store.relational.transaction import Transaction
 
 
-def keep_dead_letter(tx: Transaction, job_id: str, failure: Failure) -> None:
-    """Snapshot the job and its executions."""
+def keep_dead_letters(tx: Transaction, ids: Sequence[str], failure: Failure) -> None:
+    """Snapshot jobs that ended alike, and their executions."""
     row: dict[str, Any] = {
-        "id": job_id,
+        "ids": tx.listed(ids),
         "reason": str(failure.error_class),
         "error": failure.message,
         "code": failure.code,

@@ -1,7 +1,7 @@
 """Counters gathered during an operation and written as a handful of upserts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec.json import encode
@@ -47,10 +47,13 @@ class Counters:
         self.add(lane, name)
         self.add(lane, attempts_name(attempts))
 
-    def end_job(self, tx: Transaction, job_id: str, name: str) -> None:
-        """Count a waiting job that ended, of which only the id is at hand."""
-        for type_, queue, tenant_id, attempts in tx.rows("counted_as", (job_id,)):
+    def end_all(self, rows: Iterable[tuple[str, str, str, str, int]], name: str) -> list[str]:
+        """Count jobs that ended without an execution: id, lane, attempts; return their ids."""
+        ids = []
+        for job_id, type_, queue, tenant_id, attempts in rows:
             self.end(Lane(type_, queue, tenant_id), name, attempts)
+            ids.append(job_id)
+        return ids
 
     def ended(self, settlements: Sequence[Settlement], name: str) -> None:
         """Count executions that ended alike, with their durations and waits."""

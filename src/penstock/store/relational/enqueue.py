@@ -20,10 +20,8 @@ def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return enqueue_each(tx, jobs)
     if len(jobs) == 1:
         return [_enqueue_one(tx, jobs[0])]
-    with tx.savepoint() as savepoint:
-        if tx.many("insert_job", [row_of(tx, job) for job in jobs]) == len(jobs):
-            return [Enqueued(job.id, True) for job in jobs]
-        savepoint.undo()
+    if _inserted_together(tx, jobs):
+        return [Enqueued(job.id, True) for job in jobs]
     return enqueue_each(tx, jobs)
 
 
@@ -33,11 +31,14 @@ def is_special(job: NewJob) -> bool:
 
 
 def enqueue_each(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    """Insert jobs one by one, then link those that wait for others."""
+    """Insert jobs, one by one where their keys, lines or ids ask for it, then link them."""
     several = len(jobs) > 1
     refused = _prepare(tx, jobs) if several else {}
+    rest = [job for place, job in enumerate(jobs) if place not in refused]
+    together = several and any(map(is_special, rest)) and _inserted_together(tx, rest)
     answers = [
-        refused.get(place) or _enqueue_one(tx, job, has_key=several)
+        refused.get(place)
+        or (Enqueued(job.id, True) if together else _enqueue_one(tx, job, has_key=several))
         for place, job in enumerate(jobs)
     ]
     # A parent in the same call may have turned out to be a job that is there already.
@@ -70,6 +71,17 @@ def _prepare(tx: Transaction, jobs: Sequence[NewJob]) -> dict[int, Enqueued]:
     ]
     answers = {place: _refused(tx, jobs[place]) for *_, place in sorted(keyed)}
     return {place: answer for place, answer in answers.items() if answer is not None}
+
+
+def _inserted_together(tx: Transaction, jobs: Sequence[NewJob]) -> bool:
+    """Insert jobs at once, or none of them if one has to find its place in line or is known."""
+    if not jobs or any(job.order_key is not None for job in jobs):
+        return False
+    with tx.savepoint() as savepoint:
+        if tx.many("insert_job", [row_of(tx, job) for job in jobs]) == len(jobs):
+            return True
+        savepoint.undo()
+    return False
 
 
 def _enqueue_one(tx: Transaction, job: NewJob, *, has_key: bool = False) -> Enqueued:

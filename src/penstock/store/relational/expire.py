@@ -1,7 +1,7 @@
 """Dead-lettering waiting jobs that nobody needs any more."""
 
 from penstock.model.failure import EXPIRED
-from penstock.store.relational.bury import keep_dead_letter
+from penstock.store.relational.bury import keep_dead_letters
 from penstock.store.relational.counters import Counters, Lane
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
@@ -23,7 +23,7 @@ def expire(tx: Transaction, limit: int) -> list[str]:
                 "now": tx.now,
             },
         )
-        keep_dead_letter(tx, job_id, EXPIRED)
+        keep_dead_letters(tx, (job_id,), EXPIRED)
         counters.end(Lane(type_, queue, tenant_id), "dead", attempts)
     ids = [row[0] for row in rows]
     end(tx, ids)

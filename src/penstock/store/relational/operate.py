@@ -15,24 +15,18 @@ from penstock.store.relational.transaction import Transaction
 
 def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
     """Cancel waiting jobs at once and ask running ones to stop; their status afterwards."""
-    answer: dict[str, str] = {}
-    ended = []
     counters = Counters()
     reason = redact(str(reason))[:MESSAGE_LIMIT]
     hold(tx, ids)
-    for job_id in ids:
-        row = {"id": job_id, "reason": reason, "now": tx.now}
-        if tx.many("cancel_waiting", (row,)):
-            tx.run("forget_job_pause", (job_id,))
-            counters.end_job(tx, job_id, "cancelled")
-            ended.append(job_id)
-        else:
-            tx.run("request_cancel", row)
-        answer[job_id] = tx.value("status_of", (job_id,))
+    row = {"ids": tx.listed(ids), "reason": reason, "now": tx.now}
+    ended = counters.end_all(tx.rows("cancel_waiting", row), "cancelled")
+    tx.run("forget_job_pause", (tx.listed(ended),))
+    tx.run("request_cancel", row)
+    statuses: dict[str, str] = dict(tx.rows("statuses_of", (row["ids"],)))
     end(tx, ended)
     counters.write(tx)
     tx.changed = True
-    return answer
+    return {job_id: statuses[job_id] for job_id in ids}
 
 
 def requeue(

@@ -43,16 +43,12 @@ def leave(tx: Transaction, ended: Sequence[str]) -> dict[str, str]:
         tx.lock("line", *line)
     out: dict[str, str] = dict(tx.rows("step_out_of_line", (tx.listed(ended),)))
     over = set(ended)
-    before = {job_id: _still_in_line(job_id, out, over) for job_id in out}
-    for job_id in ended:
-        if job_id in out:
-            tx.run("lower_waiting", (1, tx.now, job_id))
-        ahead = before.get(job_id)
-        if ahead is None:
-            tx.run("leave_line", (job_id,))
-        else:
-            tx.run("end_line_with", (ahead, job_id))
-    return {job_id: ahead for job_id, ahead in before.items() if ahead is not None}
+    found = {job_id: _still_in_line(job_id, out, over) for job_id in out}
+    before = {job_id: ahead for job_id, ahead in found.items() if ahead is not None}
+    tx.many("lower_waiting", [(1, tx.now, job_id) for job_id in out])
+    tx.run("leave_line", (tx.listed([job_id for job_id in ended if job_id not in before]),))
+    tx.many("end_line_with", [(ahead, job_id) for job_id, ahead in before.items()])
+    return before
 
 
 def close_up(tx: Transaction, child_id: str, ahead: str) -> None:

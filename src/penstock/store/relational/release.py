@@ -24,7 +24,7 @@ from penstock.model.orphan import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.relational import order
-from penstock.store.relational.bury import keep_dead_letter, release_keys
+from penstock.store.relational.bury import keep_dead_letters, release_keys
 from penstock.store.relational.counters import Counters
 from penstock.store.relational.transaction import Transaction
 
@@ -174,42 +174,55 @@ def _kept(edge: _Open) -> str | None:
 
 def _pass_results(tx: Transaction, children: list[str]) -> None:
     """Put the parents' results into the payloads of children that wait for nobody any more."""
-    for child_id, payload in tx.rows("free_with_inputs", (tx.listed(children),)):
-        inputs = tx.rows("inputs", (child_id,))
-        tx.run("set_payload", (with_inputs(payload, inputs), child_id))
-        tx.run("inputs_passed", (child_id,))
+    payloads: dict[str, str] = dict(tx.rows("free_with_inputs", (tx.listed(children),)))
+    if not payloads:
+        return
+    free = tx.listed(list(payloads))
+    inputs: dict[str, list[tuple[Any, ...]]] = {child_id: [] for child_id in payloads}
+    for child_id, *given in tx.rows("inputs", (free,)):
+        inputs[child_id].append(tuple(given))
+    filled = [(with_inputs(payload, inputs[c]), c) for c, payload in payloads.items()]
+    tx.many("set_payload", filled)
+    tx.run("inputs_passed", (free,))
 
 
 def _end_dependents(tx: Transaction, doomed: Mapping[str, tuple[_Open, Outcome]]) -> list[str]:
+    """End children whose parents let them run no more; those that ended before are left out."""
     if not doomed:
         return []
-    counters = Counters()
-    ended = []
-    told: dict[tuple[str, str | None, Outcome, bool], Failure] = {}
     pairs = [(child_id, edge.parent_id) for child_id, (edge, _) in doomed.items()]
     foreign = {row[0] for row in tx.rows("of_other_tenants", (encode(pairs).decode(),))}
+    alike: dict[tuple[str, str | None, Outcome, bool], list[str]] = {}
+    told: dict[tuple[str, str | None, Outcome, bool], Failure] = {}
     for child_id, (edge, outcome) in doomed.items():
-        alike = (edge.parent_id, edge.condition, outcome, child_id in foreign)
-        if alike not in told:
+        why = (edge.parent_id, edge.condition, outcome, child_id in foreign)
+        alike.setdefault(why, []).append(child_id)
+        if why not in told:
             status = Status(edge.parent_status)
-            told[alike] = orphaned(edge.edge, outcome, status, foreign=child_id in foreign)
-        failure = told[alike]
-        row: dict[str, Any] = {
-            "id": child_id,
-            "error": failure.message,
-            "details": failure.details,
-            "now": tx.now,
-        }
-        buried = outcome is Outcome.DEAD and tx.many("bury_dependent", (row,)) == 1
-        if buried:
-            keep_dead_letter(tx, child_id, failure)
-        elif tx.many("cancel_dependent", (row,)) == 0:
-            continue  # it ended before, for a reason of its own
-        tx.run("forget_job_pause", (child_id,))
-        ended.append(child_id)
-        counters.end_job(tx, child_id, "dead" if buried else "cancelled")
+            told[why] = orphaned(edge.edge, outcome, status, foreign=child_id in foreign)
+    counters = Counters()
+    ended: list[str] = []
+    for why, children in alike.items():
+        ended += _end_alike(tx, counters, children, told[why], buried=why[2] is Outcome.DEAD)
+    tx.run("forget_job_pause", (tx.listed(ended),))
     counters.write(tx)
     return ended
+
+
+def _end_alike(
+    tx: Transaction, counters: Counters, children: list[str], failure: Failure, *, buried: bool
+) -> list[str]:
+    row = {
+        "ids": tx.listed(children),
+        "error": failure.message,
+        "details": failure.details,
+        "now": tx.now,
+    }
+    dead: list[str] = []
+    if buried:
+        dead = counters.end_all(tx.rows("bury_dependent", row), "dead")
+        keep_dead_letters(tx, dead, failure)
+    return dead + counters.end_all(tx.rows("cancel_dependent", row), "cancelled")
 
 
 def _statuses(tx: Transaction, parents: set[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from penstock.model.failure import LEASE_LOST
 from penstock.store.contract import Fate, Rescued
-from penstock.store.relational.bury import keep_dead_letter
+from penstock.store.relational.bury import keep_dead_letters
 from penstock.store.relational.counters import Counters, Lane
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
@@ -80,7 +80,7 @@ def _take_away(tx: Transaction, lapsed: _Lapsed, max_rescues: int) -> Fate:
         tx.run("hand_back", row)
         return Fate.RESCUED
     tx.run("bury", row)
-    keep_dead_letter(tx, lapsed.id, LEASE_LOST)
+    keep_dead_letters(tx, (lapsed.id,), LEASE_LOST)
     return Fate.DEAD
 
 

@@ -18,7 +18,7 @@ from penstock.model.settlement import (
 )
 from penstock.store.contract import Report
 from penstock.store.relational import breakers
-from penstock.store.relational.bury import keep_dead_letter
+from penstock.store.relational.bury import keep_dead_letters
 from penstock.store.relational.counters import Counters, Lane
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
@@ -199,7 +199,7 @@ def _lay_down(
     if tx.many("bury", (row,)) == 0:
         return None
     _keep(tx, owner, settlement, "dead", failure)
-    keep_dead_letter(tx, settlement.id, failure)
+    keep_dead_letters(tx, (settlement.id,), failure)
     return "dead"
 
 

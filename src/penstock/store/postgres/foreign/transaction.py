@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from penstock.store.postgres.foreign.driver import Driver, Savepoint
+from penstock.store.postgres.queries import queries
+from penstock.store.postgres.transaction import rows_together
 from penstock.store.relational.transaction import Bindings, Transaction
 
 
@@ -26,7 +28,11 @@ class ForeignTransaction(Transaction):
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:
         """Run a named query for every row; the number of rows it changed in all."""
-        return sum(self._driver.change(name, row) for row in rows)
+        given = list(rows)
+        together = rows_together(queries(), name, given) if len(given) > 1 else None
+        if together is not None:
+            return self._driver.change(*together)
+        return sum(self._driver.change(name, row) for row in given)
 
     def savepoint(self) -> Savepoint:
         """Begin a nested transaction."""

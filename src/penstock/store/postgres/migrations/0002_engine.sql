@@ -16,8 +16,10 @@ CREATE TABLE {schema}.job_dependencies (
     PRIMARY KEY (child_id, parent_id, kind, argument)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX job_dependencies_open ON {schema}.job_dependencies (parent_id) WHERE outcome IS NULL;
-CREATE INDEX job_dependencies_parent ON {schema}.job_dependencies (parent_id);
+-- With the child, so that one edge of a parent that has thousands is found by either index.
+CREATE INDEX job_dependencies_open ON {schema}.job_dependencies (parent_id, child_id)
+    WHERE outcome IS NULL;
+CREATE INDEX job_dependencies_parent ON {schema}.job_dependencies (parent_id, child_id);
 
 -- The last job in line for each order key that has one.
 CREATE TABLE {schema}.order_lines (

@@ -81,7 +81,7 @@ ORDER BY pauses.created_at, scope, name;
 DELETE FROM pauses WHERE scope = ? AND name = ?;
 
 -- name: forget_job_pause
-DELETE FROM pauses WHERE scope = 'job' AND name = ?;
+DELETE FROM pauses WHERE scope = 'job' AND name = ANY(?::text[]);
 
 -- name: pause_job
 UPDATE jobs_live SET status = 'paused', updated_at = at(:now)

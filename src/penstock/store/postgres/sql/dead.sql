@@ -17,10 +17,10 @@ SELECT id, type, queue, tenant_id, :reason::text, :error::text, :code::text, :fi
         'duration_ms', duration_ms, 'worker', worker, 'error_class', error_class,
         'error_code', error_code, 'error', error))
      FROM (
-        SELECT * FROM job_executions WHERE job_id = :id ORDER BY fence DESC LIMIT 50
+        SELECT * FROM job_executions WHERE job_id = jobs.id ORDER BY fence DESC LIMIT 50
      ) AS latest), '[]'),
     at(:now)
-FROM jobs WHERE id = :id
+FROM jobs WHERE id = ANY(:ids::text[])
 ON CONFLICT (job_id) DO UPDATE
 SET seq = excluded.seq, reason = excluded.reason, error = excluded.error,
     error_code = excluded.error_code, fingerprint = excluded.fingerprint,

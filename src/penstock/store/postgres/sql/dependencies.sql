@@ -1,3 +1,5 @@
+-- A query `x_all` does for a list of rows what `x` does for one; each row is an array of its values.
+
 -- name: any_open_edge
 SELECT 1 FROM job_dependencies WHERE outcome IS NULL LIMIT 1;
 
@@ -6,6 +8,16 @@ SELECT 1 FROM job_dependencies WHERE outcome IS NULL LIMIT 1;
 INSERT INTO job_dependencies (
     child_id, parent_id, kind, argument, position, condition, on_failure, on_requeue, created_at
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, at(?))
+ON CONFLICT (child_id, parent_id, kind, argument) DO UPDATE
+SET outcome = NULL, closed_at = NULL, created_at = excluded.created_at;
+
+-- name: insert_edge_all
+INSERT INTO job_dependencies (
+    child_id, parent_id, kind, argument, position, condition, on_failure, on_requeue, created_at
+)
+SELECT one ->> 0, one ->> 1, one ->> 2, one ->> 3, (one ->> 4)::int, one ->> 5, one ->> 6,
+    one ->> 7, at((one ->> 8)::bigint)
+FROM jsonb_array_elements(?::jsonb) AS one
 ON CONFLICT (child_id, parent_id, kind, argument) DO UPDATE
 SET outcome = NULL, closed_at = NULL, created_at = excluded.created_at;
 
@@ -42,8 +54,20 @@ SELECT result::text FROM jobs WHERE id = ?;
 UPDATE job_dependencies SET outcome = ?, result = ?::json, closed_at = at(?)
 WHERE child_id = ? AND parent_id = ? AND kind = ? AND argument = ? AND outcome IS NULL;
 
+-- name: close_edge_all
+UPDATE job_dependencies AS edge
+SET outcome = one ->> 0, result = (one ->> 1)::json, closed_at = at((one ->> 2)::bigint)
+FROM jsonb_array_elements(?::jsonb) AS one
+WHERE edge.child_id = one ->> 3 AND edge.parent_id = one ->> 4 AND edge.kind = one ->> 5
+  AND edge.argument = one ->> 6 AND edge.outcome IS NULL;
+
 -- name: lower_waiting
 UPDATE jobs SET waiting_on = waiting_on - ?::int, updated_at = at(?) WHERE id = ?;
+
+-- name: lower_waiting_all
+UPDATE jobs
+SET waiting_on = waiting_on - (one ->> 0)::int, updated_at = at((one ->> 1)::bigint)
+FROM jsonb_array_elements(?::jsonb) AS one WHERE jobs.id = one ->> 2;
 
 -- name: raise_waiting
 UPDATE jobs SET waiting_on = waiting_on + ?::int, updated_at = at(?) WHERE id = ?;
@@ -56,13 +80,13 @@ WHERE id = ANY(?::text[]) AND waiting_on = 0
       WHERE child_id = jobs.id AND kind = 'data' AND result IS NOT NULL);
 
 -- name: inputs
-SELECT argument, position, result::text FROM job_dependencies
-WHERE child_id = ? AND kind = 'data' AND result IS NOT NULL;
+SELECT child_id, argument, position, result::text FROM job_dependencies
+WHERE child_id = ANY(?::text[]) AND kind = 'data' AND result IS NOT NULL;
 
 -- name: inputs_passed
 -- While a parent may come back, the results of the others are kept: they go into one list with its.
 UPDATE job_dependencies AS edge SET result = NULL
-WHERE edge.child_id = ? AND edge.kind = 'data'
+WHERE edge.child_id = ANY(?::text[]) AND edge.kind = 'data'
   AND NOT EXISTS (
       SELECT 1 FROM job_dependencies AS other
       WHERE other.child_id = edge.child_id AND other.outcome <> 'satisfied');
@@ -70,17 +94,23 @@ WHERE edge.child_id = ? AND edge.kind = 'data'
 -- name: set_payload
 UPDATE jobs SET payload = ?::json WHERE id = ?;
 
+-- name: set_payload_all
+UPDATE jobs SET payload = (one ->> 0)::json
+FROM jsonb_array_elements(?::jsonb) AS one WHERE jobs.id = one ->> 1;
+
 -- name: cancel_dependent
 UPDATE jobs
 SET live = false, status = 'cancelled', error = :error, error_details = :details::json,
     completed_at = at(:now), updated_at = at(:now)
-WHERE live AND id = :id AND status IN ({from cancel});
+WHERE live AND id = ANY(:ids::text[]) AND status IN ({from cancel})
+RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: bury_dependent
 UPDATE jobs
 SET live = false, status = 'dead_letter', error = :error, error_details = :details::json,
     completed_at = at(:now), failed_at = at(:now), updated_at = at(:now)
-WHERE live AND id = :id AND status IN ({from orphan});
+WHERE live AND id = ANY(:ids::text[]) AND status IN ({from orphan})
+RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: of_other_tenants
 -- Of pairs of a child and a parent, the children whose parent belongs to somebody else.
@@ -163,7 +193,7 @@ INSERT INTO order_lines (tenant_id, order_key, last_id) VALUES (?, ?, ?)
 ON CONFLICT (tenant_id, order_key) DO UPDATE SET last_id = excluded.last_id;
 
 -- name: leave_line
-DELETE FROM order_lines WHERE last_id = ?;
+DELETE FROM order_lines WHERE last_id = ANY(?::text[]);
 
 -- name: end_line_with
 UPDATE order_lines SET last_id = ? WHERE last_id = ?;

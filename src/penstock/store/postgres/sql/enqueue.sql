@@ -15,6 +15,27 @@ WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = given.id)
 ON CONFLICT (id) DO NOTHING
 RETURNING refuse_ended(id);
 
+-- name: insert_job_all
+INSERT INTO jobs_live (
+    live, id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms,
+    scheduled_at, created_at, updated_at, queued_at, waiting_on, expires_at, retry_delay_ms,
+    backoff_multiplier, category, workspace_id, created_by, parent_job_id, schedule_id, key,
+    key_scope, limit_key, order_key, tags, metadata, trace_context, payload
+)
+SELECT true, one ->> 0, one ->> 1, one ->> 2, one ->> 3, one ->> 4, (one ->> 5)::bigint,
+    (one ->> 6)::smallint, (one ->> 7)::int, (one ->> 8)::bigint, at((one ->> 9)::bigint),
+    at((one ->> 10)::bigint), at((one ->> 11)::bigint), at((one ->> 12)::bigint),
+    (one ->> 13)::int, at((one ->> 14)::bigint), (one ->> 15)::bigint,
+    (one ->> 16)::double precision, one ->> 17, one ->> 18, one ->> 19, one ->> 20, one ->> 21,
+    one ->> 22, one ->> 23, one ->> 24, one ->> 25,
+    CASE WHEN jsonb_typeof(one -> 26) = 'array'
+        THEN ARRAY(SELECT jsonb_array_elements_text(one -> 26)) END,
+    (one ->> 27)::json, one ->> 28, (one ->> 29)::json
+FROM jsonb_array_elements(?::jsonb) AS one
+WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = one ->> 0)
+ON CONFLICT (id) DO NOTHING
+RETURNING refuse_ended(id);
+
 -- name: enqueue_alike
 -- What the jobs have in common, their ids and their payloads; without a time, the server's.
 SELECT now, fresh FROM enqueue_alike(?::json, ?, ?, ?::bigint);

@@ -6,16 +6,20 @@ SELECT id FROM jobs WHERE id = ANY(?::text[]) ORDER BY id FOR UPDATE;
 UPDATE jobs
 SET live = false, status = 'cancelled', error = :reason, completed_at = at(:now),
     updated_at = at(:now)
-WHERE live AND id = :id AND status IN ({from cancel});
+WHERE live AND id = ANY(:ids::text[]) AND status IN ({from cancel})
+RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: request_cancel
 UPDATE jobs_live
 SET cancel_requested_at = coalesce(cancel_requested_at, at(:now)), cancel_reason = :reason,
     updated_at = at(:now)
-WHERE id = :id AND status = 'in_progress';
+WHERE id = ANY(:ids::text[]) AND status = 'in_progress';
 
 -- name: status_of
 SELECT status FROM jobs WHERE id = ?;
+
+-- name: statuses_of
+SELECT id, status FROM jobs WHERE id = ANY(?::text[]);
 
 -- name: requeueable
 SELECT status, tenant_id, type, key, key_scope FROM jobs WHERE id = ? FOR UPDATE;
@@ -36,6 +40,3 @@ WHERE job_id = :id AND resolution IN ('pending', 'investigating');
 
 -- name: due_of
 SELECT ms(scheduled_at) FROM jobs WHERE id = ?;
-
--- name: counted_as
-SELECT type, queue, tenant_id, attempts FROM jobs WHERE id = ?;

@@ -76,7 +76,7 @@ SELECT scope, name, reason, paused_by, created_at FROM pauses ORDER BY created_a
 DELETE FROM pauses WHERE scope = ? AND name = ?;
 
 -- name: forget_job_pause
-DELETE FROM pauses WHERE scope = 'job' AND name = ?;
+DELETE FROM pauses WHERE scope = 'job' AND name IN (SELECT value FROM json_each(?));
 
 -- name: pause_job
 UPDATE jobs SET status = 'paused', updated_at = :now WHERE id = :id AND status IN ({from pause});

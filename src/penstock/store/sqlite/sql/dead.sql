@@ -15,9 +15,9 @@ SELECT id, type, queue, tenant_id, :reason, :error, :code, :fingerprint, attempt
         'fence', fence, 'status', status, 'started_at', started_at, 'ended_at', ended_at,
         'duration_ms', duration_ms, 'worker', worker, 'error_class', error_class,
         'error_code', error_code, 'error', error))
-     FROM (SELECT * FROM job_executions WHERE job_id = :id ORDER BY fence DESC LIMIT 50)), '[]'),
+     FROM (SELECT * FROM job_executions WHERE job_id = jobs.id ORDER BY fence DESC LIMIT 50)), '[]'),
     :now
-FROM jobs WHERE id = :id
+FROM jobs WHERE id IN (SELECT value FROM json_each(:ids))
 ON CONFLICT (job_id) DO UPDATE
 SET seq = (SELECT max(seq) + 1 FROM dead_letter_jobs), reason = excluded.reason, error = excluded.error, error_code = excluded.error_code,
     fingerprint = excluded.fingerprint, attempts = excluded.attempts, rescues = excluded.rescues,

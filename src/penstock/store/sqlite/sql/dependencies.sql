@@ -53,16 +53,16 @@ WHERE id IN (SELECT value FROM json_each(?)) AND waiting_on = 0
       WHERE child_id = jobs.id AND kind = 'data' AND result IS NOT NULL);
 
 -- name: inputs
-SELECT argument, position, result FROM job_dependencies
-WHERE child_id = ? AND kind = 'data' AND result IS NOT NULL;
+SELECT child_id, argument, position, result FROM job_dependencies
+WHERE child_id IN (SELECT value FROM json_each(?)) AND kind = 'data' AND result IS NOT NULL;
 
 -- name: inputs_passed
 -- While a parent may come back, the results of the others are kept: they go into one list with its.
-UPDATE job_dependencies SET result = NULL
-WHERE child_id = ?1 AND kind = 'data'
+UPDATE job_dependencies AS edge SET result = NULL
+WHERE edge.child_id IN (SELECT value FROM json_each(?)) AND kind = 'data'
   AND NOT EXISTS (
       SELECT 1 FROM job_dependencies AS other
-      WHERE other.child_id = ?1 AND other.outcome <> 'satisfied');
+      WHERE other.child_id = edge.child_id AND other.outcome <> 'satisfied');
 
 -- name: set_payload
 UPDATE jobs SET payload = ? WHERE id = ?;
@@ -71,13 +71,15 @@ UPDATE jobs SET payload = ? WHERE id = ?;
 UPDATE jobs
 SET status = 'cancelled', error = :error, error_details = :details, completed_at = :now,
     updated_at = :now
-WHERE id = :id AND status IN ({from cancel});
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ({from cancel})
+RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: bury_dependent
 UPDATE jobs
 SET status = 'dead_letter', error = :error, error_details = :details, completed_at = :now,
     failed_at = :now, updated_at = :now
-WHERE id = :id AND status IN ({from orphan});
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ({from orphan})
+RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: of_other_tenants
 -- Of pairs of a child and a parent, the children whose parent belongs to somebody else.
@@ -152,7 +154,7 @@ INSERT INTO order_lines (tenant_id, order_key, last_id) VALUES (?, ?, ?)
 ON CONFLICT (tenant_id, order_key) DO UPDATE SET last_id = excluded.last_id;
 
 -- name: leave_line
-DELETE FROM order_lines WHERE last_id = ?;
+DELETE FROM order_lines WHERE last_id IN (SELECT value FROM json_each(?));
 
 -- name: end_line_with
 UPDATE order_lines SET last_id = ? WHERE last_id = ?;

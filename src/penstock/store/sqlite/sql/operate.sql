@@ -4,16 +4,20 @@ SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 -- name: cancel_waiting
 UPDATE jobs
 SET status = 'cancelled', error = :reason, completed_at = :now, updated_at = :now
-WHERE id = :id AND status IN ({from cancel});
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ({from cancel})
+RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: request_cancel
 UPDATE jobs
 SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = :reason,
     updated_at = :now
-WHERE id = :id AND status = 'in_progress';
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'in_progress';
 
 -- name: status_of
 SELECT status FROM jobs WHERE id = ?;
+
+-- name: statuses_of
+SELECT id, status FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: requeueable
 SELECT status, tenant_id, type, key, key_scope FROM jobs WHERE id = ?;
@@ -33,6 +37,3 @@ WHERE job_id = :id AND resolution IN ('pending', 'investigating');
 
 -- name: due_of
 SELECT scheduled_at FROM jobs WHERE id = ?;
-
--- name: counted_as
-SELECT type, queue, tenant_id, attempts FROM jobs WHERE id = ?;

@@ -19,6 +19,7 @@ from penstock.store.relational.transaction import Transaction
 
 log = structlog.get_logger("penstock.store")
 
+STAGE = 1_000
 WARN_US = 100_000
 WARN_SECONDS = 60.0
 BEFORE_ALL = -(2**63)
@@ -31,6 +32,7 @@ class _About(NamedTuple):
 
     needs: str | None
     due: int | None
+    staged: int | None
     walked_to: str | None
     lanes: str | None
     walk_us: int | None
@@ -118,12 +120,13 @@ class PostgresClaims(Claims):
             "walked_to": self._quietly_to,
             "known": known,
             "tidy": tidy,
+            "stage": max(STAGE, 2 * claim.limit),
             "now": tx.now,
             "monotonic": tx.monotonic,
         }
         rows = tx.rows("claim_quietly", row)
-        about = _About(*rows[0][:5])
-        if rows[0][6] is None:
+        about = _About(*rows[0][:6])
+        if rows[0][7] is None:
             rows = []
         if about.needs is None:
             if known is None:
@@ -131,7 +134,7 @@ class PostgresClaims(Claims):
                 self._survey.walked(claim, about.lanes, about.walk_us or 0, about.due)
                 self._warn(about.walk_us or 0)
             self._survey.claimed(claim, rows)
-        return about, [Lease(*fields[6:]) for fields in rows]
+        return about, [Lease(*fields[7:]) for fields in rows]
 
     def _warn(self, walk_us: int) -> None:
         if walk_us > WARN_US and time.monotonic() - self._warned_at >= WARN_SECONDS:

@@ -91,8 +91,8 @@ class Survey:
         if self._lanes is None:
             return
         for row in rows:
-            rank, type_, queue, priority = row[5], row[8], row[9], row[10]
-            lane = (queue, row[21], type_, row[30] or "", priority)
+            rank, type_, queue, priority = row[6], row[9], row[10], row[11]
+            lane = (queue, row[22], type_, row[31] or "", priority)
             if rank > self._lanes.get(lane, 0):
                 self._lanes[lane] = rank
 

@@ -97,12 +97,49 @@ RETURN EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
     OR EXISTS (SELECT FROM {schema}.breakers);
 COMMENT ON FUNCTION {schema}.gated IS 'Whether claims must weigh pauses, limits or breakers.';
 
+CREATE FUNCTION {schema}.due_in(p_now bigint) RETURNS bigint
+LANGUAGE sql STABLE
+RETURN (SELECT {schema}.ms(min(scheduled_at)) - p_now FROM {schema}.jobs_live
+    WHERE status IN ('pending', 'failed') AND waiting_on = 0);
+COMMENT ON FUNCTION {schema}.due_in
+    IS 'Milliseconds until the next waiting job falls due; not above 0 if one has.';
+
+CREATE FUNCTION {schema}.stage_due(p_now bigint, p_limit integer) RETURNS integer
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_now timestamptz := {schema}.at(p_now);
+    v_staged integer;
+BEGIN
+    -- A job with an order key joins its line first, which the caller sees to; `queued_at` says
+    -- whether it has.
+    WITH due AS MATERIALIZED (
+        SELECT id FROM {schema}.jobs_live
+        WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= v_now
+          AND (order_key IS NULL OR queued_at IS NOT NULL)
+        ORDER BY scheduled_at LIMIT p_limit
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE {schema}.jobs_live AS jobs
+    SET status = 'queued', queued_at = v_now, updated_at = v_now,
+        rank = {schema}.ms(scheduled_at) + (priority - 1) * 3600000::bigint
+    FROM due WHERE jobs.id = due.id;
+    GET DIAGNOSTICS v_staged = ROW_COUNT;
+    RETURN v_staged;
+END
+$$;
+COMMENT ON FUNCTION {schema}.stage_due
+    IS 'Queues waiting jobs that fell due, those first that did so first; how many they were.';
+
 -- A row about the claim itself, with the ids of the jobs to lease, which are locked now.
 CREATE FUNCTION {schema}.choose_quietly(
     p_types text[], p_queues text[], p_max_priority integer, p_limit integer, p_last_tenant text,
-    p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_now bigint,
-    OUT needs text, OUT due bigint, OUT walked_to text, OUT lanes text, OUT walk_us bigint,
-    OUT ids text[])
+    p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_stage integer, p_now bigint,
+    OUT needs text, OUT due bigint, OUT staged integer, OUT walked_to text, OUT lanes text,
+    OUT walk_us bigint, OUT ids text[])
 LANGUAGE plpgsql
 -- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -114,7 +151,7 @@ DECLARE
     v_lanes {schema}.lane[] := p_known;
     v_walked_to json;
     v_quotas integer[];
-    v_began timestamptz := clock_timestamp();
+    v_began timestamptz;
 BEGIN
     -- Pauses, limits and breakers are weighed by the caller, one claim at a time.
     IF {schema}.gated() THEN
@@ -122,19 +159,22 @@ BEGIN
         RETURN;
     END IF;
     IF p_known IS NULL THEN
-        IF p_tidy AND (
-            EXISTS (SELECT FROM {schema}.jobs_live WHERE status IN ('pending', 'failed')
-                AND waiting_on = 0 AND scheduled_at <= v_now)
+        due := {schema}.due_in(p_now);
+        IF p_tidy AND due <= 0 THEN
+            staged := {schema}.stage_due(p_now, p_stage);
+            due := {schema}.due_in(p_now);
+        END IF;
+        -- What expired, and what must join a line, is seen to by the caller.
+        IF p_tidy AND (due <= 0 AND staged < p_stage
             OR EXISTS (SELECT FROM {schema}.jobs_live
                 WHERE status IN ('pending', 'queued', 'failed') AND expires_at <= v_now))
         THEN
             needs := 'tidying';
             RETURN;
         END IF;
+        v_began := clock_timestamp();
         SELECT walk.lanes, walk.walked_to INTO v_lanes, v_walked_to
         FROM {schema}.lanes_after(p_walked_to, p_types, p_queues, p_max_priority) AS walk;
-        SELECT {schema}.ms(min(scheduled_at)) - p_now INTO due FROM {schema}.jobs_live
-        WHERE status IN ('pending', 'failed') AND waiting_on = 0;
         walked_to := v_walked_to;
         lanes := CASE WHEN cardinality(v_lanes) <= 64 THEN to_json(v_lanes) END;
         walk_us := extract(microseconds FROM clock_timestamp() - v_began)::bigint;

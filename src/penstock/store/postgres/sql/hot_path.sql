@@ -3,13 +3,13 @@
 -- name: claim_quietly
 -- At least one row, which tells of the claim itself; without a job if there was none. Without a
 -- time, it is the server's.
-SELECT needs, due, walked_to, lanes, walk_us, leased.*
+SELECT needs, due, staged, walked_to, lanes, walk_us, leased.*
 FROM (SELECT coalesce(:now::bigint, clock_ms()) AS now) AS moment
 CROSS JOIN LATERAL choose_quietly(
     :types::text[], :queues::text[], :max_priority::integer, :limit::integer, :last_tenant,
     :walked_to::json,
     (SELECT array_agg(known) FROM json_populate_recordset(NULL::lane, :known::json) AS known),
-    :tidy::boolean, moment.now)
+    :tidy::boolean, :stage::integer, moment.now)
 LEFT JOIN LATERAL lease(ids, :owner, :start::integer, :lease_ms::bigint, :type_lease_ms::json,
     moment.now, coalesce(:monotonic::bigint, moment.now)) AS leased ON true;
 

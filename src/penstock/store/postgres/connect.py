@@ -1,7 +1,9 @@
 """From a URL to connections: where the server is, who we are there, and how long we wait."""
 
+import random
 import re
 import select
+import time
 from collections.abc import Iterable
 from typing import Any, cast
 from urllib.parse import parse_qsl, quote, urlencode
@@ -14,7 +16,7 @@ from psycopg.types.string import TextLoader
 
 from penstock.model.errors import InvalidOption
 from penstock.model.urls import without_password
-from penstock.store.postgres.errors import translated
+from penstock.store.postgres.errors import is_full, translated
 from penstock.store.postgres.queries import queries
 
 SCHEMES = ("postgresql", "postgres")
@@ -23,6 +25,8 @@ STATEMENT_MS = 30_000
 LOCK_MS = 10_000
 IDLE_MS = 30_000
 PREPARE_AFTER = 5
+AGAIN_SECONDS = (0.05, 0.25)
+PATIENCE_SECONDS = 30.0
 # A dead peer is noticed well within a lease.
 _DEFAULTS: dict[str, str | int] = {
     "application_name": "penstock",
@@ -123,17 +127,31 @@ def address_of(url: str) -> Address:
     )
 
 
-def connect(address: Address) -> Connection:
-    """A connection without a transaction, on which documents are read as the text they are."""
+def connect(address: Address, *, patience: float = 0) -> Connection:
+    """A connection without a transaction, on which documents are read as the text they are.
+
+    Where the server has none left, it is asked again for so many seconds.
+    """
     with translated(address.name):
-        connection: Connection = psycopg.connect(
-            **cast("dict[str, Any]", address.options), autocommit=True, prepare_threshold=None
-        )
+        connection = _connected(address, patience)
         for kind in ("json", "jsonb"):
             connection.adapters.register_loader(kind, TextLoader)
         if is_direct(connection):
             connection.prepare_threshold = PREPARE_AFTER
         return connection
+
+
+def _connected(address: Address, patience: float) -> Connection:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return psycopg.connect(
+                **cast("dict[str, Any]", address.options), autocommit=True, prepare_threshold=None
+            )
+        except psycopg.OperationalError as error:
+            if not is_full(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(*AGAIN_SECONDS))
 
 
 def answer(connection: Connection, query: str, **bindings: Any) -> Any:

@@ -142,20 +142,20 @@ class _Open:
         self._closing = threading.Event()
         self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
         self.side = self._link()
-        first = self._link()
-        self.wake_ups = make_wake_ups(address, signal.ring, first)
-        self.writer = self._writer(first)
+        self._first = self._link()
+        self.wake_ups = make_wake_ups(address, signal.ring, self._first)
+        self.writer = self._writer(self._first)
         self._second_writer: Writer | None = None
         self._watchdog = threading.Thread(target=self._watch, name="penstock-watch", daemon=True)
         self._watchdog.start()
 
     def ask(self, question: Operation[T]) -> T:
         """Answer a question in a thread of the pool."""
-        return self._own("reading").perform(question)[0]
+        return self._own().ask(question)
 
     def act(self, operation: Operation[T]) -> T:
         """Run an operation in a thread of the pool."""
-        return self.perform(self._own("writing"), operation)
+        return self.perform(self._own(), operation)
 
     def perform(self, link: Link, operation: Operation[T]) -> T:
         """Run an operation on a connection, and tell everybody if it changed something."""
@@ -188,18 +188,20 @@ class _Open:
         for link in self._links:
             link.close()
 
-    def _own(self, name: str) -> Link:
-        link: Link | None = getattr(self._local, name, None)
+    def _own(self) -> Link:
+        """The connection of a thread of the pool; a process that only enqueues has one in all."""
+        if not self.wake_ups.listening:
+            return self._first
+        link: Link | None = getattr(self._local, "link", None)
         if link is None:
-            link = self._link(read_only=name == "reading")
-            setattr(self._local, name, link)
+            link = self._local.link = self._link()
         return link
 
     def _writer(self, link: Link) -> Writer:
         return Writer(self._address.name, link, self.announce)
 
-    def _link(self, *, read_only: bool = False) -> Link:
-        link = Link(self._address, self._clock, read_only=read_only)
+    def _link(self) -> Link:
+        link = Link(self._address, self._clock)
         self._links.append(link)
         return link
 

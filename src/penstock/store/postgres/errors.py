@@ -20,6 +20,10 @@ from penstock.store.contract.translation import CORRECT_URL, Translated, not_uni
 NAME_PRIMARY = "it is a standby: name the primary in the URL"
 GRANT = "grant it one of the roles that `penstock migrate` made, or connect as the tables' owner"
 OTHER_URL = "name that tenant in the URL, or none to work for all of them"
+NO_CONNECTION = (
+    "it has no connection left for us: raise its max_connections, put PgBouncer before it, or run "
+    "fewer processes"
+)
 MIGRATE = "run `penstock migrate` as the user who owns its tables"
 
 _Translation = Callable[[str, psycopg.Error], PenstockError]
@@ -36,6 +40,7 @@ _REFUSED_ACCOUNT = re.compile(
     r"password authentication failed|no password supplied|role \"[^\"]*\" does not exist"
     r"|no pg_hba\.conf entry|authentication failed|is not permitted to log in"
 )
+_FULL = re.compile(r"too many clients already|remaining connection slots|too many connections for")
 _NO_DATABASE = re.compile(r"database \"([^\"]*)\" does not exist")
 
 
@@ -52,6 +57,11 @@ def is_repeatable(error: psycopg.Error) -> bool:
 def is_contended(error: psycopg.Error) -> bool:
     """Whether the transaction did nothing because others held what it wanted."""
     return error.sqlstate in _CONTENDED
+
+
+def is_full(error: psycopg.Error) -> bool:
+    """Whether the server has no connection left, for anybody or for us."""
+    return error.sqlstate == "53300" or _FULL.search(str(error)) is not None
 
 
 def translate(name: str, error: _Error) -> PenstockError:
@@ -74,6 +84,8 @@ def translate(name: str, error: _Error) -> PenstockError:
 def _without_code(name: str, error: psycopg.Error) -> PenstockError:
     """What failed before, or outside of, a conversation with the server."""
     words = _PLACE.sub("", str(error))
+    if is_full(error):
+        return StoreUnavailable(name, NO_CONNECTION)
     if _REFUSED_ACCOUNT.search(words):
         return AccessDenied(name, _said(words), CORRECT_URL)
     absent = _NO_DATABASE.search(words)
@@ -149,7 +161,7 @@ _BY_CODE: dict[str, _Translation] = {
     "42P01": _no_table,
     "53100": lambda name, _: StoreFull(name),
     "53200": _unavailable("the server ran out of memory"),
-    "53300": _unavailable("it has no connection left for us: raise its max_connections"),
+    "53300": _unavailable(NO_CONNECTION),
     "54000": _unfit,
     "54001": _unfit,
     "55P03": _unavailable("another session held a lock for too long"),

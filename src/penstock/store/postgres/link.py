@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -19,7 +20,7 @@ import psycopg
 
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import StoreError, StoreUnavailable
-from penstock.store.postgres.connect import Address, Connection, connect, readable
+from penstock.store.postgres.connect import PATIENCE_SECONDS, Address, Connection, connect, readable
 from penstock.store.postgres.errors import is_contended, is_repeatable, translate, translated
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.trip import Alone, Trip
@@ -31,44 +32,54 @@ TOO_LONG_SECONDS = 45.0
 GIVE_WAY_MS = 100
 
 
+class Kind(Enum):
+    """How a transaction begins; one that gives way waits for nobody long, and is not repeated."""
+
+    WRITING = auto()
+    READING = auto()
+    GIVING_WAY = auto()
+
+
 class GaveWay(Exception):
     """Others held what a transaction wanted, and it was undone."""
 
 
 class Link:
-    """A connection to one database, used by one thread at a time."""
+    """A connection to one database, used by one thread at a time; others wait for their turn."""
 
-    def __init__(self, address: Address, clock: Clock, *, read_only: bool = False) -> None:
+    def __init__(self, address: Address, clock: Clock) -> None:
         self._address = address
         self._clock = clock
-        self._read_only = read_only
         self._in_session = False
         self._connection: Connection | None = None
         self._asked = False
         self._lock = threading.RLock()
         self.busy_since: float | None = None
 
+    def ask(self, question: Callable[[PostgresTransaction], T]) -> T:
+        """Ask, seeing one state of the database throughout."""
+        return self.perform(question, kind=Kind.READING)[0]
+
     def perform(
-        self, operation: Callable[[PostgresTransaction], T], *, gives_way: bool = False
+        self, operation: Callable[[PostgresTransaction], T], *, kind: Kind = Kind.WRITING
     ) -> tuple[T, bool]:
         """Run an operation in a transaction; its answer, and whether it changed something.
 
-        A trip that can do without one does. One that gives way waits for nobody long, and is not
-        repeated: `GaveWay`.
+        A trip that can do without one does.
         """
         with self._lock:
             repeats = 0
             fresh = self._connection is None
             while True:
                 try:
-                    return self._once(operation, gives_way)
+                    return self._once(operation, kind)
                 except UnicodeEncodeError as error:
                     raise translate(self._address.name, error) from error
                 except psycopg.Error as error:
                     lost = self._connection is None
                     if lost and not fresh:
                         fresh = True  # it had gone while it was idle: once more on a new one
-                    elif gives_way and is_contended(error):
+                    elif kind is Kind.GIVING_WAY and is_contended(error):
                         raise GaveWay from error
                     elif not is_repeatable(error) or repeats == MAX_REPEATS:
                         raise translate(self._address.name, error) from error
@@ -112,9 +123,7 @@ class Link:
         ):
             s.shutdown(socket.SHUT_RDWR)
 
-    def _once(
-        self, operation: Callable[[PostgresTransaction], T], gives_way: bool
-    ) -> tuple[T, bool]:
+    def _once(self, operation: Callable[[PostgresTransaction], T], kind: Kind) -> tuple[T, bool]:
         connection = self._connection or self._connect()
         self.busy_since = time.monotonic()
         committing = False
@@ -128,7 +137,7 @@ class Link:
                 if done is not None:
                     return done, operation.changes
                 committing = False
-            tx = self._opened(connection, gives_way)
+            tx = self._opened(connection, kind)
             answer = operation(tx)
             committing = True
             connection.execute("COMMIT")
@@ -142,7 +151,7 @@ class Link:
         return answer, tx.changed
 
     def _connect(self) -> Connection:
-        connection = connect(self._address)
+        connection = connect(self._address, patience=PATIENCE_SECONDS)
         # A role is given back after every transaction, whoever may come next.
         self._in_session = self._address.tenant is None and connection.prepare_threshold is not None
         if self._in_session:
@@ -150,13 +159,16 @@ class Link:
                 connection.execute(self._address.session())
         self._asked = False
         begin = partial(self._address.begin, in_session=self._in_session)
-        self._begin = begin(read_only=self._read_only)
-        self._begin_briefly = begin(lock_ms=GIVE_WAY_MS)
+        self._begin = {
+            Kind.WRITING: begin(),
+            Kind.READING: begin(read_only=True),
+            Kind.GIVING_WAY: begin(lock_ms=GIVE_WAY_MS),
+        }
         self._connection = connection
         return connection
 
-    def _opened(self, connection: Connection, gives_way: bool) -> PostgresTransaction:
-        cursor = connection.execute(self._begin_briefly if gives_way else self._begin)
+    def _opened(self, connection: Connection, kind: Kind) -> PostgresTransaction:
+        cursor = connection.execute(self._begin[kind])
         while cursor.nextset():
             pass
         now = int(cast("tuple[Any, ...]", cursor.fetchone())[0])

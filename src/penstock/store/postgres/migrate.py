@@ -7,7 +7,14 @@ from importlib.resources import files
 import structlog
 
 from penstock.model.errors import AccessDenied, NotAPenstockStore, SchemaTooNew, StoreError
-from penstock.store.postgres.connect import Address, Connection, answer, connect, quoted
+from penstock.store.postgres.connect import (
+    PATIENCE_SECONDS,
+    Address,
+    Connection,
+    answer,
+    connect,
+    quoted,
+)
 from penstock.store.postgres.errors import MIGRATE, translated
 from penstock.store.postgres.queries import queries
 from penstock.store.postgres.refusals import check_account, check_server
@@ -32,7 +39,10 @@ def latest() -> int:
 
 def migrate(address: Address) -> tuple[int, int]:
     """Bring a schema up to date; the versions before and after."""
-    with translated(address.name), closing(connect(address)) as connection:
+    with (
+        translated(address.name),
+        closing(connect(address, patience=PATIENCE_SECONDS)) as connection,
+    ):
         check_server(connection, address)
         check_account(connection, address)
         before, granted = _state(connection, address)

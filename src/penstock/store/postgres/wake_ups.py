@@ -43,7 +43,7 @@ class WakeUps:
         self._told_at = float("-inf")
         self._untold = False
         self._heard = False
-        self._listening = False
+        self.listening = False
         self._stopped = False
         self._tried = threading.Event()
         self._wake_in, self._wake_out = os.pipe()
@@ -65,8 +65,8 @@ class WakeUps:
 
     def listen(self) -> None:
         """Hear from now on what others change."""
-        if not self._listening:
-            self._listening = True
+        if not self.listening:
+            self.listening = True
             self._start()
             self._wake()
 
@@ -98,7 +98,7 @@ class WakeUps:
             os.write(self._wake_out, b".")
 
     def _serve(self) -> None:
-        while not self._stopped and not self._listening:
+        while not self._stopped and not self.listening:
             readable([self._wake_in], None)
             self._drain()
             self._tell_by(self._link.send)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from penstock.model.errors import StoreUnavailable
-from penstock.store.postgres.link import Link
+from penstock.store.postgres.link import Kind, Link
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.trip import Trip
 from penstock.store.relational.group_commit import Entry, GroupCommit
@@ -29,7 +29,7 @@ class Writer(GroupCommit[PostgresTransaction]):
             return self._alone(batch[0])
         try:
             answers, changed = self._link.perform(
-                lambda tx: [e.operation(tx) for e in batch], gives_way=True
+                lambda tx: [e.operation(tx) for e in batch], kind=Kind.GIVING_WAY
             )
         except StoreUnavailable as error:
             for entry in batch:

@@ -41,7 +41,7 @@ class RedisWakeUps(WakeUps):
 
     def listen(self) -> None:
         """Hear from now on what others change."""
-        if not self._listening:
+        if not self.listening:
             self._threads.append(self._started("penstock-subscription", self._subscribe))
         super().listen()
 

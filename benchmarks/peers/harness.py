@@ -5,6 +5,8 @@
 - `setup`: make what the system needs in an empty store;
 - `enqueue`: that many jobs in the system's own best bulk way; prints jobs per second;
 - `singles`: that many jobs one at a time with gaps between them;
+- `in_a_row`: that many jobs one right after the other, by a coroutine and by a plain function;
+  prints jobs per second of both, and null for what the system does not offer;
 - `work`: print a line, wait for one, then work at that setting until killed, printing on the way
   how many handlers have ended, when the last one did, and how long each single job was on its way.
 
@@ -87,6 +89,10 @@ class Peer:
         """Enqueue one job that carries the time of this call."""
         raise NotImplementedError
 
+    def enqueue_one_plainly(self, sent_ns: int) -> None:
+        """The same from a plain function, where `enqueue_one` is a coroutine."""
+        raise NotImplementedError
+
     def work(self, setting: int) -> None:
         """Work until killed; calls `TALLY.wait_for_start` just before."""
         raise NotImplementedError
@@ -109,6 +115,8 @@ def main(peer_class: type[Peer]) -> None:
     number = int(rest[0]) if rest else 0
     if command == "work":
         peer.work(number)
+    elif command == "in_a_row":
+        say([_by_coroutine(peer_class, url, number), _by_function(peer_class, url, number)])
     else:
         asyncio.run(_ask(peer, command, number))
 
@@ -133,3 +141,35 @@ async def _ask(peer: Peer, command: str, number: int) -> None:
 async def _ended(answer: Any) -> None:
     if inspect.isawaitable(answer):
         await answer
+
+
+def _by_coroutine(peer_class: type[Peer], url: str, number: int) -> float | None:
+    if not inspect.iscoroutinefunction(peer_class.enqueue_one):
+        return None
+
+    async def measure() -> float:
+        peer = peer_class(url)
+        await _ended(peer.open())
+        await peer.enqueue_one(0)
+        began = time.perf_counter()
+        for _ in range(number):
+            await peer.enqueue_one(0)
+        return number / (time.perf_counter() - began)
+
+    return asyncio.run(measure())
+
+
+def _by_function(peer_class: type[Peer], url: str, number: int) -> float | None:
+    peer = peer_class(url)
+    enqueue = peer.enqueue_one
+    if not inspect.iscoroutinefunction(enqueue):
+        peer.open()
+    elif peer_class.enqueue_one_plainly is Peer.enqueue_one_plainly:
+        return None
+    else:
+        enqueue = peer.enqueue_one_plainly
+    enqueue(0)
+    began = time.perf_counter()
+    for _ in range(number):
+        enqueue(0)
+    return number / (time.perf_counter() - began)

@@ -42,6 +42,9 @@ class PenstockPeer(Peer):
     async def enqueue_one(self, sent_ns: int) -> None:
         await self._job.enqueue(DATA, sent_ns)
 
+    def enqueue_one_plainly(self, sent_ns: int) -> None:
+        self._app.sync.enqueue(self._job.new(DATA, sent_ns))
+
     def work(self, setting: int) -> None:
         loop.run(self._work(setting))
 

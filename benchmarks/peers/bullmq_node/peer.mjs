@@ -41,6 +41,15 @@ async function singles(jobs) {
   say(jobs);
 }
 
+async function inARow(jobs) {
+  const queue = new Queue('bench', { connection });
+  await queue.waitUntilReady();
+  await queue.add('noop', { data: DATA });
+  const began = performance.now();
+  for (let sent = 0; sent < jobs; sent += 1) await queue.add('noop', { data: DATA });
+  say([jobs / ((performance.now() - began) / 1000), null]);
+}
+
 async function work(concurrency) {
   let done = 0;
   let said = 0;
@@ -64,6 +73,6 @@ async function work(concurrency) {
   await worker.run();
 }
 
-const commands = { setup: async () => say(null), enqueue, singles, work };
+const commands = { setup: async () => say(null), enqueue, singles, in_a_row: inARow, work };
 await commands[command](Number(number));
 if (command !== 'work') process.exit(0);

@@ -24,6 +24,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     peer_divisor: int
     peer_pickups: int
+    peer_singles: int
     requests: int
     request_rate: int
     drained_beside: int
@@ -51,6 +52,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             rounds=3,
             peer_divisor=1,
             peer_pickups=100,
+            peer_singles=1_000,
             requests=3_000,
             request_rate=200,
             drained_beside=12 * jobs,
@@ -79,6 +81,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             rounds=1,
             peer_divisor=10,
             peer_pickups=20,
+            peer_singles=100,
             requests=30,
             request_rate=200,
             drained_beside=4 * jobs,

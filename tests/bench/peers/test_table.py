@@ -2,14 +2,16 @@ import pytest
 
 from penstock.bench.figures import Figure
 from penstock.bench.peers.report import ComparisonOutcome, comparison_as_markdown
-from penstock.bench.peers.system import OURS, PEERS, REDIS, System
-from penstock.bench.peers.table import limit_row, system_row, verdicts
+from penstock.bench.peers.system import OURS, PEERS, REDIS, SQLITE, System
+from penstock.bench.peers.table import _singles, limit_row, system_row, verdicts
 from penstock.bench.readings import Readings
 from penstock.bench.stages.comparison import limit_of
 
 OUR = next(system for system in OURS if system.store == REDIS)
 TASKIQ = next(system for system in PEERS if system.name == "taskiq")
 SAQ = next(system for system in PEERS if system.name == "saq")
+HUEY = next(system for system in PEERS if system.name == "huey")
+FLEXIQ = next(system for system in PEERS if system.name == "flexiq")
 NODE = next(system for system in PEERS if system.name == "bullmq_node")
 
 
@@ -23,6 +25,7 @@ def readings() -> Readings:
         (NODE, 80, 4.0),
     ):
         found.extend(f"{system.key} bulk/s", [rate, rate])
+        found.extend(f"{system.key} single/s", [rate, rate])
         found.extend(f"{system.key} drain/s", [rate, rate])
         found.extend(f"{system.key} drain by two/s", [2 * rate, 2 * rate])
         found.extend(f"{system.key} pickup ms", [pickup] * 3)
@@ -49,6 +52,31 @@ def test_penstock_is_judged_against_the_best_peer_in_python_and_the_one_on_node(
     )
     assert (drained, "saq") not in found
     assert found["bulk enqueue", "BullMQ on Node"].met is True
+
+
+def test_single_enqueues_of_both_kinds_are_judged_against_the_best_of_either(
+    readings: Readings,
+) -> None:
+    readings.extend(f"{OUR.key} single by a plain function/s", [60, 60])
+    readings.extend(f"{SAQ.key} single by a plain function/s", [90, 90])
+
+    found = judged(readings)
+
+    assert found["single enqueue", "saq"].met is True
+    assert (found["single enqueue by app.sync", "saq"].ratio) == pytest.approx(60 / 90)
+    assert found["single enqueue by app.sync", "saq"].met is False
+
+
+def test_a_peer_that_does_not_wait_for_the_disk_is_shown_but_no_measure(
+    readings: Readings,
+) -> None:
+    ours = next(system for system in OURS if system.store == SQLITE)
+    for system, rate in ((ours, 100), (HUEY, 90), (FLEXIQ, 400)):
+        readings.extend(f"{system.key} single/s", [rate])
+
+    [figure] = _singles(readings, ours, [HUEY, FLEXIQ])
+
+    assert (figure.reference_name, figure.met) == ("huey", True)
 
 
 def test_penstock_is_judged_against_the_limit_and_against_its_own_one_process(
@@ -91,8 +119,8 @@ def test_the_page_shows_each_system_with_its_version_and_setting(readings: Readi
     page = row(readings, SAQ)
 
     assert "## On Valkey" in page
-    assert "| saq 9.9 | concurrency 20 | 20.0 | 20.0 | 40.0 | 3.00 | 3.00 |" in page
-    assert "| raw limit | batches of 100 | 150 | 250 |  |  |  |" in page
+    assert "| saq 9.9 | concurrency 20 | 20.0 | 20.0 |  | 20.0 | 40.0 | 3.00 | 3.00 |" in page
+    assert "| raw limit | batches of 100 | 150 |  |  | 250 |  |  |  |" in page
     assert "`make compare`" in page
     assert "take turns, twice each, on" in page
     assert "- a note" in page

@@ -13,7 +13,7 @@ from penstock.bench.peers.system import OURS, PEERS, SQLITE, System
 from penstock.bench.readings import Readings
 from penstock.bench.scale import Scale
 from penstock.bench.stages import comparison
-from penstock.bench.stages.comparison import Comparison
+from penstock.bench.stages.comparison import SINGLES, Comparison
 from penstock.bench.stages.stage import Bench
 
 HUEY, PENSTOCK = PEERS[0], OURS[0]
@@ -48,7 +48,9 @@ def test_a_comparison_measures_what_it_can_and_keeps_why_it_cannot_the_rest(
     monkeypatch.setattr(comparison, "SETTLING_SECONDS", 0)
     checkout = find_checkout()
     assert checkout
-    scale = msgspec.structs.replace(Scale.quick(200), peer_divisor=200, peer_pickups=2)
+    scale = msgspec.structs.replace(
+        Scale.quick(200), peer_divisor=200, peer_pickups=2, peer_singles=5
+    )
     readings = Readings()
     found = Comparison(
         Bench(scale, tmp_path, readings), NoPeers(checkout), cast(Stores, Files(tmp_path))
@@ -59,7 +61,7 @@ def test_a_comparison_measures_what_it_can_and_keeps_why_it_cannot_the_rest(
             step()
 
     assert found.failures == {HUEY.key: "the network is down"}
-    for name in ("bulk/s", "drain/s", "drain by two/s", "pickup ms"):
+    for name in ("bulk/s", *SINGLES, "drain/s", "drain by two/s", "pickup ms"):
         assert readings.median(f"{PENSTOCK.key} {name}") > 0
         assert not readings.has(f"{HUEY.key} {name}")
     assert readings.has("raw limit (SQLite) drain/s")

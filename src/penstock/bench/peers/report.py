@@ -18,7 +18,17 @@ from penstock.bench.report import (
     spread_table,
 )
 
-COLUMNS = ("system", "at", "bulk enqueue", "drain", "drain by two", "pickup p50", "pickup p95")
+COLUMNS = (
+    "system",
+    "at",
+    "bulk enqueue",
+    "single, async",
+    "single, sync",
+    "drain",
+    "drain by two",
+    "pickup p50",
+    "pickup p95",
+)
 
 INTRODUCTION = """Made by `{command}`; run it to replace this part. Every figure comes from one run
 in which all systems take turns, {rounds} each, on the same servers: PostgreSQL with its
@@ -27,9 +37,12 @@ every second. A rate is the median of its rounds, in jobs per second; a ratio is
 rounds' own ratios; pickups are in milliseconds.
 
 Jobs are no-ops with a payload of 100 bytes. Each system enqueues in its own best bulk way, or
-one at a time where it has none. It drains with one worker process at the best of the settings that
-were tried, and with two. The clock runs from the moment when its workers, their imports done, begin
-to the start of the last handler; what a system settles after that costs it nothing. Pickup is the
+one at a time where it has none. Single enqueues follow each other, each begun when the one before
+is acknowledged, by a coroutine (async) and by a plain function (sync), as far as a system offers
+them; penstock is judged in both against the best of either. A system drains with one worker process
+at the best of the settings that were tried, and with two. The clock runs from the moment when its
+workers, their imports done, begin to the start of the last handler; what a system settles after
+that costs it nothing. Pickup is the
 time from the call of enqueue in one process to the start of the handler in another that was idle.
 
 The raw limit is `src/penstock/bench/limits/`, and for SQLite `store/sqlite/raw_limit.py`:
@@ -38,7 +51,9 @@ jobs and claiming the next 100, with nothing but the fence checked.
 
 The peers' versions are those of `requirements/bench/` and `benchmarks/peers/bullmq_node/`, and
 their code is in `benchmarks/peers/`. huey, and taskiq on its list, take a job off the queue before
-it runs and lose it when their worker dies. arq polls, here every 10 ms instead of its half second.
+it runs and lose it when their worker dies. FlexiQ on SQLite commits with `synchronous=NORMAL` and
+loses what it acknowledged last when the power goes; penstock and huey wait for the disk, and are
+judged beside each other. arq polls, here every 10 ms instead of its half second.
 """
 
 
@@ -113,7 +128,15 @@ def _notes(outcome: ComparisonOutcome) -> list[str]:
 
 
 def _cells(row: Row) -> list[str]:
-    figures = (row.bulk, row.drain, row.drain_by_two, row.pickup_p50, row.pickup_p95)
+    figures = (
+        row.bulk,
+        row.single,
+        row.single_plainly,
+        row.drain,
+        row.drain_by_two,
+        row.pickup_p50,
+        row.pickup_p95,
+    )
     shown = ["" if figure is None else number(figure) for figure in figures]
     if row.failure and row.drain is None:
         shown[0] = "failed, see below"

@@ -15,7 +15,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """One job system on one store, and how much of it to measure.
 
     `settings` are the values of its one knob that are tried; the best is measured. `jobs` keep one
-    of its processes busy for a second or two.
+    of its processes busy for a second or two. Beside one that does not wait for the disk, as
+    penstock does, nothing is judged that a disk decides.
     """
 
     name: str
@@ -25,6 +26,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[int, ...] = (20, 100)
     needs_setup: bool = False
     title: str = ""
+    waits_for_disk: bool = True
 
     @property
     def label(self) -> str:
@@ -39,6 +41,15 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
 
 PEERS = (
     System(name="huey", store=SQLITE, jobs=5_000, knob="threads", settings=(1, 4)),
+    System(
+        name="flexiq",
+        store=SQLITE,
+        jobs=800,
+        knob="threads",
+        settings=(1, 4),
+        needs_setup=True,
+        waits_for_disk=False,
+    ),
     System(name="procrastinate", store=POSTGRES, jobs=800, settings=(10, 50), needs_setup=True),
     System(
         name="pgqueuer",
@@ -48,12 +59,16 @@ PEERS = (
         settings=(500,),
         needs_setup=True,
     ),
+    System(
+        name="flexiq", store=POSTGRES, jobs=600, knob="threads", settings=(1, 4), needs_setup=True
+    ),
     System(name="dramatiq", store=REDIS, jobs=5_000, knob="threads", settings=(8, 32)),
     System(name="taskiq", store=REDIS, jobs=3_500),
     System(name="saq", store=REDIS, jobs=3_000, settings=(10, 50)),
     System(name="arq", store=REDIS, jobs=3_000),
     System(name="streaq", store=REDIS, jobs=1_600),
     System(name="celery", store=REDIS, jobs=1_200, knob="threads", settings=(0, 4)),
+    System(name="flexiq", store=REDIS, jobs=800, knob="threads", settings=(1, 4), needs_setup=True),
     System(name="rq", store=REDIS, jobs=500, knob="jobs at once", settings=(1,)),
     System(name="bullmq", store=REDIS, jobs=2_500),
     System(name=NODE, store=REDIS, jobs=20_000, title="BullMQ on Node"),

@@ -7,7 +7,7 @@ import msgspec
 from penstock.bench.figures import Figure
 from penstock.bench.peers.system import BOTH, NODE, POSTGRES, REDIS, SQLITE, System
 from penstock.bench.readings import Readings
-from penstock.bench.stages.comparison import limit_of
+from penstock.bench.stages.comparison import SINGLES, limit_of
 
 STORES = (SQLITE, POSTGRES, BOTH, REDIS)
 LIMIT_GOAL = 0.5
@@ -24,6 +24,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     setting: str = ""
     bulk: float | None = None
+    single: float | None = None
+    single_plainly: float | None = None
     drain: float | None = None
     drain_by_two: float | None = None
     pickup_p50: float | None = None
@@ -54,6 +56,8 @@ def system_row(
         version=version,
         setting=f"{system.knob} {setting}" if setting else f"no {system.knob}",
         bulk=_median(readings, f"{key} bulk/s"),
+        single=_median(readings, f"{key} {SINGLES[0]}"),
+        single_plainly=_median(readings, f"{key} {SINGLES[1]}"),
         drain=_median(readings, f"{key} drain/s"),
         drain_by_two=_median(readings, f"{key} drain by two/s"),
         pickup_p50=_percentile(readings, f"{key} pickup ms", 50),
@@ -82,9 +86,26 @@ def _store_verdicts(readings: Readings, ours: System, rivals: Sequence[System]) 
             best = _best(readings, group, what)
             if best:
                 yield _rate(readings, ours, title, mine, f"{best.key} {what}", best.label, goal)
+    yield from _singles(readings, ours, rivals)
     two, one = f"{ours.key} drain by two/s", f"{ours.key} drain/s"
     yield _rate(readings, ours, "drain by two processes", two, one, "one process", TWO_GOAL)
     yield from _pickup(readings, ours, rivals)
+
+
+def _singles(readings: Readings, ours: System, rivals: Sequence[System]) -> Iterator[Figure]:
+    """Both kinds of caller beside the best peer, whichever kind that serves better."""
+    measured = [
+        (readings.median(f"{rival.key} {kind}"), f"{rival.key} {kind}", rival.label)
+        for rival in rivals
+        for kind in SINGLES
+        if rival.waits_for_disk and readings.has(f"{rival.key} {kind}")
+    ]
+    if not measured:
+        return
+    _, best, name = max(measured)
+    for kind, title in zip(SINGLES, ("single enqueue", "single enqueue by app.sync"), strict=True):
+        if readings.has(f"{ours.key} {kind}"):
+            yield _rate(readings, ours, title, f"{ours.key} {kind}", best, name, 1.0)
 
 
 def _rate(

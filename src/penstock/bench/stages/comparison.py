@@ -1,4 +1,4 @@
-"""Every system in turn on the same servers: bulk enqueue, drain by one process and two, pickup."""
+"""Every system in turn on the same servers: enqueues in bulk and singly, drains, pickup."""
 
 import os
 import subprocess
@@ -18,6 +18,9 @@ from penstock.bench.processes import ProbeFailed, answer, ask_probe
 from penstock.bench.stages.stage import Bench, Stage
 
 LIMITS = {SQLITE: "raw", POSTGRES: "postgres", REDIS: "redis"}
+SINGLES = ("single/s", "single by a plain function/s")
+"""Enqueues one right after the other, by a coroutine and by a function that is none."""
+
 SETTLING_SECONDS = 1.0
 TRIAL_SHARE = 4
 FAILURES = (PeerMissing, ProbeFailed, subprocess.SubprocessError, OSError, msgspec.MsgspecError)
@@ -51,6 +54,7 @@ class Comparison:
             turns += [partial(self._limit, store) for store in LIMITS]
             for processes in (1, 2):
                 turns += [self._step(system, partial(self._drain, processes)) for system in systems]
+            turns += [self._step(system, self._in_a_row) for system in systems]
         installs = [self._step(system, self._environments.install) for system in systems]
         stages = [
             Stage("the peers' environments", installs),
@@ -96,6 +100,13 @@ class Comparison:
         self._bench.readings.add(f"{system.key} {name}", rate)
         if processes == 1:
             self._bench.readings.add(f"{system.key} bulk/s", bulk)
+
+    def _in_a_row(self, system: System) -> None:
+        with self._empty(system) as url:
+            rates = self._ask(system, "in_a_row", url, self._bench.scale.peer_singles)
+        for name, rate in zip(SINGLES, rates, strict=True):
+            if rate is not None:
+                self._bench.readings.add(f"{system.key} {name}", float(rate))
 
     def _pickup(self, system: System) -> None:
         count = self._bench.scale.peer_pickups

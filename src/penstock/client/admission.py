@@ -6,7 +6,8 @@ Depths are measured now and then, not for every enqueue: the limit is kept appro
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -86,20 +87,44 @@ class Admission:
             lines.tell_enqueued(self._log, jobs, answers)
         return answers
 
+    def enqueue_now(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued] | None:
+        """Write jobs in the calling thread; None, with nothing done, if it takes an event loop.
+
+        That is so where a hook might have to be awaited or a queue's depth to be measured, and
+        with a store that only speaks to event loops.
+        """
+        store = self._app.store.jobs
+        if not store.takes_threads or self._hooks or how.get("connection") is not None:
+            return None
+        self._patience(how.get("wait"))
+        entering: list[tuple[Room, int]] = []
+        if not how.get("force"):
+            now = time.monotonic()
+            for queue, found in self._ready(jobs).items():
+                room = self._room(queue)
+                if not room.surely_has(len(found), now):
+                    return None
+                if room.limit:
+                    entering.append((room, len(found)))
+        with tracing.sending(jobs) as sent, _inside(entering) if entering else nullcontext():
+            answers = store.enqueue_now(sent)
+        if self._log is not None:
+            lines.tell_enqueued(self._log, jobs, answers)
+        return answers
+
     async def _write(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
         connection = how.get("connection")
         wait = self._patience(how.get("wait"))
         if how.get("force"):
             return await self._app.store.jobs.enqueue(jobs, connection=connection)
         entering = await self._enter(jobs, wait if connection is None else 0)
-        try:
+        if not entering:
             return await self._app.store.jobs.enqueue(jobs, connection=connection)
-        finally:
-            for room, number in entering:
-                room.entered(number)
+        with _inside(entering):
+            return await self._app.store.jobs.enqueue(jobs, connection=connection)
 
     async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Room, int]]:
-        """Return when the queues of all jobs have room: which, and for how many."""
+        """Return when the queues of all jobs have room: those with a limit, and for how many."""
         for hook in self._hooks:
             answer = hook(list(jobs))
             if inspect.isawaitable(answer):
@@ -108,9 +133,7 @@ class Admission:
         for room, found in entering:
             if not room.surely_has(len(found), time.monotonic()):
                 await self._find_room(room, found, seconds)
-        for room, found in entering:
-            room.enter(len(found))
-        return [(room, len(found)) for room, found in entering]
+        return [(room, len(found)) for room, found in entering if room.limit]
 
     def ahead_in(self, queue: str) -> int | None:
         """Return how many jobs wait in a queue; None if there are more than anybody counts."""
@@ -209,3 +232,15 @@ class Admission:
             self._limits = DepthLimits(limits, self._app.settings.queue_limit)
             self._limits_read_at = time.monotonic()
         return self._limits.of(queue)
+
+
+@contextmanager
+def _inside(entering: Sequence[tuple[Room, int]]) -> Generator[None, None, None]:
+    """Count jobs as taken while they are being written."""
+    for room, number in entering:
+        room.enter(number)
+    try:
+        yield
+    finally:
+        for room, number in entering:
+            room.entered(number)

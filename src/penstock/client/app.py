@@ -34,7 +34,7 @@ from penstock.model.clock import Clock
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
 from penstock.model.explain import Explanation
-from penstock.model.job import Job
+from penstock.model.job import Enqueued, Job, NewJob
 from penstock.model.pause import Pause
 from penstock.model.retry import Classifier, ErrorClass
 from penstock.model.states import Status
@@ -265,13 +265,22 @@ class Penstock:
         """Enqueue all of them in one transaction, or none."""
         batch = Batch(prepared)
         jobs = [call.job for call in batch.calls]
-        answers = await self.admission.enqueue(jobs, how)
-        now = self.store.clock.now()
+        return self._handles(batch, jobs, await self.admission.enqueue(jobs, how))
+
+    def enqueue_now(self, prepared: Sequence[Any], how: How) -> list[Any] | None:
+        """Enqueue in the calling thread; None, with nothing done, if that takes an event loop."""
+        batch = Batch(prepared)
+        jobs = [call.job for call in batch.calls]
+        answers = self.admission.enqueue_now(jobs, how)
+        return None if answers is None else self._handles(batch, jobs, answers)
+
+    def _handles(
+        self, batch: Batch, jobs: Sequence[NewJob], answers: Sequence[Enqueued]
+    ) -> list[Any]:
+        expected = estimates(self.admission, jobs, self.store.clock.now())
         handles: list[JobHandle[Any]] = [
             JobHandle(self, answer.id, call.type, answer.created, estimate)
-            for call, answer, estimate in zip(
-                batch.calls, answers, estimates(self.admission, jobs, now), strict=True
-            )
+            for call, answer, estimate in zip(batch.calls, answers, expected, strict=True)
         ]
         return batch.handles(self, handles)
 

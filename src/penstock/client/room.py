@@ -1,5 +1,7 @@
 """How full a queue is, as far as this process can tell without asking every time."""
 
+import threading
+
 TRUST_SECONDS = 1.0
 _NO_LIMIT = 1 << 62
 
@@ -7,10 +9,11 @@ _NO_LIMIT = 1 << 62
 class Room:
     """A queue's depth as it was measured, and what went in from here since."""
 
-    __slots__ = ("depth", "limit", "measured_at", "queue", "taken", "trusted", "writing")
+    __slots__ = ("_lock", "depth", "limit", "measured_at", "queue", "taken", "trusted", "writing")
 
     def __init__(self, queue: str) -> None:
         self.queue = queue
+        self._lock = threading.Lock()
         self.limit = 0
         self.depth = 0
         self.taken = 0
@@ -43,9 +46,11 @@ class Room:
 
     def enter(self, jobs: int) -> None:
         """So many are being written."""
-        self.taken += jobs
-        self.writing += jobs
+        with self._lock:
+            self.taken += jobs
+            self.writing += jobs
 
     def entered(self, jobs: int) -> None:
         """They are written, or could not be."""
-        self.writing -= jobs
+        with self._lock:
+            self.writing -= jobs

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SyncPenstock:
 
     def enqueue(self, prepared: Any, **how: "Unpack[How]") -> Any:
         """Enqueue a call made with `new`, or a chain or group of them; durable on return."""
-        return self.run(self.app.enqueue(prepared, **how))
+        return self.enqueue_many([prepared], **how)[0]
 
     @overload
     def enqueue_many(
@@ -66,7 +66,11 @@ class SyncPenstock:
 
     def enqueue_many(self, prepared: Sequence[Any], **how: "Unpack[How]") -> list[Any]:
         """Enqueue all of them in one transaction, or none."""
-        return self.run(self.app.enqueue_many(prepared, **how))
+        given = list(prepared) if isinstance(prepared, Iterator) else prepared
+        self._started()
+        # In this very thread where the store can: there and back would cost more than the job.
+        handles = self.app.enqueue_now(given, how)
+        return self.run(self.app.enqueue_many(given, **how)) if handles is None else handles
 
     def get(self, job_id: str) -> "Job":
         """The job, or JobNotFound."""

@@ -8,7 +8,7 @@ provider; its propagators decide what is carried.
 import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +53,17 @@ def tracer() -> "Tracer | None":
     return made
 
 
-@contextmanager
-def sending(jobs: Sequence[NewJob]) -> Generator[Sequence[NewJob], None, None]:
+def sending(jobs: Sequence[NewJob]) -> AbstractContextManager[Sequence[NewJob]]:
     """Enqueue under a span, which the jobs then name as where they come from."""
     found = tracer()
-    if found is None:
-        before = _came_with.get()
-        yield jobs if before is None else [_traced(job, before) for job in jobs]
-        return
+    if found is not None:
+        return _spanned(found, jobs)
+    before = _came_with.get()
+    return nullcontext(jobs if before is None else [_traced(job, before) for job in jobs])
+
+
+@contextmanager
+def _spanned(found: "Tracer", jobs: Sequence[NewJob]) -> Generator[Sequence[NewJob], None, None]:
     from opentelemetry.trace import SpanKind
 
     name = _name("enqueue", [job.queue for job in jobs])

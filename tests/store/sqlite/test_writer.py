@@ -231,7 +231,7 @@ def test_an_operation_submitted_while_the_writer_closes_is_answered(
     monkeypatch.setattr(writer, "_entries", queue)
     answers: SimpleQueue[str] = SimpleQueue()
     submitting = threading.Thread(
-        target=lambda: answers.put(writer.call(note("just in time"))), daemon=True
+        target=lambda: answers.put(asyncio.run(writer.run(note("just in time")))), daemon=True
     )
     submitting.start()
     assert queue.begun.wait(10)
@@ -326,3 +326,64 @@ def test_an_error_outside_every_operation_is_told_to_who_waits(
 
 def _raise(batch: object) -> bool:
     raise ZeroDivisionError
+
+
+def whereabouts(_: Transaction) -> str:
+    return threading.current_thread().name
+
+
+async def test_a_lone_brief_operation_is_committed_by_the_thread_of_its_caller(
+    writer: Writer,
+) -> None:
+    here = threading.current_thread().name
+    assert await writer.run(whereabouts, brief=True) == here
+    assert writer.call(whereabouts) == here
+    assert await writer.run(whereabouts) == "penstock-writer"
+
+
+async def test_brief_operations_of_one_moment_share_one_commit(
+    writer: Writer, path: Path, commits: Commits
+) -> None:
+    await asyncio.gather(*(writer.run(note(f"{n}"), brief=True) for n in range(20)))
+    assert commits.count < 20
+    assert sorted(notes(path), key=int) == [f"{n}" for n in range(20)]
+
+
+async def test_a_brief_operation_that_fails_leaves_nothing_and_tells_its_caller(
+    writer: Writer, path: Path
+) -> None:
+    await writer.run(note("once"), brief=True)
+    with pytest.raises(StoreError):
+        await writer.run(note("once"), brief=True)
+    with pytest.raises(StoreError):
+        writer.call(note("once"))
+    assert notes(path) == ["once"]
+
+
+async def test_the_event_loop_waits_for_nobody_s_lock(writer: Writer, path: Path) -> None:
+    other = connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    brief = asyncio.create_task(writer.run(whereabouts, brief=True))
+    for _ in range(5):
+        await asyncio.sleep(0)  # a loop that waited itself would stop here for good
+    assert not brief.done()
+    other.execute("COMMIT")
+    assert await brief == "penstock-writer"
+    other.close()
+
+
+async def test_on_a_slow_disk_the_event_loop_leaves_the_commit_to_the_writer(
+    writer: Writer,
+) -> None:
+    writer._usual_seconds = 0.05
+    assert await writer.run(whereabouts, brief=True) == "penstock-writer"
+
+
+async def test_a_checkpoint_that_is_due_is_made_by_the_writer_s_own_thread(
+    writer: Writer, connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.store.sqlite.connect.WAL_PAGES", 1)
+    writer.call(note("fills the WAL"))
+    assert await writer.run(whereabouts, brief=True) == "penstock-writer"
+    writer.close()
+    assert writer._wal_pages == 0

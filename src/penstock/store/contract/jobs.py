@@ -76,6 +76,15 @@ class JobStore(Protocol):
         """
         ...
 
+    @property
+    def takes_threads(self) -> bool:
+        """Tell whether `enqueue_now` works, as it does not where a driver needs an event loop."""
+        ...
+
+    def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Do the same as `enqueue` from a thread that has no event loop."""
+        ...
+
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that was never queued wait for more parents; refused like an enqueue."""
         ...

@@ -29,6 +29,15 @@ class RedisJobs:
             raise NoTransactions(self._courier.server.url)
         return await enqueue(self._courier, jobs) if jobs else []
 
+    @property
+    def takes_threads(self) -> bool:
+        """Tell whether `enqueue_now` works."""
+        return False
+
+    def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Enqueue from a thread that has no event loop."""
+        raise NotImplementedError
+
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""
         await operate.depend(self._courier, child_id, edges)

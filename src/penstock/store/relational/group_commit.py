@@ -23,14 +23,17 @@ MAX_OPERATIONS = 500
 class Entry(Generic[Tx]):
     """An operation under way, and the future that waits for it."""
 
-    __slots__ = ("error", "future", "loop", "operation", "result")
+    __slots__ = ("brief", "error", "future", "loop", "operation", "result")
 
     def __init__(
         self,
         operation: Callable[[Tx], Any],
-        future: "asyncio.Future[Any] | Future[Any]",
+        future: "asyncio.Future[Any] | Future[Any] | None",
         loop: asyncio.AbstractEventLoop | None,
+        *,
+        brief: bool = False,
     ) -> None:
+        self.brief = brief
         self.operation = operation
         self.future = future
         self.loop = loop
@@ -39,7 +42,7 @@ class Entry(Generic[Tx]):
 
     def resolve(self) -> None:
         """Tell who waits."""
-        if self.future.done():
+        if self.future is None or self.future.done():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -48,7 +51,13 @@ class Entry(Generic[Tx]):
 
 
 class GroupCommit(ABC, Generic[Tx]):
-    """`await run(operation)`, or `call(operation)` from a thread."""
+    """`await run(operation)`, or `call(operation)` from a thread.
+
+    While nobody else writes, handing a lone operation to another thread and back would cost more
+    than the operation itself: where `commits_in_place`, the thread of its caller commits it.
+    """
+
+    commits_in_place = False
 
     def __init__(self, name: str, on_change: Callable[[], None]) -> None:
         self._name = name
@@ -57,6 +66,8 @@ class GroupCommit(ABC, Generic[Tx]):
         self._pid = os.getpid()
         self._closed = False
         self._closing = threading.Lock()
+        self._turn = threading.Lock()
+        self._brief: dict[asyncio.AbstractEventLoop, list[Entry[Tx]]] = {}
         self._thread = threading.Thread(target=self._serve, name="penstock-writer", daemon=True)
         self._thread.start()
 
@@ -68,18 +79,48 @@ class GroupCommit(ABC, Generic[Tx]):
     def let_go(self) -> None:
         """Close the connection."""
 
-    async def run(self, operation: Callable[[Tx], T]) -> T:
-        """Run an operation in the next transaction; returns once it is committed."""
+    def commit_at_once(self, entry: Entry[Tx]) -> bool | None:
+        """Commit one brief operation without waiting for anybody; None if that cannot be."""
+        return None
+
+    def may_commit_in_place(self) -> bool:
+        """Tell whether nothing is left to do that would hold up the thread of a caller."""
+        return True
+
+    def tidy(self) -> None:
+        """Do what can wait until everybody has been answered."""
+
+    async def run(self, operation: Callable[[Tx], T], *, brief: bool = False) -> T:
+        """Run an operation in the next transaction; returns once it is committed.
+
+        One that is `brief`, a row or so, may be committed by the event loop itself.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._submit(Entry(operation, future, loop))
+        entry = Entry(operation, future, loop, brief=brief)
+        if brief and self.commits_in_place:
+            self.check()
+            self._gather(loop, entry)
+        else:
+            self._submit(entry)
         return await future
 
-    def call(self, operation: Callable[[Tx], T]) -> T:
+    def call(self, operation: Callable[[Tx], T], *, brief: bool = False) -> T:
         """The same from a thread that has no event loop."""
+        entry = Entry(operation, None, None, brief=brief)
+        if self._commit_in_place(entry, self.commit_alone):
+            if entry.error is not None:
+                raise entry.error
+            result: T = entry.result
+            return result
         future: Future[T] = Future()
-        self._submit(Entry(operation, future, None))
+        entry.future = future
+        self._submit(entry)
         return future.result()
+
+    def commit_alone(self, entry: Entry[Tx]) -> bool | None:
+        """Commit one operation, waiting for others as long as it takes."""
+        return self.commit([entry])
 
     def close(self) -> None:
         """Commit what was submitted, then let the connection go."""
@@ -98,6 +139,48 @@ class GroupCommit(ABC, Generic[Tx]):
             raise ForkedStore(self._name)
         if self._closed:
             raise StoreClosed(self._name)
+
+    def _gather(self, loop: asyncio.AbstractEventLoop, entry: Entry[Tx]) -> None:
+        """Let other tasks of the loop that are about to write come along."""
+        waiting = self._brief.get(loop)
+        if waiting is None:
+            self._brief[loop] = [entry]
+            loop.call_soon(self._commit_gathered, loop)
+        else:
+            waiting.append(entry)
+
+    def _commit_gathered(self, loop: asyncio.AbstractEventLoop) -> None:
+        entries = self._brief.pop(loop)
+        if len(entries) == 1 and self._commit_in_place(entries[0], self.commit_at_once):
+            return
+        for entry in entries:
+            try:
+                self._submit(entry)
+            except BaseException as error:
+                entry.error = error
+                entry.resolve()
+
+    def _commit_in_place(
+        self, entry: Entry[Tx], commit: Callable[[Entry[Tx]], bool | None]
+    ) -> bool:
+        """Commit an operation in this very thread, if nobody else is at it; whether it was."""
+        if not self.commits_in_place or not self._entries.empty() or self._closed:
+            return False
+        if os.getpid() != self._pid or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            changed = commit(entry) if self.may_commit_in_place() else None
+        except BaseException as error:
+            entry.error = entry.error or error
+            changed = False
+        finally:
+            self._turn.release()
+        if changed is None:
+            return False
+        entry.resolve()
+        if changed:
+            self._on_change()
+        return True
 
     def _submit(self, entry: Entry[Tx]) -> None:
         self.check()  # before the lock, which a forked process may have inherited locked
@@ -119,12 +202,16 @@ class GroupCommit(ABC, Generic[Tx]):
                 entry = self._entries.get()
             open_ = entry is not None
             if batch:
-                changed = self._committed(batch)
+                with self._turn:
+                    changed = self._committed(batch)
                 _deliver(batch)
                 if changed:
                     self._on_change()
+                with self._turn:
+                    self.tidy()
         self._refuse_latecomers()
-        self.let_go()
+        with self._turn:
+            self.let_go()
 
     def _committed(self, batch: list[Entry[Tx]]) -> bool:
         """Commit; whatever happens, everybody is told, and the thread goes on."""

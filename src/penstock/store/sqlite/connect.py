@@ -1,7 +1,6 @@
 """Opening a connection the way every part of this store needs it."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -24,7 +23,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
         make_private(path)
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(str(path), flags)
-    connection.set_busy_handler(_patience())
+    connection.set_busy_handler(Patience())
     if read_only:
         connection.execute("PRAGMA query_only = ON")
         return connection
@@ -51,15 +50,18 @@ def _use_wal(connection: apsw.Connection) -> None:
             return
 
 
-def _patience() -> Callable[[int], bool]:
+class Patience:
     """Waits for a lock in small steps; SQLite's own steps grow to 100 ms and starve writers."""
-    started = 0.0
 
-    def wait(tries: int) -> bool:
-        nonlocal started
+    def __init__(self) -> None:
+        self.waits = True
+        self._started = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        """Wait a step; whether to try again."""
+        if not self.waits:
+            return False
         if tries == 0:
-            started = time.monotonic()
+            self._started = time.monotonic()
         time.sleep(min(0.0001 * (tries + 1), LONGEST_STEP))
-        return time.monotonic() - started < BUSY_SECONDS
-
-    return wait
+        return time.monotonic() - self._started < BUSY_SECONDS

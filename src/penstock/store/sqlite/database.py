@@ -73,7 +73,6 @@ class SqliteDatabase:
             opened(self.path)
             self._readers = Readers(self.path, self.clock)
             self._watch = WalWatch(self.path, self.signal.ring)
-            self._watch.start()
         return versions
 
     def close(self) -> None:
@@ -98,15 +97,17 @@ class SqliteDatabase:
             raise StoreClosed(self.name)
         return self._writer
 
-    async def write(self, operation: Callable[[SqliteTransaction], T]) -> T:
-        """Run an operation in the next transaction."""
+    async def write(self, operation: Callable[[SqliteTransaction], T], *, brief: bool = False) -> T:
+        """Run an operation in the next transaction; `brief` is one that writes a row or so."""
         if _holds_write_lock(self.name):
             raise TransactionHeld(self.name)
-        return await self.writer.run(operation)
+        return await self.writer.run(operation, brief=brief)
 
-    def write_now(self, operation: Callable[[SqliteTransaction], T]) -> T:
+    def write_now(self, operation: Callable[[SqliteTransaction], T], *, brief: bool = False) -> T:
         """The same from a thread that has no event loop."""
-        return self.writer.call(operation)
+        if _holds_write_lock(self.name):
+            raise TransactionHeld(self.name)
+        return self.writer.call(operation, brief=brief)
 
     async def read(self, question: Callable[[SqliteTransaction], T]) -> T:
         """Ask on a reading connection (in memory there is only one)."""
@@ -124,6 +125,9 @@ class SqliteDatabase:
         """Listen for changes made by this or any other process."""
         if self.path is not None:
             refuse_inherited(self.path)
+        if self._watch is not None:
+            # Only for who listens: it wakes up at every commit, those of this process as well.
+            self._watch.start()
         return self.signal.subscribe()
 
     @contextmanager

@@ -26,8 +26,19 @@ class SqliteJobs(RelationalJobs):
         if not jobs:
             return []
         if connection is None:
-            return await self._file.write(lambda tx: enqueue(tx, jobs))
+            return await self._file.write(lambda tx: enqueue(tx, jobs), brief=len(jobs) == 1)
         joined = refuse_foreign_connection(connection, self._file.name)
         with translated(self._file.name), SqliteSavepoint(joined):
             clock = self._file.clock
             return enqueue(SqliteTransaction(joined, clock.now(), clock.monotonic()), jobs)
+
+    @property
+    def takes_threads(self) -> bool:
+        """Tell whether `enqueue_now` works."""
+        return True
+
+    def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Enqueue from a thread that has no event loop."""
+        if not jobs:
+            return []
+        return self._file.write_now(lambda tx: enqueue(tx, jobs), brief=len(jobs) == 1)

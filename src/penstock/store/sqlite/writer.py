@@ -13,20 +13,26 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.model.errors import StoreUnavailable
 from penstock.store.relational.group_commit import Entry, GroupCommit
+from penstock.store.sqlite import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import OpenFile
+from penstock.store.sqlite.line import Line
 from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
 
 LONG_SECONDS = 0.002
 GAP = 0.1
+BRIEF_SECONDS = 0.001
+WEIGHT = 0.1
 
 
 class Writer(GroupCommit[SqliteTransaction]):
     """Group commit on one file.
 
-    SQLite keeps no line in front of its lock: a worker that always has something to write would
-    keep other processes out. So after a long transaction it leaves them a gap, a tenth as long.
+    Who holds a transaction of his own on `app.connection()` does not stand in the line of writers:
+    a worker that always has something to write leaves him a gap after a long transaction.
     """
+
+    commits_in_place = True
 
     def __init__(
         self,
@@ -44,17 +50,46 @@ class Writer(GroupCommit[SqliteTransaction]):
         self._clock = clock
         self._file = OpenFile(path)
         self._free_until = 0.0
+        self._patience = connect.Patience()
+        self._line = Line(path)
+        self._wal_pages = 0
+        self._usual_seconds = 0.0
+        self._equip()
         super().__init__(path, on_change)
 
     def commit(self, batch: list[Entry[SqliteTransaction]]) -> bool:
         """Run the operations in one transaction; whether something changed."""
+        return bool(self._commit(batch, wait=True))
+
+    def commit_at_once(self, entry: Entry[SqliteTransaction]) -> bool | None:
+        """Commit without waiting for anybody; None if that cannot be, or the disk is slow."""
+        slow = self._usual_seconds > BRIEF_SECONDS or self._free_until > time.monotonic()
+        return None if slow else self._commit([entry], wait=False)
+
+    def may_commit_in_place(self) -> bool:
+        """Whether nothing is left to do that would hold up the thread of a caller."""
+        return self._wal_pages < connect.WAL_PAGES and not self._broken
+
+    def tidy(self) -> None:
+        """Move what is in the WAL into the file, once there is much of it."""
+        if self._wal_pages >= connect.WAL_PAGES:
+            with suppress(apsw.Error):  # tried again after the next commit, as SQLite does itself
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._wal_pages = 0
+
+    def let_go(self) -> None:
+        """Close the connection."""
+        self._line.close()
+        self._connection.close()
+
+    def _commit(self, batch: list[Entry[SqliteTransaction]], *, wait: bool) -> bool | None:
         try:
             with translated(self._path):
                 self._file.check()
                 if self._broken:
                     self._connect_anew()
-                self._leave_gap()
-                self._connection.execute("BEGIN IMMEDIATE")
+                if not self._begin(wait):
+                    return None
                 began = time.monotonic()
                 transaction = SqliteTransaction(
                     self._connection, self._clock.now(), self._clock.monotonic()
@@ -65,8 +100,7 @@ class Writer(GroupCommit[SqliteTransaction]):
                     for entry in batch:
                         self._attempt(entry, transaction)
                 self._connection.execute("COMMIT")
-                held = time.monotonic() - began
-                self._free_until = began + held * (1 + GAP) if held > LONG_SECONDS else 0.0
+                self._note(batch, began, time.monotonic() - began)
                 return transaction.changed
         except BaseException as error:
             self._undo()
@@ -74,9 +108,37 @@ class Writer(GroupCommit[SqliteTransaction]):
                 entry.error = entry.error or error
             return False
 
-    def let_go(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+    def _equip(self) -> None:
+        self._connection.set_busy_handler(self._patience)
+        # A checkpoint is for the writer's own thread, once those who wait have been answered.
+        self._connection.set_wal_hook(self._count_pages)
+
+    def _begin(self, wait: bool) -> bool:
+        """Get the write lock; false if that would have been a wait and none is wanted."""
+        if wait:
+            self._leave_gap()
+            self._line.enter()
+        elif not self._line.try_enter():
+            return False
+        self._patience.waits = wait
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            if wait:
+                raise
+            return False
+        finally:
+            self._line.leave()
+        return True
+
+    def _note(self, batch: list[Entry[SqliteTransaction]], began: float, held: float) -> None:
+        self._free_until = began + held * (1 + GAP) if held > LONG_SECONDS else 0.0
+        if len(batch) == 1 and batch[0].brief:
+            self._usual_seconds += (held - self._usual_seconds) * WEIGHT
+
+    def _count_pages(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
 
     def _leave_gap(self) -> None:
         missing = self._free_until - time.monotonic()
@@ -99,6 +161,7 @@ class Writer(GroupCommit[SqliteTransaction]):
             advice = "it could not undo a transaction; start this process again"
             raise StoreUnavailable(self._path, advice)
         self._connection = self._reconnect()
+        self._equip()
         self._broken = False
 
     def _attempt(self, entry: Entry[SqliteTransaction], transaction: SqliteTransaction) -> None:

@@ -1,0 +1,66 @@
+"""`app.sync` on a store that takes enqueues from any thread."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from penstock import Penstock
+from penstock.model.errors import TransactionHeld
+from penstock.model.job import Enqueued, NewJob
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Penstock]:
+    app = Penstock(f"sqlite:///{tmp_path / 'work.db'}")
+    yield app
+    app.sync.close()
+
+
+def test_an_enqueue_is_written_by_the_thread_that_calls(
+    shop: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.job
+    def task() -> None: ...
+
+    shop.sync.enqueue(task.new())  # measures the queue first, which takes an event loop
+    threads: list[str] = []
+    write = shop.store.jobs.enqueue_now
+
+    def enqueue_now(jobs: Sequence[NewJob]) -> list[Enqueued]:
+        threads.append(threading.current_thread().name)
+        return write(jobs)
+
+    monkeypatch.setattr(shop.store.jobs, "enqueue_now", enqueue_now)
+    shop.sync.enqueue(task.new())
+    shop.sync.enqueue_many(task.new() for _ in range(2))  # type: ignore[arg-type, call-overload]
+    assert threads == [threading.current_thread().name] * 2
+    assert len(shop.sync.find(type="task")) == 4
+
+
+def test_an_enqueue_while_the_caller_holds_the_write_lock_is_refused(shop: Penstock) -> None:
+    @shop.job
+    def task() -> None: ...
+
+    shop.sync.enqueue(task.new())
+    connection = shop.connection()
+    connection.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TransactionHeld):
+        shop.sync.enqueue(task.new())
+    connection.close()
+
+
+def test_a_hook_that_must_be_awaited_is_asked_all_the_same(shop: Penstock) -> None:
+    @shop.job
+    def task() -> None: ...
+
+    asked: list[int] = []
+
+    @shop.admit
+    async def ask(jobs: list[NewJob]) -> None:
+        asked.append(len(jobs))
+
+    shop.sync.enqueue(task.new())
+    shop.sync.enqueue(task.new())
+    assert asked == [1, 1]

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -104,9 +104,8 @@ class Admission:
                 room = self._room(queue)
                 if not room.surely_has(len(found), now):
                     return None
-                if room.limit:
-                    entering.append((room, len(found)))
-        with tracing.sending(jobs) as sent, _inside(entering) if entering else nullcontext():
+                entering.append((room, len(found)))
+        with tracing.sending(jobs) as sent, _inside(entering):
             answers = store.enqueue_now(sent)
         if self._log is not None:
             lines.tell_enqueued(self._log, jobs, answers)
@@ -117,14 +116,11 @@ class Admission:
         wait = self._patience(how.get("wait"))
         if how.get("force"):
             return await self._app.store.jobs.enqueue(jobs, connection=connection)
-        entering = await self._enter(jobs, wait if connection is None else 0)
-        if not entering:
-            return await self._app.store.jobs.enqueue(jobs, connection=connection)
-        with _inside(entering):
+        with _inside(await self._enter(jobs, wait if connection is None else 0)):
             return await self._app.store.jobs.enqueue(jobs, connection=connection)
 
     async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Room, int]]:
-        """Return when the queues of all jobs have room: those with a limit, and for how many."""
+        """Return when the queues of all jobs have room: which, and for how many."""
         for hook in self._hooks:
             answer = hook(list(jobs))
             if inspect.isawaitable(answer):
@@ -133,7 +129,7 @@ class Admission:
         for room, found in entering:
             if not room.surely_has(len(found), time.monotonic()):
                 await self._find_room(room, found, seconds)
-        return [(room, len(found)) for room, found in entering if room.limit]
+        return [(room, len(found)) for room, found in entering]
 
     def ahead_in(self, queue: str) -> int | None:
         """Return how many jobs wait in a queue; None if there are more than anybody counts."""

@@ -1,12 +1,17 @@
 """What a Redis store makes of jobs that are large, many, or strangely named."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.json import decode
 
+from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption, NoTransactions
-from penstock.model.job import KeyScope
+from penstock.model.ids import new_id
+from penstock.model.job import Enqueued, KeyScope
+from penstock.model.refused import ParentNotFound
 from penstock.store.redis.enqueue import MAX_BATCH, as_arguments
 from penstock.store.redis.store import RedisStore
 from penstock.testing.conformance.build import (
@@ -18,6 +23,7 @@ from penstock.testing.conformance.build import (
     enqueue,
     job_of,
 )
+from tests.support.redis_raw import RawKeys
 
 STRANGE = [
     'a "quoted" name',
@@ -113,3 +119,30 @@ def test_what_jobs_have_in_common_is_sent_once() -> None:
     alike = as_arguments([a_job(payload=str(number)) for number in range(100)])
     assert len(alike) == 1 + 2 * 100
     assert decode(alike[0])["runs"] == [[1, 100]]
+
+
+async def test_a_thread_enqueues_whatever_an_event_loop_does(store: RedisStore) -> None:
+    parent = await enqueue(store)
+    jobs = [
+        a_job(),
+        a_job(key="once"),
+        a_job(key="once"),
+        a_job(after=(Edge(parent_id=parent),)),
+    ]
+    answers = await asyncio.to_thread(store.jobs.enqueue_now, jobs)
+    assert [answer.created for answer in answers] == [True, True, False, True]
+    assert store.jobs.enqueue_now(jobs[:1]) == [Enqueued(jobs[0].id, False)]
+    assert (await job_of(store, jobs[3].id)).waiting_on == 1
+    assert store.jobs.enqueue_now([]) == []
+    with pytest.raises(ParentNotFound):
+        store.jobs.enqueue_now([a_job(after=(Edge(parent_id=new_id()),))])
+
+
+async def test_threads_share_lines_and_a_lost_one_is_replaced(
+    store: RedisStore, raw: RawKeys
+) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: store.jobs.enqueue_now([a_job()]), range(100)))
+    assert len({answer.id for [answer] in made}) == 100
+    raw.client.client_kill_filter(_type="normal", skipme=True)
+    assert store.jobs.enqueue_now([a_job()])[0].created

@@ -21,7 +21,6 @@ DEFAULT_PORT = 6379
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 IDLE_SECONDS = 30
-MOST_CONNECTIONS = 32
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs")
 
@@ -95,22 +94,14 @@ def asynchronous(address: Address) -> "redis.asyncio.Connection":
     return kind(retry=AsyncRetry(NoBackoff(), 0), **_settings(address))
 
 
-def synchronous(address: Address) -> "redis.ConnectionPool":
-    """Connections for threads, one for each that calls."""
+def synchronous(address: Address) -> "redis.Connection":
+    """A connection for a thread, not yet made."""
     kind: type[redis.Connection] = redis.Connection
     if address.path is not None:
         kind = redis.UnixDomainSocketConnection  # type: ignore[assignment]
     elif address.tls is not None:
         kind = redis.SSLConnection
-    make: Any = redis.BlockingConnectionPool  # it has no types
-    pool: redis.ConnectionPool = make(
-        connection_class=kind,
-        retry=Retry(NoBackoff(), 0),
-        max_connections=MOST_CONNECTIONS,
-        timeout=address.timeout,
-        **_settings(address),
-    )
-    return pool
+    return kind(retry=Retry(NoBackoff(), 0), **_settings(address))
 
 
 def _settings(address: Address) -> dict[str, Any]:

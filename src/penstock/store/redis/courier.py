@@ -1,6 +1,7 @@
 """Carries calls of scripts to the server: what is called together travels together."""
 
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from redis.exceptions import NoScriptError
 
@@ -9,6 +10,7 @@ from penstock.store.redis.errors import translate
 from penstock.store.redis.scripts import Script, script
 from penstock.store.redis.server import Server
 
+T = TypeVar("T")
 Command = tuple[Any, ...]
 
 
@@ -25,6 +27,7 @@ class Courier:
         self.server = server
         self._prefix = prefix
         self.clock: Clock = clock or SystemClock()
+        self.given_clock = clock
         self._told = clock is not None
 
     @property
@@ -51,12 +54,12 @@ class Courier:
         """
         return self._checked(await self.server.reply(self._source(script(name), "", arguments)))
 
-    def call_now(self, name: str, *arguments: Any) -> Any:
+    def call_now(self, name: str, *arguments: Any, decisions: str = "") -> Any:
         """The answer of a script, for a thread that has no event loop."""
         called = script(name)
-        answer = self.server.reply_now(self._command(called, "", arguments))
+        answer = self.server.reply_now(self._command(called, decisions, arguments))
         if isinstance(answer, NoScriptError):
-            answer = self.server.reply_now(self._source(called, "", arguments))
+            answer = self.server.reply_now(self._source(called, decisions, arguments))
         return self._checked(answer)
 
     def ask_now(self, *command: Any) -> Any:
@@ -84,3 +87,24 @@ class Courier:
 
     def _source(self, called: Script, decisions: str, arguments: tuple[Any, ...]) -> Command:
         return "EVAL", called.source, 1, self.prefix, *self.times(), decisions, *arguments
+
+
+class ThreadCourier(Courier):
+    """The same for a thread without an event loop: a call of a script returns with its answer.
+
+    So a coroutine that calls scripts and awaits nothing else is over at its first step.
+    """
+
+    async def call(self, name: str, *arguments: Any, decisions: str = "") -> Any:
+        """The answer of a script."""
+        return self.call_now(name, *arguments, decisions=decisions)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What such a coroutine returns."""
+        try:
+            work.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        work.close()
+        raise RuntimeError("a coroutine for a thread waited for an event loop")

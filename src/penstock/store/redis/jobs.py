@@ -9,7 +9,7 @@ from penstock.model.settlement import Settlement
 from penstock.store.contract import Claim, Claimed, Report
 from penstock.store.redis import operate, settle
 from penstock.store.redis.claim import Claims
-from penstock.store.redis.courier import Courier
+from penstock.store.redis.courier import Courier, ThreadCourier
 from penstock.store.redis.enqueue import enqueue
 from penstock.store.redis.gates import queue_depths
 
@@ -19,6 +19,7 @@ class RedisJobs:
 
     def __init__(self, courier: Courier) -> None:
         self._courier = courier
+        self._in_thread = ThreadCourier(courier.server, courier.given_clock)
         self._claims = Claims(courier)
 
     async def enqueue(
@@ -32,11 +33,11 @@ class RedisJobs:
     @property
     def takes_threads(self) -> bool:
         """Tell whether `enqueue_now` works."""
-        return False
+        return True
 
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Enqueue from a thread that has no event loop."""
-        raise NotImplementedError
+        return self._in_thread.run(enqueue(self._in_thread, jobs)) if jobs else []
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""

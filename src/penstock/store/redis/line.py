@@ -1,6 +1,9 @@
 """One connection on which calls follow each other without waiting for answers."""
 
 import asyncio
+import select
+import socket
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -42,11 +45,7 @@ class Line(asyncio.Protocol):
         self._explain = explain
         self._failed = failed
         self._answers: deque[Answer] = deque()
-        self._reader = Reader(
-            protocolError=InvalidResponse,
-            replyError=DefaultParser.parse_error,
-            notEnoughData=_INCOMPLETE,
-        )
+        self._reader = _new_reader()
         self._loop = asyncio.get_running_loop()
         self._watch: asyncio.TimerHandle | None = None
         self._leaving = False
@@ -167,3 +166,95 @@ class Line(asyncio.Protocol):
 def _fail(answer: Answer, error: Exception) -> None:
     if not answer.done():
         answer.set_exception(error)
+
+
+class ThreadLine:
+    """The same for threads, of which one at a time asks and waits for its answer."""
+
+    def __init__(self, connection: Any, generation: int) -> None:
+        connection.connect()
+        self.generation = generation
+        self._connection = connection
+        self._socket: socket.socket = connection._sock
+        self._reader = _new_reader()
+
+    def ask(self, command: Command) -> Any:
+        """Return the answer to a command, which may be an error of redis-py."""
+        request = pack_command(command)
+        try:
+            self._socket.sendall(request)
+            while (reply := self._reader.gets()) is _INCOMPLETE:
+                data = self._socket.recv(65_536)
+                if not data:
+                    raise redis.ConnectionError("Connection closed by server.")
+                self._reader.feed(data)
+        except TimeoutError as error:
+            raise redis.TimeoutError("Timeout reading from the server") from error
+        if isinstance(reply, redis.ConnectionError):  # it has no room for us, or is loading
+            raise reply
+        return reply
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was heard since the last answer, as it is when the server hung up."""
+        waiting = select.poll()
+        waiting.register(self._socket, select.POLLIN)
+        return not waiting.poll(0)
+
+    def close(self) -> None:
+        """Let go."""
+        self._connection.disconnect()
+
+
+class ThreadLines:
+    """Lines for threads, made as they are needed and kept for the next one."""
+
+    MOST = 32
+
+    def __init__(self, connect: Callable[[], ThreadLine], seconds: float) -> None:
+        self._connect = connect
+        self._seconds = seconds
+        self._free = threading.Semaphore(self.MOST)
+        self._idle: list[ThreadLine] = []
+
+    def ask(self, command: Command, generation: int) -> Any:
+        """Return the answer to a command, asked on a line of this generation."""
+        if not self._free.acquire(timeout=self._seconds):
+            raise redis.ConnectionError("No connection available.")
+        try:
+            line = self._idle_line(generation) or self._connect()
+            try:
+                answer = line.ask(command)
+            except UnicodeEncodeError:  # nothing was sent
+                self._idle.append(line)
+                raise
+            except BaseException:
+                line.close()
+                raise
+            self._idle.append(line)
+            return answer
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Let go of all lines that nobody asks on."""
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    def _idle_line(self, generation: int) -> ThreadLine | None:
+        with suppress(IndexError):
+            while True:
+                line = self._idle.pop()
+                if line.generation == generation and line.is_quiet:
+                    return line
+                line.close()
+        return None
+
+
+def _new_reader() -> Reader:
+    return Reader(
+        protocolError=InvalidResponse,
+        replyError=DefaultParser.parse_error,
+        notEnoughData=_INCOMPLETE,
+    )

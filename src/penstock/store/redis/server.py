@@ -22,7 +22,7 @@ from penstock.store.redis.connect import (
     synchronous,
 )
 from penstock.store.redis.errors import translate, translated
-from penstock.store.redis.line import Command, Line
+from penstock.store.redis.line import Command, Line, ThreadLine, ThreadLines
 from penstock.store.redis.refusals import Info, check_server, clustered, read_info
 
 MAX_MOVES = 5
@@ -44,7 +44,7 @@ class Server:
         self._pid: int | None = None
         self._calls: dict[asyncio.AbstractEventLoop, Calls] = {}
         self.generation = 0
-        self._sync: Any = None  # a pool of redis-py: most of its methods have no types
+        self._threads = ThreadLines(self._thread_line, self.address.timeout)
 
     @property
     def url(self) -> str:
@@ -97,13 +97,11 @@ class Server:
         if own is not None:
             await own.close()
         with self._lock:
-            threads, others = self._sync, list(self._calls.values())
-            self._sync = None
+            others = list(self._calls.values())
             self._calls.clear()
         for calls in others:
             calls.drop()
-        if threads is not None:
-            threads.disconnect()
+        self._threads.close()
 
     async def ask(self, *command: Any) -> Any:
         """The answer to one command."""
@@ -169,7 +167,7 @@ class Server:
     def connection_now(self) -> "redis.Connection":
         """The same for a thread that has no event loop."""
         self.check()
-        connection = self._synchronous().make_connection()
+        connection: Any = synchronous(self._node)  # its methods have no types
         connection.connect()
         made: redis.Connection = connection
         return made
@@ -194,24 +192,13 @@ class Server:
         return calls
 
     def _exchange_now(self, command: Command) -> Any:
-        pool = self._synchronous()
-        connection = pool.get_connection()
-        try:
-            connection.send_packed_command(connection.pack_command(*command))
-            return connection.read_response()
-        except redis.ResponseError as error:
-            return error
-        except BaseException:
-            connection.disconnect()
-            raise
-        finally:
-            pool.release(connection)
+        answer = self._threads.ask(command, self.generation)
+        if self._pid is None:  # closed meanwhile
+            self._threads.close()
+        return answer
 
-    def _synchronous(self) -> Any:
-        with self._lock:
-            if self._sync is None:
-                self._sync = synchronous(self._node)
-            return self._sync
+    def _thread_line(self) -> ThreadLine:
+        return ThreadLine(synchronous(self._node), self.generation)
 
     def _follow(self, answer: Any) -> bool:
         """Go where the cluster says; whether the command must be sent again."""
@@ -238,7 +225,6 @@ class Server:
         with self._lock:
             self._node = node
             self.generation += 1
-            self._sync = None
 
     async def _learn_nodes(self) -> None:
         seen = {(node.host, node.port): node for node in self._known}

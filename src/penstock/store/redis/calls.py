@@ -1,4 +1,4 @@
-"""The calls that one event loop makes: those of one turn of the loop share a round trip."""
+"""The calls that one event loop makes: those that wait for an answer share the next round trip."""
 
 import asyncio
 from contextlib import suppress
@@ -56,6 +56,10 @@ class Calls:
         """Return the answer to come; it may be an error of redis-py."""
         answer: Answer = self._loop.create_future()
         if not self._waiting:
+            line = self._line
+            if line is not None and line.is_idle and self._goes_on(line):
+                line.post([(command, answer)])  # alone: a turn of the loop costs as much as it does
+                return answer
             self._loop.call_soon(self._depart)
         self._waiting.append((command, answer))
         return answer
@@ -84,8 +88,8 @@ class Calls:
 
     def _depart(self) -> None:
         load, self._waiting = self._waiting, []
-        line = self._usable_line()
-        if line is not None and not self._target.backoff.failures:
+        line = self._line
+        if line is not None and self._goes_on(line):
             line.post(load)
         else:
             detour = self._loop.create_task(self._travel(load))
@@ -99,7 +103,7 @@ class Calls:
             target.check()
             if target.backoff.failures:
                 await asyncio.sleep(target.backoff.seconds())
-            line = self._usable_line() or await self._connected()
+            line = await self._connected()
         except (redis.RedisError, OSError) as error:
             target.failed()
             for _, answer in load:
@@ -119,14 +123,16 @@ class Calls:
         if not answer.cancelled() and answer.exception() is None:
             self._target.backoff.succeeded()
 
-    def _usable_line(self) -> Line | None:
-        line = self._line
-        if line is not None and line.open and self._generation == self._target.generation:
-            return line
-        return None
+    def _goes_on(self, line: Line) -> bool:
+        return self._is_right(line) and not self._target.backoff.failures
+
+    def _is_right(self, line: Line) -> bool:
+        return line.open and self._generation == self._target.generation
 
     async def _connected(self) -> Line:
-        """Return the new line, made once for all who wait for it."""
+        """Return the line, a new one if need be, made once for all who wait for it."""
+        if self._line is not None and self._is_right(self._line):
+            return self._line
         if self._connecting is None:
             self._connecting = self._loop.create_task(self._replace_line())
             self._connecting.add_done_callback(self._has_connected)

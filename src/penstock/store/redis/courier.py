@@ -17,8 +17,8 @@ Command = tuple[Any, ...]
 class Courier:
     """Calls scripts, from event loops or from any thread.
 
-    Calls of one turn of an event loop share a round trip. A store with a clock of its own, for
-    tests, passes its times along; otherwise the server's clock decides.
+    Calls of one turn of an event loop share a round trip, but for the first. A store with a clock
+    of its own, for tests, passes its times along; otherwise the server's clock decides.
     """
 
     def __init__(

@@ -55,6 +55,11 @@ class Line(asyncio.Protocol):
         self._transport: Any = connection._writer.transport
         self._transport.set_protocol(self)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every call was answered."""
+        return not self._answers
+
     def send(self, commands: Sequence[Command]) -> "asyncio.Future[list[Any]]":
         """Return the answers to all commands, together; one may be an error of redis-py."""
         load: Load = [(command, self._loop.create_future()) for command in commands]

@@ -20,7 +20,7 @@ from tests.faults.support.workers import Bench
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 POLL_SECONDS = 1.0
-MACHINE_SECONDS = 0.5
+MACHINE_SECONDS = figure(short=10, full=1) / 2
 CHANNEL, ANOTHER = b'"penstock_changed"', b'"penstock_nothing"'
 
 
@@ -52,7 +52,7 @@ async def test_a_job_waits_no_longer_than_one_poll(
         async with opened(postgres_store_url) as store:
             with bench.worker(settings={"poll_interval": POLL_SECONDS}):
                 await eventually(lambda: bench.events("leads"))
-                for number in range(figure(short=4, full=50)):
+                for number in range(figure(short=3, full=50)):
                     await asyncio.sleep(0.137 * number % POLL_SECONDS)
                     began = time.monotonic()
                     await store.jobs.enqueue([quick.new(bench.where).job])

@@ -48,7 +48,7 @@ async def test_the_jobs_of_a_worker_that_is_cut_off_run_elsewhere_and_its_writes
                 await eventually(lambda: len(bench.events("worker_started")) == 2)
                 proxy.blackhole()
                 # A term, a renewal and a lease pass before another may take them.
-                await eventually(lambda: owned_by(store, ids, "well:1"), 6 * LEASE_SECONDS + 10)
+                await eventually(lambda: owned_by(store, ids, "well:1"), 6 * LEASE_SECONDS + 50)
                 bench.open_gate()
                 await eventually(lambda: all_completed(store, ids))
                 written = await store.reader.get(ids), await executions(store, ids)
@@ -88,7 +88,7 @@ async def test_a_line_that_is_reset_again_and_again_costs_no_job_and_repeats_non
         await store.jobs.enqueue(long)
         with bench.worker(concurrency=8, settings={"poll_interval": 0.2}) as worker:
             await eventually(lambda: len(bench.effects("began")) == 3)
-            for _ in range(figure(short=10, full=300)):
+            for _ in range(figure(short=5, full=300)):
                 calls = [quick.new(bench.where).job for _ in range(20)]
                 ids += [job.id for job in calls]
                 await store.jobs.enqueue(calls)
@@ -170,7 +170,7 @@ async def test_two_hundred_milliseconds_of_latency_expire_no_lease(
             proxy.delay(0.1)
             await store.jobs.enqueue(calls)
             await eventually(lambda: len(bench.effects("began")) == 5)
-            await asyncio.sleep(figure(short=6, full=60))
+            await asyncio.sleep(figure(short=5, full=60))
             bench.open_gate()
             await eventually(lambda: all_completed(store, ids))
         assert {(job.fence, job.rescues) for job in await store.reader.get(ids)} == {(1, 0)}

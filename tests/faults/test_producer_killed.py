@@ -18,7 +18,7 @@ def test_no_acknowledged_job_is_lost_when_the_producer_dies_at_any_change_to_the
     tmp_path: Path,
 ) -> None:
     luck = Random(4)
-    for _ in range(figure(short=14, full=200)):
+    for _ in range(figure(short=6, full=200)):
         with produce(tmp_path, failpoint=luck.randrange(1, 120)) as child:
             assert child.wait() == 9
     check_acknowledged(tmp_path)
@@ -28,7 +28,7 @@ def test_no_acknowledged_job_is_lost_when_the_producer_is_killed_at_any_time(
     tmp_path: Path,
 ) -> None:
     luck = Random(4)
-    for _ in range(figure(short=8, full=200)):
+    for _ in range(figure(short=4, full=200)):
         with produce(tmp_path) as child:
             threading.Event().wait(luck.uniform(0, 0.1))
             child.signal(signal.SIGKILL)

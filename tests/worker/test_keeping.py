@@ -45,7 +45,7 @@ async def test_no_pause_is_longer_than_half_a_minute(monkeypatch: pytest.MonkeyP
 
 async def test_an_event_ends_a_pause() -> None:
     event = asyncio.Event()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         pausing = asyncio.create_task(until(event, 60))
         event.set()
         await pausing
@@ -58,7 +58,7 @@ async def test_a_process_is_an_orphan_when_its_parent_is_another(
     monkeypatch.setattr(keeping, "ORPHAN_SECONDS", 0)
     parents = [4, 4, 1]
     monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await orphaned(4)
     assert parents == []
 

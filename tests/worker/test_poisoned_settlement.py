@@ -106,5 +106,5 @@ async def test_a_handler_that_forks_answers_once_and_only_for_itself(tmp_path: P
             await after.enqueue(n) for n in range(4)
         ]
         await Worker(forked, burst=True, upkeep=False, concurrency=2).run()
-        answers = [await job.result(timeout=10) for job in jobs]
+        answers = [await job.result(timeout=30) for job in jobs]
     assert answers == ["forker 0", "forker 1", "after 0", "after 1", "after 2", "after 3"]

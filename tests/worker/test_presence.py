@@ -87,7 +87,7 @@ async def test_a_worker_that_the_store_fails_says_so_until_it_is_served_again(
             (row,) = await app.store.workers.list()
             assert row.state == "degraded"
         handle = await task.enqueue()
-        await handle.result(timeout=10)
+        await handle.result(timeout=30)
         await beats.wait("beat", times=len(beats.values("beat")) + 2)
         (row,) = await app.store.workers.list()
         assert row.state == "running"

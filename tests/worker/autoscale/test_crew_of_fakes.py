@@ -90,7 +90,7 @@ async def running(crew: Crew, children: list[Child]) -> AsyncGenerator[None]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - nothing rings
             await asyncio.sleep(0.001)
 

@@ -11,11 +11,11 @@ from penstock.store.contract import Store
 from tests.faults.support.facts import figure, integrity, query
 from tests.faults.support.jobs import held
 from tests.faults.support.work import claim_of, completed, opened
-from tests.faults.support.workers import Bench, WorkerProcess, wait_until
+from tests.faults.support.workers import Bench, WorkerProcess, freeze, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
-LEASE_SECONDS = 0.3
+LEASE_SECONDS = 1.0
 AT_ONCE = 100
 
 
@@ -29,7 +29,7 @@ async def test_a_worker_stopped_for_three_leases_writes_nothing_under_them(
         await store.jobs.enqueue([held.new(bench.where, bench.gate).job for _ in range(AT_ONCE)])
         with bench.worker(concurrency=AT_ONCE, settings=settings) as worker:
             wait_until(lambda: len(bench.effects("began")) == AT_ONCE)
-            worker.signal(signal.SIGSTOP)
+            freeze(worker, bench.path)
             await asyncio.sleep(3 * LEASE_SECONDS)
             assert len(await store.upkeep.rescue()) == AT_ONCE
             await finish_elsewhere(store)
@@ -45,7 +45,7 @@ async def test_a_worker_that_hears_of_its_lost_leases_only_when_it_settles_write
         await store.jobs.enqueue([held.new(bench.where, bench.gate).job for _ in range(AT_ONCE)])
         with bench.worker(concurrency=AT_ONCE, owner="frozen:1") as worker:
             wait_until(lambda: len(bench.effects("began")) == AT_ONCE)
-            worker.signal(signal.SIGSTOP)
+            freeze(worker, bench.path)
             assert len(await store.upkeep.rescue(owner="frozen:1")) == AT_ONCE
             await finish_elsewhere(store)
             await go_on(bench, worker, {"stale_settlement"})

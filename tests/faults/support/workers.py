@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 import psutil
 
@@ -156,6 +157,33 @@ class WorkerProcess:
         for process in self._family:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+
+
+def freeze(worker: WorkerProcess, path: Path) -> None:
+    """Stop a worker, but not in the middle of a write: its lock would stop everybody."""
+
+    def frozen() -> bool:
+        worker.signal(signal.SIGSTOP)
+        if is_free(path):
+            return True
+        worker.signal(signal.SIGCONT)
+        wait_until(lambda: is_free(path))
+        return False
+
+    wait_until(frozen)
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody holds the lock of a store's file."""
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(200)
+        connection.execute("BEGIN IMMEDIATE; ROLLBACK")
+        return True
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.close()
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 30) -> Any:

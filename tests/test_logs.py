@@ -1,4 +1,7 @@
-"""Log lines pass the redaction gate."""
+"""Log lines pass the redaction gate, each as a whole."""
+
+import io
+import sys
 
 import pytest
 import structlog
@@ -22,3 +25,22 @@ def test_a_secret_in_an_exception_does_not_reach_the_log(
     assert "hook_failed" in written
     assert "hunter2" not in written
     assert "abcdef123456789" not in written
+
+
+def test_a_line_is_one_write_so_that_processes_can_share_a_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unbuffered(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return len(text)
+
+    writes: list[str] = []
+    monkeypatch.setattr(sys, "stderr", Unbuffered())
+    before = structlog.get_config()
+    try:
+        configure_logs(json=True)
+        structlog.get_logger("penstock.worker").info("worker_started")
+    finally:
+        structlog.configure(**before)
+    assert [text.endswith("\n") for text in writes] == [True]

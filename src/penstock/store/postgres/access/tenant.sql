@@ -23,11 +23,34 @@ BEGIN
         ('jobs_live', ' AND NOT {schema}.is_foreign(id)'),
         ('jobs_ended', ' AND NOT {schema}.is_foreign(id)'),
         ('dead_letter_jobs', ' AND NOT {schema}.is_foreign(job_id)'),
-        ('job_keys', ''), ('order_lines', ''), ('job_schedules', '')
+        ('job_keys', ' AND NOT {schema}.is_foreign(job_id)'),
+        ('order_lines', ' AND NOT {schema}.is_foreign(last_id)'),
+        ('job_schedules', '')
     LOOP
         EXECUTE format('DROP POLICY IF EXISTS tenant ON {schema}.%I', part);
         EXECUTE format('CREATE POLICY tenant ON {schema}.%I TO {tenant} USING (%s) WITH CHECK (%s)',
             part, mine, mine || unless_taken);
+    END LOOP;
+END
+$$;
+
+-- A child of another tenant's job would be listed with it. Somebody who works for all tenants may make
+-- one, and its tenant still changes everything of it but that.
+DO $$
+DECLARE
+    part text;
+    others text;
+BEGIN
+    FOREACH part IN ARRAY ARRAY['jobs', 'jobs_live', 'jobs_ended'] LOOP
+        EXECUTE format('DROP POLICY IF EXISTS tenant_parent ON {schema}.%I', part);
+        EXECUTE format('CREATE POLICY tenant_parent ON {schema}.%I AS RESTRICTIVE FOR INSERT '
+            'TO {tenant} WITH CHECK (parent_job_id IS NULL '
+            'OR NOT {schema}.is_foreign(parent_job_id))', part);
+        SELECT string_agg(quote_ident(attname), ', ') INTO others FROM pg_attribute
+        WHERE attrelid = format('{schema}.%I', part)::regclass AND attnum > 0
+          AND NOT attisdropped AND attname <> 'parent_job_id';
+        EXECUTE format('REVOKE UPDATE ON {schema}.%I FROM {tenant}', part);
+        EXECUTE format('GRANT UPDATE (%s) ON {schema}.%I TO {tenant}', others, part);
     END LOOP;
 END
 $$;
@@ -82,4 +105,5 @@ CREATE POLICY tenant_reads ON {schema}.penstock_meta FOR SELECT TO {tenant} USIN
 
 -- A tenant's cancel counts in the figures of the installation, which it cannot read.
 DROP POLICY IF EXISTS tenant_adds ON {schema}.metric_deltas;
-CREATE POLICY tenant_adds ON {schema}.metric_deltas FOR INSERT TO {tenant} WITH CHECK (true);
+CREATE POLICY tenant_adds ON {schema}.metric_deltas FOR INSERT TO {tenant}
+    WITH CHECK ({schema}.counts_own(sums, (SELECT {schema}.tenant())));

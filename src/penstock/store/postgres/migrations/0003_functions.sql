@@ -56,6 +56,20 @@ END;
 COMMENT ON FUNCTION {schema}.is_foreign IS 'Whether another tenant has a job of this id.';
 REVOKE EXECUTE ON FUNCTION {schema}.is_foreign FROM PUBLIC;
 
+-- Whatever else a roll-up would fail at, and with it the figures of everybody.
+CREATE FUNCTION {schema}.counts_own(sums jsonb, tenant text) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN jsonb_typeof(sums) = 'array' AND NOT EXISTS (
+    SELECT 1 FROM jsonb_array_elements(CASE jsonb_typeof(sums) WHEN 'array' THEN sums END) AS one
+    WHERE (jsonb_typeof(one) = 'array' AND jsonb_typeof(one -> 0) = 'string'
+        AND jsonb_typeof(one -> 1) = 'string' AND jsonb_typeof(one -> 2) = 'string'
+        AND CASE jsonb_typeof(one -> 3) WHEN 'number'
+            THEN (one ->> 3)::numeric BETWEEN 0 AND 1e15 ELSE false END
+        AND (strpos(one ->> 2, '@') = 0
+            OR substr(one ->> 2, strpos(one ->> 2, '@') + 1) = tenant)) IS NOT TRUE);
+COMMENT ON FUNCTION {schema}.counts_own
+    IS 'Whether sums are lists of type, queue, name and count, and name no other tenant.';
+
 CREATE FUNCTION {schema}.get_ready_jobs(
     p_limit integer DEFAULT 10, p_job_types text[] DEFAULT NULL, p_now timestamptz DEFAULT NULL
 ) RETURNS TABLE (job_id text, job_type text, priority integer, payload json)

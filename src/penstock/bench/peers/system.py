@@ -44,9 +44,9 @@ PEERS = (
     System(
         name="flexiq",
         store=SQLITE,
-        jobs=800,
+        jobs=400,
         knob="threads",
-        settings=(1, 4),
+        settings=(4,),
         needs_setup=True,
         waits_for_disk=False,
     ),
@@ -60,7 +60,7 @@ PEERS = (
         needs_setup=True,
     ),
     System(
-        name="flexiq", store=POSTGRES, jobs=600, knob="threads", settings=(1, 4), needs_setup=True
+        name="flexiq", store=POSTGRES, jobs=300, knob="threads", settings=(4,), needs_setup=True
     ),
     System(name="dramatiq", store=REDIS, jobs=5_000, knob="threads", settings=(8, 32)),
     System(name="taskiq", store=REDIS, jobs=3_500),
@@ -68,7 +68,7 @@ PEERS = (
     System(name="arq", store=REDIS, jobs=3_000),
     System(name="streaq", store=REDIS, jobs=1_600),
     System(name="celery", store=REDIS, jobs=1_200, knob="threads", settings=(0, 4)),
-    System(name="flexiq", store=REDIS, jobs=800, knob="threads", settings=(1, 4), needs_setup=True),
+    System(name="flexiq", store=REDIS, jobs=100, knob="threads", settings=(4,), needs_setup=True),
     System(name="rq", store=REDIS, jobs=500, knob="jobs at once", settings=(1,)),
     System(name="bullmq", store=REDIS, jobs=2_500),
     System(name=NODE, store=REDIS, jobs=20_000, title="BullMQ on Node"),

@@ -43,21 +43,50 @@ local function stage_one(job)
     return 1
 end
 
+-- Writes what is to be staged all at once: `lanes` has {rank, member, …} and how many were of each
+-- status.
+local function enter_lanes(lanes)
+    for lane, members in pairs(lanes) do
+        for status in pairs(MAY_STAGE) do
+            if members[status] then count_place(lane, status, -members[status]) end
+        end
+        count_place(lane, 'queued', #members / 2)
+        call('ZADD', PREFIX .. 'lanes', 0, listed_as(lane))
+        many('ZADD', lane_key(lane), members, 2)
+    end
+end
+
 -- Queues waiting jobs that fell due; how many. One with an order key joins its line first, and
 -- may have to wait there.
 local function stage(limit)
-    local due = redis.call('ZRANGEBYSCORE', PREFIX .. 'due', '-inf', NOW, 'LIMIT', 0, limit)
-    local queued, joining = 0, {}
+    local due = call('ZRANGEBYSCORE', PREFIX .. 'due', '-inf', NOW, 'LIMIT', 0, limit)
+    local queued, joining, gone, lanes = 0, {}, {}, {}
     for _, id in ipairs(due) do
-        local job = look(id)
-        if not job or not MAY_STAGE[job.status] then
-            redis.call('ZREM', PREFIX .. 'due', id)
-        elseif job.line and not job.queued_at then
-            joining[#joining + 1] = job
+        local key = job_key(id)
+        local status, lane, priority, scheduled_at, created_at, line, queued_at = unpack(call(
+            'HMGET', key, 'status', 'lane', 'priority', 'scheduled_at', 'created_at', 'line',
+            'queued_at'))
+        if not MAY_STAGE[status] then
+            gone[#gone + 1] = id
+        elseif (line or '') ~= '' and (queued_at or '') == '' then
+            joining[#joining + 1] = look(id)
         else
-            queued = queued + stage_one(job)
+            call('HSET', key, 'status', 'queued', 'queued_at', NOW, 'updated_at', NOW)
+            priority = tonumber(priority) or DEFAULT_PRIORITY
+            local rank = rank_of(tonumber(scheduled_at) or tonumber(created_at) or 0, priority)
+            local members = lanes[lane]
+            if not members then
+                members = {}
+                lanes[lane] = members
+            end
+            members[#members + 1], members[#members + 2] = int(rank), member_of(id, priority)
+            members[status] = (members[status] or 0) + 1
+            gone[#gone + 1] = id
+            queued = queued + 1
         end
     end
+    many('ZREM', PREFIX .. 'due', gone)
+    enter_lanes(lanes)
     for _, job in ipairs(as_they_join(joining)) do queued = queued + stage_one(job) end
     return queued
 end

@@ -387,3 +387,11 @@ async def test_a_checkpoint_that_is_due_is_made_by_the_writer_s_own_thread(
     assert await writer.run(whereabouts, brief=True) == "penstock-writer"
     writer.close()
     assert writer._wal_pages == 0
+
+
+def test_a_lone_brief_commit_on_a_slow_disk_is_followed_by_no_gap(writer: Writer) -> None:
+    slow = threading.Event()
+    writer.call(lambda tx: slow.wait(0.005), brief=True)
+    assert writer._free_until == 0
+    writer.call(lambda tx: slow.wait(0.005))
+    assert writer._free_until > 0

@@ -132,9 +132,11 @@ class Writer(GroupCommit[SqliteTransaction]):
         return True
 
     def _note(self, batch: list[Entry[SqliteTransaction]], began: float, held: float) -> None:
-        self._free_until = began + held * (1 + GAP) if held > LONG_SECONDS else 0.0
         if len(batch) == 1 and batch[0].brief:
+            self._free_until = 0.0  # long for its disk alone: its caller comes back late enough
             self._usual_seconds += (held - self._usual_seconds) * WEIGHT
+        else:
+            self._free_until = began + held * (1 + GAP) if held > LONG_SECONDS else 0.0
 
     def _count_pages(self, _: apsw.Connection, __: str, pages: int) -> int:
         self._wal_pages = pages

@@ -9,7 +9,7 @@ from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.progress import progress_bars
 from penstock.cli.root import say
-from penstock.cli.session import run
+from penstock.cli.session import run, session
 from penstock.model.counted import counted
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def move(
+    ctx: typer.Context,
     source: Annotated[str, typer.Argument(metavar="FROM", help="The URL of the store to move.")],
     target: Annotated[
         str, typer.Argument(metavar="TO", help="The URL of an empty store, or of none yet.")
@@ -60,7 +61,15 @@ def move(
                     show(part.value, done, total)
 
             moved = run(
-                moving.move(source, target, keep=keep, force=force, replace=replace, show=tell)
+                moving.move(
+                    source,
+                    target,
+                    keep=keep,
+                    force=force,
+                    replace=replace,
+                    allow_volatile=session(ctx).settings.allow_volatile,
+                    show=tell,
+                )
             )
     except KeyboardInterrupt:
         code = say("interrupted; run the same command again and it goes on.", exits.INTERRUPTED)

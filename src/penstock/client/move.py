@@ -65,6 +65,7 @@ async def move(
     keep: bool = False,
     force: bool = False,
     replace: bool = False,
+    allow_volatile: bool = False,
     clock: Clock | None = None,
     show: Show | None = None,
 ) -> Moved:
@@ -72,10 +73,11 @@ async def move(
 
     Afterwards the old store refuses to be opened, unless `keep` says that it stays as it is.
     `force` passes over workers that seem alive. `replace` empties a target whose jobs were moved
-    to where they now come from, or that holds no jobs. A move that is refused makes nothing.
+    to where they now come from, or that holds no jobs. A Redis that keeps nothing on disk is a
+    target only with `allow_volatile`. A move that is refused makes nothing.
     """
     async with _existing(source, clock) as old:
-        new = open_store(target, clock)
+        new = open_store(target, clock, allow_volatile=allow_volatile)
         try:
             if not await new.exists():
                 await check_source(old, target)

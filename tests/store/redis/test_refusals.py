@@ -3,10 +3,12 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from penstock import Penstock
+from penstock.client.move import move
 from penstock.config import Settings
 from penstock.model.errors import (
     AccessDenied,
@@ -21,7 +23,7 @@ from penstock.model.errors import (
     StoreUnavailable,
     UnsafeServer,
 )
-from penstock.store.contract import Store
+from penstock.store.contract import Part, Store
 from penstock.store.open import open_store
 from penstock.store.redis.refusals import check_server, is_volatile, read_info
 from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed, enqueue
@@ -92,6 +94,18 @@ async def test_it_is_taken_where_the_settings_or_the_url_allow_it(volatile: str)
     await app.close()
     with pytest.raises(InvalidOption, match="allow_volatile"):
         open_store(f"{volatile}&allow_volatile=perhaps")
+
+
+async def test_a_move_goes_to_a_server_that_keeps_nothing_only_where_that_is_allowed(
+    volatile: str, tmp_path: Path
+) -> None:
+    source = f"sqlite:///{tmp_path / 'work.db'}"
+    async with Penstock(source) as app:
+        await app.store.jobs.enqueue([a_job()])
+    with pytest.raises(UnsafeServer):
+        await move(source, volatile)
+    assert (await move(source, volatile, allow_volatile=True)).tally.parts[Part.JOBS] == 1
+    assert (await move(volatile, source, replace=True)).tally.parts[Part.JOBS] == 1
 
 
 async def test_an_installation_may_be_moved_away_from_a_server_that_keeps_nothing(

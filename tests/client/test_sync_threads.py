@@ -1,19 +1,20 @@
-"""`app.sync` on a store that takes enqueues from any thread."""
+"""`app.sync` writes from the thread of its caller, on every store."""
 
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
 from penstock import Penstock
+from penstock.config import Settings
 from penstock.model.errors import TransactionHeld
 from penstock.model.job import Enqueued, NewJob
+from tests.support.places import Place
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Penstock]:
-    app = Penstock(f"sqlite:///{tmp_path / 'work.db'}")
+def shop(place: Place) -> Iterator[Penstock]:
+    app = Penstock(settings=Settings(**place.settings))
     yield app
     app.sync.close()
 
@@ -39,6 +40,7 @@ def test_an_enqueue_is_written_by_the_thread_that_calls(
     assert len(shop.sync.find(type="task")) == 4
 
 
+@pytest.mark.parametrize("kind_of_store", ["sqlite"])
 def test_an_enqueue_while_the_caller_holds_the_write_lock_is_refused(shop: Penstock) -> None:
     @shop.job
     def task() -> None: ...

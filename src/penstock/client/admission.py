@@ -90,11 +90,9 @@ class Admission:
     def enqueue_now(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued] | None:
         """Write jobs in the calling thread; None, with nothing done, if it takes an event loop.
 
-        That is so where a hook might have to be awaited or a queue's depth to be measured, and
-        with a store that only speaks to event loops.
+        That is so where a hook might have to be awaited or a queue's depth to be measured.
         """
-        store = self._app.store.jobs
-        if not store.takes_threads or self._hooks or how.get("connection") is not None:
+        if self._hooks or how.get("connection") is not None:
             return None
         self._patience(how.get("wait"))
         entering: list[tuple[Room, int]] = []
@@ -106,7 +104,7 @@ class Admission:
                     return None
                 entering.append((room, len(found)))
         with tracing.sending(jobs) as sent, _inside(entering):
-            answers = store.enqueue_now(sent)
+            answers = self._app.store.jobs.enqueue_now(sent)
         if self._log is not None:
             lines.tell_enqueued(self._log, jobs, answers)
         return answers

@@ -76,13 +76,8 @@ class JobStore(Protocol):
         """
         ...
 
-    @property
-    def takes_threads(self) -> bool:
-        """Tell whether `enqueue_now` works, as it does not where a driver needs an event loop."""
-        ...
-
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Do the same as `enqueue` from a thread that has no event loop."""
+        """Do the same as `enqueue` in the calling thread, which has no event loop."""
         ...
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:

@@ -39,6 +39,10 @@ class PostgresJobs(RelationalJobs):
             return await self._foreign.enqueue(connection, lambda tx: enqueue_all(tx, jobs))
         return await self._database.write(EnqueueTrip(jobs))
 
+    def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs in the calling thread, which has no event loop."""
+        return self._database.parts.writer.call(EnqueueTrip(jobs)) if jobs else []
+
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs: a few in the commit that settles others, many beside it."""
         if claim.limit < APART:

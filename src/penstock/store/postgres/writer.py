@@ -18,6 +18,8 @@ from penstock.store.relational.group_commit import Entry, GroupCommit
 class Writer(GroupCommit[PostgresTransaction]):
     """Group commit on one link."""
 
+    commits_in_place = True
+
     def __init__(self, name: str, link: Link, announce: Callable[[Link], None]) -> None:
         self._link = link
         self._announce = partial(announce, link)

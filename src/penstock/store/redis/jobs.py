@@ -30,11 +30,6 @@ class RedisJobs:
             raise NoTransactions(self._courier.server.url)
         return await enqueue(self._courier, jobs) if jobs else []
 
-    @property
-    def takes_threads(self) -> bool:
-        """Tell whether `enqueue_now` works."""
-        return True
-
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Enqueue from a thread that has no event loop."""
         return self._in_thread.run(enqueue(self._in_thread, jobs)) if jobs else []

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from msgspec.json import encode
 
 from penstock.model.dependency import Edge
-from penstock.model.job import Enqueued, NewJob
 from penstock.model.settlement import Settlement
 from penstock.store.contract import Claim, Claimed, Report
 from penstock.store.relational import operate, settle
@@ -21,15 +20,6 @@ class RelationalJobs:
     def __init__(self, database: Database, claims: Claims) -> None:
         self._db = database
         self._claims = claims
-
-    @property
-    def takes_threads(self) -> bool:
-        """Tell whether `enqueue_now` works."""
-        return False
-
-    def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Enqueue from a thread that has no event loop."""
-        raise NotImplementedError
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""

@@ -32,11 +32,6 @@ class SqliteJobs(RelationalJobs):
             clock = self._file.clock
             return enqueue(SqliteTransaction(joined, clock.now(), clock.monotonic()), jobs)
 
-    @property
-    def takes_threads(self) -> bool:
-        """Tell whether `enqueue_now` works."""
-        return True
-
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Enqueue from a thread that has no event loop."""
         if not jobs:

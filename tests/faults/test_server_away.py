@@ -22,9 +22,9 @@ from tests.faults.support.workers import Bench
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
-AWAY_SECONDS = 3
+AWAY_SECONDS = 4
 SETTINGS = {
-    "lease": 2.0,
+    "lease": 4.0,
     "renew_interval": 0.5,
     "rescue_interval": 0.5,
     "poll_interval": 0.1,

@@ -10,15 +10,17 @@ import pytest
 from rich.console import Console
 
 from penstock.testing.torture import run_torture
-from tests.faults.support.facts import figure, integrity
+from tests.faults.support.facts import TORTURE, figure, integrity
 from tests.faults.support.jobs import held, held_in_process, never_letting_go, quick
 from tests.faults.support.work import opened
 from tests.faults.support.workers import Bench, gone, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
+STORES = ("sqlite", "postgres", "redis", *(("postgres+redis",) if TORTURE else ()))
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis", "postgres+redis"])
+
+@pytest.mark.parametrize("store", STORES)
 def test_no_job_is_lost_and_no_stale_write_accepted_while_all_are_killed_at_random(
     store: str,
 ) -> None:

@@ -68,9 +68,12 @@ class SyncPenstock:
         """Enqueue all of them in one transaction, or none."""
         given = list(prepared) if isinstance(prepared, Iterator) else prepared
         self._started()
-        # In this very thread where the store can: there and back would cost more than the job.
-        handles = self.app.enqueue_now(given, how)
+        handles = self._enqueue_here(given, how)
         return self.run(self.app.enqueue_many(given, **how)) if handles is None else handles
+
+    def _enqueue_here(self, prepared: Sequence[Any], how: "How") -> list[Any] | None:
+        """Enqueue in this very thread: to the event loop and back would cost more than the job."""
+        return self.app.enqueue_now(prepared, how)
 
     def get(self, job_id: str) -> "Job":
         """The job, or JobNotFound."""

@@ -24,6 +24,7 @@ LOCAL_ONLY = {
     "checked": "a part of declaring types; the server checks options against its own settings",
     "connection": STORE,
     "declare": DECLARES,
+    "enqueue_now": STORE,
     "find_type": "`types` has those of the application that was given",
     "job": DECLARES,
     "limit": DECLARES,

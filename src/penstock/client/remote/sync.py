@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from penstock.client.sync import SyncPenstock
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.client.admission import How
     from penstock.client.after import After, Input, Parent
     from penstock.client.app import Penstock
     from penstock.client.check_payloads import Checked, PayloadCheck
@@ -27,6 +30,10 @@ class SyncRemote(SyncPenstock):
         # It calls methods that a remote application has under the same names.
         super().__init__(cast("Penstock", remote))
         self._remote = remote
+
+    def _enqueue_here(self, prepared: "Sequence[Any]", how: "How") -> list[Any] | None:
+        """Leave it to the event loop, which speaks to the server."""
+        return None
 
     def enqueue_payload(
         self, type_name: str, payload: str = "{}", **options: "Unpack[AwaitingFields]"

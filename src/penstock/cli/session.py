@@ -180,9 +180,10 @@ def place_of(url: str) -> str:
 
 
 async def refuse_missing(store: "Store") -> None:
-    """Looking at a store must not create it."""
+    """Refuse to make a store by looking for it."""
     place = place_of(store.url)
     if not await store.exists():
+        await store.close()
         raise Refused(
             f"There is no store at {place}; name another with --url or PENSTOCK_URL, "
             "or create this one with `penstock migrate`."

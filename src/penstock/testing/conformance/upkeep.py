@@ -136,6 +136,15 @@ class TestExpiry:
         clock.advance(seconds=6)
         assert await store.upkeep.expire() == [lease.id]
 
+    async def test_a_job_that_expired_before_it_was_due_to_be_staged_is_never_queued(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        job_id = await enqueue(store, delay_ms=1_000, expires_in_ms=2_000)
+        clock.advance(seconds=3)
+        assert await claim_all(store) == []
+        job = await job_of(store, job_id)
+        assert (job.status, job.queued_at) == (Status.DEAD_LETTER, None)
+
     async def test_an_expired_job_is_never_claimed(self, store: Store, clock: FakeClock) -> None:
         await store.jobs.enqueue([a_job(expires_in_ms=1_000) for _ in range(300)])
         await enqueue(store, expires_in_ms=1_000, delay_ms=500)

@@ -115,11 +115,12 @@ DECLARE
     v_staged integer;
 BEGIN
     -- A job with an order key joins its line first, which the caller sees to; `queued_at` says
-    -- whether it has.
+    -- whether it has. One that has expired is not queued any more.
     WITH due AS MATERIALIZED (
         SELECT id FROM {schema}.jobs_live
         WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= v_now
           AND (order_key IS NULL OR queued_at IS NOT NULL)
+          AND (expires_at IS NULL OR expires_at > v_now)
         ORDER BY scheduled_at LIMIT p_limit
         FOR UPDATE SKIP LOCKED
     )

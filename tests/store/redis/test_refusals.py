@@ -147,9 +147,7 @@ async def test_a_wrong_password_is_not_shown_again(server: RedisServer) -> None:
 async def _open_again(server: RedisServer) -> None:
     store = await opened(with_account(server.url, ":sesame"))
     await store.close()
-    # Not in good order: one that is still writing its first append-only file takes half a minute.
-    server.kill()
-    server.start()
+    server.restart()
 
 
 async def test_a_user_without_the_right_is_told_which_is_missing(server: RedisServer) -> None:

@@ -20,6 +20,7 @@ from penstock.testing.servers.account import Account
 from penstock.testing.servers.leash import Leash
 
 START_SECONDS = 60.0
+ASK_AGAIN_SECONDS = 1.0
 STOP_SECONDS = 30.0
 GLANCE_SECONDS = 0.005
 LAST_LINES = 5
@@ -138,12 +139,15 @@ class Server(ABC):
         return not self.running or self._answers()
 
     def _end(self, number: signal.Signals) -> None:
-        if self._process is not None and self.running:
-            self._process.send_signal(number)
-            try:
-                self._process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
+        until = time.monotonic() + STOP_SECONDS
+        while self._process is not None and self.running:
+            if time.monotonic() > until:
                 self.kill()
+                return
+            # More than once: Redis refuses it while it writes its first append-only file.
+            self._process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(ASK_AGAIN_SECONDS)
         self._forget()
 
     def _forget(self) -> None:

@@ -1,6 +1,10 @@
-import pytest
+from collections.abc import Iterator
+from typing import Any
 
-from penstock.cli import output
+import pytest
+from typer.main import get_command
+
+from penstock.cli import app, output
 from penstock.cli.root import hoisted
 
 from .conftest import Cli
@@ -35,6 +39,19 @@ def test_global_options_may_stand_after_the_command() -> None:
     ]
     assert hoisted(["jobs", "ls", "--url=x"]) == ["--url=x", "jobs", "ls"]
     assert hoisted(["enqueue", "--", "--url"]) == ["enqueue", "--", "--url"]
+
+
+def test_an_option_that_takes_a_list_may_be_repeated() -> None:
+    lists = [option for option in options(get_command(app)) if "," in (option.metavar or "")]
+    assert {name for option in lists for name in option.opts} >= {"--queues", "--only", "--scopes"}
+    assert [option.opts for option in lists if not option.multiple] == []
+
+
+def options(command: Any) -> Iterator[Any]:
+    """The options of a command and of those below it."""
+    yield from (each for each in command.params if each.param_type_name == "option")
+    for below in getattr(command, "commands", {}).values():
+        yield from options(below)
 
 
 def test_the_url_is_taken_from_either_place(shopped: Cli) -> None:

@@ -43,9 +43,12 @@ def test_the_environment_says_what_a_worker_serves_and_flags_say_it_again(
     monkeypatch.setattr(shop.app, "settings", load_settings())
     assert cli("worker", APP).code == 0
     assert cli("worker", APP, "--types", "greet", "--queues", "a,b", "--name", "w2").code == 0
+    several = ("--queues", "a", "--queues", "b, c", "--types", "greet", "--types", "doomed")
+    assert cli("worker", APP, *several, "--name", "w3").code == 0
     assert [(spec.types, spec.queues, spec.name) for spec in seen] == [
         (("greet", "doomed"), ("mail",), "w1"),
         (("greet",), ("a", "b"), "w2"),
+        (("greet", "doomed"), ("a", "b", "c"), "w3"),
     ]
     monkeypatch.setattr(shop.app, "settings", load_settings(worker_types=["nothing"]))
     assert cli("worker", APP).says("'nothing'")

@@ -8,7 +8,7 @@ from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import say
 from penstock.cli.session import ask, ask_now
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 from penstock.client.documents import document, entry_document
 from penstock.model.spans import ago
 

@@ -6,8 +6,8 @@ import typer
 
 from penstock.cli.root import Refused
 from penstock.cli.session import run
-from penstock.cli.times import parse_span
-from penstock.cli.worker import HealthFolder, LogLevel, Target, listed, worker_spec
+from penstock.cli.values import parse_span
+from penstock.cli.worker import HealthFolder, LogLevel, Queues, Target, Types, worker_spec
 
 if TYPE_CHECKING:
     from penstock.worker.autoscale.decide import Policy
@@ -39,12 +39,8 @@ def autoscale(
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Jobs at once per process.", show_default="20")
     ] = None,
-    queues: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these queues.", show_default="all")
-    ] = None,
-    types: Annotated[
-        str | None, typer.Option(metavar="X,Y", help="Only these job types.", show_default="all")
-    ] = None,
+    queues: Queues = None,
+    types: Types = None,
     name: Annotated[str | None, typer.Option(help="Their name in `workers ls`.")] = None,
     health: HealthFolder = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
@@ -73,8 +69,8 @@ def autoscale(
     spec = worker_spec(
         ctx,
         target,
-        queues=listed(queues, "queues"),
-        types=listed(types, "types"),
+        queues=queues,
+        types=types,
         name=name,
         concurrency=concurrency,
         health=health,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import JsonFlag
+from penstock.cli.values import name_list
 
 
 def bench(
@@ -17,13 +18,9 @@ def bench(
         typer.Option("--compare", help="Measure beside other job systems instead, in a checkout."),
     ] = False,
     only: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help="Compare only these systems, with commas between them.",
-            show_default="all",
-        ),
-    ] = "",
+        list[str] | None,
+        name_list(metavar="A,B", help="Compare only these systems.", default="all"),
+    ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -42,7 +39,7 @@ def bench(
 
     if compare:
         raise typer.Exit(
-            run_comparison(quick=quick, only=only, as_json=as_json, directory=directory)
+            run_comparison(quick=quick, only=only or (), as_json=as_json, directory=directory)
         )
     raise typer.Exit(
         run_bench(jobs=jobs, quick=quick, peers=peers, as_json=as_json, directory=directory)

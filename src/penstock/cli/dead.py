@@ -17,7 +17,7 @@ from penstock.cli.dead_triage import amend, groups, release, replay
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask, ask_now, operate, user
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 from penstock.client.documents import dead_document
 from penstock.model.counted import counted
 

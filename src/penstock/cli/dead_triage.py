@@ -12,7 +12,7 @@ from penstock.cli.output import JsonFlag, console, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.root import Refused, say
 from penstock.cli.session import ask_app, bare_app, load, operate, operate_on
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 from penstock.client.documents import document
 from penstock.model.counted import counted
 

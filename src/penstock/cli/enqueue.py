@@ -9,7 +9,7 @@ import typer
 from penstock.cli.output import JsonFlag, console, json_text, plain, write_json
 from penstock.cli.root import Refused, say
 from penstock.cli.session import bare_app, load, place_of, run
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 from penstock.client.documents import decoded
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.session import ask, session
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 
 if TYPE_CHECKING:
     from penstock.client.health import Health

@@ -8,7 +8,7 @@ from penstock.cli import exits
 from penstock.cli.explain import explain
 from penstock.cli.output import JsonFlag, console, plain, styled, write_json
 from penstock.cli.session import ask, ask_now, operate
-from penstock.cli.times import moment
+from penstock.cli.values import moment
 from penstock.client.documents import document
 from penstock.model.counted import counted
 from penstock.model.states import Status

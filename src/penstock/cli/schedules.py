@@ -8,7 +8,7 @@ from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.enqueue import read_payload
 from penstock.cli.output import JsonFlag, console, plain, write_json
 from penstock.cli.session import ask, ask_now, bare_app, load, operate, operate_on
-from penstock.cli.times import parse_span, parse_time
+from penstock.cli.values import parse_span, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

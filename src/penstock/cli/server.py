@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.root import Refused
 from penstock.cli.session import bare_app, load, pass_on, run, session
+from penstock.cli.values import name_list
 from penstock.cli.worker import LogLevel
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ Key = Annotated[
     Path | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key: PEM.")
 ]
 Proxies = Annotated[
-    str | None,
-    typer.Option(
+    list[str] | None,
+    name_list(
         "--trust-proxy",
         metavar="A,B",
         help="Addresses of proxies whose X-Forwarded-For and -Proto are believed.",
-        show_default="none",
+        default="none",
     ),
 ]
 RootPath = Annotated[
@@ -129,7 +130,7 @@ def door_of(
     port: int | None,
     certificate: Path | None,
     key: Path | None,
-    proxies: str | None,
+    proxies: list[str] | None,
     root_path: str | None,
 ) -> "Door":
     """Where to listen: what the flags say, else the settings."""
@@ -140,7 +141,7 @@ def door_of(
         port=port,
         tls_certificate=None if certificate is None else str(certificate),
         tls_key=None if key is None else str(key),
-        trusted_proxies=proxies,
+        trusted_proxies=",".join(proxies) if proxies else None,
         root_path=root_path,
     )
     if chosen.tls_key and not chosen.tls_certificate:

@@ -7,7 +7,7 @@ import typer
 from penstock.cli.output import Fitted, JsonFlag, console, plain, sparkline, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 from penstock.client.documents import document
 from penstock.model.clock import iso
 from penstock.model.counted import counted

@@ -6,7 +6,7 @@ import typer
 
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.session import ask_now, operate
-from penstock.cli.times import parse_span
+from penstock.cli.values import name_list, parse_span
 from penstock.model.spans import ago
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens for p
 
 Scopes = Annotated[
     list[str],
-    typer.Option(
-        metavar="A,B",
-        help="May do: enqueue, read, operate, admin; separated by commas, or repeated.",
-    ),
+    name_list(metavar="A,B", help="May do: enqueue, read, operate, admin."),
 ]
 TenantOption = Annotated[
     str | None, typer.Option(help="The one tenant it may see.", show_default="all")
@@ -45,7 +42,7 @@ def create(
     from penstock.server.access.scopes import parse_scopes
     from penstock.server.access.tokens import token_document
 
-    granted = parse_scopes(split(",".join(scopes)))
+    granted = parse_scopes(scopes)
     life = None if expires_in is None else parse_span(expires_in, "expires-in")
 
     async def act(operator: "Operator") -> "tuple[Token, str]":
@@ -90,11 +87,6 @@ def revoke(
         write_json(token_document(revoked))
     else:
         typer.echo(f"Token {revoked.id} ({plain(revoked.name)}) opens nothing any more.")
-
-
-def split(text: str) -> list[str]:
-    """Words separated by commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def token_table(found: "list[Token]", now: int) -> "Table":

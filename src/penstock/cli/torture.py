@@ -7,7 +7,7 @@ import typer
 from penstock.cli.output import JsonFlag
 from penstock.cli.root import Refused
 from penstock.cli.session import session
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 
 KINDS = ("sqlite", "postgres", "redis", "postgres+redis")
 

@@ -22,7 +22,7 @@ from penstock.cli.server import (
     server_spec,
 )
 from penstock.cli.session import run
-from penstock.cli.times import parse_span
+from penstock.cli.values import parse_span
 from penstock.cli.worker import LogLevel, worker_spec
 
 if TYPE_CHECKING:

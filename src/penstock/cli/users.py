@@ -9,7 +9,7 @@ from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now, operate
-from penstock.cli.tokens import Scopes, TenantOption, split
+from penstock.cli.tokens import Scopes, TenantOption
 from penstock.model.spans import ago
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add(
     from penstock.server.access.scopes import parse_scopes
     from penstock.server.access.users import user_document
 
-    granted = parse_scopes(split(",".join(scopes)))
+    granted = parse_scopes(scopes)
     password = read_password()
 
     async def act(operator: "Operator") -> "User":

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.root import Refused
 from penstock.cli.session import load, run, session
+from penstock.cli.values import name_list
 
 if TYPE_CHECKING:
     from penstock.worker.process import WorkerSpec
@@ -26,6 +27,12 @@ Target = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="Where the application is, e.g. shop.jobs:app.")
 ]
 
+Queues = Annotated[
+    list[str] | None, name_list(metavar="A,B", help="Only these queues.", default="all")
+]
+Types = Annotated[
+    list[str] | None, name_list(metavar="X,Y", help="Only these job types.", default="all")
+]
 HealthFolder = Annotated[
     Path | None,
     typer.Option(
@@ -44,12 +51,8 @@ def worker(
         int | None, typer.Option(min=1, help="Jobs at once per process.", show_default="20")
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
-    queues: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these queues.", show_default="all")
-    ] = None,
-    types: Annotated[
-        str | None, typer.Option(metavar="X,Y", help="Only these job types.", show_default="all")
-    ] = None,
+    queues: Queues = None,
+    types: Types = None,
     max_priority: Annotated[
         int | None,
         typer.Option(
@@ -77,8 +80,8 @@ def worker(
     spec = worker_spec(
         ctx,
         target,
-        queues=listed(queues, "queues"),
-        types=listed(types, "types"),
+        queues=queues,
+        types=types,
         name=name,
         concurrency=concurrency,
         max_priority=max_priority,
@@ -102,8 +105,8 @@ async def _supervise(spec: "WorkerSpec", processes: int) -> int:
 def worker_spec(
     ctx: typer.Context,
     target: str,
-    types: tuple[str, ...] | None = None,
-    queues: tuple[str, ...] | None = None,
+    types: list[str] | None = None,
+    queues: list[str] | None = None,
     name: str | None = None,
     health: Path | None = None,
     log_jobs: bool = False,
@@ -118,27 +121,17 @@ def worker_spec(
     app, chosen = load(ctx, target), session(ctx)
     if not app.types:
         raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
-    types = types or app.settings.worker_types or None
-    for each in types or ():
+    served = tuple(types or app.settings.worker_types)
+    for each in served:
         app.find_type(each)
     beside = {"dispatch": chosen.dispatch, "log_jobs": log_jobs or None}
     return WorkerSpec(
         target=target,
         url=chosen.url,
         settings=beside,
-        types=types,
-        queues=queues or app.settings.worker_queues or None,
+        types=served or None,
+        queues=tuple(queues or app.settings.worker_queues) or None,
         name=name or app.settings.worker_name,
         health=None if health is None else str(health.absolute()),
         **fields,
     )
-
-
-def listed(text: str | None, option: str) -> tuple[str, ...] | None:
-    """Names separated by commas."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        raise Refused(f"Option {option!r} is {text!r}, but it must name at least one, as in a,b.")
-    return names

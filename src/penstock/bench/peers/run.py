@@ -1,6 +1,7 @@
 """`penstock bench --compare`: penstock and its peers measured in one run."""
 
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from rich.console import Console
@@ -31,14 +32,14 @@ QUICK_JOBS = 2_000
 def run_comparison(
     *,
     quick: bool = False,
-    only: str = "",
+    only: Collection[str] = (),
     as_json: bool = False,
     directory: Path | None = None,
     console: Console | None = None,
 ) -> int:
     """Measure, show, and in a full run rewrite the comparison in `benchmarks/RESULTS.md`.
 
-    `only` names the systems to measure, with commas between them.
+    `only` names the systems to measure, if not all.
     """
     console = console or Console()
     aside = Console(stderr=True)
@@ -82,12 +83,12 @@ def run_comparison(
     return 0
 
 
-def _named(only: str) -> list[System]:
+def _named(only: Collection[str]) -> list[System]:
     systems = [*OURS, *PEERS]
     known = {system.name for system in systems}
-    names = {name.strip() for name in only.split(",")} if only else known
+    names = set(only) or known
     if not names <= known:
-        raise InvalidOption("only", only, f"names out of {', '.join(sorted(known))}")
+        raise InvalidOption("only", ",".join(only), f"names out of {', '.join(sorted(known))}")
     return [system for system in systems if system.name in names]
 
 

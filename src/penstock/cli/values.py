@@ -1,7 +1,9 @@
-"""Times and spans as people type them."""
+"""Values as people type them: spans, times, lists of names."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from penstock.cli.root import Refused
 
@@ -45,3 +47,26 @@ def moment(text: str | None, option: str) -> int | None:
 
     found = parse_time(text, option, "UTC")
     return None if found is None else milliseconds(found)
+
+
+def name_list(*names: str, metavar: str, help: str, default: str | None = None) -> Any:  # noqa: A002
+    """An option that takes names separated by commas, and may be repeated."""
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=f"{help} Separated by commas, or repeated.",
+        show_default=default or False,
+        callback=_names,
+    )
+
+
+def _names(param: typer.CallbackParam, typed: list[str] | None) -> list[str] | None:
+    if not typed:
+        return None
+    names = [name for text in typed for name in map(str.strip, text.split(",")) if name]
+    if not names:
+        raise Refused(
+            f"Option {param.opts[0].lstrip('-')!r} is {','.join(typed)!r}, "
+            "but it must name at least one, as in a,b."
+        )
+    return names

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.session import actor
+
 from .conftest import ENVIRONMENT, Cli
 
 
@@ -139,6 +141,13 @@ def test_a_store_whose_successor_is_lost_is_opened_again(
     assert "can be used again" in shopped("reopen", urls[0], "--yes").out
     assert len(shopped("jobs", "ls", "--json").json) == 6
     assert shopped("reopen", urls[0], "--yes").says("was not moved away")
+    [entry] = shopped("audit", "ls", "--json").json
+    assert (entry["actor"], entry["action"], entry["subject"]) == (actor(), "store.reopen", "store")
+    assert entry["details"] == {
+        "moved_to": urls[1],
+        "finding": "is not there any more",
+        "force": False,
+    }
     assert not (tmp_path / "new.db").exists()
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.client.journal import Journal
 from penstock.client.move import Mover, Reopening, abandon, move, reopen
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.moves import (
@@ -116,6 +117,10 @@ async def test_a_store_whose_successor_is_lost_can_be_opened_again(
     store = open_store(first.url, clock)
     await store.open()
     assert [lease.id for lease in await claim_all(store)] == ids
+    assert (await Journal(store).verify()).entries == 1
+    last = await store.audit.last()
+    assert last is not None
+    assert (last.actor, last.action, last.subject) == ("program", "store.reopen", "store")
     await store.close()
     with pytest.raises(NotMovedAway):
         await reopen(first.url, clock=clock)

@@ -9,7 +9,7 @@ from penstock.cli.confirm import YesFlag, confirm
 from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.progress import progress_bars
 from penstock.cli.root import say
-from penstock.cli.session import run, session
+from penstock.cli.session import actor, run, session
 from penstock.model.counted import counted
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def reopen(
             yes=yes,
         )
 
-    found = run(moving.reopen(store, moved_to=moved_to, force=force, confirm=ask))
+    found = run(moving.reopen(store, moved_to=moved_to, force=force, confirm=ask, actor=actor()))
     if as_json:
         told = {"store": place, "moved_to": found.moved_to, "finding": found.finding}
         write_json({**told, "statuses": found.tally.statuses})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from penstock.client.journal import Journal
 from penstock.client.move_checks import (
     check_source,
     check_target,
@@ -126,13 +127,15 @@ async def reopen(
     moved_to: str | None = None,
     force: bool = False,
     confirm: Callable[[Reopening], None] | None = None,
+    actor: str = "program",
     clock: Clock | None = None,
 ) -> Reopening:
     """Let a store that was moved away be opened again, as it was when it was moved.
 
     Jobs that were done since in the store it was moved to would be done again. Refused while that
     one is there and holds the jobs, unless by `force`. `moved_to` is its URL with its password;
-    `confirm` hears what was found, and raises to leave everything as it is.
+    `confirm` hears what was found, and raises to leave everything as it is. The store's audit log
+    says that it was opened again, and by which `actor`.
     """
     async with _existing(source, clock) as store:
         marks = await store.transfer.marks()
@@ -150,7 +153,9 @@ async def reopen(
         found = Reopening(await store.transfer.tally(), marks[MOVED_TO], there)
         if confirm is not None:
             confirm(found)
-        await store.transfer.mark(FORGOTTEN)
+        details = {"moved_to": found.moved_to, "finding": found.finding, "force": force}
+        async with Journal(store).doing(actor, "store.reopen", "store", details=details):
+            await store.transfer.mark(FORGOTTEN)
         return found
 
 

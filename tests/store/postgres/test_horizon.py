@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from penstock.store.postgres import horizon as watching
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.horizon import Horizon, horizon, warning
 from penstock.store.postgres.inspect import inspect
+from penstock.store.postgres.queries import queries
 from penstock.store.postgres.transaction import PostgresTransaction
+from tests.store.postgres.conftest import Logins
 
 
 @pytest.fixture
@@ -107,6 +110,41 @@ def test_a_lease_without_an_owner_is_found(looking: PostgresTransaction) -> None
         "'in_progress', 0, 5, 3, 1, now(), now(), now(), '{}')"
     )
     assert _checks(looking)["leases"] == (False, "1 running jobs without an owner")
+
+
+@pytest.fixture
+def standby(made: Address) -> Iterator[None]:
+    """A connection such as a standby makes, that nobody waits for."""
+    connection = psycopg.Connection.connect(**made.options, replication="true", autocommit=True)
+    yield
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("granted", "passed", "told"),
+    [
+        ("pg_read_all_stats", False, "0 of 1 standbys are waited for"),
+        ("pg_read_all_settings", True, "grant it pg_read_all_stats"),
+    ],
+)
+@pytest.mark.usefixtures("standby")
+def test_whoever_may_not_see_which_standbys_are_waited_for_is_told_so_and_not_alarmed(
+    made: Address,
+    logins: Logins,
+    monkeypatch: pytest.MonkeyPatch,
+    granted: str,
+    passed: bool,
+    told: str,
+) -> None:
+    # What is really set would hold up every commit on the server of these tests.
+    monkeypatch.setitem(queries(), "settings", b"SELECT '17', 'on', 'on', 'on', 'on', 'elsewhere'")
+    login = logins.make("", f"GRANT {made.worker_role}, {granted} TO {{}}")
+    with connect(address_of(login)) as connection:
+        connection.execute(made.begin())
+        found = _checks(PostgresTransaction(connection, 0, 0))["replication"]
+        connection.execute("ROLLBACK")
+    assert found[0] is passed
+    assert told in found[1]
 
 
 def test_slow_claims_are_told_of(

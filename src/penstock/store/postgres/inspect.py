@@ -30,8 +30,11 @@ def _server_checks(tx: Transaction) -> Iterator[Check]:
     yield "fsync", fsync == "on", f"fsync is {fsync}"
     yield "pages", pages == "on", f"full_page_writes is {pages}"
     yield "autovacuum", autovacuum == "on", f"autovacuum is {autovacuum}"
-    standbys, waited_for = tx.rows("standbys")[0]
-    if named and commit in ("on", "remote_apply"):
+    standbys, waited_for, is_seen = tx.rows("standbys")[0]
+    if named and standbys and not is_seen:
+        told = "this role may not see which; grant it pg_read_all_stats"
+        yield "replication", True, f"some of {standbys} standbys are to be waited for, and {told}"
+    elif named and commit in ("on", "remote_apply"):
         detail = f"{waited_for} of {standbys} standbys are waited for"
         yield "replication", waited_for > 0, detail
     elif standbys:

@@ -7,7 +7,10 @@ SELECT current_setting('server_version'), current_setting('synchronous_commit'),
     current_setting('synchronous_standby_names');
 
 -- name: standbys
-SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) FROM pg_stat_replication;
+-- How many there are anybody may see; which are waited for, only whoever may read all statistics.
+SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')),
+    pg_has_role('pg_read_all_stats', 'USAGE')
+FROM pg_stat_replication;
 
 -- name: identity
 SELECT current_user, current_schema(),

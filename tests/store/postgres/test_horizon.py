@@ -154,3 +154,14 @@ def test_slow_claims_are_told_of(
     passed, told = _checks(looking)["horizon"]
     assert not passed
     assert "to find out where jobs wait" in told
+
+
+@pytest.mark.parametrize(("walks", "least"), [([0.09, 0.08, 0.002], 2), ([0.09, 0.08, 0.07], 70)])
+def test_a_claim_that_was_slow_only_because_the_machine_was_busy_is_not_told_of(
+    looking: PostgresTransaction, monkeypatch: pytest.MonkeyPatch, walks: list[float], least: int
+) -> None:
+    moments = iter([moment for seconds in walks for moment in (0.0, seconds)])
+    monkeypatch.setattr(watching, "perf_counter", lambda: next(moments))
+    found = horizon(looking)
+    assert round(found.walk_ms) == least
+    assert (warning(found) is None) == (least == 2)

@@ -1,6 +1,7 @@
 """A copy is made while the store runs, verified, and put back only where nobody works."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -33,6 +34,47 @@ asyncio.run(store.open())
 print("open", flush=True)
 sys.stdin.readline()
 asyncio.run(store.close())
+"""
+
+KILLED_AT_EVERY_STEP = """
+import os, shutil, sys
+from itertools import count
+from pathlib import Path
+from penstock.store.sqlite import backup
+from penstock.store.sqlite.connect import connect
+
+crashed, copy, folder = map(Path, sys.argv[1:])
+steps_of = {backup.restore_file.__code__, backup._refuse_if_open.__code__}
+
+def kill_at(step):
+    steps = count(1)
+    def each(frame, event, arg):
+        if event == "line" and next(steps) == step:
+            os._exit(9)
+        return each
+    sys.settrace(lambda frame, event, arg: each if frame.f_code in steps_of else None)
+
+def jobs_in(target):
+    connection = connect(target)
+    try:
+        assert connection.execute("PRAGMA integrity_check(1)").get == "ok"
+        return connection.execute("SELECT count(*) FROM jobs").get
+    finally:
+        connection.close()
+
+for step in range(1, 200):
+    target = folder / str(step) / "work.db"
+    shutil.copytree(crashed, target.parent)
+    child = os.fork()
+    if not child:
+        kill_at(step)
+        backup.restore_file(copy, target)
+        os._exit(0)
+    killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    print(killed, jobs_in(target), backup.restore_file(copy, target))
+    shutil.rmtree(target.parent)
+    if not killed:
+        break
 """
 
 
@@ -171,6 +213,30 @@ async def test_a_file_that_another_process_has_open_is_not_replaced(
     assert restore(copy, path) == 100
 
 
+async def test_a_file_that_is_opened_while_the_copy_is_made_is_not_replaced(
+    store: Store, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.db"
+    await backup(store, copy)
+    await store.close()
+    before = _listing(tmp_path)
+
+    def copy_slowly(source: Path | None, target: Path) -> int:
+        connection = connect(path)
+        connections.append(connection)
+        connection.execute("DELETE FROM jobs WHERE id = '000'")
+        return copy_file(source, target)
+
+    connections: list[apsw.Connection] = []
+    copy_file = copying.copy_file
+    monkeypatch.setattr(copying, "copy_file", copy_slowly)
+    with pytest.raises(StoreError, match="in use"):
+        restore(copy, path)
+    connections[0].close()
+    assert _listing(tmp_path) == before
+    assert len(await _jobs_in(path)) == 99
+
+
 async def test_a_corrupt_copy_is_refused_and_the_target_left_alone(
     store: Store, path: Path, tmp_path: Path
 ) -> None:
@@ -227,3 +293,25 @@ def _root_page(path: Path, name: str) -> int:
         assert connection.execute("PRAGMA page_size").get == 4096
         found = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,))
         return int(found.get)
+
+
+async def test_a_restore_that_is_killed_at_any_step_leaves_one_or_the_other_whole(
+    store: Store, path: Path, tmp_path: Path
+) -> None:
+    copy, crashed, folder = (tmp_path / name for name in ("copy.db", "crashed", "killed"))
+    await backup(store, copy)
+    await store.jobs.enqueue([NewJob(id="later", type="mail")])
+    for each in (crashed, folder):
+        each.mkdir()
+    for suffix in ("", "-wal"):  # the newest job is only in the log, as after a power cut
+        shutil.copy(f"{path}{suffix}", crashed / f"work.db{suffix}")
+    command = [sys.executable, "-c", KILLED_AT_EVERY_STEP, crashed, copy, folder]
+    found = await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, timeout=60
+    )
+    assert found.returncode == 0, found.stderr
+    *killed, whole = [line.split() for line in found.stdout.splitlines()]
+    assert whole == ["False", "100", "100"]
+    before = [["True", "101", "100"]] * [line[1] for line in killed].count("101")
+    assert killed == before + [["True", "100", "100"]] * (len(killed) - len(before))
+    assert 20 < len(before) < len(killed)

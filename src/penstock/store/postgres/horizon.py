@@ -4,7 +4,7 @@ An open transaction might still want to see every row version since it began, so
 be cleaned up, and claims read past more and more of them.
 """
 
-import time
+from time import perf_counter
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ OLD_MS = 300_000
 MANY_DEAD = 50_000
 DEAD_PER_LIVE = 5
 SLOW_MS = 50.0
+WALKS = 3
 
 
 class Horizon(Struct, frozen=True, kw_only=True):
@@ -46,11 +47,9 @@ class Horizon(Struct, frozen=True, kw_only=True):
 
 
 def horizon(tx: Transaction) -> Horizon:
-    """Look at what is open now, and walk once over the lanes as a claim does."""
+    """Look at what is open now, and walk over the lanes as a claim does."""
     live, dead = tx.row("dead_rows") or (0, 0)
-    began = time.perf_counter()
-    tx.rows("walk")
-    walk_ms = (time.perf_counter() - began) * 1000
+    walk_ms = _walk_ms(tx)
     oldest = tx.row("oldest_transaction")
     if oldest is None:
         return Horizon(live_rows=live, dead_rows=dead, walk_ms=walk_ms)
@@ -65,6 +64,18 @@ def horizon(tx: Transaction) -> Horizon:
         dead_rows=dead,
         walk_ms=walk_ms,
     )
+
+
+def _walk_ms(tx: Transaction) -> float:
+    """Return the least of a few: one walk may have waited for a processor, as this process may."""
+    least = float("inf")
+    for _ in range(WALKS):
+        began = perf_counter()
+        tx.rows("walk")
+        least = min(least, (perf_counter() - began) * 1000)
+        if least <= SLOW_MS:
+            break
+    return least
 
 
 def warning(found: Horizon) -> str | None:

@@ -94,6 +94,8 @@ def restore_file(copy: Path, target: Path | None) -> int:
             forget_the_day(fresh)
         if target.exists():
             keep_rights(target, fresh)
+        # Again, because copying takes a while; and it leaves nothing in the log, which goes first.
+        _refuse_if_open(target)
         for suffix in ("-wal", "-shm"):
             target.with_name(target.name + suffix).unlink(missing_ok=True)
         os.replace(fresh, target)

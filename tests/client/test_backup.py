@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC240 - looking at the files is what these tests do.
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from penstock.testing import FakeClock, drain
 from penstock.testing.conformance.build import enqueue
 from penstock.testing.conformance.furnish import everything, furnish
 from tests.client.kitchen import Kitchen
+from tests.client.moving import Lost, Shaky, through
 from tests.support.places import Place
 from tests.support.vanishing import KINDS, Vanishing, find_vanishing
 
@@ -88,6 +90,38 @@ async def test_a_copy_of_each_kind_is_put_into_another_of_that_kind(
     elsewhere.lose()
     await restore(tmp_path / "copy.db", elsewhere.url, clock=clock)
     assert await content(elsewhere.url, clock) == expected
+
+
+@pytest.mark.parametrize("elsewhere", ["postgres", "valkey"], indirect=True)
+async def test_a_restore_that_is_interrupted_goes_on_when_it_is_run_again(
+    elsewhere: Vanishing, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, copy = await opened(f"sqlite:///{tmp_path}/work.db", clock), tmp_path / "copy.db"
+    await furnish(old, clock)
+    await old.metrics.roll_up()
+    expected = await everything(old)
+    jobs = await backup(old, copy)
+    await old.close()
+    before = copy.read_bytes()
+
+    def shaky(url: str, clock: FakeClock) -> Store:
+        target = open_store(url, clock)
+        # Each run dies at a later call than the one before, by turns before and after it is done.
+        return through(target, Shaky(target.transfer, [runs], after=runs % 2 == 0))
+
+    monkeypatch.setattr("penstock.client.backup.open_store", shaky)
+    runs, restored = 0, -1
+    while restored < 0 and runs < 100:
+        runs += 1
+        with suppress(Lost):
+            restored = await restore(copy, elsewhere.url, clock=clock)
+        assert copy.read_bytes() == before
+    assert restored == jobs
+    assert runs > 5
+    assert await content(elsewhere.url, clock) == expected
+    store = open_store(elsewhere.url, clock)
+    await store.open()
+    await store.close()
 
 
 async def test_a_store_that_holds_jobs_is_not_filled_from_a_copy(

@@ -1,7 +1,5 @@
 """Charts: figures over time, drawn by the server and handed to the browser to draw better."""
 
-from itertools import pairwise
-
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.json import encode
@@ -89,11 +87,13 @@ class Chart(Struct, frozen=True):
 
 
 def _path(points: list[str | None]) -> str:
-    """A line through the points, begun anew after each gap."""
-    steps = [f"M{points[0]}"] if points and points[0] else []
-    for before, here in pairwise(points):
+    """A line through the points, begun anew after each gap; a point alone is a dot."""
+    steps: list[str] = []
+    for before, here, after in zip([None, *points], points, [*points[1:], None], strict=False):
         if here is not None:
             steps.append(f"{'M' if before is None else 'L'}{here}")
+            if before is after is None:
+                steps.append("h0")
     return "".join(steps)
 
 

@@ -104,6 +104,7 @@ def gauges_of(depth: QueueDepth) -> dict[str, int]:
 
 def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Window:
     durations, waits = steps_of(sums, "duration"), steps_of(sums, "wait")
+    longest = sums[LONGEST] if durations else None
     ended = sums["completed"] + sums["dead"]
     return Window(
         type=type_,
@@ -119,14 +120,19 @@ def _window(type_: str, queue: str, span_ms: int, sums: dict[str, float]) -> Win
         success_rate=sums["completed"] / ended if ended else None,
         per_minute=round(sums["completed"] / span_ms * MINUTE_MS, 2),
         duration_avg_ms=_average(sums["duration_sum"], sum(durations.values())),
-        duration_max_ms=sums[LONGEST] if durations else None,
-        duration_p50_ms=percentile(durations, 0.50),
-        duration_p95_ms=percentile(durations, 0.95),
-        duration_p99_ms=percentile(durations, 0.99),
+        duration_max_ms=longest,
+        duration_p50_ms=_at_most(longest, percentile(durations, 0.50)),
+        duration_p95_ms=_at_most(longest, percentile(durations, 0.95)),
+        duration_p99_ms=_at_most(longest, percentile(durations, 0.99)),
         wait_p50_ms=percentile(waits, 0.50),
         wait_p95_ms=percentile(waits, 0.95),
         wait_p99_ms=percentile(waits, 0.99),
     )
+
+
+def _at_most(longest: float | None, found: float | None) -> float | None:
+    """Keep a percentile, which stands for a step of durations, from being above all of them."""
+    return found if longest is None or found is None else min(found, longest)
 
 
 def _average(total: float, count: float) -> float | None:

@@ -213,6 +213,12 @@ class TestFigures:
         assert total.duration_p99_ms == pytest.approx(4_000, rel=0.1)
         assert total.wait_p50_ms == pytest.approx(2, rel=0.1)
 
+    async def test_no_percentile_is_above_the_longest(self, store: Store) -> None:
+        await _complete(store, 1, duration_ms=300)  # the step it is counted in stands for 312 ms
+        total = await _total(store)
+        found = total.duration_p50_ms, total.duration_p95_ms, total.duration_p99_ms
+        assert {*found, total.duration_max_ms} == {300}
+
 
 class TestDepths:
     """How much stands in each queue."""

@@ -4,9 +4,12 @@
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +21,16 @@ from penstock import Penstock
 from penstock.testing import Drained, FakeClock, in_memory
 from penstock.testing import drain as drain_app
 from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
-from tests.support.databases import Databases
+from tests.support.databases import Databases, cheapen_password
 from tests.support.namespaces import forget_namespaces, in_new_namespace
 from tests.support.places import KINDS, LONG, Place, find_place
 from tests.support.receiver import Receiver, receiving
+
+# Thousands of small files are made and forced to disk; no test cuts the power, so memory will do.
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 settings.register_profile("short", derandomize=True, database=None, deadline=None)
 settings.register_profile("long", print_blob=True, database=None, deadline=None)
@@ -30,6 +39,14 @@ if not LONG:
     # Hypothesis also draws constants out of the modules that are loaded, which differ between the
     # processes of a run: without them the same test sees the same examples every time.
     setattr(providers, "_get_local_constants", lambda: providers.Constants())  # noqa: B010
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is marked `long` to the long form."""
+    if not LONG:
+        later = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=later)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +74,10 @@ def databases() -> Iterator[Databases]:
         with closing(Databases(elsewhere)) as databases:
             yield databases
     else:
-        with PostgresServer() as server, closing(Databases(server.url)) as databases:
-            yield databases
+        with PostgresServer() as server:
+            cheapen_password(server.url)
+            with closing(Databases(server.url)) as databases:
+                yield databases
 
 
 @pytest.fixture

@@ -21,8 +21,11 @@ from penstock.testing.state_machine import (
 )
 
 FENCED = (
-    *("complete", "fail", "snooze", "stop", "bury", "hand_back"),
-    *("renew", "report_progress", "start"),
+    *("complete", "fail", "stop"),
+    *(
+        pytest.param(name, marks=pytest.mark.long)
+        for name in ("snooze", "bury", "hand_back", "renew", "report_progress", "start")
+    ),
 )
 EXAMPLES = settings(
     max_examples=20,
@@ -63,6 +66,7 @@ def _finds_a_bug(machine: type[Ground[Any]]) -> None:
         _run(machine, HUNT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", [StoreMachine, FlowMachine, GateMachine, ScheduleMachine])
 def test_an_unchanged_store_passes(machine: type[Ground[Any]]) -> None:
     _run(machine)
@@ -128,6 +132,7 @@ def test_a_restore_that_forgets_a_second_parent_is_found(mutate: Mutate) -> None
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 def test_a_restore_that_brings_back_what_was_cancelled_by_hand_is_found(mutate: Mutate) -> None:
     mutate("restorable", r"error_details ->> '\$\.code' = 'ParentFailed'", "1")
     _finds_a_bug(FlowMachine)
@@ -138,6 +143,7 @@ def test_a_restore_against_the_edge_s_own_word_is_found(mutate: Mutate) -> None:
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 def test_results_that_are_forgotten_while_a_parent_may_come_back_are_found(mutate: Mutate) -> None:
     mutate("inputs_passed", r"\n\s+AND NOT EXISTS[\s\S]+", "")
     _finds_a_bug(FlowMachine)
@@ -159,12 +165,13 @@ def test_jobs_that_cannot_stand_in_line_twice_are_found(mutate: Mutate) -> None:
     _finds_a_bug(FlowMachine)
 
 
-@pytest.mark.parametrize("scope", ["queue", "tenant", "type"])
+@pytest.mark.parametrize("scope", ["queue", "type", pytest.param("tenant", marks=pytest.mark.long)])
 def test_a_claim_that_ignores_a_pause_is_found(scope: str, mutate: Mutate) -> None:
     mutate("gates", rf"'{scope}'", "'nothing'")
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 def test_a_pause_that_outlives_its_job_is_found(mutate: Mutate) -> None:
     mutate("forget_job_pause", r"WHERE", "WHERE 0 AND")
     _finds_a_bug(FlowMachine)

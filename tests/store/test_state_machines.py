@@ -23,15 +23,15 @@ from tests.support.databases import Databases
 from tests.support.namespaces import in_new_namespace
 from tests.support.places import LONG
 
-# The same examples at every run, and ten times as many random ones in the long form.
+# The same examples at every run, and twenty times as many random ones in the long form.
 EXAMPLES = {
-    "sqlite in memory": 40,
-    "sqlite": 3,
-    "postgres": 8,
-    "valkey": 15,
-    "postgres+redis": 3,
-    "redis6": 3,
-    "valkey_cluster": 3,
+    "sqlite in memory": 20,
+    "sqlite": 2,
+    "postgres": 4,
+    "valkey": 8,
+    "postgres+redis": 2,
+    "redis6": 2,
+    "valkey_cluster": 2,
 }
 Opener = Callable[[Clock], Store]
 
@@ -80,7 +80,7 @@ def test_a_store_keeps_every_promise_whatever_is_done_to_it(
     run_state_machine_as_test(
         on(fresh, machine),
         settings=settings(
-            max_examples=EXAMPLES[flavour] * (10 if LONG else 1),
+            max_examples=EXAMPLES[flavour] * (20 if LONG else 1),
             stateful_step_count=40,
             suppress_health_check=list(HealthCheck),
         ),

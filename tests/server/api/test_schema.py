@@ -39,8 +39,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = {
-    GenerationMode.POSITIVE: figure(short=10, full=100),
-    GenerationMode.NEGATIVE: figure(short=4, full=50),
+    GenerationMode.POSITIVE: figure(short=6, full=100),
+    GenerationMode.NEGATIVE: figure(short=3, full=50),
 }
 ORDER = ["get", "post", "put", "delete"]
 KNOWN = {"type": "send_mail", "zone": "UTC", "payload": {}, "cron": "0 3 * * *", "rate": "10/s"}

@@ -171,10 +171,9 @@ async def test_the_callers_commit_wakes_another_process(store: Store, guest: Gue
     await other.open()
     subscription = other.subscribe()
     try:
-        while await subscription.wait(0.05):  # what it heard of while it opened
-            pass
         await store.jobs.enqueue([MAIL], connection=guest.connection)
-        assert not await subscription.wait(0.05)
+        while await subscription.wait(0.05):  # what it heard of while it opened
+            assert await _ids(other) == []
         await guest.commit()
         assert await subscription.wait(10)
         assert await _ids(other) == ["0"]

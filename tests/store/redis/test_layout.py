@@ -31,6 +31,7 @@ from penstock.testing.conformance.build import (
 )
 from penstock.testing.state_machine import FlowMachine, GateMachine, Ground, StoreMachine, on
 from tests.support.namespaces import in_new_namespace
+from tests.support.places import LONG
 from tests.support.redis_audit import audit
 from tests.support.redis_raw import RawKeys
 
@@ -71,7 +72,7 @@ def test_whatever_is_done_every_count_and_index_is_right(
     run_state_machine_as_test(
         on(fresh, machine),
         settings=settings(
-            max_examples=10,
+            max_examples=100 if LONG else 5,
             stateful_step_count=40,
             deadline=None,
             database=None,

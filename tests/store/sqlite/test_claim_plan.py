@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import apsw
 import pytest
 
+from penstock.store.open import open_store
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.migrate import migrate
 from penstock.store.sqlite.queries import queries
+from penstock.store.sqlite.transaction import SqliteTransaction
 from penstock.testing.clock import FakeClock
+from penstock.testing.conformance.build import a_job, claim_all
 
 BY_ID = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"
 BY_SEQ = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
@@ -26,16 +30,18 @@ LETTER = (
 )
 
 # A SCAN here is one of a partial index, so of jobs that wait or run, or of open letters, alone.
+NEXT_LANE = [
+    f"{IN_QUEUE}=? AND tenant_id=? AND type=? AND limit_key>?)",
+    f"{IN_QUEUE}=? AND tenant_id=? AND type>?)",
+    f"{IN_QUEUE}=? AND tenant_id>?)",
+    f"{IN_QUEUE}>?)",
+]
 PLANS = {
     "lane": [LANE],
     "urgent_lane": [LANE],
     "first_lane": ["SCAN jobs USING COVERING INDEX jobs_queued"],
-    "next_lane": [
-        f"{IN_QUEUE}=? AND tenant_id=? AND type=? AND limit_key>?)",
-        f"{IN_QUEUE}=? AND tenant_id=? AND type>?)",
-        f"{IN_QUEUE}=? AND tenant_id>?)",
-        f"{IN_QUEUE}>?)",
-    ],
+    "next_lane": NEXT_LANE,
+    "next_lanes": NEXT_LANE,
     "next_due": ["SEARCH jobs USING INDEX jobs_due"],
     "stage": [BY_SEQ, "SEARCH jobs USING INDEX jobs_due (scheduled_at<?)"],
     "claim": [BY_SEQ],
@@ -135,3 +141,24 @@ def test_no_statement_reads_every_job(connection: apsw.Connection) -> None:
     whole = {name for name in queries() if "SCAN jobs" in _plan(connection, name)}
     # A move counts everything.
     assert whole == {"tally_statuses"}
+
+
+async def test_a_claim_among_many_tenants_takes_few_statements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = open_store("sqlite:///:memory:", FakeClock())
+    await store.open()
+    await store.jobs.enqueue([a_job(tenant_id=f"t{n:04}") for n in range(1_000)])
+    asked: list[str] = []
+    row = SqliteTransaction.row
+
+    def noted(tx: SqliteTransaction, name: str, bindings: Any = ()) -> tuple[Any, ...] | None:
+        asked.append(name)
+        return row(tx, name, bindings)
+
+    monkeypatch.setattr(SqliteTransaction, "row", noted)
+    leases = [await claim_all(store, limit=20) for _ in range(3)]
+    await store.close()
+    assert [len(granted) for granted in leases] == [20, 20, 20]
+    assert len({lease.tenant_id for granted in leases for lease in granted}) == 60
+    assert len(asked) / 3 < 60

@@ -1,9 +1,9 @@
 """Leasing jobs: tenants take turns, and within a tenant the lowest rank goes first."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from penstock.model.job import Lease
@@ -58,6 +58,13 @@ class Claims(ABC):
     ) -> Mapping[Seq, Lease]:
         """Lease those of the jobs that are still queued, and release the keys that end with it."""
 
+    def lanes_after(self, tx: Transaction, start: Lane | None) -> Iterator[Lane]:
+        """Every lane behind one of them, or all."""
+        lane = following(tx, start)
+        while lane is not None:
+            yield lane
+            lane = following(tx, lane)
+
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
         expire(tx, STAGE_FIRST)
@@ -75,7 +82,7 @@ class Claims(ABC):
     def _lanes(self, tx: Transaction, claim: Claim, gates: Gates) -> list[Lane]:
         """The lanes to choose from; where there are too many, each claim walks on from the last."""
         found: list[Lane] = []
-        for visited, lane in enumerate(lanes_after(tx, self._turns.walked_to), 1):
+        for visited, lane in enumerate(self._round(tx, self._turns.walked_to), 1):
             if _wanted(lane, claim) and gates.open(lane):
                 found.append(lane)
             if len(found) == MAX_LANES or visited == MAX_VISITS:
@@ -83,6 +90,12 @@ class Claims(ABC):
                 return found
         self._turns.walked_to = None
         return found
+
+    def _round(self, tx: Transaction, start: Lane | None) -> Iterator[Lane]:
+        """Every lane once, beginning behind one of them and going round."""
+        yield from self.lanes_after(tx, start)
+        if start is not None:
+            yield from takewhile(lambda lane: lane <= start, self.lanes_after(tx, None))
 
     def _choose(self, tx: Transaction, lanes: list[Lane], claim: Claim, gates: Gates) -> list[Pick]:
         """What to lease, in the order it should start."""
@@ -93,21 +106,26 @@ class Claims(ABC):
             by_tenant.setdefault(lane[1], []).append(lane)
         chunk = max(MIN_CHUNK, claim.limit // max(1, len(lanes)))
         order = sorted(by_tenant, key=lambda tenant: (tenant <= self._turns.last_tenant, tenant))
-        turns = [
+        # Whose turn does not come is not looked at: there may be hundreds.
+        turns: Iterable[_Tenant] = (
             _Tenant(tenant, {x: self.candidates(tx, x, claim, chunk) for x in by_tenant[tenant]})
             for tenant in order
-        ]
+        )
         picked: list[Pick] = []
-        while turns and len(picked) < claim.limit:
-            for tenant in list(turns):
+        while len(picked) < claim.limit:
+            left: list[_Tenant] = []
+            for tenant in turns:
                 pick = tenant.next(gates)
                 if pick is None:
-                    turns.remove(tenant)
                     continue
+                left.append(tenant)
                 picked.append(pick)
                 self._turns.last_tenant = tenant.name
                 if len(picked) == claim.limit:
                     break
+            if not left:
+                break
+            turns = left
         return picked
 
     def _first_of(self, tx: Transaction, lane: Lane, claim: Claim) -> list[Pick]:
@@ -151,19 +169,8 @@ def stage(tx: Transaction, limit: int) -> int:
     return queued + stage_ordered(tx, limit)
 
 
-def lanes_after(tx: Transaction, start: Lane | None) -> Iterator[Lane]:
-    """Every lane once, beginning behind one of them and going round."""
-    lane = _following(tx, start)
-    while lane is not None:
-        yield lane
-        lane = _following(tx, lane)
-    lane = None if start is None else _following(tx, None)
-    while lane is not None and start is not None and lane <= start:
-        yield lane
-        lane = _following(tx, lane)
-
-
-def _following(tx: Transaction, lane: Lane | None) -> Lane | None:
+def following(tx: Transaction, lane: Lane | None) -> Lane | None:
+    """Return the lane behind another, or the first."""
     found: Any = tx.row("first_lane") if lane is None else tx.row("next_lane", lane)
     if found is None or found[3] is not None:
         return found  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from msgspec.json import Decoder
 
 from penstock.model.job import KeyScope, Lease
 from penstock.store.contract import Claim
-from penstock.store.relational.claim import Candidate, Claims, Seq
+from penstock.store.relational.claim import Candidate, Claims, Seq, following
 from penstock.store.relational.gates import Lane
 from penstock.store.relational.transaction import Transaction, readable
 
@@ -20,12 +20,26 @@ class _Granted(Lease, frozen=True):
     key_scope: str | None
 
 
+LANES_AT_ONCE = 64
+
+_lanes: Decoder[list[Lane]] = Decoder(list[Lane])
 _ranked: Decoder[list[tuple[int, int]]] = Decoder(list[tuple[int, int]])
 _leases: Decoder[list[_Granted]] = Decoder(list[_Granted])
 
 
 class SqliteClaims(Claims):
     """Names jobs by their row, which is cheapest to find."""
+
+    def lanes_after(self, tx: Transaction, start: Lane | None) -> Iterator[Lane]:
+        """Where there are several lanes, ask for many of them at once."""
+        lane = following(tx, start)
+        while lane is not None:
+            yield lane
+            lane = following(tx, lane)
+            if lane is not None:
+                several = [lane, *_lanes.decode(tx.value("next_lanes", (*lane, LANES_AT_ONCE)))]
+                yield from several
+                lane = following(tx, several[-1])
 
     def candidates(
         self, tx: Transaction, lane: Lane, claim: Claim, chunk: int

@@ -40,6 +40,28 @@ SELECT * FROM (
     ORDER BY queue, tenant_id, type, limit_key LIMIT 1)
 LIMIT 1;
 
+-- name: next_lanes
+-- The same seeks, from lane to lane in one statement; it ends before a lane without a limit key.
+WITH RECURSIVE walk (queue, tenant_id, type, limit_key, steps) AS (
+    SELECT ?1, ?2, ?3, ?4, 0
+    UNION ALL
+    SELECT found.queue, found.tenant_id, found.type, found.limit_key, walk.steps + 1
+    FROM walk CROSS JOIN jobs AS found ON found.seq = coalesce(
+        (SELECT seq FROM jobs WHERE status = 'queued' AND queue = walk.queue
+            AND tenant_id = walk.tenant_id AND type = walk.type AND limit_key > walk.limit_key
+            ORDER BY limit_key LIMIT 1),
+        (SELECT seq FROM jobs WHERE status = 'queued' AND queue = walk.queue
+            AND tenant_id = walk.tenant_id AND type > walk.type
+            ORDER BY type, limit_key LIMIT 1),
+        (SELECT seq FROM jobs WHERE status = 'queued' AND queue = walk.queue
+            AND tenant_id > walk.tenant_id
+            ORDER BY tenant_id, type, limit_key LIMIT 1),
+        (SELECT seq FROM jobs WHERE status = 'queued' AND queue > walk.queue
+            ORDER BY queue, tenant_id, type, limit_key LIMIT 1))
+    WHERE walk.steps < ?5 AND found.limit_key IS NOT NULL
+)
+SELECT json_group_array(json_array(queue, tenant_id, type, limit_key)) FROM walk WHERE steps > 0;
+
 -- name: adopt_lane
 UPDATE jobs SET limit_key = ''
 WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key IS NULL;

@@ -6,8 +6,7 @@ Depths are measured now and then, not for every enqueue: the limit is kept appro
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -103,7 +102,7 @@ class Admission:
                 if not room.surely_has(len(found), now):
                     return None
                 entering.append((room, len(found)))
-        with tracing.sending(jobs) as sent, _inside(entering):
+        with tracing.sending(jobs) as sent, _Inside(entering):
             answers = self._app.store.jobs.enqueue_now(sent)
         if self._log is not None:
             lines.tell_enqueued(self._log, jobs, answers)
@@ -114,7 +113,7 @@ class Admission:
         wait = self._patience(how.get("wait"))
         if how.get("force"):
             return await self._app.store.jobs.enqueue(jobs, connection=connection)
-        with _inside(await self._enter(jobs, wait if connection is None else 0)):
+        with _Inside(await self._enter(jobs, wait if connection is None else 0)):
             return await self._app.store.jobs.enqueue(jobs, connection=connection)
 
     async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Room, int]]:
@@ -228,13 +227,19 @@ class Admission:
         return self._limits.of(queue)
 
 
-@contextmanager
-def _inside(entering: Sequence[tuple[Room, int]]) -> Generator[None, None, None]:
-    """Count jobs as taken while they are being written."""
-    for room, number in entering:
-        room.enter(number)
-    try:
-        yield
-    finally:
-        for room, number in entering:
+class _Inside:
+    """Counts jobs as taken while they are being written."""
+
+    # A class and not a generator, because it surrounds every enqueue.
+    __slots__ = ("_entering",)
+
+    def __init__(self, entering: Sequence[tuple[Room, int]]) -> None:
+        self._entering = entering
+
+    def __enter__(self) -> None:
+        for room, number in self._entering:
+            room.enter(number)
+
+    def __exit__(self, *_: object) -> None:
+        for room, number in self._entering:
             room.entered(number)

@@ -19,11 +19,14 @@ class Batch:
     __slots__ = ("_items", "calls")
 
     def __init__(self, given: Sequence[Any]) -> None:
-        if not isinstance(given, Iterable):
+        if not isinstance(given, list) and not isinstance(given, Iterable):
             raise InvalidOption("calls", given, "a list of calls made with new, or of flows")
         given = list(given)
         self._items: list[Prepared[Any] | Plan] | None = None
-        if all(type(each) is Prepared and not each.lacks for each in given):
+        for each in given:
+            if type(each) is not Prepared or each.lacks:
+                break
+        else:
             self.calls: list[Prepared[Any]] = given
             return
         self._items = [_item(each) for each in given]

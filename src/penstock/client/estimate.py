@@ -31,8 +31,10 @@ class Estimate(NamedTuple):
 def estimates(admission: "Admission", jobs: Sequence[NewJob], now: int) -> list[Estimate | None]:
     """One for each job; none for those that wait for others, or whose queue nobody counts."""
     found: list[Estimate | None] = []
-    ahead = {queue: admission.ahead_in(queue) for queue in {job.queue for job in jobs}}
+    ahead: dict[str, int | None] = {}
     for place, job in enumerate(jobs):
+        if job.queue not in ahead:
+            ahead[job.queue] = admission.ahead_in(job.queue)
         before = ahead[job.queue]
         if before is None or job.after:
             found.append(None)

@@ -118,6 +118,8 @@ class SyncPenstock:
             self._end(loop)
 
     def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is not None:
+            return self._loop
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()

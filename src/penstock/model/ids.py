@@ -12,6 +12,7 @@ from penstock.model.errors import InvalidOption
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGITS = frozenset(_ALPHABET)
 _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+_SHIFTS = tuple(range(70, -1, -10))
 _TO_BASE32 = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 
 _LENGTH = 26
@@ -132,7 +133,7 @@ def _random_bytes(size: int) -> bytes:
 
 
 def _encode(number: int, pairs: int) -> str:
-    return "".join(_PAIRS[number >> shift & 1023] for shift in range(10 * (pairs - 1), -1, -10))
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS[-pairs:]])
 
 
 def _checked(now_ms: int) -> int:

@@ -14,6 +14,7 @@ import pytest
 from penstock.model.errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.model.job import NewJob
 from penstock.store.open import open_store
+from penstock.store.relational import group_commit
 from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.transaction import SqliteTransaction as Transaction
 from penstock.store.sqlite.writer import Writer
@@ -395,3 +396,50 @@ def test_a_lone_brief_commit_on_a_slow_disk_is_followed_by_no_gap(writer: Writer
     assert writer._free_until == 0
     writer.call(lambda tx: slow.wait(0.005))
     assert writer._free_until > 0
+
+
+async def turns(loop_turned: list[int]) -> None:
+    while True:
+        loop_turned[0] += 1
+        await asyncio.sleep(0)
+
+
+async def test_a_task_that_writes_alone_does_not_wait_for_a_turn_of_the_loop(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "TURN_SECONDS", 60)
+    monkeypatch.setattr("penstock.store.sqlite.writer.BRIEF_SECONDS", 60)
+    await writer.run(note("first"), brief=True)
+    turned = [0]
+    others = asyncio.create_task(turns(turned))
+    for n in range(5):
+        await writer.run(note(f"{n}"), brief=True)
+    others.cancel()
+    assert turned == [0]
+    assert notes(path) == ["first", "0", "1", "2", "3", "4"]
+
+
+async def test_a_task_that_writes_alone_leaves_the_others_their_turns(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "TURN_SECONDS", 0)
+    turned = [0]
+    others = asyncio.create_task(turns(turned))
+    for n in range(5):
+        await writer.run(note(f"{n}"), brief=True)
+    others.cancel()
+    assert turned[0] >= 5
+
+
+async def test_tasks_that_write_again_and_again_share_their_commits(
+    writer: Writer, commits: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "TURN_SECONDS", 60)
+    monkeypatch.setattr("penstock.store.sqlite.writer.BRIEF_SECONDS", 60)
+
+    async def write(name: str) -> None:
+        for n in range(5):
+            await writer.run(note(f"{name}{n}"), brief=True)
+
+    await asyncio.gather(*(write(f"{task}-") for task in range(20)))
+    assert commits.count < 20

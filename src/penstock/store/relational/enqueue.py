@@ -19,7 +19,8 @@ def enqueue(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     if any(map(is_special, jobs)):
         return enqueue_each(tx, jobs)
     if len(jobs) == 1:
-        return [_enqueue_one(tx, jobs[0])]
+        job = jobs[0]
+        return [Enqueued(job.id, tx.run("insert_job", row_of(tx, job)) == 1)]
     if _inserted_together(tx, jobs):
         return [Enqueued(job.id, True) for job in jobs]
     return enqueue_each(tx, jobs)

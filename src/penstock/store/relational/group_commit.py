@@ -6,6 +6,7 @@ None of the operations that share one is acknowledged before the commit that hol
 import asyncio
 import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -18,12 +19,14 @@ from penstock.store.relational.transaction import Transaction
 T = TypeVar("T")
 Tx = TypeVar("Tx", bound=Transaction)
 MAX_OPERATIONS = 500
+TURN_SECONDS = 0.001
+"""For so long a task that writes alone may go on before the event loop has its turn."""
 
 
 class Entry(Generic[Tx]):
     """An operation under way, and the future that waits for it."""
 
-    __slots__ = ("brief", "error", "future", "loop", "operation", "result")
+    __slots__ = ("alone", "brief", "error", "future", "loop", "operation", "result")
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Entry(Generic[Tx]):
         brief: bool = False,
     ) -> None:
         self.brief = brief
+        self.alone = False
         self.operation = operation
         self.future = future
         self.loop = loop
@@ -48,6 +52,12 @@ class Entry(Generic[Tx]):
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.result)
+
+    def answer(self) -> Any:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
 
 
 class GroupCommit(ABC, Generic[Tx]):
@@ -68,6 +78,7 @@ class GroupCommit(ABC, Generic[Tx]):
         self._closing = threading.Lock()
         self._turn = threading.Lock()
         self._brief: dict[asyncio.AbstractEventLoop, list[Entry[Tx]]] = {}
+        self._lone = (0, 0.0)
         self._thread = threading.Thread(target=self._serve, name="penstock-writer", daemon=True)
         self._thread.start()
 
@@ -96,22 +107,20 @@ class GroupCommit(ABC, Generic[Tx]):
         One that is `brief`, a row or so, may be committed by the event loop itself.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        entry = Entry(operation, future, loop, brief=brief)
+        entry = Entry(operation, None, loop, brief=brief)
         if brief and self.commits_in_place:
-            self.check()
-            self._gather(loop, entry)
-        else:
-            self._submit(entry)
+            result: T = await self._run_brief(loop, entry)
+            return result
+        future: asyncio.Future[T] = loop.create_future()
+        entry.future = future
+        self._submit(entry)
         return await future
 
     def call(self, operation: Callable[[Tx], T], *, brief: bool = False) -> T:
         """The same from a thread that has no event loop."""
         entry = Entry(operation, None, None, brief=brief)
         if self._commit_in_place(entry, self.commit_alone):
-            if entry.error is not None:
-                raise entry.error
-            result: T = entry.result
+            result: T = entry.answer()
             return result
         future: Future[T] = Future()
         entry.future = future
@@ -140,6 +149,25 @@ class GroupCommit(ABC, Generic[Tx]):
         if self._closed:
             raise StoreClosed(self._name)
 
+    async def _run_brief(self, loop: asyncio.AbstractEventLoop, entry: Entry[Tx]) -> Any:
+        """Commit in the next turn of the loop, or in this one for a task that writes alone."""
+        self.check()
+        task = id(asyncio.current_task())
+        lone_task, until = self._lone
+        if (
+            task == lone_task
+            and loop not in self._brief
+            and time.monotonic() < until
+            and self._commit_in_place(entry, self.commit_at_once)
+        ):
+            return entry.answer()
+        entry.future = loop.create_future()
+        self._gather(loop, entry)
+        result = await entry.future
+        if entry.alone:
+            self._lone = task, time.monotonic() + TURN_SECONDS
+        return result
+
     def _gather(self, loop: asyncio.AbstractEventLoop, entry: Entry[Tx]) -> None:
         """Let other tasks of the loop that are about to write come along."""
         waiting = self._brief.get(loop)
@@ -152,6 +180,7 @@ class GroupCommit(ABC, Generic[Tx]):
     def _commit_gathered(self, loop: asyncio.AbstractEventLoop) -> None:
         entries = self._brief.pop(loop)
         if len(entries) == 1 and self._commit_in_place(entries[0], self.commit_at_once):
+            entries[0].alone = True
             return
         for entry in entries:
             try:

@@ -166,7 +166,8 @@ def exists(path: Path) -> bool:
 
 def _holds_write_lock(name: str) -> bool:
     """Whether this very task holds a write transaction, which our writer would wait for."""
-    return any(_is_writing(lent()) for path, lent in _lent.get() if path == name)
+    lent = _lent.get()
+    return bool(lent) and any(_is_writing(given()) for path, given in lent if path == name)
 
 
 def _is_writing(connection: apsw.Connection | None) -> bool:

@@ -1,9 +1,9 @@
 """The line in front of a file's write lock: SQLite keeps none, and whoever asks most often wins.
 
-Whoever wants to write first takes the front of the line, a lock on a byte of the `-wal` file that
-the kernel hands on in the order of asking, and leaves it as soon as SQLite's own lock is his. The
-second in line holds another byte meanwhile: a process that comes back at once finds both taken and
-cannot slip in before one that is still waking up.
+Whoever has to wait for the lock, or finds others waiting, takes the front of the line, a lock on a
+byte of the `-wal` file that the kernel hands on in the order of asking, and leaves it as soon as
+SQLite's own lock is his. The second in line holds another byte meanwhile: a process that comes back
+at once finds one of them taken and cannot slip in before one that is still waking up.
 
 Only courtesy hangs on it, never correctness: a process that is killed leaves the line by itself,
 and nobody stands behind one that does not move for more than a few seconds. SQLite locks nothing in
@@ -20,8 +20,8 @@ from contextlib import suppress
 WAIT_SECONDS = 5.0
 IGNORED_SECONDS = 10.0
 
-_UNLOCK, _TRY_LOCK = 0, 2
-_FRONT, _SECOND = 0, 1
+_UNLOCK, _TRY_LOCK, _TEST = 0, 2, 3
+_FRONT, _SECOND, _PLACES = 0, 1, 2
 
 
 class Line:
@@ -37,20 +37,13 @@ class Line:
         self._waiting: _Waiting | None = None
         self._ignored_until = 0.0
 
-    def try_enter(self) -> bool:
-        """Take the front of the line, unless somebody stands there or is about to."""
-        if self._bytes is None:
-            return True
-        front, second = self._bytes
-        if self._lockf(second, _TRY_LOCK, 1) != 0:
-            return False
-        entered: bool = self._lockf(front, _TRY_LOCK, 1) == 0
-        self._lockf(second, _UNLOCK, 1)
-        return entered
+    def is_empty(self) -> bool:
+        """Tell whether no other process stands in line, so that nobody has to enter it."""
+        return self._bytes is None or self._lockf(self._bytes[0], _TEST, _PLACES) == 0
 
     def enter(self) -> None:
         """Take the front of the line, or go past one that does not move."""
-        if self._bytes is None or time.monotonic() < self._ignored_until or self.try_enter():
+        if self._bytes is None or time.monotonic() < self._ignored_until or self._try_enter():
             return
         if self._waiting is None or self._waiting.abandoned:
             self._waiting = _Waiting(self._bytes[0])
@@ -70,6 +63,16 @@ class Line:
             for descriptor in self._bytes:
                 os.close(descriptor)
             self._bytes = None
+
+    def _try_enter(self) -> bool:
+        """Take the front of the line, unless somebody stands there or is about to."""
+        assert self._bytes is not None
+        front, second = self._bytes
+        if self._lockf(second, _TRY_LOCK, 1) != 0:
+            return False
+        entered: bool = self._lockf(front, _TRY_LOCK, 1) == 0
+        self._lockf(second, _UNLOCK, 1)
+        return entered
 
 
 class _Waiting:

@@ -18,6 +18,7 @@ from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import OpenFile
 from penstock.store.sqlite.line import Line
 from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
+from penstock.store.sqlite.wal_space import WalSpace
 
 LONG_SECONDS = 0.002
 GAP = 0.1
@@ -52,6 +53,7 @@ class Writer(GroupCommit[SqliteTransaction]):
         self._free_until = 0.0
         self._patience = connect.Patience()
         self._line = Line(path)
+        self._space = WalSpace(path, connection.pragma("page_size"))
         self._wal_pages = 0
         self._usual_seconds = 0.0
         self._equip()
@@ -80,6 +82,7 @@ class Writer(GroupCommit[SqliteTransaction]):
     def let_go(self) -> None:
         """Close the connection."""
         self._line.close()
+        self._space.close()
         self._connection.close()
 
     def _commit(self, batch: list[Entry[SqliteTransaction]], *, wait: bool) -> bool | None:
@@ -95,6 +98,8 @@ class Writer(GroupCommit[SqliteTransaction]):
                     self._connection, self._clock.now(), self._clock.monotonic()
                 )
                 if len(batch) == 1:  # needs no savepoint: its failure undoes the transaction
+                    if batch[0].brief:
+                        self._space.provide(self._wal_pages)
                     batch[0].result = batch[0].operation(transaction)
                 else:
                     for entry in batch:
@@ -117,18 +122,25 @@ class Writer(GroupCommit[SqliteTransaction]):
         """Get the write lock; false if that would have been a wait and none is wanted."""
         if wait:
             self._leave_gap()
-            self._line.enter()
-        elif not self._line.try_enter():
+        if self._line.is_empty() and self._got_lock():
+            return True
+        if not wait:
             return False
-        self._patience.waits = wait
+        self._line.enter()
+        self._patience.waits = True
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._line.leave()
+        return True
+
+    def _got_lock(self) -> bool:
+        """Get the write lock if nobody has it."""
+        self._patience.waits = False
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except apsw.BusyError:
-            if wait:
-                raise
             return False
-        finally:
-            self._line.leave()
         return True
 
     def _note(self, batch: list[Entry[SqliteTransaction]], began: float, held: float) -> None:

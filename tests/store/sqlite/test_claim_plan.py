@@ -51,7 +51,8 @@ PLANS = {
     "expiring": ["SEARCH jobs USING INDEX jobs_expiring (expires_at>? AND expires_at<?)"],
     "ended_before": ["SEARCH jobs USING INDEX jobs_ended (status=? AND completed_at<?)"],
     "queued_depths": ["SCAN jobs USING COVERING INDEX jobs_queued"],
-    "due_ordered": ["SEARCH jobs USING INDEX jobs_due (scheduled_at<?)"],
+    # Among many jobs due at once, those without an order key must not be walked through.
+    "due_ordered": ["SEARCH jobs USING INDEX jobs_due_ordered (scheduled_at<?)"],
     "leased_lanes": ["SCAN jobs USING INDEX jobs_leased", "USE TEMP B-TREE FOR GROUP BY"],
     "queue_depth": [f"{IN_QUEUE}=?)"],
     "ahead": [f"{LANE[:-1]} AND rank<?)"],

@@ -7,6 +7,9 @@ DROP INDEX jobs_queued;
 CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, limit_key, rank, priority)
     WHERE status = 'queued';
 CREATE INDEX jobs_blocked ON jobs (queue) WHERE status = 'pending' AND waiting_on > 0;
+-- Jobs that have to join a line when they fall due.
+CREATE INDEX jobs_due_ordered ON jobs (scheduled_at)
+    WHERE order_key IS NOT NULL AND queued_at IS NULL AND status IN ('pending', 'failed') AND waiting_on = 0;
 CREATE INDEX jobs_scheduled ON jobs (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 
 DROP TABLE job_dependencies;

@@ -8,8 +8,9 @@ from penstock.bench.scale import Scale
 
 NAMES = (
     "raw enqueue/s", "enqueue by 1000/s", "enqueue by 100/s", "raw single ms", "single ms",
-    "sequential/s", "concurrent/s", "loaded single ms", "pickup ms", "idle worker %",
-    "idle supervisor %", "memory at mark MB", "memory at end MB", "raw drain/s", "drain/s",
+    "sequential/s", "concurrent/s", "crowded single ms", "loaded single ms", "pickup ms",
+    "idle worker %", "idle supervisor %", "memory at mark MB", "memory at end MB", "raw drain/s",
+    "drain/s", "due drain/s",
     "drain by 10/s", "drain with history/s", "interpreter start ms", "import penstock ms",
     "plain drain/s", "limited drain/s", "tenants drain/s", "fan-in s", "chain links/s",
     "scheduling %", "not scheduling %", "explain ms", "claim ms", "claim beside history ms",

@@ -88,6 +88,13 @@ def _single(readings: Readings, scale: Scale) -> Iterator[Figure]:
         name=f"p95 while a worker drains {scale.backlog:,} jobs",
         unit="ms",
     )
+    yield _below(
+        readings.percentile("crowded single ms", 99),
+        2_000,
+        topic=topic,
+        name=f"p99 of {scale.producers} processes with {scale.enqueuers} tasks each",
+        unit="ms",
+    )
     ratio = readings.ratio("concurrent/s", "sequential/s")
     yield Figure(
         topic=topic,
@@ -135,6 +142,7 @@ def _held_drain(readings: Readings, scale: Scale) -> Iterator[Figure]:
     for name, reading in (
         ("at most 10 at once in the whole fleet", "limited drain/s"),
         ("ten tenants in turn", "tenants drain/s"),
+        ("all due at one instant", "due drain/s"),
     ):
         yield _against(readings, topic, name, reading, "plain drain/s", "without", 0.7)
 

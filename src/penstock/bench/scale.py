@@ -11,6 +11,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     singles: int
     pickups: int
     enqueuers: int
+    producers: int
     backlog: int
     memory_mark: int
     history: int
@@ -39,6 +40,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             singles=500,
             pickups=200,
             enqueuers=50,
+            producers=40,
             backlog=2 * jobs,
             memory_mark=2 * jobs,
             history=20 * jobs,
@@ -68,6 +70,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             singles=min(100, jobs),
             pickups=min(30, jobs),
             enqueuers=50,
+            producers=4,
             backlog=4 * jobs,
             memory_mark=2 * jobs,
             history=10 * jobs,

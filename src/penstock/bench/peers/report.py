@@ -52,8 +52,9 @@ jobs and claiming the next 100, with nothing but the fence checked.
 The peers' versions are those of `requirements/bench/` and `benchmarks/peers/bullmq_node/`, and
 their code is in `benchmarks/peers/`. huey, and taskiq on its list, take a job off the queue before
 it runs and lose it when their worker dies. FlexiQ on SQLite commits with `synchronous=NORMAL` and
-loses what it acknowledged last when the power goes; penstock and huey wait for the disk, and are
-judged beside each other. arq polls, here every 10 ms instead of its half second.
+loses what it acknowledged last when the power goes; penstock and huey (by SQLite's default) commit
+with `synchronous=FULL` into a WAL, wait for the disk each time, and are judged beside each other.
+arq polls, here every 10 ms instead of its half second.
 """
 
 

@@ -1,14 +1,19 @@
 """Measuring the enqueueing side."""
 
 import asyncio
+import multiprocessing
 import random
 import time
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from penstock.bench.workload import DATA, PAYLOAD, app_on, noop, stamp
 from penstock.store.sqlite.raw_limit import open_raw, raw_rows, raw_singles
 
 RESULT_SECONDS = 60.0
+TOGETHER_SECONDS = 60.0
+PRODUCER_SECONDS = 600.0
 LOAD_GROUP = 10
 
 
@@ -73,6 +78,39 @@ async def concurrently(path: str, jobs: int, enqueuers: int) -> float:
         each = max(1, jobs // enqueuers)
         await asyncio.gather(*(enqueue_some(each) for _ in range(enqueuers)))
         return each * enqueuers / (time.perf_counter() - began)
+
+
+def producers(path: str, processes: int, tasks: int, jobs: int) -> list[float]:
+    """The milliseconds of single enqueues by many processes at once, each with many tasks."""
+    context = multiprocessing.get_context("fork")  # importing everything anew takes far longer
+    together = context.Barrier(processes)
+    answers: Queue[list[float]] = context.Queue()
+    arguments = (path, tasks, jobs, together, answers)
+    children = [
+        context.Process(target=_produce, args=arguments, daemon=True) for _ in range(processes)
+    ]
+    for child in children:
+        child.start()
+    taken = [ms for _ in children for ms in answers.get(timeout=PRODUCER_SECONDS)]
+    for child in children:
+        child.join()
+    return taken
+
+
+def _produce(
+    path: str, tasks: int, jobs: int, together: Barrier, answers: "Queue[list[float]]"
+) -> None:
+    async def enqueue_some() -> list[float]:
+        return [await _single() for _ in range(jobs)]
+
+    async def enqueue_all() -> list[float]:
+        async with app_on(path):
+            await noop.enqueue(DATA)
+            together.wait(TOGETHER_SECONDS)
+            taken = await asyncio.gather(*(enqueue_some() for _ in range(tasks)))
+        return [ms for of_task in taken for ms in of_task]
+
+    answers.put(asyncio.run(enqueue_all()))
 
 
 async def pickups(path: str, jobs: int, gaps_ms: tuple[float, float]) -> list[float]:

@@ -1,5 +1,6 @@
 """Measuring what is more than a queue: limits, flows, schedules, explain."""
 
+import asyncio
 import random
 import time
 
@@ -13,12 +14,27 @@ from penstock.worker.worker import Worker
 
 CONCURRENCY = 100
 DAY_SECONDS = 86_400
+BATCH = 1_000
+FILLED_PER_MS = 10
+"""Jobs can be enqueued several times as fast as that; the rest is for a slow machine."""
 
 
 async def limit(path: str, concurrency: int) -> None:
     """Let no more than so many of the jobs run at once, in all processes together."""
     async with app_on(path) as app:
         await app.controls.set_limit(type=noop, concurrency=concurrency)
+
+
+async def put_off(path: str, jobs: int) -> None:
+    """Enqueue jobs that all fall due at one instant, and wait for it."""
+    async with app_on(path) as app:
+        due = app.store.clock.now() + 1_000 + jobs // FILLED_PER_MS
+        for start in range(0, jobs, BATCH):
+            ids = new_ids(min(BATCH, jobs - start))
+            await app.store.jobs.enqueue(
+                [NewJob(id=i, type=noop.name, payload=PAYLOAD, scheduled_at=due) for i in ids]
+            )
+        await asyncio.sleep((due - app.store.clock.now()) / 1000)
 
 
 async def fan_in(path: str, parents: int) -> float:

@@ -11,11 +11,12 @@ TENANTS = 10
 
 
 def held_drain(bench: Bench) -> Stage:
-    """Draining under a limit across the fleet, and for ten tenants, beside draining without."""
+    """Draining under a limit, for ten tenants and when all falls due at once, beside without."""
     steps = []
     for _ in range(bench.scale.repetitions):
-        steps += [partial(_plain, bench), partial(_limited, bench), partial(_tenants, bench)]
-    return Stage("limits and tenants", steps)
+        steps += [partial(_plain, bench), partial(_due, bench)]
+        steps += [partial(_limited, bench), partial(_tenants, bench)]
+    return Stage("limits, tenants and due times", steps)
 
 
 def flows(bench: Bench) -> Stage:
@@ -42,6 +43,12 @@ def _plain(bench: Bench) -> None:
     with bench.fresh_file() as path:
         probe("raw.fill", path, jobs=bench.scale.jobs)
         _drain(bench, "plain drain/s")
+
+
+def _due(bench: Bench) -> None:
+    with bench.fresh_file() as path:
+        probe("engine.put_off", path, jobs=bench.scale.jobs)
+        _drain(bench, "due drain/s")
 
 
 def _limited(bench: Bench) -> None:

@@ -7,6 +7,7 @@ from penstock.bench.stages.stage import Bench, Stage
 
 LOAD_GAP_MS = 2.0
 WORKER_CONCURRENCY = 100
+JOBS_OF_A_TASK = 5
 
 
 def bulk_enqueue(bench: Bench) -> Stage:
@@ -19,11 +20,12 @@ def bulk_enqueue(bench: Bench) -> Stage:
 
 
 def single_enqueue(bench: Bench) -> Stage:
-    """One job at a time: alone, from many tasks at once, and beside a busy worker."""
+    """One job at a time: alone, from many tasks and processes at once, and beside a worker."""
     steps = []
     for _ in range(bench.scale.repetitions):
         steps += [partial(_singles, bench), partial(_concurrently, bench)]
-    return Stage("single enqueue", [*steps, partial(_under_load, bench)])
+    beside_others = [partial(_by_many_processes, bench), partial(_under_load, bench)]
+    return Stage("single enqueue", [*steps, *beside_others])
 
 
 def _raw(bench: Bench) -> None:
@@ -54,6 +56,20 @@ def _concurrently(bench: Bench) -> None:
             "client.concurrently", path, jobs=max(10 * scale.singles, 50), enqueuers=scale.enqueuers
         )
     bench.readings.add("concurrent/s", rate)
+
+
+def _by_many_processes(bench: Bench) -> None:
+    scale = bench.scale
+    with bench.fresh_file() as path:
+        probe("raw.fill", path, jobs=1)  # what is measured is not who makes the file
+        taken = probe(
+            "client.producers",
+            path,
+            processes=scale.producers,
+            tasks=scale.enqueuers,
+            jobs=JOBS_OF_A_TASK,
+        )
+    bench.readings.extend("crowded single ms", taken)
 
 
 def _under_load(bench: Bench) -> None:

@@ -80,8 +80,11 @@ class Admission:
 
     async def enqueue(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
         """Write jobs once their queues have room."""
-        with tracing.sending(jobs) as sent:
-            answers = await self._write(sent, how)
+        if tracing.is_off():
+            answers = await self._write(jobs, how)
+        else:
+            with tracing.sending(jobs) as sent:
+                answers = await self._write(sent, how)
         if self._log is not None:
             lines.tell_enqueued(self._log, jobs, answers)
         return answers
@@ -91,30 +94,50 @@ class Admission:
 
         That is so where a hook might have to be awaited or a queue's depth to be measured.
         """
-        if self._hooks or how.get("connection") is not None:
-            return None
-        self._patience(how.get("wait"))
-        entering: list[tuple[Room, int]] = []
+        if how:
+            if how.get("connection") is not None:
+                return None
+            self._patience(how.get("wait"))
+        entering: list[tuple[Room, int]] | None = []
         if not how.get("force"):
-            now = time.monotonic()
-            for queue, found in self._ready(jobs).items():
-                room = self._room(queue)
-                if not room.surely_has(len(found), now):
-                    return None
-                entering.append((room, len(found)))
-        with tracing.sending(jobs) as sent, _Inside(entering):
-            answers = self._app.store.jobs.enqueue_now(sent)
+            entering = self._enter_at_once(jobs)
+            if entering is None:
+                return None
+        write = self._app.store.jobs.enqueue_now
+        with _Inside(entering):
+            if tracing.is_off():
+                answers = write(jobs)
+            else:
+                with tracing.sending(jobs) as sent:
+                    answers = write(sent)
         if self._log is not None:
             lines.tell_enqueued(self._log, jobs, answers)
         return answers
 
     async def _write(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
+        write = self._app.store.jobs.enqueue
         connection = how.get("connection")
         wait = self._patience(how.get("wait"))
         if how.get("force"):
-            return await self._app.store.jobs.enqueue(jobs, connection=connection)
-        with _Inside(await self._enter(jobs, wait if connection is None else 0)):
-            return await self._app.store.jobs.enqueue(jobs, connection=connection)
+            return await write(jobs, connection=connection)
+        entering = self._enter_at_once(jobs)
+        if entering is None:
+            entering = await self._enter(jobs, wait if connection is None else 0)
+        with _Inside(entering):
+            return await write(jobs, connection=connection)
+
+    def _enter_at_once(self, jobs: Sequence[NewJob]) -> list[tuple[Room, int]] | None:
+        """Return what `_enter` does; None if that takes a hook's answer or a measurement."""
+        if self._hooks:
+            return None
+        now = time.monotonic()
+        entering: list[tuple[Room, int]] = []
+        for queue, found in self._ready(jobs).items():
+            room = self._room(queue)
+            if not room.surely_has(len(found), now):
+                return None
+            entering.append((room, len(found)))
+        return entering
 
     async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Room, int]]:
         """Return when the queues of all jobs have room: which, and for how many."""

@@ -1,7 +1,9 @@
 """When a job that was just enqueued will start, about."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from penstock.model.clock import utc
 from penstock.model.job import NewJob
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.client.admission import Admission
 
 
-class Estimate(NamedTuple):
+class Estimate(Struct, frozen=True, gc=False):
     """Where a job stood when it was enqueued; the rest is worked out when somebody asks."""
 
     queue: str

@@ -53,7 +53,7 @@ class SyncPenstock:
 
     def enqueue(self, prepared: Any, **how: "Unpack[How]") -> Any:
         """Enqueue a call made with `new`, or a chain or group of them; durable on return."""
-        return self.enqueue_many([prepared], **how)[0]
+        return self._enqueue([prepared], how)[0]
 
     @overload
     def enqueue_many(
@@ -66,10 +66,12 @@ class SyncPenstock:
 
     def enqueue_many(self, prepared: Sequence[Any], **how: "Unpack[How]") -> list[Any]:
         """Enqueue all of them in one transaction, or none."""
-        given = list(prepared) if isinstance(prepared, Iterator) else prepared
+        return self._enqueue(list(prepared) if isinstance(prepared, Iterator) else prepared, how)
+
+    def _enqueue(self, prepared: Sequence[Any], how: "How") -> list[Any]:
         self._started()
-        handles = self._enqueue_here(given, how)
-        return self.run(self.app.enqueue_many(given, **how)) if handles is None else handles
+        handles = self._enqueue_here(prepared, how)
+        return self.run(self.app.enqueue_many(prepared, **how)) if handles is None else handles
 
     def _enqueue_here(self, prepared: Sequence[Any], how: "How") -> list[Any] | None:
         """Enqueue in this very thread: to the event loop and back would cost more than the job."""
@@ -118,8 +120,9 @@ class SyncPenstock:
             self._end(loop)
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is not None:
-            return self._loop
+        return self._loop or self._start()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()

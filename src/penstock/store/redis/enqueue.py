@@ -9,8 +9,8 @@ from msgspec.json import encode
 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, KeyScope, NewJob
+from penstock.store.contract.translation import not_unicode
 from penstock.store.redis.courier import Courier
-from penstock.store.redis.errors import translated
 from penstock.store.redis.keys import encode_doc, encode_lane
 from penstock.store.redis.release import decided, edges_as_rows
 
@@ -51,11 +51,14 @@ async def enqueue(courier: Courier, jobs: Sequence[NewJob]) -> list[Enqueued]:
     if len(jobs) > MAX_BATCH:
         expected = f"at most {MAX_BATCH:,} in one call to a Redis store, which does nothing else"
         raise InvalidOption("jobs", len(jobs), f"{expected} meanwhile")
-    with translated(courier.server.url):
-        if len(jobs) == 1 and _is_plain(jobs[0]):
-            made = await courier.call("enqueue_one", *_one(jobs[0]))
-            return [Enqueued(jobs[0].id, made == 1)]
-        arguments = as_arguments(jobs)
+    try:
+        one = _one(jobs[0]) if len(jobs) == 1 and _is_plain(jobs[0]) else None
+        arguments = as_arguments(jobs) if one is None else []
+    except UnicodeEncodeError as error:
+        raise not_unicode(error) from error
+    if one is not None:
+        made = await courier.call("enqueue_one", *one)
+        return [Enqueued(jobs[0].id, made == 1)]
     return enqueued(jobs, await decided(courier, "enqueue", *arguments))
 
 

@@ -3,10 +3,10 @@
 import asyncio
 import select
 import socket
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import redis
@@ -182,6 +182,8 @@ class ThreadLine:
         self._connection = connection
         self._socket: socket.socket = connection._sock
         self._reader = _new_reader()
+        self._unheard = select.poll()
+        self._unheard.register(self._socket, select.POLLIN)
 
     def ask(self, command: Command) -> Any:
         """Return the answer to a command, which may be an error of redis-py."""
@@ -202,9 +204,7 @@ class ThreadLine:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing was heard since the last answer, as it is when the server hung up."""
-        waiting = select.poll()
-        waiting.register(self._socket, select.POLLIN)
-        return not waiting.poll(0)
+        return not self._unheard.poll(0)
 
     def close(self) -> None:
         """Let go."""
@@ -219,13 +219,17 @@ class ThreadLines:
     def __init__(self, connect: Callable[[], ThreadLine], seconds: float) -> None:
         self._connect = connect
         self._seconds = seconds
-        self._free = threading.Semaphore(self.MOST)
+        self._free: SimpleQueue[None] = SimpleQueue()  # a semaphore takes ten times as long
+        for _ in range(self.MOST):
+            self._free.put(None)
         self._idle: list[ThreadLine] = []
 
     def ask(self, command: Command, generation: int) -> Any:
         """Return the answer to a command, asked on a line of this generation."""
-        if not self._free.acquire(timeout=self._seconds):
-            raise redis.ConnectionError("No connection available.")
+        try:
+            self._free.get(timeout=self._seconds)
+        except Empty:
+            raise redis.ConnectionError("No connection available.") from None
         try:
             line = self._idle_line(generation) or self._connect()
             try:
@@ -239,7 +243,7 @@ class ThreadLines:
             self._idle.append(line)
             return answer
         finally:
-            self._free.release()
+            self._free.put(None)
 
     def close(self) -> None:
         """Let go of all lines that nobody asks on."""
@@ -248,13 +252,14 @@ class ThreadLines:
                 self._idle.pop().close()
 
     def _idle_line(self, generation: int) -> ThreadLine | None:
-        with suppress(IndexError):
-            while True:
+        while True:
+            try:
                 line = self._idle.pop()
-                if line.generation == generation and line.is_quiet:
-                    return line
-                line.close()
-        return None
+            except IndexError:
+                return None
+            if line.generation == generation and line.is_quiet:
+                return line
+            line.close()
 
 
 def _new_reader() -> Reader:

@@ -21,7 +21,7 @@ from penstock.store.redis.connect import (
     asynchronous,
     synchronous,
 )
-from penstock.store.redis.errors import translate, translated
+from penstock.store.redis.errors import translate
 from penstock.store.redis.line import Command, Line, ThreadLine, ThreadLines
 from penstock.store.redis.refusals import Info, check_server, clustered, read_info
 
@@ -141,16 +141,17 @@ class Server:
         self.check()
         if self.backoff.failures:
             time.sleep(self.backoff.seconds())
-        with translated(self.url):
-            try:
+        try:
+            answer = self._exchange_now(command)
+            for _ in range(MAX_MOVES):
+                if not self._follow(answer):
+                    break
                 answer = self._exchange_now(command)
-                for _ in range(MAX_MOVES):
-                    if not self._follow(answer):
-                        break
-                    answer = self._exchange_now(command)
-            except (redis.RedisError, OSError):
-                self.failed()
-                raise
+        except (redis.RedisError, OSError) as error:
+            self.failed()
+            raise translate(self.url, error) from error
+        except UnicodeEncodeError as error:
+            raise translate(self.url, error) from error
         self.backoff.succeeded()
         return answer
 

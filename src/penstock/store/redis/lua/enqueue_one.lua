@@ -15,24 +15,22 @@
 -- ARGV[11] tenant, or ''
 -- answers  1, or 0 when the id is known
 
-local PREFIX, call, id, priority = KEYS[1], redis.call, ARGV[4], tonumber(ARGV[10])
-local DEFAULT_PRIORITY, PRIORITY_STEP_MS = 5, 3600000
-local now = tonumber(ARGV[1])
-if not now then
+local PREFIX, call, id, lane, priority = KEYS[1], redis.call, ARGV[4], ARGV[7], ARGV[10]
+local DEFAULT_PRIORITY, PRIORITY_STEP_MS = '5', 3600000
+local now = ARGV[1]
+if now == '' then
     local time = call('TIME')
-    now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+    now = time[1] .. string.sub('00000' .. time[2], -6, -4)
 end
-local NOW, key = string.format('%.0f', now), PREFIX .. 'job:' .. id
 
-if call('EXISTS', key) == 1 then return 0 end
-local seq = call('INCR', PREFIX .. 'seq')
-call('HSET', key, 'status', 'queued', 'payload', ARGV[5], 'queued_at', NOW, 'doc', ARGV[6],
-    'lane', ARGV[7], 'created_at', NOW)
-if priority ~= DEFAULT_PRIORITY then call('HSET', key, 'priority', ARGV[10]) end
-call('ZADD', PREFIX .. 'jobs', seq, id)
+-- The number of a known id is left out; to ask first would cost every other job more.
+if call('ZADD', PREFIX .. 'jobs', 'NX', call('INCR', PREFIX .. 'seq'), id) == 0 then return 0 end
+local key = PREFIX .. 'job:' .. id
+call('HSET', key, 'status', 'queued', 'payload', ARGV[5], 'queued_at', now, 'doc', ARGV[6],
+    'lane', lane, 'created_at', now)
+if priority ~= DEFAULT_PRIORITY then call('HSET', key, 'priority', priority) end
 call('ZADD', PREFIX .. 'lanes', 0, ARGV[8])
-call('ZADD', PREFIX .. 'lane:' .. ARGV[7],
-    string.format('%.0f', now + (priority - 1) * PRIORITY_STEP_MS),
+call('ZADD', PREFIX .. 'lane:' .. lane, now + (priority - 1) * PRIORITY_STEP_MS,
     string.char(47 + priority) .. id)
 call('HINCRBY', PREFIX .. 'depths', 'queued ' .. ARGV[9], 1)
 if ARGV[11] ~= '' then

@@ -182,21 +182,23 @@ class Pump:
         want = self._want()
         if want:
             self._hungry = False
-        over = {settlement.id for settlement in settled}
-        writing = asyncio.gather(
-            self._report(last_words),
-            self._settle(settled),
-            self._mark([lease for lease in started if lease[0] not in over]),
-            self._fetch(want),
-            return_exceptions=True,
-        )
-        await asyncio.sleep(0)  # they are with the store's writer before the handlers run on
-        self._fill()
-        answers = await writing
+        if settled or started or last_words:
+            over = {settlement.id for settlement in settled}
+            writing = asyncio.gather(
+                self._report(last_words),
+                self._settle(settled),
+                self._mark([lease for lease in started if lease[0] not in over]),
+                self._fetch(want),
+                return_exceptions=True,
+            )
+            await asyncio.sleep(0)  # they are with the store's writer before the handlers run on
+            self._fill()
+            failures = [each for each in await writing if isinstance(each, BaseException)]
+        else:
+            failures = await self._fetch_alone(want)
         self._tried_at = time.monotonic()
         if not (self._settled or self._started) or not self._due():
             self._fill()  # with nothing to write, the next commit can wait for the handlers
-        failures = [answer for answer in answers if isinstance(answer, BaseException)]
         if not failures:
             self._failures = 0
             self.polled_at = time.monotonic()
@@ -208,6 +210,15 @@ class Pump:
                 log.error("cycle_failed", worker_id=self._owner, exc_info=failure)
                 self._internal_error()
         await self._back_off(failures[0])
+
+    async def _fetch_alone(self, want: int) -> list[BaseException]:
+        """Claim with nothing to write beside it, which needs no tasks; return what it raised."""
+        self._fill()
+        try:
+            await self._fetch(want)
+        except Exception as error:
+            return [error]
+        return []
 
     async def _report(self, last_words: list[Report]) -> None:
         """Written first: once a lease is settled, its words would be stale."""

@@ -69,7 +69,8 @@ def _later(name: str, needs: list[str]) -> Iterator[str]:
     Making a hundred functions costs more than a small call does otherwise.
     """
     for part, given in _LATER.findall(_text(name)):
-        texts = [_text(further) for further in _needs(part) if further not in needs]
+        *further, last = [each for each in _needs(part) if each not in needs]
+        texts = [*map(_text, further), *_later(part, [*needs, *further]), _text(last)]
         body = "\n".join(texts)
         yield f"local function later_{part}()\n{body}\nreturn {given}\nend"
 

@@ -1,4 +1,7 @@
-"""Claims on Redis where there are more lanes than one of them looks at."""
+"""Claims on Redis: the short way to one new job, and where one cannot look at all lanes."""
+
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -8,6 +11,7 @@ from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (
     OWNER,
+    a_claim,
     a_job,
     claim_all,
     claim_one,
@@ -17,6 +21,7 @@ from penstock.testing.conformance.build import (
     handed_back,
     job_of,
 )
+from tests.support.namespaces import in_new_namespace
 from tests.support.redis_raw import RawKeys
 
 MAX_LANES = 512
@@ -139,3 +144,61 @@ async def test_a_document_that_cannot_be_read_buries_its_own_job_only(
     assert (letter.error_code, letter.reason) == ("CorruptJob", "invalid_input")
     assert store.leases.held(OWNER) == [first, last]
     assert await claim_all(store) == []
+
+
+@pytest.fixture
+async def another(valkey_server_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
+    """A second store at the same time."""
+    store = RedisStore(in_new_namespace(valkey_server_url), clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tenant_id": "acme", "priority": 2, "limit_key": "one", "metadata": "{}"},
+        {"expires_in_ms": 60_000},
+        {"key": "once"},
+        {"type": "other"},
+    ],
+)
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("delay_ms", [None, 5_000])
+async def test_the_short_way_to_one_job_leaves_what_the_long_one_does(
+    store: RedisStore,
+    another: RedisStore,
+    raw: RawKeys,
+    start: int,
+    delay_ms: int | None,
+    fields: dict[str, Any],
+) -> None:
+    jobs = [a_job(**fields)]
+    if delay_ms is not None:
+        jobs.append(a_job(delay_ms=delay_ms))
+    for each in (store, another):
+        await each.jobs.enqueue(jobs)
+    claimed = await store.jobs.claim(a_claim(start=start))
+    # Whoever names queues goes the long way.
+    assert await another.jobs.claim(a_claim(start=start, queues=("default",))) == claimed
+    assert [lease.id for lease in claimed.leases] == [jobs[0].id] * ("type" not in fields)
+    other = RawKeys(another.url)
+    assert _contents(raw) == _contents(other)
+    other.close()
+
+
+def _contents(raw: RawKeys) -> dict[str, Any]:
+    """Every key with its value, whatever its type."""
+    commands = {
+        b"hash": ("HGETALL",),
+        b"zset": ("ZRANGE", 0, -1, "WITHSCORES"),
+        b"set": ("SMEMBERS",),
+        b"string": ("GET",),
+    }
+    contents: dict[str, Any] = {}
+    for name in raw.names():
+        command, *arguments = commands[raw.ask("TYPE", name)]
+        contents[name] = raw.ask(str(command), name, *arguments)
+    return contents

@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import DecodeError
 from msgspec.json import Decoder, decode
 
+from penstock.model.errors import StoreError
 from penstock.model.rank import rank
 from penstock.model.states import Status
 from penstock.store.contract import COLUMNS, Page, Part, Row
@@ -53,9 +55,17 @@ async def page_by_job(courier: Courier, part: Part, after: str | None, limit: in
 async def _jobs(courier: Courier, ids: Sequence[str]) -> list[Row]:
     hashes = await _hashes(courier, "job", ids)
     left = await _leases_left(courier, ids, hashes)
-    return [
-        _job(job_id, found, left.get(job_id)) for job_id, found in zip(ids, hashes, strict=True)
-    ]
+    rows: list[Row] = []
+    for job_id, found in zip(ids, hashes, strict=True):
+        try:
+            rows.append(_job(job_id, found, left.get(job_id)))
+        except (DecodeError, KeyError, ValueError) as error:
+            problem = (
+                f"holds job {job_id}, whose document cannot be read ({error}); have a worker "
+                f"dead-letter it, remove it with `penstock dead purge {job_id}`, and try again"
+            )
+            raise StoreError(courier.server.url, problem) from error
+    return rows
 
 
 async def _letters(courier: Courier, ids: Sequence[str]) -> list[Row]:

@@ -98,11 +98,9 @@ class Admission:
             if how.get("connection") is not None:
                 return None
             self._patience(how.get("wait"))
-        entering: list[tuple[Room, int]] | None = []
-        if not how.get("force"):
-            entering = self._enter_at_once(jobs)
-            if entering is None:
-                return None
+        entering = [] if how.get("force") else self._enter_at_once(jobs)
+        if entering is None:
+            return None
         write = self._app.store.jobs.enqueue_now
         with _Inside(entering):
             if tracing.is_off():

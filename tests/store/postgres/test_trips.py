@@ -1,17 +1,20 @@
 """One statement that is alone needs no transaction around it: all is done in one round trip."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from penstock.model.clock import ServerClock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.errors import InvalidOption, StoreUnavailable
 from penstock.model.job import Enqueued, NewJob
+from penstock.store.contract import Store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.enqueue import EnqueueTrip
 from penstock.store.postgres.link import Link
 from penstock.store.postgres.transaction import PostgresTransaction
+from penstock.store.postgres.trip import Sent
 from penstock.store.postgres.wake_ups import WakeUps
 
 SECONDS = 30
@@ -44,15 +47,17 @@ def _until(admin: Connection, question: str, *bindings: object) -> None:
         pass
 
 
-@pytest.mark.parametrize("ids", [("0",), tuple("0123456789")])
+@pytest.mark.parametrize(
+    ("function", "ids"), [("enqueue_one", ("0",)), ("enqueue_alike", tuple("0123456789"))]
+)
 def test_an_enqueue_of_jobs_that_are_alike_is_one_statement(
-    link: Link, admin: Connection, ids: tuple[str, ...]
+    link: Link, admin: Connection, function: str, ids: tuple[str, ...]
 ) -> None:
     pid = _pid(link)
     assert _enqueue(link, _jobs(*ids)) == [Enqueued(job_id, True) for job_id in ids]
     said = admin.execute(LAST_WORDS, (pid,)).fetchone()
     assert said is not None
-    assert "FROM enqueue_alike(" in said[0]
+    assert f"FROM {function}(" in said[0]
 
 
 @pytest.mark.parametrize("known", ["1", "3"])
@@ -180,3 +185,121 @@ def test_who_does_not_listen_tells_all_the_same_on_the_connection_it_has(
     producer.tell(link)
     producer.stop()  # which leaves nothing untold
     assert heard.wait(SECONDS)
+
+
+def test_a_statement_that_the_server_has_forgotten_is_prepared_again(link: Link) -> None:
+    _enqueue(link, _jobs("0"))
+    link.perform(lambda tx: tx.connection.execute("DEALLOCATE ALL"))
+    assert _enqueue(link, _jobs("1")) == [Enqueued("1", True)]
+
+
+class Waiting:
+    """A trip that the running loop waits for, and what came of it."""
+
+    def __init__(self, link: Link, jobs: list[NewJob]) -> None:
+        self.ended = asyncio.Event()
+        self.sent: Sent[list[Enqueued]] | None = None
+        self.in_loop = False
+        self._loop = asyncio.get_running_loop()
+        self.begun = link.begin(EnqueueTrip(jobs), self._loop, self._end)
+
+    def _end(self, sent: Sent[list[Enqueued]], in_loop: bool) -> None:
+        self.sent, self.in_loop = sent, in_loop
+        self._loop.call_soon_threadsafe(self.ended.set)
+
+
+@pytest.fixture
+def warm(link: Link) -> Link:
+    """A link that has enqueued before."""
+    _enqueue(link, _jobs("warm"))
+    return link
+
+
+async def _end(trip: Waiting) -> Sent[list[Enqueued]]:
+    assert trip.begun
+    async with asyncio.timeout(SECONDS):
+        await trip.ended.wait()
+    assert trip.sent is not None
+    return trip.sent
+
+
+async def test_an_event_loop_waits_for_an_answer_without_a_thread(warm: Link) -> None:
+    trip = Waiting(warm, _jobs("0"))
+    assert (await _end(trip)).result == [Enqueued("0", True)]
+    assert trip.in_loop
+
+
+async def test_a_loop_that_is_held_up_keeps_the_connection_from_nobody(warm: Link) -> None:
+    trip = Waiting(warm, _jobs("0"))
+    # In this very thread, so that the loop cannot look: the answer is taken first.
+    assert _enqueue(warm, _jobs("1")) == [Enqueued("1", True)]
+    assert (await _end(trip)).result == [Enqueued("0", True)]
+    assert not trip.in_loop
+
+
+async def test_of_a_trip_that_is_lost_on_the_way_a_loop_hears_that_nobody_knows(
+    warm: Link, made: Address, admin: Connection
+) -> None:
+    pid = _pid(warm)
+    with connect(made) as other:
+        other.execute(made.begin())
+        EnqueueTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
+        trip = Waiting(warm, _jobs("0"))
+        _until(
+            admin,
+            "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'",
+            pid,
+        )
+        admin.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+        sent = await _end(trip)
+        other.execute("ROLLBACK")
+    assert "it may or may not be done" in str(sent.error)
+    assert _enqueue(warm, _jobs("1")) == [Enqueued("1", True)]
+
+
+async def test_what_the_server_refuses_is_left_to_a_transaction(warm: Link) -> None:
+    refused = await _end(Waiting(warm, [NewJob(id="0", type="mail", payload="{")]))
+    assert (refused.result, refused.error) == (None, None)
+    warm.perform(lambda tx: tx.connection.execute("DEALLOCATE ALL"))
+    forgotten = await _end(Waiting(warm, _jobs("1")))
+    assert (forgotten.result, forgotten.error) == (None, None)
+    assert not Waiting(warm, _jobs("1")).begun
+    assert _enqueue(warm, _jobs("1")) == [Enqueued("1", True)]
+
+
+async def test_a_text_that_postgresql_cannot_hold_is_not_cut_short(warm: Link) -> None:
+    assert not Waiting(warm, [NewJob(id="0\0", type="mail")]).begun
+    with pytest.raises(InvalidOption, match="NUL"):
+        _enqueue(warm, [NewJob(id="0\0", type="mail")])
+
+
+async def test_tags_and_everything_else_come_back_as_they_were_sent(store: Store) -> None:
+    job = NewJob(
+        id="0",
+        type="mail",
+        payload='{"a": "\\\\ \\" é"}',
+        queue="post",
+        category="c",
+        priority=2,
+        max_retries=7,
+        retry_delay_ms=70,
+        backoff_multiplier=1.5,
+        timeout_ms=900,
+        scheduled_at=1,
+        expires_at=4_000_000_000_000,
+        tenant_id="acme",
+        workspace_id="w",
+        created_by="ada",
+        parent_job_id="p",
+        schedule_id="s",
+        limit_key="openai",
+        tags=('a "b"', "back\\slash", "{x,y}", "NULL", ""),
+        metadata='{"m": 1}',
+        trace_context="00-1",
+    )
+    await store.jobs.enqueue([NewJob(id="warm", type="mail")])
+    assert await store.jobs.enqueue([job]) == [Enqueued("0", True)]
+    [found] = await store.reader.get(["0"])
+    for field in job.__struct_fields__:
+        if hasattr(found, field):
+            assert getattr(found, field) == getattr(job, field), field

@@ -11,7 +11,7 @@ from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
 from penstock.store.postgres.survey import Survey
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres.trip import Alone, Trip
+from penstock.store.postgres.trip import Alone, Question, Row, Trip
 from penstock.store.relational.claim import STAGE_FIRST, Candidate, Claims, Seq, Turns, stage
 from penstock.store.relational.expire import expire
 from penstock.store.relational.gates import Lane
@@ -50,11 +50,11 @@ class PostgresClaims(Claims):
 
     def claim(self, tx: Transaction, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
-        about, leases = self._quietly(tx, claim, tidy=True)
+        about, leases = self._read(claim, tx.rows(*self._quietly(tx, claim, tidy=True)))
         if about.needs == "tidying":
             expire(tx, STAGE_FIRST)
             stage(tx, max(STAGE_FIRST, claim.limit))
-            about, leases = self._quietly(tx, claim, tidy=False)
+            about, leases = self._read(claim, tx.rows(*self._quietly(tx, claim, tidy=False)))
         self._gated = about.needs == "gates"
         if self._gated:
             self._survey.forget()
@@ -62,11 +62,13 @@ class PostgresClaims(Claims):
             return super().claim(tx, claim)
         return self._claimed(leases)
 
-    def alone(self, connection: Alone, claim: Claim) -> Claimed | None:
-        """Lease up to the limit in one statement, if nothing fell due and no gate is in the way."""
-        if self._gated:
-            return None
-        about, leases = self._quietly(connection, claim, tidy=True)
+    def ask(self, alone: Alone, claim: Claim) -> Question | None:
+        """Lease up to the limit in one statement, unless a gate is in the way."""
+        return None if self._gated else self._quietly(alone, claim, tidy=True)
+
+    def answer(self, claim: Claim, rows: list[Row]) -> Claimed | None:
+        """Read what that leased; None if something must be tidied or weighed first."""
+        about, leases = self._read(claim, rows)
         return self._claimed(leases) if about.needs is None else None
 
     def candidates(
@@ -103,10 +105,7 @@ class PostgresClaims(Claims):
         again = self._survey.ask_again_in_ms
         return Claimed(leases, again, whole=not self._survey.partial)
 
-    def _quietly(
-        self, tx: Transaction | Alone, claim: Claim, *, tidy: bool
-    ) -> tuple[_About, list[Lease]]:
-        known = self._survey.known(claim)
+    def _quietly(self, tx: Transaction | Alone, claim: Claim, *, tidy: bool) -> Question:
         row = {
             "owner": claim.owner,
             "types": list(claim.types),
@@ -118,18 +117,20 @@ class PostgresClaims(Claims):
             "type_lease_ms": encode(dict(claim.type_lease_ms)).decode(),
             "last_tenant": self._turns.last_tenant,
             "walked_to": self._quietly_to,
-            "known": known,
+            "known": self._survey.known(claim),
             "tidy": tidy,
             "stage": max(STAGE, 2 * claim.limit),
             "now": tx.now,
             "monotonic": tx.monotonic,
         }
-        rows = tx.rows("claim_quietly", row)
+        return "claim_quietly", row
+
+    def _read(self, claim: Claim, rows: list[Row]) -> tuple[_About, list[Lease]]:
         about = _About(*rows[0][:6])
         if rows[0][7] is None:
             rows = []
         if about.needs is None:
-            if known is None:
+            if not self._survey.partial:
                 self._quietly_to = about.walked_to
                 self._survey.walked(claim, about.lanes, about.walk_us or 0, about.due)
                 self._warn(about.walk_us or 0)
@@ -152,9 +153,13 @@ class ClaimTrip(Trip[Claimed]):
         self._claims = claims
         self._claim = claim
 
-    def alone(self, connection: Alone) -> Claimed | None:
+    def ask(self, alone: Alone) -> Question | None:
         """Lease jobs that nothing holds back."""
-        return self._claims.alone(connection, self._claim)
+        return self._claims.ask(alone, self._claim)
+
+    def answer(self, alone: Alone, rows: list[Row]) -> Claimed | None:
+        """Read the leases."""
+        return self._claims.answer(self._claim, rows)
 
     def __call__(self, tx: PostgresTransaction) -> Claimed:
         """Lease any jobs."""

@@ -64,13 +64,13 @@ class PostgresDatabase:
             raise StoreClosed(self.name)
         return self._open
 
-    async def write(self, operation: Operation[T]) -> T:
-        """Run an operation in the next transaction."""
-        return await self.parts.writer.run(operation)
+    async def write(self, operation: Operation[T], *, brief: bool = False) -> T:
+        """Run an operation in the next transaction; `brief` is one that sends a row or so."""
+        return await self.parts.writer.run(operation, brief=brief)
 
-    async def write_apart(self, operation: Operation[T]) -> T:
+    async def write_apart(self, operation: Operation[T], *, brief: bool = False) -> T:
         """The same on a connection of its own, so that the server works on both at once."""
-        return await self.parts.second_writer().run(operation)
+        return await self.parts.second_writer().run(operation, brief=brief)
 
     def write_now(self, operation: Operation[T]) -> T:
         """Run an operation at once, on a connection that no cycle of a worker holds up."""

@@ -8,7 +8,7 @@ from msgspec.structs import astuple, replace
 
 from penstock.model.job import Enqueued, NewJob
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres.trip import Alone, Trip
+from penstock.store.postgres.trip import Alone, Question, Row, Trip
 from penstock.store.relational.enqueue import enqueue, enqueue_each, is_special
 from penstock.store.relational.transaction import Transaction
 
@@ -24,6 +24,10 @@ Together = tuple[str, str, str]
 
 def enqueue_all(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs; a known id or a taken key answers with the job that has it."""
+    if len(jobs) == 1 and not is_special(jobs[0]):
+        tx.changed = True
+        [(_, fresh)] = tx.rows("enqueue_one", _values(jobs[0], tx.now))
+        return [Enqueued(jobs[0].id, fresh)]
     groups = _alike(jobs)
     if groups is None:
         return enqueue(tx, jobs)
@@ -35,8 +39,8 @@ def enqueue_all(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
             fresh = all(_insert(tx, group) for group in groups)
             if not fresh:
                 savepoint.undo()
-    if fresh or len(jobs) == 1:
-        return [Enqueued(job.id, fresh) for job in jobs]
+    if fresh:
+        return [Enqueued(job.id, True) for job in jobs]
     return enqueue_each(tx, jobs)
 
 
@@ -50,13 +54,20 @@ class EnqueueTrip(Trip[list[Enqueued]]):
     def __init__(self, jobs: Sequence[NewJob]) -> None:
         self._jobs = jobs
 
-    def alone(self, connection: Alone) -> list[Enqueued] | None:
-        """Insert jobs that are all alike."""
+    def ask(self, alone: Alone) -> Question | None:
+        """Insert one job, or jobs that are all alike."""
+        if len(self._jobs) == 1:
+            [job] = self._jobs
+            return None if is_special(job) else ("enqueue_one", _values(job, alone.now))
         groups = _alike(self._jobs)
         if groups is None or len(groups) > 1:
             return None
-        [(now, fresh)] = connection.rows("enqueue_alike", (*groups[0], connection.now))
-        connection.heard(now)
+        return "enqueue_alike", (*groups[0], alone.now)
+
+    def answer(self, alone: Alone, rows: list[Row]) -> list[Enqueued] | None:
+        """Read whether the jobs are new; of several, one that is not is looked for."""
+        [(now, fresh)] = rows
+        alone.heard(now)
         if not fresh and len(self._jobs) > 1:
             return None
         return [Enqueued(job.id, fresh) for job in self._jobs]
@@ -64,6 +75,36 @@ class EnqueueTrip(Trip[list[Enqueued]]):
     def __call__(self, tx: PostgresTransaction) -> list[Enqueued]:
         """Insert any jobs."""
         return enqueue_all(tx, self._jobs)
+
+
+def _values(job: NewJob, now: int | None) -> tuple[Any, ...]:
+    """Return a job as the arguments of `enqueue_one`."""
+    return (
+        job.id,
+        job.type,
+        job.payload,
+        job.queue,
+        job.category,
+        job.priority,
+        job.max_retries,
+        job.retry_delay_ms,
+        job.backoff_multiplier,
+        job.timeout_ms,
+        job.delay_ms,
+        job.scheduled_at,
+        job.expires_in_ms,
+        job.expires_at,
+        job.tenant_id,
+        job.workspace_id,
+        job.created_by,
+        job.parent_job_id,
+        job.schedule_id,
+        job.limit_key or "",
+        list(job.tags) or None,
+        job.metadata,
+        job.trace_context,
+        now,
+    )
 
 
 def _insert(tx: Transaction, group: Together) -> bool:

@@ -37,7 +37,7 @@ class PostgresJobs(RelationalJobs):
             return []
         if connection is not None:
             return await self._foreign.enqueue(connection, lambda tx: enqueue_all(tx, jobs))
-        return await self._database.write(EnqueueTrip(jobs))
+        return await self._database.write(EnqueueTrip(jobs), brief=len(jobs) == 1)
 
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs in the calling thread, which has no event loop."""
@@ -46,8 +46,8 @@ class PostgresJobs(RelationalJobs):
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs: a few in the commit that settles others, many beside it."""
         if claim.limit < APART:
-            return await self._database.write(ClaimTrip(self._small, claim))
-        return await self._database.write_apart(ClaimTrip(self._large, claim))
+            return await self._database.write(ClaimTrip(self._small, claim), brief=True)
+        return await self._database.write_apart(ClaimTrip(self._large, claim), brief=True)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""

@@ -5,8 +5,10 @@ before the commit was sent has done nothing; once it was sent, nobody can know, 
 told instead.
 """
 
+import asyncio
 import os
 import random
+import select
 import socket
 import threading
 import time
@@ -17,19 +19,34 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import psycopg
+from psycopg import pq
+from psycopg.pq.abc import PGresult
 
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import StoreError, StoreUnavailable
 from penstock.store.postgres.connect import PATIENCE_SECONDS, Address, Connection, connect, readable
 from penstock.store.postgres.errors import is_contended, is_repeatable, translate, translated
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres.trip import Alone, Trip
+from penstock.store.postgres.trip import (
+    Alone,
+    Ended,
+    Question,
+    Row,
+    Sent,
+    Trip,
+    prepare,
+    rows_of,
+    values_of,
+)
 
 T = TypeVar("T")
 MAX_REPEATS = 20
 REPEAT_SECONDS = 0.005
 TOO_LONG_SECONDS = 45.0
 GIVE_WAY_MS = 100
+_NO_SUCH_STATEMENT = b"26000"
+MOST_AT_ONCE = 8192
+"""So many bytes go out without waiting: the buffer of a connection holds more."""
 
 
 class Kind(Enum):
@@ -53,6 +70,8 @@ class Link:
         self._in_session = False
         self._connection: Connection | None = None
         self._asked = False
+        self._prepared: set[str] = set()
+        self._sent: Sent[Any] | None = None
         self._lock = threading.RLock()
         self.busy_since: float | None = None
 
@@ -68,6 +87,7 @@ class Link:
         A trip that can do without one does.
         """
         with self._lock:
+            self._finish_sent()
             repeats = 0
             fresh = self._connection is None
             while True:
@@ -87,9 +107,47 @@ class Link:
                         repeats += 1
                         time.sleep(random.uniform(0, REPEAT_SECONDS * repeats))
 
+    def begin(self, trip: Trip[T], loop: asyncio.AbstractEventLoop, ended: Ended) -> bool:
+        """Send a trip and let the loop wait for its answer; false, and nothing done, if it cannot.
+
+        Whoever needs the connection before that waits for the answer first, so that a loop which
+        is held up holds up nobody else. It is `ended` in the thread of either.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            connection = self._connection
+            if connection is None or self._sent is not None or not self._in_session:
+                return False
+            alone = Alone(self._clock)
+            question = trip.ask(alone)
+            if question is None or question[0] not in self._prepared:
+                return False
+            if not self._asked and not _is_silent(connection):
+                return False
+            try:
+                sent = Sent(trip, alone, question, ended)
+            except (psycopg.DataError, UnicodeEncodeError):
+                return False  # the usual way tells what is wrong
+            if sum(map(len, filter(None, sent.values))) > MOST_AT_ONCE:
+                return False
+            self._sent = sent
+            self.busy_since = time.monotonic()
+            if not self._advance(connection, sent, wait=False):
+                sent.watch(loop, connection.fileno(), self._look)
+            return True
+        finally:
+            self._lock.release()
+
+    def finish(self) -> None:
+        """Wait for the answer to a trip that is under way."""
+        with self._lock:
+            self._finish_sent()
+
     def send(self, statement: bytes) -> bool:
         """Send a statement of no consequence, and wait for no answer; false if it cannot go."""
         with self._lock:
+            self._finish_sent()
             connection = self._connection
             if connection is None:
                 return False
@@ -108,6 +166,7 @@ class Link:
     def close(self) -> None:
         """Let the connection go."""
         with self._lock:
+            self._finish_sent()
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -132,11 +191,16 @@ class Link:
                 self._asked = False
                 _collect(connection)
             if isinstance(operation, Trip) and self._in_session and _is_silent(connection):
-                committing = True
-                done: T | None = operation.alone(Alone(connection, self._clock))
-                if done is not None:
-                    return done, operation.changes
-                committing = False
+                alone = Alone(self._clock)
+                question = operation.ask(alone)
+                if question is not None:
+                    values = self._prepare(connection, question)
+                    committing = True
+                    rows = self._rows(connection, question[0], values)
+                    done: T | None = operation.answer(alone, rows)
+                    if done is not None:
+                        return done, operation.changes
+                    committing = False
             tx = self._opened(connection, kind)
             answer = operation(tx)
             committing = True
@@ -150,6 +214,66 @@ class Link:
             self.busy_since = None
         return answer, tx.changed
 
+    def _prepare(self, connection: Connection, question: Question) -> list[bytes | None]:
+        """Do all of a statement that can be done before it is sent; its values."""
+        if question[0] not in self._prepared:
+            prepare(connection, question[0])
+            self._prepared.add(question[0])
+        return values_of(question)
+
+    def _rows(self, connection: Connection, name: str, values: list[bytes | None]) -> list[Row]:
+        connection.pgconn.send_query_prepared(name.encode(), values)
+        results = _collect(connection)
+        if _is_forgotten(results):
+            prepare(connection, name)
+            connection.pgconn.send_query_prepared(name.encode(), values)
+            results = _collect(connection)
+        return rows_of(connection, results)
+
+    def _look(self, sent: Sent[Any]) -> None:
+        """Take what has come, in the thread of an event loop."""
+        if not self._lock.acquire(blocking=False):
+            sent.unwatch()  # whoever has the connection takes the answer first
+            return
+        try:
+            connection = self._connection
+            if sent is not self._sent or connection is None:
+                sent.unwatch()
+            else:
+                self._advance(connection, sent, wait=False)
+        finally:
+            self._lock.release()
+
+    def _finish_sent(self) -> None:
+        if self._sent is not None and self._connection is not None:
+            self._advance(self._connection, self._sent, wait=True)
+
+    def _advance(self, connection: Connection, sent: Sent[Any], *, wait: bool) -> bool:
+        """Go on with what is under way; whether it has ended."""
+        try:
+            if not sent.is_out:
+                if self._asked and not _received(connection, [], wait=wait):
+                    return False
+                self._asked = False
+                sent.is_out = True
+                connection.pgconn.send_query_prepared(sent.name, sent.values)
+            if not _received(connection, sent.results, wait=wait):
+                return False
+            sent.result = sent.trip.answer(sent.alone, rows_of(connection, sent.results))
+        except psycopg.Error:
+            if connection.pgconn.status != pq.ConnStatus.OK or _is_fatal(sent.results):
+                connection.close()
+                self._connection = None
+                sent.error = self._unknown() if sent.is_out else None
+            elif _is_forgotten(sent.results):
+                self._prepared.clear()
+        except BaseException as error:
+            sent.error = error
+        self._sent = None
+        self.busy_since = None
+        sent.end(in_loop=not wait)
+        return True
+
     def _connect(self) -> Connection:
         connection = connect(self._address, patience=PATIENCE_SECONDS)
         # A role is given back after every transaction, whoever may come next.
@@ -158,6 +282,7 @@ class Link:
             with translated(self._address.name):
                 connection.execute(self._address.session())
         self._asked = False
+        self._prepared.clear()
         begin = partial(self._address.begin, in_session=self._in_session)
         self._begin = {
             Kind.WRITING: begin(),
@@ -196,11 +321,38 @@ def _is_silent(connection: Connection) -> bool:
     return not readable([connection.fileno()], 0)
 
 
-def _collect(connection: Connection) -> None:
+def _is_fatal(results: list[PGresult]) -> bool:
+    """Whether the server has ended the session, and perhaps done before that what was asked."""
+    field = pq.DiagnosticField.SEVERITY_NONLOCALIZED
+    return any(result.error_field(field) in (b"FATAL", b"PANIC") for result in results)
+
+
+def _is_forgotten(results: list[PGresult]) -> bool:
+    """Whether the server has dropped a prepared query; psycopg has it drop all on a rollback."""
+    field = pq.DiagnosticField.SQLSTATE
+    return any(result.error_field(field) == _NO_SUCH_STATEMENT for result in results)
+
+
+def _collect(connection: Connection) -> list[PGresult]:
     """Take the answer to what was sent, whatever it is."""
+    results: list[PGresult] = []
+    _received(connection, results, wait=True)
+    return results
+
+
+def _received(connection: Connection, results: list[PGresult], *, wait: bool) -> bool:
+    """Take what has come of an answer; whether that was all of it."""
+    server = connection.pgconn
     while True:
-        while connection.pgconn.is_busy():
-            readable([connection.fileno()], None)
-            connection.pgconn.consume_input()
-        if connection.pgconn.get_result() is None:
-            return
+        unsent = server.flush()
+        if not server.is_busy():
+            result = server.get_result()
+            if result is None:
+                return True
+            results.append(result)
+            continue
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN | (select.POLLOUT if unsent else 0))
+        if not waiting.poll(None if wait or unsent else 0):
+            return False
+        server.consume_input()

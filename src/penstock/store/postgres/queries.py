@@ -9,6 +9,9 @@ from functools import cache
 from penstock.store.relational.queries import load_queries
 
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_PLACEHOLDER = re.compile(rf"\?|{_NAMED.pattern}")
+# A program may have asyncpg encode its documents, and ours are texts already.
+_DOCUMENT = re.compile(r"(\$\d+)::(json\b|jsonb\b)")
 
 
 @cache
@@ -16,6 +19,27 @@ def queries() -> dict[str, bytes]:
     """All named queries; as bytes, which psycopg takes for our own words and not a user's."""
     found = load_queries("penstock.store.postgres")
     return {name: _for_psycopg(sql) for name, sql in found.items()}
+
+
+@cache
+def numbered_queries() -> dict[str, tuple[str, list[str]]]:
+    """All named queries as the server itself takes them, and the names of what is bound."""
+    found = load_queries("penstock.store.postgres")
+    return {name: number_placeholders(sql) for name, sql in found.items()}
+
+
+def number_placeholders(sql: str) -> tuple[str, list[str]]:
+    """A query with `$1` for `?` or `:name`; which names the numbers stand for."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        name = found[1]
+        if name is None or name not in names:
+            names.append(name or "")
+            return f"${len(names)}"
+        return f"${names.index(name) + 1}"
+
+    return _DOCUMENT.sub(r"\1::text::\2", _PLACEHOLDER.sub(number, sql)), names
 
 
 def _for_psycopg(sql: str) -> bytes:

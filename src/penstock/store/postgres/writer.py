@@ -7,12 +7,13 @@ locks in an order that all share, but several in a row do not, and would lock ea
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from penstock.model.errors import StoreUnavailable
 from penstock.store.postgres.link import Kind, Link
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres.trip import Trip
-from penstock.store.relational.group_commit import Entry, GroupCommit
+from penstock.store.postgres.trip import Sent, Trip
+from penstock.store.relational.group_commit import Entry, GroupCommit, deliver
 
 
 class Writer(GroupCommit[PostgresTransaction]):
@@ -44,8 +45,29 @@ class Writer(GroupCommit[PostgresTransaction]):
             entry.result = answer
         return changed
 
+    def begin(self, entry: Entry[PostgresTransaction]) -> bool:
+        """Send a trip whose answer the event loop of its caller waits for."""
+        trip, loop = entry.operation, entry.loop
+        if not isinstance(trip, Trip) or loop is None or self.is_busy:
+            return False
+        return self._link.begin(trip, loop, partial(self._ended, entry))
+
     def let_go(self) -> None:
         """Leave the connection to its owner, who may have something to tell by it."""
+        self._link.finish()
+
+    def _ended(self, entry: Entry[PostgresTransaction], sent: Sent[Any], in_loop: bool) -> None:
+        entry.result, entry.error = sent.result, sent.error
+        if entry.result is None and entry.error is None:
+            self.submit(entry)
+            return
+        if entry.error is None and sent.trip.changes:
+            # Somebody idle may wait for it: told before the caller, who is not.
+            self._announce()
+        if in_loop:
+            entry.resolve()
+        else:
+            deliver([entry])
 
     def _alone(self, entry: Entry[PostgresTransaction]) -> bool:
         try:

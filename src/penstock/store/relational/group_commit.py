@@ -94,6 +94,10 @@ class GroupCommit(ABC, Generic[Tx]):
         """Commit one brief operation without waiting for anybody; None if that cannot be."""
         return None
 
+    def begin(self, entry: Entry[Tx]) -> bool:
+        """Begin one brief operation that resolves itself later; whether it did."""
+        return False
+
     def may_commit_in_place(self) -> bool:
         """Tell whether nothing is left to do that would hold up the thread of a caller."""
         return True
@@ -179,21 +183,33 @@ class GroupCommit(ABC, Generic[Tx]):
 
     def _commit_gathered(self, loop: asyncio.AbstractEventLoop) -> None:
         entries = self._brief.pop(loop)
-        if len(entries) == 1 and self._commit_in_place(entries[0], self.commit_at_once):
-            entries[0].alone = True
-            return
+        if len(entries) == 1:
+            if self.begin(entries[0]):
+                return
+            if self._commit_in_place(entries[0], self.commit_at_once):
+                entries[0].alone = True
+                return
         for entry in entries:
-            try:
-                self._submit(entry)
-            except BaseException as error:
-                entry.error = error
-                entry.resolve()
+            self.submit(entry)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether others wait to be committed, or nothing is committed any more."""
+        return self._closed or not self._entries.empty()
+
+    def submit(self, entry: Entry[Tx]) -> None:
+        """Have an operation committed by the thread; where it cannot be, its caller hears why."""
+        try:
+            self._submit(entry)
+        except BaseException as error:
+            entry.error = error
+            deliver([entry])
 
     def _commit_in_place(
         self, entry: Entry[Tx], commit: Callable[[Entry[Tx]], bool | None]
     ) -> bool:
         """Commit an operation in this very thread, if nobody else is at it; whether it was."""
-        if not self.commits_in_place or not self._entries.empty() or self._closed:
+        if not self.commits_in_place or self.is_busy:
             return False
         if os.getpid() != self._pid or not self._turn.acquire(blocking=False):
             return False
@@ -233,7 +249,7 @@ class GroupCommit(ABC, Generic[Tx]):
             if batch:
                 with self._turn:
                     changed = self._committed(batch)
-                _deliver(batch)
+                deliver(batch)
                 if changed:
                     self._on_change()
                 with self._turn:
@@ -258,11 +274,11 @@ class GroupCommit(ABC, Generic[Tx]):
             if (entry := self._entries.get()) is not None:
                 entry.error = StoreClosed(self._name)
                 late.append(entry)
-        _deliver(late)
+        deliver(late)
 
 
-def _deliver(batch: list[Entry[Any]]) -> None:
-    """Wake every waiting event loop once, however many operations of its were committed."""
+def deliver(batch: list[Entry[Any]]) -> None:
+    """Resolve operations from any thread; an event loop is woken once for all of its own."""
     loops: dict[asyncio.AbstractEventLoop, list[Entry[Any]]] = {}
     for entry in batch:
         if entry.loop is None:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from penstock.model.errors import ForeignConnection, StoreClosed
 from penstock.model.job import NewJob
 from penstock.store.contract import JobFilter, Store
-from penstock.store.postgres.foreign.asyncpg_driver import number_placeholders
+from penstock.store.postgres.queries import number_placeholders
 from tests.support.databases import Databases
 from tests.support.guests import GUESTS, Guest
 

@@ -1,8 +1,6 @@
 """Connections of asyncpg, also one that a pool has handed out."""
 
-import re
 from collections.abc import Awaitable
-from functools import cache
 from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg  # type: ignore[import-untyped]
@@ -10,13 +8,10 @@ import psycopg
 
 from penstock.store.postgres.foreign.bridge import Bridge
 from penstock.store.postgres.foreign.driver import KINDS, CannotJoin, Driver
-from penstock.store.relational.queries import load_queries
+from penstock.store.postgres.queries import numbered_queries
 from penstock.store.relational.transaction import Bindings
 
 T = TypeVar("T")
-_PLACEHOLDER = re.compile(r"\?|(?<![:\w]):([a-z_]\w*)")
-# A program may have its documents encoded for it, and ours are texts already.
-_DOCUMENT = re.compile(r"(\$\d+)::(json\b|jsonb\b)")
 
 
 class AsyncpgConnection(Protocol):
@@ -104,30 +99,9 @@ class AsyncpgDriver(Driver):
 
 
 def _numbered(name: str, bindings: Bindings) -> tuple[str, list[Any]]:
-    query, names = _queries()[name]
+    query, names = numbered_queries()[name]
     values = list(bindings) if isinstance(bindings, tuple) else [bindings[n] for n in names]
     return query, values
-
-
-@cache
-def _queries() -> dict[str, tuple[str, list[str]]]:
-    """All named queries with `$1` for what is bound, and the names of what that is."""
-    found = load_queries("penstock.store.postgres")
-    return {name: number_placeholders(sql) for name, sql in found.items()}
-
-
-def number_placeholders(sql: str) -> tuple[str, list[str]]:
-    """A query with `?` or `:name` as asyncpg wants it; which names the numbers stand for."""
-    names: list[str] = []
-
-    def number(found: re.Match[str]) -> str:
-        name = found[1]
-        if name is None or name not in names:
-            names.append(name or "")
-            return f"${len(names)}"
-        return f"${names.index(name) + 1}"
-
-    return _DOCUMENT.sub(r"\1::text::\2", _PLACEHOLDER.sub(number, sql)), names
 
 
 async def _as_psycopg(answer: Awaitable[T]) -> T:

@@ -1,11 +1,51 @@
--- Enqueueing jobs that differ in nothing but id and payload, in one round trip and with the server's
--- own time. A function that takes or answers something else gets a new name: processes of the last
--- version go on calling this one.
+-- Enqueueing one job, or many that differ in nothing but id and payload, in one round trip and with
+-- the server's own time. A function that takes or answers something else gets a new name: processes
+-- of the last version go on calling this one.
 
 CREATE FUNCTION {schema}.clock_ms() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
 COMMENT ON FUNCTION {schema}.clock_ms IS 'The time by the server''s clock, as UTC milliseconds.';
+
+-- Its values are typed: reading them from a document would take a third of the time.
+CREATE FUNCTION {schema}.enqueue_one(
+    p_id text, p_type text, p_payload json, p_queue text, p_category text, p_priority smallint,
+    p_max_retries integer, p_retry_delay_ms bigint, p_backoff_multiplier double precision,
+    p_timeout_ms bigint, p_delay_ms bigint, p_scheduled_at bigint, p_expires_in_ms bigint,
+    p_expires_at bigint, p_tenant_id text, p_workspace_id text, p_created_by text,
+    p_parent_job_id text, p_schedule_id text, p_limit_key text, p_tags text[], p_metadata json,
+    p_trace_context text, p_now bigint, OUT now bigint, OUT fresh boolean)
+LANGUAGE plpgsql
+-- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    moment CONSTANT bigint := coalesce(p_now, {schema}.clock_ms());
+    at CONSTANT timestamptz := {schema}.at(moment);
+    due CONSTANT bigint := coalesce(p_scheduled_at, moment + p_delay_ms);
+BEGIN
+    INSERT INTO {schema}.jobs_live (
+        id, type, payload, queue, category, priority, max_retries, retry_delay_ms,
+        backoff_multiplier, timeout_ms, tenant_id, workspace_id, created_by, parent_job_id,
+        schedule_id, limit_key, tags, metadata, trace_context, rank, scheduled_at, status,
+        queued_at, created_at, updated_at, expires_at)
+    SELECT p_id, p_type, p_payload, p_queue, p_category, p_priority, p_max_retries,
+        p_retry_delay_ms, p_backoff_multiplier, p_timeout_ms, p_tenant_id, p_workspace_id,
+        p_created_by, p_parent_job_id, p_schedule_id, p_limit_key, p_tags, p_metadata,
+        p_trace_context, due + (p_priority - 1) * 3600000::bigint, {schema}.at(due),
+        CASE WHEN due <= moment THEN 'queued' ELSE 'pending' END,
+        CASE WHEN due <= moment THEN at END, at, at,
+        {schema}.at(coalesce(p_expires_at, moment + p_expires_in_ms))
+    WHERE NOT EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_id)
+    ON CONFLICT (id) DO NOTHING;
+    now := moment;
+    fresh := FOUND;
+    IF fresh AND EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_id) THEN
+        PERFORM {schema}.refuse_ended(p_id);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION {schema}.enqueue_one IS 'Enqueues a job; not fresh if it was there before.';
 
 CREATE FUNCTION {schema}.row_like(p_like json, p_now bigint)
 RETURNS TABLE (
@@ -46,22 +86,6 @@ DECLARE
     ids CONSTANT text[] := string_to_array(p_ids, E'\x1f');
 BEGIN
     now := moment;
-    IF cardinality(ids) = 1 THEN
-        INSERT INTO {schema}.jobs_live (
-            type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms, scheduled_at,
-            created_at, queued_at, expires_at, retry_delay_ms, backoff_multiplier, category,
-            workspace_id, created_by, parent_job_id, schedule_id, limit_key, tags, metadata,
-            trace_context, updated_at, id, payload)
-        SELECT job.*, job.created_at, p_ids, p_payloads::json
-        FROM {schema}.row_like(p_like, moment) AS job
-        WHERE NOT EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_ids)
-        ON CONFLICT (id) DO NOTHING;
-        fresh := FOUND;
-        IF fresh THEN
-            PERFORM {schema}.refuse_ended(p_ids);
-        END IF;
-        RETURN;
-    END IF;
     -- Without a look for conflicts: jobs that are known are rare, and looking costs a sixth.
     BEGIN
         INSERT INTO {schema}.jobs_live (

@@ -36,6 +36,12 @@ WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = one ->> 0)
 ON CONFLICT (id) DO NOTHING
 RETURNING refuse_ended(id);
 
+-- name: enqueue_one
+-- Without a time, it is the server's.
+SELECT now, fresh FROM enqueue_one(?::text, ?::text, ?::json, ?::text, ?::text, ?::smallint, ?::int,
+    ?::bigint, ?::double precision, ?::bigint, ?::bigint, ?::bigint, ?::bigint, ?::bigint, ?::text,
+    ?::text, ?::text, ?::text, ?::text, ?::text, ?::text[], ?::json, ?::text, ?::bigint);
+
 -- name: enqueue_alike
 -- What the jobs have in common, their ids and their payloads; without a time, the server's.
 SELECT now, fresh FROM enqueue_alike(?::json, ?, ?, ?::bigint);

@@ -72,6 +72,7 @@ class Link:
         self._asked = False
         self._prepared: set[str] = set()
         self._sent: Sent[Any] | None = None
+        self._behind: bytes | None = None
         self._lock = threading.RLock()
         self.busy_since: float | None = None
 
@@ -145,9 +146,14 @@ class Link:
             self._finish_sent()
 
     def send(self, statement: bytes) -> bool:
-        """Send a statement of no consequence, and wait for no answer; false if it cannot go."""
+        """Send a statement of no consequence, and wait for no answer; false if it cannot go.
+
+        Behind a trip that is under way, it goes when that has ended.
+        """
         with self._lock:
-            self._finish_sent()
+            if self._sent is not None:
+                self._behind = statement
+                return True
             connection = self._connection
             if connection is None:
                 return False
@@ -272,6 +278,9 @@ class Link:
         self._sent = None
         self.busy_since = None
         sent.end(in_loop=not wait)
+        behind, self._behind = self._behind, None
+        if behind is not None and not self._asked:
+            self.send(behind)
         return True
 
     def _connect(self) -> Connection:

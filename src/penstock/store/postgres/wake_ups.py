@@ -58,6 +58,8 @@ class WakeUps:
         soon = now - self._told_at < PAUSE_SECONDS
         if not soon:
             self._told_at = now
+        if soon and self._untold:
+            return
         if soon or not link.send(self._statement):
             self._untold = True
             self._start()

@@ -150,7 +150,7 @@ def _identity(edge: Edge) -> tuple[str, str, str]:
 
 def _open_edges(tx: Transaction, parents: Sequence[str]) -> list[_Open]:
     """The edges to ended parents; a result is read once, for a thousand children may share it."""
-    rows = tx.rows("open_edges", (tx.listed(parents),))
+    rows = tx.rows("open_edges", {"parents": tx.listed(parents)})
     wanted = {row[1] for row in rows if row[2] in _WITH_RESULT}
     results = {parent_id: tx.value("result_of", (parent_id,)) for parent_id in wanted}
     return [_Open._make((*row, results.get(row[1]))) for row in rows]

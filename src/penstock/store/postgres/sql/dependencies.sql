@@ -39,13 +39,17 @@ WHERE child_id = ?
 
 -- name: open_edges
 -- Never part of the statement that ends the parents: that one began before it waited for those
--- who add edges to them, and would not see these edges.
-SELECT edge.child_id, edge.parent_id, edge.kind, edge.argument, edge.condition, edge.on_failure,
-    parent.status
-FROM job_dependencies AS edge JOIN jobs AS parent ON parent.id = edge.parent_id
-WHERE edge.parent_id = ANY(?::text[]) AND edge.outcome IS NULL
-ORDER BY edge.child_id, edge.parent_id, edge.kind, edge.argument
-FOR UPDATE OF edge;
+-- who add edges to them, and would not see these edges. The parents are read apart: in a join, old
+-- statistics may have all jobs read for every edge.
+WITH parent AS MATERIALIZED (SELECT id, status FROM jobs WHERE id = ANY(:parents::text[])),
+edge AS MATERIALIZED (
+    SELECT child_id, parent_id, kind, argument, condition, on_failure FROM job_dependencies
+    WHERE parent_id = ANY(:parents::text[]) AND outcome IS NULL
+    ORDER BY child_id, parent_id, kind, argument
+    FOR UPDATE
+)
+SELECT edge.*, parent.status FROM edge JOIN parent ON parent.id = edge.parent_id
+ORDER BY child_id, parent_id, kind, argument;
 
 -- name: result_of
 SELECT result::text FROM jobs WHERE id = ?;
@@ -73,11 +77,12 @@ FROM jsonb_array_elements(?::jsonb) AS one WHERE jobs.id = one ->> 2;
 UPDATE jobs SET waiting_on = waiting_on + ?::int, updated_at = at(?) WHERE id = ?;
 
 -- name: free_with_inputs
+WITH given AS MATERIALIZED (
+    SELECT DISTINCT child_id FROM job_dependencies
+    WHERE child_id = ANY(?::text[]) AND kind = 'data' AND result IS NOT NULL
+)
 SELECT id, payload::text FROM jobs
-WHERE id = ANY(?::text[]) AND waiting_on = 0
-  AND EXISTS (
-      SELECT 1 FROM job_dependencies
-      WHERE child_id = jobs.id AND kind = 'data' AND result IS NOT NULL);
+WHERE id = ANY(ARRAY(SELECT child_id FROM given)) AND waiting_on = 0;
 
 -- name: inputs
 SELECT child_id, argument, position, result::text FROM job_dependencies

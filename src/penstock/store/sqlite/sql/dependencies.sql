@@ -28,7 +28,7 @@ WHERE child_id = ?
 -- Read with the write lock held: no parent can end, and no edge be added, between this and its end.
 SELECT edge.child_id, edge.parent_id, edge.kind, edge.argument, edge.condition, edge.on_failure,
     parent.status
-FROM json_each(?) AS ended
+FROM json_each(:parents) AS ended
 JOIN job_dependencies AS edge ON edge.parent_id = ended.value AND edge.outcome IS NULL
 JOIN jobs AS parent ON parent.id = edge.parent_id;
 

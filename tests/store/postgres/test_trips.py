@@ -10,14 +10,14 @@ from penstock.model.clock import ServerClock
 from penstock.model.errors import InvalidOption, StoreUnavailable
 from penstock.model.job import Enqueued, NewJob
 from penstock.store.contract import Store
-from penstock.store.postgres.connect import Address, Connection, address_of, connect
+from penstock.store.postgres.connect import Address, Connection, address_of, connect, readable
 from penstock.store.postgres.enqueue import EnqueueTrip
 from penstock.store.postgres.link import Link
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.trip import Sent
 from penstock.store.postgres.wake_ups import WakeUps
 
-SECONDS = 30
+SECONDS = 10
 LAST_WORDS = "SELECT query FROM pg_stat_activity WHERE pid = %s"
 
 
@@ -229,10 +229,19 @@ async def test_an_event_loop_waits_for_an_answer_without_a_thread(warm: Link) ->
     assert trip.in_loop
 
 
-async def test_a_loop_that_is_held_up_keeps_the_connection_from_nobody(warm: Link) -> None:
-    trip = Waiting(warm, _jobs("0"))
-    # In this very thread, so that the loop cannot look: the answer is taken first.
-    assert _enqueue(warm, _jobs("1")) == [Enqueued("1", True)]
+async def test_a_loop_that_is_held_up_keeps_the_connection_from_nobody(
+    warm: Link, made: Address
+) -> None:
+    answers: list[Enqueued] = []
+    other_thread = threading.Thread(target=lambda: answers.extend(_enqueue(warm, _jobs("1"))))
+    with connect(made) as other:
+        other.execute(made.begin())
+        EnqueueTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
+        trip = Waiting(warm, _jobs("0"))  # which waits for the other transaction
+        other_thread.start()
+        other.execute("ROLLBACK")
+    other_thread.join(SECONDS)  # and the loop cannot look meanwhile
+    assert answers == [Enqueued("1", True)]
     assert (await _end(trip)).result == [Enqueued("0", True)]
     assert not trip.in_loop
 
@@ -303,3 +312,38 @@ async def test_tags_and_everything_else_come_back_as_they_were_sent(store: Store
     for field in job.__struct_fields__:
         if hasattr(found, field):
             assert getattr(found, field) == getattr(job, field), field
+
+
+async def test_who_holds_the_connection_for_a_moment_keeps_no_answer_from_the_loop(
+    warm: Link,
+) -> None:
+    connection, _ = warm.perform(lambda tx: tx.connection)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with warm._lock:
+            held.set()
+            release.wait(SECONDS)
+
+    trip = Waiting(warm, _jobs("0"))
+    readable([connection.fileno()], SECONDS)
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(SECONDS)
+    for _ in range(3):  # in which the loop looks, and cannot
+        await asyncio.sleep(0)
+    release.set()
+    holder.join(SECONDS)
+    assert (await _end(trip)).result == [Enqueued("0", True)]
+
+
+async def test_a_hint_goes_behind_a_trip_that_is_under_way(
+    warm: Link, made: Address, hearers: list[tuple[WakeUps, threading.Event]]
+) -> None:
+    _, (_, heard) = hearers
+    producer = WakeUps(made, lambda: None, warm)
+    trip = Waiting(warm, _jobs("0"))
+    producer.tell(warm)
+    await _end(trip)
+    assert await asyncio.to_thread(heard.wait, SECONDS)
+    producer.stop()

@@ -239,8 +239,7 @@ class Link:
     def _look(self, sent: Sent[Any]) -> None:
         """Take what has come, in the thread of an event loop."""
         if not self._lock.acquire(blocking=False):
-            sent.unwatch()  # whoever has the connection takes the answer first
-            return
+            return  # whoever has the connection takes the answer first, or gives it back at once
         try:
             connection = self._connection
             if sent is not self._sent or connection is None:
@@ -257,13 +256,7 @@ class Link:
     def _advance(self, connection: Connection, sent: Sent[Any], *, wait: bool) -> bool:
         """Go on with what is under way; whether it has ended."""
         try:
-            if not sent.is_out:
-                if self._asked and not _received(connection, [], wait=wait):
-                    return False
-                self._asked = False
-                sent.is_out = True
-                connection.pgconn.send_query_prepared(sent.name, sent.values)
-            if not _received(connection, sent.results, wait=wait):
+            if not self._exchanged(connection, sent, wait=wait):
                 return False
             sent.result = sent.trip.answer(sent.alone, rows_of(connection, sent.results))
         except psycopg.Error:
@@ -275,6 +268,7 @@ class Link:
                 self._prepared.clear()
         except BaseException as error:
             sent.error = error
+            self._asked = True  # what is left of the answer is collected
         self._sent = None
         self.busy_since = None
         sent.end(in_loop=not wait)
@@ -282,6 +276,19 @@ class Link:
         if behind is not None and not self._asked:
             self.send(behind)
         return True
+
+    def _exchanged(self, connection: Connection, sent: Sent[Any], *, wait: bool) -> bool:
+        """Send what is not out yet and take what has come; whether that is the whole answer."""
+        if not sent.is_out:
+            if self._asked:
+                if not _received(connection, [], wait=wait):
+                    return False
+                self._asked = False
+                if not _is_silent(connection):
+                    raise psycopg.OperationalError("the connection is about to end")
+            sent.is_out = True
+            connection.pgconn.send_query_prepared(sent.name, sent.values)
+        return _received(connection, sent.results, wait=wait)
 
     def _connect(self) -> Connection:
         connection = connect(self._address, patience=PATIENCE_SECONDS)

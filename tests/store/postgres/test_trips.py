@@ -347,3 +347,14 @@ async def test_a_hint_goes_behind_a_trip_that_is_under_way(
     await _end(trip)
     assert await asyncio.to_thread(heard.wait, SECONDS)
     producer.stop()
+
+
+async def test_of_two_forgotten_statements_the_one_that_is_known_again_stays_known(
+    warm: Link,
+) -> None:
+    _enqueue(warm, _jobs(*"0123456789"))
+    warm.perform(lambda tx: tx.connection.execute("DEALLOCATE ALL"))
+    _enqueue(warm, _jobs("a"))
+    forgotten = await _end(Waiting(warm, _jobs(*"bcdefghijk")))
+    assert (forgotten.result, forgotten.error) == (None, None)
+    assert _enqueue(warm, _jobs("l")) == [Enqueued("l", True)]

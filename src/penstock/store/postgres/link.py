@@ -265,7 +265,7 @@ class Link:
                 self._connection = None
                 sent.error = self._unknown() if sent.is_out else None
             elif _is_forgotten(sent.results):
-                self._prepared.clear()
+                self._prepared.discard(sent.name.decode())
         except BaseException as error:
             sent.error = error
             self._asked = True  # what is left of the answer is collected

@@ -1,4 +1,4 @@
-from penstock.client.room import TRUST_SECONDS, Room
+from penstock.client.room import TRUST_SECONDS, UNLIMITED_TRUST_SECONDS, Room
 
 
 def a_room(depth: int, limit: int) -> Room:
@@ -50,3 +50,9 @@ def test_without_a_limit_there_is_always_room() -> None:
     room.enter(10**9)
     assert room.surely_has(10**9, now=100.0)
     assert not room.full
+
+
+def test_a_room_without_a_limit_is_measured_as_seldom_as_limits_are_read() -> None:
+    room = a_room(depth=0, limit=0)
+    assert room.surely_has(1, now=100.0 + TRUST_SECONDS)
+    assert not room.surely_has(1, now=100.0 + UNLIMITED_TRUST_SECONDS)

@@ -3,6 +3,9 @@
 import threading
 
 TRUST_SECONDS = 1.0
+UNLIMITED_TRUST_SECONDS = 5.0
+"""Without a limit, a depth only tells when a job may start, as roughly as drain rates do."""
+
 _NO_LIMIT = 1 << 62
 
 
@@ -42,7 +45,8 @@ class Room:
 
     def surely_has(self, jobs: int, now: float) -> bool:
         """Whether there is room for so many without measuring again."""
-        return now - self.measured_at < TRUST_SECONDS and self.taken + jobs <= self.trusted
+        seconds = TRUST_SECONDS if self.limit else UNLIMITED_TRUST_SECONDS
+        return now - self.measured_at < seconds and self.taken + jobs <= self.trusted
 
     def enter(self, jobs: int) -> None:
         """So many are being written."""

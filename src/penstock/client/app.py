@@ -250,7 +250,7 @@ class Penstock:
 
         It waits while the queue is full: up to `wait` seconds, or not at all with `wait=False`.
         """
-        return (await self._enqueue([prepared], how))[0]
+        return (await self.enqueue_many([prepared], **how))[0]
 
     @overload
     async def enqueue_many(
@@ -263,9 +263,6 @@ class Penstock:
 
     async def enqueue_many(self, prepared: Sequence[Any], **how: Unpack[How]) -> list[Any]:
         """Enqueue all of them in one transaction, or none."""
-        return await self._enqueue(prepared, how)
-
-    async def _enqueue(self, prepared: Sequence[Any], how: How) -> list[Any]:
         batch = Batch(prepared)
         jobs = [call.job for call in batch.calls]
         return self._handles(batch, jobs, await self.admission.enqueue(jobs, how))

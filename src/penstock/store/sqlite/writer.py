@@ -18,7 +18,6 @@ from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import OpenFile
 from penstock.store.sqlite.line import Line
 from penstock.store.sqlite.transaction import SqliteSavepoint, SqliteTransaction
-from penstock.store.sqlite.wal_space import WalSpace
 
 LONG_SECONDS = 0.002
 GAP = 0.1
@@ -53,7 +52,6 @@ class Writer(GroupCommit[SqliteTransaction]):
         self._free_until = 0.0
         self._patience = connect.Patience()
         self._line = Line(path)
-        self._space = WalSpace(path, connection.pragma("page_size"))
         self._wal_pages = 0
         self._usual_seconds = 0.0
         self._equip()
@@ -82,7 +80,6 @@ class Writer(GroupCommit[SqliteTransaction]):
     def let_go(self) -> None:
         """Close the connection."""
         self._line.close()
-        self._space.close()
         self._connection.close()
 
     def _commit(self, batch: list[Entry[SqliteTransaction]], *, wait: bool) -> bool | None:
@@ -98,8 +95,6 @@ class Writer(GroupCommit[SqliteTransaction]):
                     self._connection, self._clock.now(), self._clock.monotonic()
                 )
                 if len(batch) == 1:  # needs no savepoint: its failure undoes the transaction
-                    if batch[0].brief:
-                        self._space.provide(self._wal_pages)
                     batch[0].result = batch[0].operation(transaction)
                 else:
                     for entry in batch:

@@ -17,7 +17,7 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Penstock, Worker
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server
 from tests.support.http_server import serving

@@ -16,8 +16,8 @@ from penstock.model.dependency import Edge
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
+from penstock.model.outcome import Buried, Completed, Failed
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import Buried, Completed, Failed
 from penstock.store.contract import Beat, Claim, Report
 from penstock.testing.clock import FakeClock
 

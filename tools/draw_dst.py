@@ -5,8 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.model.cron import parse_cron
-from penstock.model.zone import aware, find_zone
+from penstock.model.cron import aware, find_zone, parse_cron
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "dst-night.svg"
 ZONE = "Europe/Berlin"

@@ -14,7 +14,7 @@ from penstock import Penstock, Settings, Worker
 from penstock.model.clock import SystemClock
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
-from penstock.model.settlement import Completed
+from penstock.model.outcome import Completed
 from penstock.store.contract import Claim, Store
 from penstock.store.open import open_store
 from penstock.testing import FakeClock

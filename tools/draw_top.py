@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from rich.console import Console
 
-from penstock.cli.top.snapshot import Snapshot
-from penstock.cli.top.state import Panel, State
+from penstock.cli.top.state import Panel, Snapshot, State
 from penstock.cli.top.view import screen
 from penstock.model.clock import from_iso
+from penstock.model.controls import Pause, PauseScope
 from penstock.model.ids import derived_id
 from penstock.model.job import Job
-from penstock.model.pause import Pause, PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import DeadLetter, QueueDepth, Resolution, Window, WorkerInfo
 

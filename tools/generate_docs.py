@@ -10,8 +10,8 @@ from pathlib import Path
 
 from penstock.model.alert_rules import MEASURES, OFFERED, RULES
 from penstock.model.retry import POLICIES, Policy
-from penstock.model.spans import span
 from penstock.model.states import TERMINAL, TRANSITIONS, Status
+from penstock.model.wording import span
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PART = re.compile(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.model.alert_settings import AlertSettings
+from penstock.model.alert_rules import AlertSettings
 from penstock.model.errors import InvalidOption
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]

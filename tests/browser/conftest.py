@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from penstock import Context, Penstock
 from penstock.config import Settings
 from penstock.model.outcome import Dead
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.app import create_server
 from penstock.worker.worker import Worker
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.demo.scene import Account
+from penstock.demo.screen import Account
 
 from .conftest import ENVIRONMENT, Cli
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.pause import Pause, PauseScope
+from penstock.model.controls import Pause, PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import Claim, JobFilter, Resolution, Store
 from penstock.store.open import open_store

@@ -4,11 +4,10 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from penstock.cli.top.keys import split
-from penstock.cli.top.snapshot import Snapshot
-from penstock.cli.top.state import PANELS, Panel, State
+from penstock.cli.top.run import split
+from penstock.cli.top.state import PANELS, Panel, Snapshot, State
 from penstock.cli.top.view import HINTS, printed, screen
-from penstock.model.pause import PauseScope
+from penstock.model.controls import PauseScope
 from tools.draw_top import NOW, PICTURE, dead, example, picture, queue, running
 
 NOTHING = replace(

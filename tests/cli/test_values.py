@@ -1,7 +1,7 @@
 import pytest
 
+from penstock.cli.output import parse_span
 from penstock.cli.root import Refused
-from penstock.cli.values import parse_span
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.model.breaker import Breaker
+from penstock.model.controls import Breaker, Limit, LimitKind, LimitScope, PauseScope
 from penstock.model.explain import ReasonKind
-from penstock.model.limits import Limit, LimitKind, LimitScope
-from penstock.model.pause import PauseScope
 from penstock.store.contract import Beat, Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (

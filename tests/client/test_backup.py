@@ -10,7 +10,7 @@ import pytest
 from penstock import Penstock
 from penstock.client.backup import backup, restore
 from penstock.model.errors import PenstockError, StoreUnavailable, TooManyToCopy
-from penstock.model.moves import CopyIncomplete, StoreMoved, StoreMoving, TargetInUse
+from penstock.model.transfer import CopyIncomplete, StoreMoved, StoreMoving, TargetInUse
 from penstock.store.contract import Part, Row, Store, Tally
 from penstock.store.open import open_store
 from penstock.store.redis.store import COPIES

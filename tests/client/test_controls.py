@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 
 from penstock import Penstock, Status
-from penstock.model.breaker import BreakerPosition
+from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
 from penstock.model.errors import InvalidOption, JobNotFound
-from penstock.model.limits import LimitKind, LimitScope
 from penstock.testing import FakeClock
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from penstock import JobNotFound, Penstock
 from penstock.client.explain import explain
+from penstock.model.controls import PauseScope
 from penstock.model.explain import Explanation, Reason, ReasonKind
-from penstock.model.pause import PauseScope
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock

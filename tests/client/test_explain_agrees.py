@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.client.explain import explain
+from penstock.model.controls import PauseScope
 from penstock.model.explain import ReasonKind
-from penstock.model.pause import PauseScope
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock

@@ -17,7 +17,7 @@ from penstock.client.health import (
     worst,
 )
 from penstock.config import Settings
-from penstock.model.limits import DepthLimits, Limit, LimitKind, LimitScope, LimitState
+from penstock.model.controls import DepthLimits, Limit, LimitKind, LimitScope, LimitState
 from penstock.store.contract import QueueDepth, WorkerInfo
 from penstock.testing import FakeClock, drain, in_memory
 from penstock.testing.conformance.build import dead_job

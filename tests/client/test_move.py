@@ -5,11 +5,11 @@ import apsw
 import pytest
 
 from penstock.client.move import Mover
-from penstock.model.moves import (
+from penstock.model.states import Status
+from penstock.model.transfer import (
     StoreMoved,
     TargetInUse,
 )
-from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Part, Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import OWNER, claim_all, completed, enqueue, running

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client.move import Mover, abandon, move
-from penstock.model.moves import (
+from penstock.model.transfer import (
     MoveOvertaken,
     NoSuchMove,
     SourceChanged,

@@ -8,7 +8,7 @@ import pytest
 from penstock.client.journal import Journal
 from penstock.client.move import Mover, Reopening, abandon, move, reopen
 from penstock.model.errors import InvalidOption, PenstockError
-from penstock.model.moves import (
+from penstock.model.transfer import (
     NoSuchMove,
     NotMovedAway,
     StillThere,

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client.move import Mover, move
-from penstock.model.moves import (
+from penstock.model.transfer import (
     MoveIncomplete,
     SameStore,
     SourceChanged,

@@ -7,11 +7,10 @@ from penstock import Dead, Penstock
 from penstock.client.alerts import Alerts
 from penstock.client.notices import QUEUE, TYPE, NotDelivered, deliver
 from penstock.model.alert import AlertState
-from penstock.model.alert_settings import AlertSettings, shown
+from penstock.model.alert_rules import AlertSettings, shown
 from penstock.model.errors import InvalidOption
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import judge_all
-from penstock.upkeep.critical import Critical
+from penstock.upkeep.alerts import Critical, judge_all
 from tests.support.receiver import APPRISE, Receiver, receiving
 
 pytestmark = APPRISE

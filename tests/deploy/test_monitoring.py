@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Penstock
 from penstock.testing import drain
-from penstock.worker.autoscale.decide import Policy
+from penstock.worker.autoscale import Policy
 from tests.server.conftest import app, document, http, server
 from tests.support.promql import Parser
 

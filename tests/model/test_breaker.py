@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.model.breaker import Breaker, BreakerPosition, BreakerState
+from penstock.model.controls import Breaker, BreakerPosition, BreakerState
 
 COOL_DOWN_MS = 30_000
 HOUR_MS = 3_600_000

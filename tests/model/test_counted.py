@@ -1,5 +1,5 @@
-from penstock.model.counted import counted, listed
 from penstock.model.refused import QueueFull
+from penstock.model.wording import counted, listed
 
 
 def test_one_is_singular_and_all_else_plural() -> None:

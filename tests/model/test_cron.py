@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.cron import ALIASES, parse_cron
+from penstock.model.cron import ALIASES, aware, find_zone, parse_cron
 from penstock.model.refused import InvalidSchedule
-from penstock.model.zone import aware, find_zone
 
 BERLIN = "Europe/Berlin"
 MINUTE_MS = 60_000

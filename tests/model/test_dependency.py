@@ -1,7 +1,6 @@
 import pytest
 
-from penstock.model.condition import check_condition, holds
-from penstock.model.dependency import find_cycle, with_inputs
+from penstock.model.dependency import check_condition, find_cycle, holds, with_inputs
 from penstock.model.refused import InvalidCondition
 
 

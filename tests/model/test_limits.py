@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import InvalidOption
-from penstock.model.limits import (
+from penstock.model.controls import (
     Leased,
     Limit,
     LimitKind,
@@ -18,6 +17,7 @@ from penstock.model.limits import (
     room,
     started,
 )
+from penstock.model.errors import InvalidOption
 
 
 def a_rate(capacity: int, interval_ms: int) -> Limit:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.model.pressure import Pressure, pressure
+from penstock.model.controls import Pressure, pressure
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from msgspec.structs import asdict
 
-from penstock.model.settlement import Completed, buried
+from penstock.model.outcome import Completed, buried
 from penstock.testing.conformance.build import BROKEN
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from penstock.model.clock import from_iso
-from penstock.model.spans import ago, moment, span
+from penstock.model.wording import ago, moment, span
 
 NOW = from_iso("2026-11-15T10:30:15.000Z")
 

@@ -5,13 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.clock import from_iso
-from penstock.model.firing import options_of, tick_jobs
 from penstock.model.ids import derived_id, id_time_ms, is_id
 from penstock.model.job import KeyScope, NewJob
 from penstock.model.refused import InvalidSchedule
-from penstock.model.schedule import Misfire, Schedule, ScheduleKind
-from penstock.model.template import render
-from penstock.model.ticks import due_ticks, first_tick, next_tick, next_ticks
+from penstock.model.schedule import (
+    Misfire,
+    Schedule,
+    ScheduleKind,
+    due_ticks,
+    first_tick,
+    next_tick,
+    next_ticks,
+    options_of,
+    render,
+    tick_jobs,
+)
 
 NOW = from_iso("2026-01-01T12:00:00Z")
 MINUTE = 60_000

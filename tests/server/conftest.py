@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from penstock import Penstock
 from penstock.config import Settings
-from penstock.server.access.scopes import parse_scopes
+from penstock.server.access.identity import parse_scopes
 from penstock.server.app import create_server
 from penstock.server.fresh import Fresh
 from tests.support.places import Place

@@ -14,8 +14,8 @@ from structlog.testing import LogCapture
 from penstock import Penstock
 from penstock.config import Settings
 from penstock.model.ids import is_id
-from penstock.server.access_log import HEADER
 from penstock.server.app import create_server
+from penstock.server.requests import HEADER
 
 
 @pytest.fixture

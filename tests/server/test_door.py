@@ -5,11 +5,10 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.errors import InvalidOption
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
-from penstock.server.door import Door, listen, open_door, refuse_strangers
-from penstock.server.serve import Serving
+from penstock.server.serve import Door, Serving, listen, open_door, refuse_strangers
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.errors import StoreError
-from penstock.server import live as live_module
-from penstock.server.live import CHANGED, RETRY, Live
+from penstock.server import streams as live_module
+from penstock.server.streams import CHANGED, RETRY, Live
 from penstock.store.contract import Subscription
 
 

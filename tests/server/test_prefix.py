@@ -8,11 +8,11 @@ from uvicorn.lifespan.on import LifespanOn
 
 from penstock import Penstock
 from penstock.model.errors import InvalidOption
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.access.users import Users
 from penstock.server.app import create_server
-from penstock.server.door import Door
 from penstock.server.prefix import below
+from penstock.server.serve import Door
 
 HOST = "http://localhost"
 

@@ -9,12 +9,11 @@ from starlette.requests import Request
 
 from penstock import Penstock
 from penstock.model.errors import StoreUnavailable
-from penstock.server import presence, streams
-from penstock.server.access.scopes import Scope
-from penstock.server.access.sessions import COOKIE
+from penstock.server import guard, streams
+from penstock.server.access.identity import Scope
+from penstock.server.access.users import COOKIE
 from penstock.server.app import create_server
-from penstock.server.guard import bearer_of, identify
-from penstock.server.presence import Presence
+from penstock.server.guard import Presence, bearer_of, identify
 from penstock.server.state import Server
 from tests.server.conftest import TokenMaker
 from tests.support.http_server import serving
@@ -22,7 +21,7 @@ from tests.support.http_server import serving
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(guard, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
 
 

@@ -11,7 +11,7 @@ from httpx import AsyncClient
 from penstock import Penstock
 from penstock.model.error_types import known_errors
 from penstock.model.errors import MissingExtra, PenstockError, StoreFull, StoreUnavailable
-from penstock.model.moves import StoreMoved
+from penstock.model.transfer import StoreMoved
 from penstock.server import problems
 from penstock.server.problems import STATUSES, STORE_AWAY, STORE_FULL
 from penstock.service import Seldom

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import Penstock
-from penstock.server import protocol
-from penstock.server.door import Door, listen
-from penstock.server.serve import Serving
+from penstock.server import serve
+from penstock.server.serve import Door, Serving, listen
 
 HEAD = b"POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -38,7 +37,7 @@ async def port(app: Penstock) -> AsyncIterator[int]:
 async def test_a_request_that_does_not_arrive_is_not_waited_for(
     port: int, monkeypatch: pytest.MonkeyPatch, limit: str, sent: bytes
 ) -> None:
-    monkeypatch.setattr(protocol, limit, 0.05)
+    monkeypatch.setattr(serve, limit, 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent)
     async with asyncio.timeout(4):

@@ -8,12 +8,12 @@ from httpx import AsyncClient
 
 from penstock import Penstock
 from penstock.client.stats import Slo, Stats
-from penstock.server.slos import slos
-from penstock.server.traffic import Recent, Traffic
+from penstock.server.requests import Recent, Traffic
+from penstock.server.stats import slos
 from penstock.server.uptime import Uptime
 from penstock.store.contract import QueueDepth
+from penstock.store.contract.metrics import Figure, windows
 from penstock.store.contract.records import Record
-from penstock.store.contract.rollups import Figure, windows
 from penstock.testing import FakeClock, drain, in_memory
 
 HOUR = 3_600_000

@@ -10,7 +10,7 @@ from httpx import AsyncClient
 from penstock import Penstock
 from penstock.config import Settings
 from penstock.server.app import create_server
-from penstock.server.window import MOST_STEPS, steps_over
+from penstock.server.stats import MOST_STEPS, steps_over
 from penstock.testing import FakeClock, drain
 from tests.server.conftest import TokenMaker
 

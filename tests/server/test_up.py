@@ -7,8 +7,7 @@ import pytest
 
 from penstock.model.errors import InvalidOption
 from penstock.server import up
-from penstock.server.door import Door
-from penstock.server.spec import ServerSpec
+from penstock.server.serve import Door, ServerSpec
 from penstock.worker.process import WorkerSpec
 
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from penstock.model.errors import StoreError
 from penstock.store.open import open_store
-from penstock.store.sqlite.queries import queries
+from penstock.store.sqlite.connection import queries
 from penstock.testing.state_machine import (
     FlowMachine,
     GateMachine,

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from penstock.store.contract import Part
-from penstock.store.relational.queries import load_queries
+from penstock.store.relational.transaction import load_queries
 
 DIALECTS = ["sqlite", "postgres"]
 PARTS = [part.replace(" ", "_") for part in Part]

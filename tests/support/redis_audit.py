@@ -7,7 +7,7 @@ from typing import Any
 import redis
 from msgspec.json import decode
 
-from penstock.model.rank import rank
+from penstock.model.job import rank
 from penstock.store.contract import OPEN
 
 ENDED = ("completed", "cancelled", "dead_letter")

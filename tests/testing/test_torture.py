@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from penstock.model.job import Lease
-from penstock.model.settlement import Completed
+from penstock.model.outcome import Completed
 from penstock.store.contract import Claim, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock

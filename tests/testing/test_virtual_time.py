@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock, Settings, Snooze, Status
+from penstock.model.controls import Limit, LimitKind, LimitScope
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import id_time_ms, is_id, new_id
-from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, VirtualTime, drain, in_memory, virtual_time
 

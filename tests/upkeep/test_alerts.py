@@ -8,13 +8,19 @@ from penstock import Context, Dead, Penstock
 from penstock.client.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import HISTORY, Alert, AlertState
-from penstock.model.alert_rules import CRITICAL_DEAD_LETTER, OFFERED, RULES, Metric, Rule
-from penstock.model.alert_settings import AlertSettings, RuleSettings
+from penstock.model.alert_rules import (
+    CRITICAL_DEAD_LETTER,
+    OFFERED,
+    RULES,
+    AlertSettings,
+    Metric,
+    Rule,
+    RuleSettings,
+)
 from penstock.model.refused import AlertNotFiring, AlertNotFound
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import WatchAlerts, judge_all, last_judged_at
-from penstock.upkeep.critical import Critical
+from penstock.upkeep.alerts import Critical, WatchAlerts, judge_all, last_judged_at
 from penstock.upkeep.leader import Leader
 from tests.support.workers import beat
 

@@ -5,10 +5,9 @@ import pytest
 from penstock import Dead, Penstock
 from penstock.client.alerts import Alerts
 from penstock.client.notices import TYPE
-from penstock.model.alert_settings import AlertSettings
+from penstock.model.alert_rules import AlertSettings
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import judge_all
-from penstock.upkeep.critical import Critical
+from penstock.upkeep.alerts import Critical, judge_all
 
 
 @pytest.fixture(params=["postgres_store_url", "valkey_url"])

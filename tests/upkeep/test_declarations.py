@@ -1,5 +1,5 @@
 from penstock import Penstock
-from penstock.upkeep.declarations import Declarations
+from penstock.upkeep.sweeps import Declarations
 from tests.support.redis_raw import RawKeys
 
 

@@ -10,11 +10,9 @@ from penstock.store.contract import Claim
 from penstock.testing import FakeClock, Signals, enqueued
 from penstock.upkeep import upkeep_services
 from penstock.upkeep.leader import Leader
-from penstock.upkeep.prune import Prune
+from penstock.upkeep.prune import Prune, RollUp
 from penstock.upkeep.rescue import Rescue
-from penstock.upkeep.roll_up import RollUp
-from penstock.upkeep.stage import Stage
-from penstock.upkeep.unclaimed import Unclaimed
+from penstock.upkeep.sweeps import Stage, Unclaimed
 
 
 async def _leased(app: Penstock, lease: float = 60) -> str:
@@ -60,7 +58,7 @@ async def test_the_sweep_leaves_the_store_to_the_workers_after_every_full_batch(
         happened.append("rested")
 
     monkeypatch.setattr(app.store.upkeep, "stage", stage)
-    monkeypatch.setattr("penstock.upkeep.stage.sleep", rest)
+    monkeypatch.setattr("penstock.upkeep.sweeps.sleep", rest)
     await Stage(app, leader).run_once()
     assert happened == ["staged", "rested", "staged", "rested", "staged", "staged"]
 

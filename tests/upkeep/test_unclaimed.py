@@ -1,5 +1,5 @@
 from penstock.store.contract import WorkerInfo
-from penstock.upkeep.unclaimed import unserved
+from penstock.upkeep.sweeps import unserved
 from tests.support.workers import a_worker
 
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from penstock import Context, Penstock, Status
 from penstock.testing import FakeClock, Signals
-from penstock.worker.holdings import Holdings
+from penstock.worker.leases import Holdings
 from tests.worker.running import becomes, working
 
 

@@ -8,8 +8,7 @@ from penstock import Context, Penstock, Status
 from penstock.model.errors import StoreUnavailable
 from penstock.store.contract import Beat, Held, Renewal, Store
 from penstock.testing import FakeClock, Signals
-from penstock.worker.heartbeat import Heartbeat
-from penstock.worker.holdings import ToRenew
+from penstock.worker.leases import Heartbeat, ToRenew
 from tests.worker.running import becomes, working
 
 
@@ -228,7 +227,7 @@ def test_a_renewal_that_failed_is_tried_again_long_before_the_next_is_due(
         renew_seconds=20,
         beat_seconds=60,
     )
-    monkeypatch.setattr("penstock.worker.heartbeat.time.monotonic", lambda: now)
+    monkeypatch.setattr("penstock.worker.leases.time.monotonic", lambda: now)
     monkeypatch.setattr(heartbeat._stopping, "wait", waits)
     heartbeat._run()
     assert renewals == [20, 21, 41]

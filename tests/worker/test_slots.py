@@ -1,7 +1,7 @@
+from penstock.model.controls import LimitScope
 from penstock.model.job import Lease
-from penstock.model.limits import LimitScope
 from penstock.store.contract import Slots
-from penstock.worker.slots import RunningSlots
+from penstock.worker.running import RunningSlots
 
 TYPE, KEY = (LimitScope.TYPE, "work"), (LimitScope.KEY, "k")
 

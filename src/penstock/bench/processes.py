@@ -16,8 +16,7 @@ import psutil
 
 from penstock.bench.call import Call
 from penstock.bench.workload import TARGET
-from penstock.server.door import Door, listen
-from penstock.server.spec import ServerSpec
+from penstock.server.serve import Door, ServerSpec, listen
 from penstock.worker.process import WorkerSpec
 
 STOP_SECONDS = 20.0

@@ -9,8 +9,7 @@ from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask_app, bare_app, operate
 from penstock.client.documents import alert_document, document, rules_document
-from penstock.model.counted import counted
-from penstock.model.spans import ago, span
+from penstock.model.wording import ago, counted, span
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -94,7 +93,7 @@ def ack(
 @app.command("rules")
 def rules(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """List the rules that hold, and the routes of their notices without secrets."""
-    from penstock.model.alert_settings import shown
+    from penstock.model.alert_rules import shown
 
     settings = bare_app(ctx).settings.alerts
     if as_json:
@@ -178,7 +177,7 @@ def rule_table(found: "list[Rule]") -> "Table":
 
 def _tried(penstock: "Penstock", route: str, number: int) -> dict[str, Any]:
     from penstock.client.notices import NotDelivered, deliver
-    from penstock.model.alert_settings import shown
+    from penstock.model.alert_rules import shown
     from penstock.model.errors import InvalidOption
 
     error: str | None = None

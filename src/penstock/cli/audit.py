@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import exits
-from penstock.cli.output import JsonFlag, console, plain, table, write_json
+from penstock.cli.output import JsonFlag, console, parse_span, plain, table, write_json
 from penstock.cli.root import say
 from penstock.cli.session import ask, ask_now
-from penstock.cli.values import parse_span
 from penstock.client.documents import document, entry_document
-from penstock.model.spans import ago
+from penstock.model.wording import ago
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.output import JsonFlag
-from penstock.cli.values import name_list
+from penstock.cli.output import JsonFlag, name_list
 
 
 def bench(

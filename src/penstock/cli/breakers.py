@@ -7,13 +7,13 @@ import typer
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.session import ask_now, operate
 from penstock.client.documents import document
-from penstock.model.breaker import BreakerPosition
-from penstock.model.spans import span
+from penstock.model.controls import BreakerPosition
+from penstock.model.wording import span
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.model.breaker import BreakerState
+    from penstock.model.controls import BreakerState
 
 app = typer.Typer(no_args_is_help=True, help="See circuit breakers and close them by hand.")
 

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import exits
-from penstock.cli.output import JsonFlag, console, plain, table, write_json
-from penstock.cli.progress import progress_bar
+from penstock.cli.output import JsonFlag, console, plain, progress_bar, table, write_json
 from penstock.cli.session import ask_app, load
-from penstock.model.counted import counted
+from penstock.model.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

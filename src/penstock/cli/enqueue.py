@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.output import JsonFlag, console, json_text, plain, write_json
+from penstock.cli.output import JsonFlag, console, json_text, parse_span, plain, write_json
 from penstock.cli.root import Refused, say
 from penstock.cli.session import bare_app, load, place_of, run
-from penstock.cli.values import parse_span
 from penstock.client.documents import decoded
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import exits
-from penstock.cli.output import JsonFlag, console, plain, write_json
+from penstock.cli.output import JsonFlag, console, parse_span, plain, write_json
 from penstock.cli.session import ask, session
-from penstock.cli.values import parse_span
 
 if TYPE_CHECKING:
     from penstock.client.health import Health

@@ -1,22 +1,184 @@
-"""`penstock jobs`: list, show, cancel, requeue, tie together, and the lines jobs logged."""
+"""`penstock jobs`: list, show, explain, follow, cancel, requeue, tie together."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli import exits
-from penstock.cli.explain import explain
-from penstock.cli.output import JsonFlag, console, plain, styled, write_json
+from penstock.cli.output import JsonFlag, console, json_text, moment, plain, styled, write_json
 from penstock.cli.session import ask, ask_now, operate
-from penstock.cli.values import moment
 from penstock.client.documents import document
-from penstock.model.counted import counted
+from penstock.client.family import MAX_JOBS
+from penstock.model.clock import iso
 from penstock.model.states import Status
+from penstock.model.wording import counted
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from penstock.client.family import Family
+    from penstock.model.explain import Explanation
     from penstock.model.job import Job
-    from penstock.store.contract import Dependencies, Execution, LogLine, Store
+    from penstock.store.contract import Dependencies, Dependency, Execution, LogLine, Store
+
+
+def show_tree(out: "Console", family: "Family") -> None:
+    """One tree per job that waits for nobody; a job with several parents is written out once."""
+    from rich.tree import Tree
+
+    written: set[str] = set()
+    for root in sorted(family.roots):
+        tree = Tree(_line(family, root, ""))
+        todo = [(root, tree)]
+        while todo:
+            job_id, branch = todo.pop()
+            if job_id in written:
+                branch.label = f"{branch.label} [dim](see above)[/]"
+                continue
+            written.add(job_id)
+            found = sorted(family.children(job_id).items())
+            lines = [
+                (
+                    child_id,
+                    branch.add(_line(family, child_id, ", ".join(filter(None, map(_edge, edges))))),
+                )
+                for child_id, edges in found
+            ]
+            todo += reversed(lines)
+        out.print(tree)
+    if family.more:
+        out.print(f"[dim]There are more than {MAX_JOBS:,} jobs; these are the nearest.[/]")
+
+
+def tree_document(family: "Family") -> dict[str, Any]:
+    """The same for a script."""
+    return {
+        "id": family.asked,
+        "jobs": [
+            {"id": job_id, "type": type_, "status": status}
+            for job_id, (type_, status) in sorted(family.jobs.items())
+        ],
+        "edges": [edge_document(edge) for edge in family.edges.values()],
+        "more": family.more,
+    }
+
+
+def edge_document(edge: "Dependency") -> dict[str, Any]:
+    """An edge as a script wants to read it."""
+    from msgspec.structs import asdict
+
+    closed_at = None if edge.closed_at is None else iso(edge.closed_at)
+    ends = {"child_id": edge.child_id, "outcome": edge.outcome, "closed_at": closed_at}
+    return asdict(edge.edge) | ends
+
+
+def _line(family: "Family", job_id: str, words: str) -> str:
+    type_, status = family.jobs[job_id]
+    name = plain(type_ or "?")
+    shown = f"[bold]{name} {job_id}[/]" if job_id == family.asked else f"{name} {job_id}"
+    state = styled(status) if status else "[dim]pruned[/]"
+    return f"{shown} {state}" + (f" [dim]{words}[/]" if words else "")
+
+
+_WORDS = {"completion": "whatever its end", "order": "in line"}  # success needs no word
+
+
+def _edge(edge: "Dependency") -> str:
+    """What an edge passes on or asks for, in a word or two."""
+    if edge.edge.condition is not None:
+        return f"if {plain(edge.edge.condition)}"
+    if edge.edge.argument is not None:
+        place = "" if edge.edge.position is None else f"\\[{edge.edge.position}]"
+        return f"as {plain(edge.edge.argument)}{place}"
+    return _WORDS.get(edge.edge.kind, "")
+
+
+LEVELS = {"debug": "dim", "info": "default", "warning": "yellow", "error": "red"}
+MANY = 1_000_000
+
+
+async def follow_logs(store: "Store", job_id: str, *, as_json: bool) -> None:
+    """Print lines until the job has ended; as JSON, one object a line."""
+    from penstock.cli.jobs import known
+
+    out = console()
+    printed = 0
+    subscription = store.subscribe()
+    try:
+        while True:
+            over = (await known(store, job_id)).status.terminal
+            lines = await store.reader.logs(job_id, MANY)
+            for line in lines[printed:]:
+                if as_json:
+                    typer.echo(json_text(document(line), indent=None))
+                else:
+                    print_line(out, line)
+            printed = len(lines)
+            if over:
+                return
+            await subscription.wait(1.0)
+    finally:
+        subscription.close()
+
+
+def print_line(out: "Console", line: "LogLine") -> None:
+    """One line: when, in which execution, how grave, what."""
+    style = LEVELS.get(line.level, "default")
+    out.print(
+        f"[dim]{iso(line.at)} #{line.fence}[/] [{style}]{line.level:<7}[/] {plain(line.message)}",
+        soft_wrap=True,
+    )
+
+
+CALM = {"ended", "running", "ready", "due"}
+
+
+def explain(
+    ctx: typer.Context,
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Say why a job does not run, every reason, the weightiest first."""
+    from penstock.client.explain import explain as reasons_of
+    from penstock.model.errors import JobNotFound
+
+    found = ask(ctx, lambda store: store.reader.standing(job_id))
+    if found is None:
+        raise JobNotFound(job_id)
+    explanation = reasons_of(found)
+    if as_json:
+        write_json(explanation_document(explanation))
+    else:
+        show_explanation(console(), found.job.type, explanation)
+
+
+def explanation_document(explanation: "Explanation") -> dict[str, Any]:
+    """An explanation for scripts."""
+    reasons = [document(reason) for reason in explanation.reasons]
+    return document(explanation) | {"summary": explanation.summary, "reasons": reasons}
+
+
+def show_explanation(out: "Console", job_type: str, explanation: "Explanation") -> None:
+    """An explanation for a person: a line per reason, numbered where there are several."""
+    from rich.table import Table
+
+    status = styled(explanation.status)
+    out.print(f"[bold]{plain(job_type)}[/] {explanation.job_id}  {status}")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for reason in explanation.reasons:
+        colour = "green" if reason.kind.value in CALM else "yellow"
+        name = reason.kind.value.replace("_", " ")
+        grid.add_row(f"[{colour}]{name}[/]", _with_commands(reason.sentence))
+    out.print(grid)
+
+
+def _with_commands(sentence: str) -> str:
+    """The sentence with what is to be typed standing out."""
+    parts = plain(sentence).split("`")
+    return "".join(f"[bold]{part}[/]" if n % 2 else part for n, part in enumerate(parts))
+
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel and requeue jobs.")
 
@@ -100,7 +262,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
 
     (job, executions, edges), now = ask_now(ctx, look)
     if as_json:
-        from penstock.cli.tree import edge_document
+        from penstock.cli.jobs import edge_document
 
         write_json(
             document(job)
@@ -117,7 +279,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
 @app.command("tree")
 def tree(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job's whole flow: what it waits for and what waits for it."""
-    from penstock.cli.tree import show_tree, tree_document
+    from penstock.cli.jobs import show_tree, tree_document
     from penstock.client.family import family_of
 
     async def look(store: "Store") -> "Family":
@@ -199,7 +361,7 @@ def logs(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the lines a job logged with ctx.log."""
-    from penstock.cli.follow import follow_logs
+    from penstock.cli.jobs import follow_logs
 
     if follow:
         ask(ctx, lambda store: follow_logs(store, job_id, as_json=as_json))
@@ -215,7 +377,7 @@ def logs(
     elif not lines:
         typer.echo('It has logged nothing; a handler logs with `ctx.log("…")`.')
     else:
-        from penstock.cli.follow import print_line
+        from penstock.cli.jobs import print_line
 
         for line in lines:
             print_line(console(), line)

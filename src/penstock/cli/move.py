@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import exits
-from penstock.cli.confirm import YesFlag, confirm
-from penstock.cli.output import JsonFlag, write_json
-from penstock.cli.progress import progress_bars
+from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import say
 from penstock.cli.session import actor, run, session
-from penstock.model.counted import counted
+from penstock.model.wording import counted
 
 if TYPE_CHECKING:
     from penstock.client.move import Moved, Reopening
@@ -43,7 +41,7 @@ def move(
 ) -> None:
     """Move everything into another store; interrupted, run it again and it goes on."""
     from penstock.client import move as moving
-    from penstock.model.urls import without_password
+    from penstock.model.redact import without_password
 
     old, new = without_password(source), without_password(target)
     if abandon:
@@ -97,8 +95,8 @@ def reopen(
     """Use a store again that was moved away, because the one it was moved to is lost."""
     from penstock.client import move as moving
     from penstock.client.move_checks import counted_parts
-    from penstock.model.counted import listed
-    from penstock.model.urls import without_password
+    from penstock.model.redact import without_password
+    from penstock.model.wording import listed
 
     place = without_password(store)
 

@@ -1,19 +1,139 @@
-"""What is written to standard output: tables for people, one JSON document for scripts."""
+"""The terminal: values read, tables for people, one JSON document for scripts."""
 
 import json
 import re
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.root import Refused
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.syntax import Syntax
     from rich.table import Table
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
+_TYPED = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def parse_span(text: str, option: str) -> int:
+    """Milliseconds of `90`, `90s`, `15m`, `1h` or `7d`; a bare number is seconds."""
+    found = _SPAN.fullmatch(text.strip())
+    if found is None:
+        raise Refused(
+            f"Option {option!r} is {text!r}, but it must be a span such as 90s, 15m or 1h."
+        )
+    return int(float(found[1]) * _TYPED[found[2] or "s"])
+
+
+def parse_time(text: str | None, option: str, zone: str) -> "datetime | None":
+    """An ISO-8601 time; one without an offset is in the zone."""
+    if text is None:
+        return None
+    from datetime import datetime
+
+    from penstock.model.cron import find_zone
+
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Refused(
+            f"Option {option!r} is {text!r}, but it must be a time such as 2026-11-15T03:28."
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=find_zone(zone))
+
+
+def moment(text: str | None, option: str) -> int | None:
+    """The same in milliseconds, as stores keep it; without an offset it is UTC."""
+    from penstock.model.clock import milliseconds
+
+    found = parse_time(text, option, "UTC")
+    return None if found is None else milliseconds(found)
+
+
+def name_list(*names: str, metavar: str, help: str, default: str | None = None) -> Any:  # noqa: A002
+    """An option that takes names separated by commas, and may be repeated."""
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=f"{help} Separated by commas, or repeated.",
+        show_default=default or False,
+        callback=_names,
+    )
+
+
+def _names(param: typer.CallbackParam, typed: list[str] | None) -> list[str] | None:
+    if not typed:
+        return None
+    names = [name for text in typed for name in map(str.strip, text.split(",")) if name]
+    if not names:
+        raise Refused(
+            f"Option {param.opts[0].lstrip('-')!r} is {','.join(typed)!r}, "
+            "but it must name at least one, as in a,b."
+        )
+    return names
+
+
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only when the person at the terminal says so, or `--yes` did."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(f"{question} There is no terminal to ask on; say so with --yes.")
+    typer.confirm(question, abort=True)
+
+
+@contextmanager
+def progress_bar(
+    what: str, total: int | None = None
+) -> Generator[Callable[[int, int | None], None], None, None]:
+    """`with progress_bar("Releasing") as show: show(done, of_how_many)`."""
+    with progress_bars() as show:
+        show(what, 0, total)
+        yield lambda done, of: show(what, done, of)
+
+
+@contextmanager
+def progress_bars() -> Generator[Callable[[str, int, int | None], None], None, None]:
+    """The same with several: `with progress_bars() as show: show("jobs", done, of_how_many)`."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    out = Console(stderr=True)
+    with Progress(*columns, console=out, transient=True, disable=not sys.stderr.isatty()) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, of: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=of)
+            bar.update(tasks[what], completed=done, total=of)
+
+        yield show
+
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON document.")]
 

@@ -7,12 +7,12 @@ import typer
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.session import ask_now, operate, user
 from penstock.client.documents import document
-from penstock.model.pause import PauseScope
-from penstock.model.spans import ago
+from penstock.model.controls import PauseScope
+from penstock.model.wording import ago
 
 if TYPE_CHECKING:
     from penstock.client.operator import Operator
-    from penstock.model.pause import Pause
+    from penstock.model.controls import Pause
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]

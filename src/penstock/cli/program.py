@@ -7,33 +7,63 @@ import typer
 
 from penstock.cli.alerts import app as alerts
 from penstock.cli.audit import app as audit
-from penstock.cli.autoscale import autoscale
 from penstock.cli.bench import bench
 from penstock.cli.breakers import app as breakers
 from penstock.cli.check_payloads import check_payloads
 from penstock.cli.dead import app as dead
-from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.health import health
 from penstock.cli.jobs import app as jobs
 from penstock.cli.limits import app as limits
 from penstock.cli.move import move, reopen
+from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.pauses import pause, pauses, resume
 from penstock.cli.root import Root
 from penstock.cli.schedules import app as schedules
 from penstock.cli.server import server
-from penstock.cli.session import Session
+from penstock.cli.session import Session, session
 from penstock.cli.stats import stats
 from penstock.cli.store import backup, migrate, restore
 from penstock.cli.tokens import app as tokens
-from penstock.cli.top.command import top
+from penstock.cli.top.run import top
 from penstock.cli.torture import torture
 from penstock.cli.up import up
 from penstock.cli.users import app as users
-from penstock.cli.version import version
-from penstock.cli.worker import worker
-from penstock.cli.workers import app as workers
+from penstock.cli.worker import app as workers
+from penstock.cli.worker import autoscale, worker
+
+
+def version(as_json: JsonFlag = False) -> None:
+    """Say which versions are at work."""
+    import platform
+
+    import apsw
+
+    from penstock import __version__
+
+    versions = {
+        "penstock": __version__,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "apsw": apsw.apsw_version(),
+    }
+    if as_json:
+        write_json(versions)
+    else:
+        typer.echo("  ".join(f"{name} {number}" for name, number in versions.items()))
+
+
+def demo(
+    ctx: typer.Context,
+    seconds: Annotated[float, typer.Option(min=5, max=600, help="How long it plays.")] = 30,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live screen.")] = False,
+) -> None:
+    """Watch jobs flow, retry, die and be rescued, on a temporary store (or --url)."""
+    from penstock.demo.play import play
+
+    raise typer.Exit(play(url=session(ctx).url, seconds=seconds, plain=plain))
+
 
 RUN, LOOK, ALLOW = "Run jobs", "Look and act", "Who may do what, and who did"
 KEEP, TRY = "Keep the store", "Try and measure"

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.output import name_list
 from penstock.cli.root import Refused
 from penstock.cli.session import bare_app, load, pass_on, run, session
-from penstock.cli.values import name_list
 from penstock.cli.worker import LogLevel
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.config import Settings
-    from penstock.server.door import Door
-    from penstock.server.spec import ServerSpec
+    from penstock.server.serve import Door, ServerSpec
 
 GREETING = "Penstock answers at {address} for {store}; Ctrl-C stops it."
 
@@ -104,7 +103,7 @@ def server(
         log_level=log_level.value,
     )
     from penstock.server import process
-    from penstock.server.door import open_door
+    from penstock.server.serve import open_door
 
     raise typer.Exit(process.run(spec, run(open_door(app, door))))
 
@@ -134,7 +133,7 @@ def door_of(
     root_path: str | None,
 ) -> "Door":
     """Where to listen: what the flags say, else the settings."""
-    from penstock.server.door import Door
+    from penstock.server.serve import Door
 
     chosen = settings.replace(
         host=host,
@@ -179,7 +178,7 @@ def server_spec(
     **fields: Any,
 ) -> "ServerSpec":
     """What a server process is told."""
-    from penstock.server.spec import ServerSpec
+    from penstock.server.serve import ServerSpec
 
     chosen = session(ctx)
     settings = {"dispatch": chosen.dispatch, "access_log": access_log or None}

@@ -174,7 +174,7 @@ def database_file(url: str) -> Path:
 
 def place_of(url: str) -> str:
     """What to call a store when talking to people: its file, or its URL without the password."""
-    from penstock.model.urls import without_password
+    from penstock.model.redact import without_password
 
     return str(database_file(url)) if url.startswith("sqlite:") else without_password(url)
 

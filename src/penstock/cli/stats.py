@@ -4,14 +4,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import Fitted, JsonFlag, console, plain, sparkline, table, write_json
+from penstock.cli.output import (
+    Fitted,
+    JsonFlag,
+    console,
+    parse_span,
+    plain,
+    sparkline,
+    table,
+    write_json,
+)
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now
-from penstock.cli.values import parse_span
 from penstock.client.documents import document
 from penstock.model.clock import iso
-from penstock.model.counted import counted
-from penstock.model.spans import span
+from penstock.model.wording import counted, span
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,7 +38,7 @@ def stats(
 ) -> None:
     """Show depths, throughput, success rate and durations."""
     from penstock.client.stats import open_letters, total_jobs
-    from penstock.store.contract.rollups import LONGEST_MS, SHORTEST_MS, resolution_for
+    from penstock.store.contract.metrics import LONGEST_MS, SHORTEST_MS, resolution_for
 
     span_ms = parse_span(window, "window")
     if not SHORTEST_MS <= span_ms <= LONGEST_MS:

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.confirm import YesFlag, confirm
-from penstock.cli.output import JsonFlag, write_json
-from penstock.cli.progress import progress_bars
+from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import asked, place_of, run, session
-from penstock.model.counted import counted
+from penstock.model.wording import counted
 
 if TYPE_CHECKING:
     from penstock.store.contract import Part, Store

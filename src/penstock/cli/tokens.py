@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import JsonFlag, console, plain, table, write_json
+from penstock.cli.output import JsonFlag, console, name_list, parse_span, plain, table, write_json
 from penstock.cli.session import ask_now, operate
-from penstock.cli.values import name_list, parse_span
-from penstock.model.spans import ago
+from penstock.model.wording import ago
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,8 +37,8 @@ def create(
     as_json: JsonFlag = False,
 ) -> None:
     """Make a token; it is shown this once, and only its hash is kept."""
+    from penstock.server.access.identity import parse_scopes
     from penstock.server.access.operating import AccessOperator
-    from penstock.server.access.scopes import parse_scopes
     from penstock.server.access.tokens import token_document
 
     granted = parse_scopes(scopes)

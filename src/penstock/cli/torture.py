@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.output import JsonFlag
+from penstock.cli.output import JsonFlag, parse_span
 from penstock.cli.root import Refused
 from penstock.cli.session import session
-from penstock.cli.values import parse_span
 
 KINDS = ("sqlite", "postgres", "redis", "postgres+redis")
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.output import parse_span
 from penstock.cli.server import (
     AccessLog,
     Certificate,
@@ -22,12 +23,11 @@ from penstock.cli.server import (
     server_spec,
 )
 from penstock.cli.session import run
-from penstock.cli.values import parse_span
 from penstock.cli.worker import LogLevel, worker_spec
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
-    from penstock.server.spec import ServerSpec
+    from penstock.server.serve import ServerSpec
     from penstock.worker.process import WorkerSpec
 
 GREETING = "Penstock is up at {address} on {store}; Ctrl-C stops everything."
@@ -96,7 +96,7 @@ async def _everything(
     """Made here, because the parts need the running event loop."""
     import asyncio
 
-    from penstock.server.door import open_door
+    from penstock.server.serve import open_door
     from penstock.server.up import Up
 
     with await open_door(app, server.door) as taken:

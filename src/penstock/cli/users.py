@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.confirm import YesFlag, confirm
-from penstock.cli.output import JsonFlag, console, plain, table, write_json
+from penstock.cli.output import JsonFlag, YesFlag, confirm, console, plain, table, write_json
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now, operate
 from penstock.cli.tokens import Scopes, TenantOption
-from penstock.model.spans import ago
+from penstock.model.wording import ago
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,8 +31,8 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Add a user; the password is asked for, or read from standard input."""
+    from penstock.server.access.identity import parse_scopes
     from penstock.server.access.operating import AccessOperator
-    from penstock.server.access.scopes import parse_scopes
     from penstock.server.access.users import user_document
 
     granted = parse_scopes(scopes)

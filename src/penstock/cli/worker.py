@@ -1,4 +1,4 @@
-"""`penstock worker`: run jobs, under a supervisor."""
+"""`penstock worker`, `workers` and `autoscale`: running jobs, and who does."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,11 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.output import (
+    Fitted,
+    JsonFlag,
+    console,
+    name_list,
+    parse_span,
+    plain,
+    table,
+    write_json,
+)
 from penstock.cli.root import Refused
-from penstock.cli.session import load, run, session
-from penstock.cli.values import name_list
+from penstock.cli.session import ask_now, load, run, session
+from penstock.client.documents import document
+from penstock.model.wording import ago, span
 
 if TYPE_CHECKING:
+    from penstock.store.contract import WorkerInfo
+    from penstock.worker.autoscale import Policy
     from penstock.worker.process import WorkerSpec
 
 
@@ -135,3 +148,141 @@ def worker_spec(
         health=None if health is None else str(health.absolute()),
         **fields,
     )
+
+
+app = typer.Typer(no_args_is_help=True, help="See the workers.")
+
+
+@app.callback()
+def workers() -> None:
+    """See the workers."""
+
+
+@app.command("ls")
+def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the workers that are, or recently were, alive."""
+    found, now = ask_now(ctx, lambda store: store.workers.list())
+    if as_json:
+        write_json([document(worker) | {"alive": worker.alive} for worker in found])
+    elif found:
+        console().print(worker_table(found, now))
+    else:
+        typer.echo("No workers; start one with `penstock worker module:app`.")
+
+
+def worker_table(found: "list[WorkerInfo]", now: int) -> Fitted:
+    """One line per worker."""
+    made = table(
+        "NAME",
+        "PID#",
+        "STATE",
+        "BUSY#",
+        "DONE#",
+        "FAILED#",
+        "CPU#",
+        "MEMORY#",
+        "POLLED",
+        "UP",
+        note="QUEUES",
+    )
+    for worker in found:
+        made.add_row(
+            plain(worker.name),
+            str(worker.pid),
+            state(worker),
+            f"{worker.running}/{worker.concurrency}",
+            f"{worker.completed:,}",
+            f"{worker.failed:,}",
+            f"{worker.cpu_percent:.0f} %",
+            f"{worker.memory_mb:.0f} MB",
+            f"{span(worker.poll_age_ms + worker.heartbeat_age_ms)} ago",
+            ago(worker.started_at, now).removesuffix(" ago"),
+            plain(", ".join(worker.queues)) if worker.queues else "all",
+        )
+    return Fitted(made, "UP", "CPU", "POLLED", "PID")
+
+
+def state(worker: "WorkerInfo") -> str:
+    """Running, draining, degraded (the store fails it), or silent for too long."""
+    if not worker.alive:
+        return f"[red]silent {ago(0, worker.heartbeat_age_ms).removesuffix(' ago')}[/]"
+    return f"[{'green' if worker.state == 'running' else 'yellow'}]{worker.state}[/]"
+
+
+def autoscale(
+    ctx: typer.Context,
+    target: Target,
+    least: Annotated[int, typer.Option("--min", min=0, help="Workers at least.")] = 1,
+    most: Annotated[int, typer.Option("--max", min=1, help="Workers at most.")] = 4,
+    up_depth: Annotated[
+        int, typer.Option(metavar="N", min=1, help="More above so many queued jobs.")
+    ] = 100,
+    down_depth: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Fewer below so many queued jobs.")
+    ] = 10,
+    up_wait: Annotated[
+        str, typer.Option(metavar="SPAN", help="More when jobs waited longer.")
+    ] = "5m",
+    up_cpu: Annotated[
+        float, typer.Option(metavar="PERCENT", min=1, help="More when workers use more of a core.")
+    ] = 80,
+    cool_down: Annotated[
+        str, typer.Option(metavar="SPAN", help="No change so soon after another.")
+    ] = "60s",
+    calm: Annotated[str, typer.Option(metavar="SPAN", help="Fewer only after so long.")] = "2m",
+    interval: Annotated[str, typer.Option(metavar="SPAN", help="Look so often.")] = "5s",
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once per process.", show_default="20")
+    ] = None,
+    queues: Queues = None,
+    types: Types = None,
+    name: Annotated[str | None, typer.Option(help="Their name in `workers ls`.")] = None,
+    health: HealthFolder = None,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
+        False
+    ),
+    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+) -> None:
+    """Run workers, more or fewer as the load has it; those that are stopped finish their jobs."""
+    from penstock.logs import configure_logs
+    from penstock.worker.autoscale import Policy
+
+    _refuse(least > most, "min", least, f"at most --max, which is {most}")
+    _refuse(down_depth > up_depth, "down-depth", down_depth, f"at most --up-depth {up_depth}")
+    seconds = parse_span(interval, "interval") / 1000
+    _refuse(seconds <= 0, "interval", interval, "longer than nothing")
+    policy = Policy(
+        least=least,
+        most=most,
+        up_depth=up_depth,
+        down_depth=down_depth,
+        up_wait=parse_span(up_wait, "up-wait") / 1000,
+        up_cpu=up_cpu,
+        cool_down=parse_span(cool_down, "cool-down") / 1000,
+        calm=parse_span(calm, "calm") / 1000,
+    )
+    spec = worker_spec(
+        ctx,
+        target,
+        queues=queues,
+        types=types,
+        name=name,
+        concurrency=concurrency,
+        health=health,
+        log_json=log_json,
+        log_level=log_level,
+    )
+    configure_logs(json=log_json, level=log_level)
+    raise typer.Exit(run(_scale(spec, policy, seconds)))
+
+
+async def _scale(spec: "WorkerSpec", policy: "Policy", interval: float) -> int:
+    """Made here, because a crew needs the running event loop."""
+    from penstock.worker.autoscale import Crew
+
+    return await Crew(spec, policy, interval).run()
+
+
+def _refuse(wrong: bool, option: str, value: object, expected: str) -> None:
+    if wrong:
+        raise Refused(f"Option {option!r} is {value!r}, but it must be {expected}.")

@@ -14,9 +14,9 @@ from penstock.client import lines, tracing
 from penstock.client.drain_rates import DrainRates
 from penstock.client.options import check_wait
 from penstock.client.room import TRUST_SECONDS, Room
+from penstock.model.controls import DepthLimits
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.limits import DepthLimits
 from penstock.model.refused import QueueFull
 
 if TYPE_CHECKING:

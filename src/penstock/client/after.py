@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from penstock.model.condition import check_condition
-from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
+from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, check_condition
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.refused import DependencyCycle

@@ -31,11 +31,11 @@ from penstock.client.sync import SharedLock, SyncPenstock
 from penstock.client.times import TimeFields
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
+from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
 from penstock.model.explain import Explanation
 from penstock.model.job import Enqueued, Job, NewJob
-from penstock.model.pause import Pause
 from penstock.model.retry import Classifier, ErrorClass
 from penstock.model.states import Status
 from penstock.store.contract import Execution, LogLine, Store

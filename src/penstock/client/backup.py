@@ -15,7 +15,7 @@ from penstock.client.move import PAGE, Mover, Show, silently
 from penstock.client.move_checks import differences
 from penstock.model.clock import Clock
 from penstock.model.ids import new_id
-from penstock.model.moves import (
+from penstock.model.transfer import (
     CAME_BY,
     DONE,
     MOVE,

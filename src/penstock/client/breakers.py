@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.options import check_name, check_seconds
-from penstock.model.breaker import DEFAULT_COOL_DOWN_MS, DEFAULT_FAILURES, Breaker
+from penstock.model.controls import DEFAULT_COOL_DOWN_MS, DEFAULT_FAILURES, Breaker
 from penstock.model.errors import InvalidOption
 
 if TYPE_CHECKING:

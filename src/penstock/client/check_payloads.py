@@ -8,7 +8,7 @@ import msgspec
 from penstock.client.amend import EdgesOf, misfit, stored_edges
 from penstock.client.notices import TYPE as NOTICE
 from penstock.model.errors import PenstockError, UnknownType
-from penstock.model.template import render
+from penstock.model.schedule import render
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock

@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from penstock.client.limits import LimitFields, Subject, limits_of, named_as, subject_of
 from penstock.client.lookups import check_text, check_words
-from penstock.model.breaker import BreakerState
+from penstock.model.controls import EVERY, BreakerState, LimitKind, LimitState, Pause, PauseScope
 from penstock.model.errors import InvalidOption
-from penstock.model.limits import EVERY, LimitKind, LimitState
-from penstock.model.pause import Pause, PauseScope
 
 if TYPE_CHECKING:
     from penstock.client.handle import JobHandle

@@ -12,9 +12,9 @@ from penstock.client.handle import JobHandle
 from penstock.client.lookups import check_patience, check_rows, check_text, check_words
 from penstock.client.operating.acting import own_tenant
 from penstock.client.requeue import PAGE, Progress, Requeued, requeue_all
+from penstock.model.controls import parse_rate
 from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.failure import group_id
-from penstock.model.limits import parse_rate
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.model.states import Status
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from penstock.model.alert import Alert
-    from penstock.model.alert_rules import Rule
-    from penstock.model.alert_settings import AlertSettings
+    from penstock.model.alert_rules import AlertSettings, Rule
     from penstock.model.audit import Entry
 
 _OF_ALERTS = {"owed", "history", "told", "told_at", "number", "cause"}
@@ -46,7 +45,7 @@ def alert_document(alert: "Alert") -> dict[str, Any]:
 
 def rules_document(settings: "AlertSettings") -> dict[str, Any]:
     """The rules that hold with what they measure, and the routes of notices without secrets."""
-    from penstock.model.alert_settings import shown
+    from penstock.model.alert_rules import shown
 
     return {
         "rules": [_rule(rule) for rule in settings.standing],

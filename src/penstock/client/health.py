@@ -10,12 +10,10 @@ from msgspec import Struct, to_builtins
 from penstock.client.patience import answered
 from penstock.config import Settings
 from penstock.model.clock import iso
-from penstock.model.counted import listed
+from penstock.model.controls import DepthLimits, LimitState, Pause, PauseScope
 from penstock.model.errors import PenstockError
-from penstock.model.limits import DepthLimits, LimitState
-from penstock.model.moves import refuse_moved
-from penstock.model.pause import Pause, PauseScope
-from penstock.model.spans import span
+from penstock.model.transfer import refuse_moved
+from penstock.model.wording import listed, span
 from penstock.store.contract import QueueDepth, Store, WorkerInfo
 
 SLOW_PING_MS = 100

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from penstock.client.lookups import check_text
 from penstock.client.options import check_name
-from penstock.model.bounds import MAX_TEXT
+from penstock.model.controls import EVERY, Limit, LimitKind, LimitScope, check_limits, parse_rate
 from penstock.model.errors import InvalidOption
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope, check_limits, parse_rate
+from penstock.model.job import MAX_TEXT
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock

@@ -20,7 +20,8 @@ from penstock.client.move_checks import (
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
-from penstock.model.moves import (
+from penstock.model.redact import without_password
+from penstock.model.transfer import (
     CAME_BY,
     DONE,
     EMPTYING,
@@ -39,7 +40,6 @@ from penstock.model.moves import (
     refuse_half,
     refuse_moved,
 )
-from penstock.model.urls import without_password
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
 from penstock.store.open import lasting_name, open_store
 

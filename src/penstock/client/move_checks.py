@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from penstock.model.ids import new_id
-from penstock.model.moves import (
+from penstock.model.redact import without_password
+from penstock.model.transfer import (
     CAME_BY,
     EMPTYING,
     MOVE,
@@ -17,7 +18,6 @@ from penstock.model.moves import (
     WorkersAlive,
     refuse_half,
 )
-from penstock.model.urls import without_password
 from penstock.store.contract import Part, Store, Tally
 from penstock.store.open import lasting_name
 

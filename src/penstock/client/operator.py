@@ -9,11 +9,11 @@ from penstock.client.operating.bulk import BulkOperator
 from penstock.client.operating.controls import ControlOperator
 from penstock.client.operating.dead import DeadOperator
 from penstock.client.operating.schedules import ScheduleOperator
+from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.job import Job
-from penstock.model.pause import Pause
 from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Dependencies, Dependency

@@ -10,13 +10,14 @@ import msgspec
 
 from penstock.client.after import After, Wait, edges_of
 from penstock.client.lookups import check_text
-from penstock.model.bounds import MAX_TAGS, MAX_TEXT
 from penstock.model.clock import EARLIEST, LATEST, milliseconds
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption
 from penstock.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
+    MAX_TAGS,
+    MAX_TEXT,
     KeyScope,
     NewJob,
 )

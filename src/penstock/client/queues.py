@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from penstock.model.limits import EVERY, LimitScope, LimitState
-from penstock.model.pause import Pause, PauseScope
+from penstock.model.controls import EVERY, LimitScope, LimitState, Pause, PauseScope
 from penstock.store.contract import QueueDepth
 
 

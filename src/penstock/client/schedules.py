@@ -12,15 +12,20 @@ from penstock.client.job_type import JobType, Partial
 from penstock.client.lookups import check_rows, check_text
 from penstock.client.options import check_name
 from penstock.client.times import Times, times_of
+from penstock.model.cron import aware, find_zone
 from penstock.model.errors import InvalidArguments
-from penstock.model.firing import options_of, tick_job
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.refused import InvalidSchedule, ScheduleNotFound
-from penstock.model.schedule import Schedule, ScheduleKind
-from penstock.model.template import render
-from penstock.model.ticks import first_tick, next_ticks
-from penstock.model.zone import aware, find_zone
+from penstock.model.schedule import (
+    Schedule,
+    ScheduleKind,
+    first_tick,
+    next_ticks,
+    options_of,
+    render,
+    tick_job,
+)
 
 if TYPE_CHECKING:
     from penstock.store.contract import Store

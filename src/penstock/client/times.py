@@ -7,11 +7,9 @@ from typing import Any, TypedDict
 import msgspec
 
 from penstock.model.clock import from_iso, iso, milliseconds
-from penstock.model.cron import parse_cron
+from penstock.model.cron import find_zone, parse_cron
 from penstock.model.refused import InvalidSchedule, ScheduleOver
-from penstock.model.schedule import Misfire, Schedule, ScheduleKind
-from penstock.model.ticks import first_tick, next_tick
-from penstock.model.zone import find_zone
+from penstock.model.schedule import Misfire, Schedule, ScheduleKind, first_tick, next_tick
 
 LONGEST_INTERVAL_MS = 100 * 366 * 86_400_000
 LAST_MOMENT_MS = from_iso("9000-01-01T00:00:00Z")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from penstock.client.trace_context import packed, unpacked
 from penstock.model.job import Lease, NewJob
-from penstock.model.settlement import Buried, Crashed, Failed, Settlement
+from penstock.model.outcome import Buried, Crashed, Failed, Settlement
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context as SpanContext

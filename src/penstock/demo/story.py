@@ -2,20 +2,94 @@
 
 import asyncio
 import itertools
+import os
 import random
+import signal
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from penstock.client.app import Penstock
 from penstock.client.flow import group
 from penstock.client.job_type import Prepared
 from penstock.demo import jobs
-from penstock.demo.fleet import kill
-from penstock.demo.scene import Scene, read_jobs
-from penstock.model.counted import counted
+from penstock.demo.screen import Scene, read_jobs
 from penstock.model.states import Status
+from penstock.model.wording import counted
 from penstock.store.contract import JobFilter, WorkerInfo
+
+STOP_SECONDS = 10.0
+
+
+class Fleet:
+    """`penstock worker penstock.demo.jobs:app`, as a child of this process."""
+
+    def __init__(self, url: str, log_file: Path, *, processes: int, concurrency: int) -> None:
+        self._arguments = (
+            "--url",
+            url,
+            "worker",
+            "penstock.demo.jobs:app",
+            f"--processes={processes}",
+            f"--concurrency={concurrency}",
+            "--name=demo",
+            "--log-json",
+        )
+        self._log_file = log_file
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start the supervisor; it starts the workers."""
+        with self._log_file.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "penstock.cli",
+                *self._arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            )
+
+    @property
+    def failed(self) -> str | None:
+        """The last thing it said, if it ended by itself."""
+        if self._process is None or self._process.returncode is None:
+            return None
+        lines = self._log_file.read_text("utf-8", errors="replace").splitlines()
+        return lines[-1] if lines else f"it exited with code {self._process.returncode}"
+
+    async def stop(self) -> None:
+        """Drain; then, if need be, at once; then, if need be, by force."""
+        process = self._process
+        if process is None:
+            return
+        for number, seconds in (
+            (signal.SIGTERM, STOP_SECONDS),
+            (signal.SIGTERM, 3.0),
+            (signal.SIGKILL, 3.0),
+        ):
+            if process.returncode is not None:
+                return
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), seconds)
+
+
+def kill(pid: int) -> bool:
+    """End a process the hard way; false when it had already gone."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
 
 NAMES = ("ada", "grace", "alan", "edsger", "barbara", "donald", "radia", "ken")
 STREAM_SECONDS = 0.25

@@ -1,30 +1,162 @@
-"""Cron expressions: which moments they name in a time zone, on the nights clocks change too.
+"""Cron expressions: which moments they name in a time zone, on the nights clocks change too."""
 
-With the hour fixed (`30 2 * * *`) a time that a gap leaves out runs right after the gap, and one
-that comes twice runs the first time. With a star for the hour (`*/30 * * * *`) the expression
-follows elapsed time: nothing in a gap, both passes of a repeated hour.
-"""
-
+import re
 from bisect import bisect_left
 from calendar import monthrange
-from datetime import MAXYEAR, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
-from penstock.model.cron_field import (
-    DAY,
-    HOUR,
-    LAST_DAY,
-    MINUTE,
-    MONTH,
-    SECOND,
-    WEEKDAY,
-    Values,
-    parse_field,
-)
 from penstock.model.refused import InvalidSchedule
-from penstock.model.zone import gap_end, in_gap, local_time, moment
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of naive local and UTC arithmetic
+_MILLISECOND = timedelta(milliseconds=1)
+_SECOND_MS = 1_000
+
+
+@lru_cache(maxsize=1024)
+def find_zone(name: str) -> ZoneInfo:
+    """The zone of an IANA name, or a sentence with the nearest one."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, TypeError, OSError):
+        from difflib import get_close_matches
+
+        close = get_close_matches(str(name), sorted(available_timezones()), 1)
+        hint = f"did you mean {close[0]}?" if close else "or UTC"
+        raise InvalidSchedule(
+            "zone", name, f"an IANA time zone such as Europe/Berlin ({hint})"
+        ) from None
+
+
+def local_time(ms: int, zone: ZoneInfo) -> datetime:
+    """What the clocks of a zone show at a moment, with its `fold`, without the zone."""
+    return aware(ms, zone).replace(tzinfo=None)
+
+
+def aware(ms: int, zone: ZoneInfo) -> datetime:
+    """A moment as a time in its zone."""
+    return (_EPOCH + ms * _MILLISECOND).replace(tzinfo=UTC).astimezone(zone)
+
+
+def moment(local: datetime, zone: ZoneInfo, fold: int) -> int:
+    """The moment at which a zone's clocks show a time: the first (fold 0) or the second (1)."""
+    return (local - _EPOCH) // _MILLISECOND - _offset_ms(local.replace(tzinfo=zone, fold=fold))
+
+
+def in_gap(local: datetime, zone: ZoneInfo) -> bool:
+    """Whether a zone's clocks never show this time."""
+    return moment(local, zone, 0) > moment(local, zone, 1)
+
+
+def gap_end(local: datetime, zone: ZoneInfo) -> int:
+    """The first moment after the gap that a time lies in."""
+    low, high = moment(local, zone, 1), moment(local, zone, 0)
+    before = _offset_ms(aware(low, zone))
+    while high - low > _SECOND_MS:
+        middle = (low + high) // (2 * _SECOND_MS) * _SECOND_MS
+        if _offset_ms(aware(middle, zone)) == before:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _offset_ms(moment: datetime) -> int:
+    offset = moment.utcoffset()
+    return 0 if offset is None else offset // _MILLISECOND
+
+
+LAST_DAY = 32
+_PART = re.compile(r"(\*|\?|\w+)(?:-(\w+))?(?:/(\d+))?")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+class Field(NamedTuple):
+    """What a field of a cron expression may hold."""
+
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+    first: int = 0
+
+    @property
+    def allowed(self) -> str:
+        """The rule in words."""
+        named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
+        last = ", or L for the last day" if self is DAY else ""
+        return f"made of {self.low} to {self.high}{named}, such as {self.low}, */2 or 1-5{last}"
+
+
+SECOND = Field("second", 0, 59)
+MINUTE = Field("minute", 0, 59)
+HOUR = Field("hour", 0, 23)
+DAY = Field("day of the month", 1, 31)
+MONTH = Field("month", 1, 12, _MONTHS, 1)
+WEEKDAY = Field("day of the week", 0, 7, _DAYS)
+
+
+class Values(NamedTuple):
+    """The values a field matches, ascending, and whether it was written with a star."""
+
+    values: tuple[int, ...]
+    starred: bool
+
+
+def parse_field(field: Field, text: str, expression: str) -> Values:
+    """Read one field; what is wrong with it is said in terms of that field."""
+    values: set[int] = set()
+    starred = False
+    for part in text.split(","):
+        found = _PART.fullmatch(part)
+        if found is None:
+            raise _refused(field, text, expression)
+        starred = starred or found[1] in ("*", "?")
+        values.update(_part_values(field, found, text, expression))
+    if field is WEEKDAY:
+        values = {day % 7 for day in values}
+    return Values(tuple(sorted(values)), starred)
+
+
+def _part_values(field: Field, found: re.Match[str], text: str, expression: str) -> range:
+    start, end, step = found[1], found[2], found[3]
+    if start == "L" and field is DAY and end is None and step is None:
+        return range(LAST_DAY, LAST_DAY + 1)
+    if start in ("*", "?"):
+        if end is not None or (start == "?" and (step or field not in (DAY, WEEKDAY))):
+            raise _refused(field, text, expression)
+        low, high = field.low, 6 if field is WEEKDAY else field.high
+    else:
+        low = _number(field, start, text, expression)
+        high = low if end is None else _number(field, end, text, expression)
+        if field is WEEKDAY and low > 0 and high == 0:
+            high = 7  # FRI-SUN
+        if end is None and step is not None:
+            high = field.high
+        if high < low:
+            raise _refused(field, text, expression, "a range from the smaller to the larger value")
+    if step is not None and not 1 <= int(step) <= field.high:
+        raise _refused(field, text, expression, f"stepped by 1 to {field.high}")
+    return range(low, high + 1, int(step or 1))
+
+
+def _number(field: Field, word: str, text: str, expression: str) -> int:
+    upper = word.upper()
+    if upper in field.names:
+        return field.names.index(upper) + field.first
+    if word.isdecimal() and word.isascii() and field.low <= int(word) <= field.high:
+        return int(word)
+    raise _refused(field, text, expression)
+
+
+def _refused(
+    field: Field, text: str, expression: str, expected: str | None = None
+) -> InvalidSchedule:
+    return InvalidSchedule(field.name, text, f"{expected or field.allowed} (in {expression!r})")
+
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",

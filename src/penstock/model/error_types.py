@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from penstock.model import errors, moves, refused
+from penstock.model import errors, refused, transfer
 from penstock.model.errors import PenstockError
 
 PREFIX = "urn:penstock:problem:"
 
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
-_HOMES = frozenset(module.__name__ for module in (errors, moves, refused))
+_HOMES = frozenset(module.__name__ for module in (errors, transfer, refused))
 
 
 def urn_of(kind: type[PenstockError]) -> str:

@@ -189,7 +189,7 @@ class StoreError(PenstockError):
     """The store could not do what was asked."""
 
     def __init__(self, store: str, problem: str) -> None:
-        from penstock.model.urls import without_password
+        from penstock.model.redact import without_password
 
         self.store = without_password(store)
         super().__init__(f"Store {self.store} {problem}.")

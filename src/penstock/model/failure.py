@@ -10,6 +10,7 @@ from pathlib import PurePath
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from penstock.model.dependency import Edge, Outcome
 from penstock.model.job import Job
 from penstock.model.redact import redact
 from penstock.model.retry import Budget, ErrorClass
@@ -148,3 +149,19 @@ EXPIRED = Failure.because(ErrorClass.TIMEOUT, "Expired", "The job expired before
 LEASE_LOST = Failure.because(
     ErrorClass.POISON, "LeaseLost", "The worker stopped renewing its lease while the job ran."
 )
+
+
+def orphaned(edge: Edge, outcome: Outcome, parent: Status, *, foreign: bool = False) -> Failure:
+    """The failure of a child whose edge was not satisfied; a requeue looks at its code.
+
+    Nothing is told of a `foreign` parent: whoever may see the child may not see that one.
+    """
+    named = "a job of another tenant" if foreign else f"job {edge.parent_id}"
+    if outcome is Outcome.NOT_MET:
+        code = "ConditionNotMet"
+        told = f"The result of {named} does not meet its condition: {edge.condition}"
+    else:
+        code = "ParentFailed"
+        how = "did not complete" if foreign else f"ended as {parent}"
+        told = f"{named[0].upper()}{named[1:]}, which it was to run after, {how}."
+    return Failure.because(ErrorClass.UNKNOWN, code, told)

@@ -7,6 +7,34 @@ from msgspec import Struct
 from penstock.model.dependency import Edge
 from penstock.model.states import Status
 
+MAX_NAME = 128
+"""Of a type, a queue, a category, a schedule, a token."""
+
+MAX_TEXT = 255
+"""Of a key, a tag, a tenant, a workspace."""
+
+MAX_TAGS = 32
+MAX_REASON = 1_000
+MAX_NOTES = 10_000
+
+MAX_PAGE = 1_000
+"""Rows of one answer."""
+
+MAX_IDS = 100
+"""Jobs asked for by their ids."""
+
+MAX_BATCH = 10_000
+"""Jobs of one request."""
+
+
+PRIORITY_STEP_MS = 3_600_000
+
+
+def rank(due_ms: int, priority: int) -> int:
+    """Lower ranks are claimed first."""
+    return due_ms + (priority - 1) * PRIORITY_STEP_MS
+
+
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
 DEFAULT_TIMEOUT_MS = 300_000

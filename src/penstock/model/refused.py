@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from penstock.model.counted import counted
 from penstock.model.errors import NotFound, PenstockError
+from penstock.model.wording import counted
 
 
 class ParentNotFound(PenstockError):
@@ -179,7 +179,7 @@ class ServerRefused(PenstockError):
     """A request that a server refused for a reason that only a request can have."""
 
     def __init__(self, server: str, status: int, detail: str, field: str | None = None) -> None:
-        from penstock.model.urls import without_password
+        from penstock.model.redact import without_password
 
         self.server = without_password(server)
         self.status = status

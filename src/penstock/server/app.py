@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.server import access_log, problems, traffic
+from penstock.server import problems, requests
 from penstock.server.api import (
     alerts,
     audit,
     autoscale,
-    bulk,
     controls,
     dead,
     envelope,
@@ -34,9 +33,8 @@ if TYPE_CHECKING:
     from penstock.client.app import Penstock
 
 ROUTERS = (
-    bulk.router,
-    events.router,
     jobs.router,
+    events.router,
     payload_check.router,
     schedules.router,
     dead.router,
@@ -86,7 +84,7 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
     problems.install(api)
     openapi.install(api)
     api.add_middleware(envelope.Envelope, api=api)
-    api.add_middleware(traffic.Measured, traffic=server.observer.traffic)
-    api.add_middleware(access_log.AccessLog, tells=app.settings.access_log)
+    api.add_middleware(requests.Measured, traffic=server.observer.traffic)
+    api.add_middleware(requests.AccessLog, tells=app.settings.access_log)
     dashboard.install(api)
     return api

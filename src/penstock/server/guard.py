@@ -1,5 +1,6 @@
 """Every route names the scope it takes, and gets who is asking."""
 
+import time
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -9,10 +10,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from msgspec.structs import replace
 
 from penstock.client.patience import answered
-from penstock.server.access.identity import LOCAL, Identity
-from penstock.server.access.scopes import Scope
+from penstock.model.errors import StoreError
+from penstock.server.access.identity import LOCAL, Identity, Scope
 from penstock.server.access.secrets import same
-from penstock.server.access.sessions import COOKIE
+from penstock.server.access.users import COOKIE
 from penstock.server.problems import Refusal
 from penstock.server.state import Here, Server
 
@@ -170,3 +171,35 @@ MaySchedule = Annotated[Identity, Depends(Guard(Scope.OPERATE, Scope.ENQUEUE))]
 MayReadAll = Annotated[Identity, Depends(Guard(Scope.READ, whole=True))]
 MayOperateAll = Annotated[Identity, Depends(Guard(Scope.OPERATE, whole=True))]
 MayAdmin = Annotated[Identity, Depends(Guard(Scope.ADMIN, whole=True))]
+
+
+LOOK_SECONDS = 2.0
+
+
+class Presence:
+    """Whether a caller would still be let in: not revoked, not logged out, not changed.
+
+    `bearer` is the token by which it came in; a page knows only cookies.
+    """
+
+    def __init__(
+        self, request: Request, server: Server, caller: Identity, bearer: Bearer = None
+    ) -> None:
+        self._request = request
+        self._server = server
+        self._caller = caller
+        self._bearer = bearer
+        self._looked_at = time.monotonic()
+
+    async def lasts(self) -> bool:
+        """Ask, or say what was found a moment ago."""
+        now = time.monotonic()
+        if now < self._looked_at + LOOK_SECONDS:
+            return True
+        self._looked_at = now
+        try:
+            return await identify(self._request, self._server, self._bearer) == self._caller
+        except Refusal:
+            return False
+        except StoreError:
+            return True  # nobody was turned away; it is asked again in a moment

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from penstock.client.stats import Stats
 from penstock.server.prometheus.scrape import Scraper
-from penstock.server.slos import slos, slos_of_jobs
-from penstock.server.stats import RecentStats
-from penstock.server.traffic import Traffic
+from penstock.server.requests import Traffic
+from penstock.server.stats import RecentStats, slos, slos_of_jobs
 from penstock.server.uptime import Uptime
 
 if TYPE_CHECKING:

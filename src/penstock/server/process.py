@@ -15,9 +15,8 @@ from penstock.client.app import Penstock
 from penstock.config import load_settings
 from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError
-from penstock.model.urls import without_password
-from penstock.server.serve import Serving
-from penstock.server.spec import ServerSpec
+from penstock.model.redact import without_password
+from penstock.server.serve import ServerSpec, Serving
 from penstock.worker import loop
 from penstock.worker.keeping import exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app

@@ -1,22 +1,27 @@
-"""Answering on a socket until told to stop."""
+"""Where a server listens, who may come in, and answering on its socket until told to stop."""
 
 import asyncio
+import ipaddress
 import logging
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import h11
+import msgspec
 import structlog
 import uvicorn
+from msgspec import Struct
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from penstock.server.access_log import Told
+from penstock.model.errors import InvalidOption
+from penstock.server.access.secrets import any_credentials
 from penstock.server.app import create_server
 from penstock.server.delivery import Delivery
-from penstock.server.door import Door, is_private
 from penstock.server.prefix import below
-from penstock.server.protocol import Punctual
+from penstock.server.requests import Told
 from penstock.upkeep import upkeep_services
 from penstock.worker.worker import new_owner
 
@@ -25,6 +30,155 @@ if TYPE_CHECKING:
 
     from penstock.client.app import Penstock
     from penstock.service import Service
+
+HEADER_SECONDS = 10.0
+BODY_SECONDS = 60.0
+
+
+class Punctual(H11Protocol):
+    """A connection that is closed if its request does not arrive: it would take another's place.
+
+    h11, unlike faster parsers, also bounds how long the headers of a request may be.
+    """
+
+    _phase: Any = None
+    _ending: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, but not for ever."""
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """There is nothing left to wait for."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Read on, and look how far the request has come."""
+        super().handle_events()
+        self._watch()
+
+    def _watch(self) -> None:
+        phase = self.conn.their_state
+        if phase is self._phase:
+            return
+        self._forget()
+        self._phase = phase
+        seconds = _patience().get(phase)
+        if seconds is not None and not self.transport.is_closing():
+            self._ending = self.loop.call_later(seconds, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+
+
+def _patience() -> Mapping[Any, float]:
+    return {h11.IDLE: HEADER_SECONDS, h11.SEND_BODY: BODY_SECONDS}
+
+
+BACKLOG = 1_024
+
+
+class Door(Struct, frozen=True, kw_only=True):
+    """Where a server listens, and what it believes of who comes in.
+
+    `proxies` are the addresses, separated by commas, whose word on the caller's address and
+    scheme is taken; `root_path` is the path a proxy has it under; `certificate` and `key` are
+    files in PEM.
+    """
+
+    host: str
+    port: int
+    certificate: str | None = None
+    key: str | None = None
+    proxies: str = ""
+    root_path: str = ""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this machine can reach it."""
+        return all(ipaddress.ip_address(each).is_loopback for each in addresses_of(self.host))
+
+    def address(self, port: int) -> str:
+        """What to type into a browser."""
+        scheme = "https" if self.certificate else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{port}{self.root_path.rstrip('/')}"
+
+
+def addresses_of(host: str) -> list[str]:
+    """The addresses a name stands for; the empty one stands for all of this machine."""
+    try:
+        found = socket.getaddrinfo(host or None, 0, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise InvalidOption(
+            "host", host, f"an address of this machine ({error.strerror})"
+        ) from None
+    return [str(each[4][0]).partition("%")[0] for each in found]
+
+
+def listen(door: Door) -> socket.socket:
+    """Take the address, so that whoever serves it may be replaced without losing it."""
+    found = addresses_of(door.host)
+    host = next((each for each in found if ":" not in each), found[0])
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, door.port))
+    except OSError as error:
+        taken.close()
+        expected = f"free on {door.host} ({error.strerror}); --port 0 takes any that is"
+        raise InvalidOption("port", door.port, expected) from None
+    taken.listen(BACKLOG)
+    return taken
+
+
+def is_private(taken: socket.socket) -> bool:
+    """Whether only this machine can reach what listens there."""
+    return ipaddress.ip_address(taken.getsockname()[0]).is_loopback
+
+
+async def open_door(app: "Penstock", door: Door) -> socket.socket:
+    """Take the address, unless other machines could come in and nobody could say who they are."""
+    if not door.is_private:
+        async with app:
+            await refuse_strangers(app, door)
+    return listen(door)
+
+
+async def refuse_strangers(app: "Penstock", door: Door) -> None:
+    """Other machines are let in only where they can be asked who they are."""
+    if await any_credentials(app.store):
+        return
+    raise InvalidOption(
+        "host",
+        door.host,
+        "a loopback address such as 127.0.0.1 as long as nobody can log in; make a user with "
+        "`penstock users add NAME` or a token with `penstock tokens create NAME` first",
+    )
+
+
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """All a server process needs to know, passed to it as JSON.
+
+    Without a target it knows the store and no job type.
+    """
+
+    door: Door
+    target: str | None = None
+    url: str | None = None
+    settings: dict[str, Any] = {}
+    upkeep: bool = False
+    greeting: str | None = None
+    opens_browser: bool = False
+    log_json: bool = False
+    log_level: str = "info"
+    parent_pid: int | None = None
+
 
 log = structlog.get_logger("penstock.server")
 

@@ -8,20 +8,15 @@ from fastapi import Depends, Request
 from penstock.client.journal import Journal
 from penstock.client.kept import kept
 from penstock.client.operator import Operator
-from penstock.server.access.credentials import any_credentials
-from penstock.server.access.identity import Identity
-from penstock.server.access.logins import Logins
-from penstock.server.access.rates import Rates
-from penstock.server.access.secrets import random_secret
-from penstock.server.access.sessions import Sessions
+from penstock.server.access.identity import Identity, Rates
+from penstock.server.access.secrets import any_credentials, random_secret
 from penstock.server.access.tokens import Tokens
-from penstock.server.access.users import Users
+from penstock.server.access.users import Logins, Sessions, Users
 from penstock.server.bodies import Reading
 from penstock.server.fresh import Fresh
 from penstock.server.glance import glance_at
-from penstock.server.live import Live
 from penstock.server.observe import Observer
-from penstock.server.streams import Streams
+from penstock.server.streams import Live, Streams
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock

@@ -8,7 +8,7 @@ import socket
 import msgspec
 import structlog
 
-from penstock.server.spec import ServerSpec
+from penstock.server.serve import ServerSpec
 from penstock.worker.keeping import BAD_SPEC, keep, start
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import ORDERS, Supervisor

@@ -7,7 +7,7 @@ from msgspec.json import decode, encode
 
 from penstock.service import Service
 from penstock.store.contract import Store
-from penstock.store.contract.rollups import DAY_MS, HOUR_MS, MINUTE_MS
+from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 
 EVERY_SECONDS = 10.0
 KIND = "uptime"

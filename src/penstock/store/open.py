@@ -6,7 +6,7 @@ from urllib.parse import quote, unquote
 
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, MissingExtra
-from penstock.model.urls import without_password
+from penstock.model.redact import without_password
 from penstock.store.contract import Store
 
 

@@ -14,11 +14,10 @@ from penstock.client.handle import JobHandle
 from penstock.client.job_type import Prepared
 from penstock.model.dependency import EdgeKind, Outcome, decide, with_inputs
 from penstock.model.errors import JobCancelled, JobFailed
-from penstock.model.failure import Failure
+from penstock.model.failure import Failure, orphaned
 from penstock.model.job import Lease, NewJob
-from penstock.model.orphan import orphaned
+from penstock.model.outcome import Buried, Cancelled, Completed, Failed, Settlement, Snoozed
 from penstock.model.refused import ParentNotFound
-from penstock.model.settlement import Buried, Cancelled, Completed, Failed, Settlement, Snoozed
 from penstock.model.states import Status
 from penstock.store.contract import Report
 from penstock.testing.local import in_this_process

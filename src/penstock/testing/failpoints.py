@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.store.contract import Claim, Claimed, JobStore, Report, Store
 
 EXIT_CODE = 9

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from penstock.model.clock import iso, milliseconds, utc
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.schedule import Schedule
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -17,6 +16,7 @@ from penstock.model.settlement import (
     Settlement,
     Snoozed,
 )
+from penstock.model.schedule import Schedule
 from penstock.store.contract import Rescued, Store
 
 ENDED_AS: Mapping[type[Settlement], str] = {

@@ -8,12 +8,12 @@ from typing import NoReturn
 
 from penstock.client.app import Penstock
 from penstock.model.job import Lease
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from penstock.testing.local import in_this_process
 from penstock.worker.execution import Executor
-from penstock.worker.holdings import own_leases
+from penstock.worker.leases import own_leases
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
 from penstock.worker.worker import new_owner

@@ -2,17 +2,12 @@
 
 from penstock.client.app import Penstock
 from penstock.service import Service
-from penstock.upkeep.alerts import WatchAlerts
-from penstock.upkeep.critical import WatchCritical
-from penstock.upkeep.declarations import Declarations
+from penstock.upkeep.alerts import WatchAlerts, WatchCritical
 from penstock.upkeep.leader import TERM_SECONDS, Leader
-from penstock.upkeep.prune import Prune
-from penstock.upkeep.release import Release
+from penstock.upkeep.prune import Prune, RollUp
 from penstock.upkeep.rescue import Rescue
-from penstock.upkeep.roll_up import RollUp
 from penstock.upkeep.schedules import FireSchedules
-from penstock.upkeep.stage import Stage
-from penstock.upkeep.unclaimed import Unclaimed
+from penstock.upkeep.sweeps import Declarations, Release, Stage, Unclaimed
 
 
 def upkeep_services(app: Penstock, owner: str) -> list[Service]:

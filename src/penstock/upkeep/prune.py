@@ -1,4 +1,4 @@
-"""Deleting ended jobs past their retention."""
+"""Deleting ended jobs past their retention, and folding metrics into coarser steps."""
 
 import asyncio
 
@@ -49,3 +49,19 @@ def retention_of(settings: Settings) -> Retention:
         keep_closed_ms=int(settings.keep_resolved * 1000),
         keep_last=settings.keep_last,
     )
+
+
+class RollUp(Service):
+    """Runs every ten seconds, the finest step there is."""
+
+    name = "roll_up"
+
+    def __init__(self, app: Penstock, leader: Leader) -> None:
+        super().__init__(10.0)
+        self._metrics = app.store.metrics
+        self._leader = leader
+
+    async def run_once(self) -> None:
+        """Fold, sample, drop."""
+        if self._leader.leads:
+            await self._metrics.roll_up()

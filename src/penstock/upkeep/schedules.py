@@ -7,9 +7,7 @@ import structlog
 
 from penstock.client.app import Penstock
 from penstock.model.errors import PenstockError, StoreError
-from penstock.model.firing import tick_jobs
-from penstock.model.schedule import Schedule
-from penstock.model.ticks import MOST_AT_ONCE, due_ticks
+from penstock.model.schedule import MOST_AT_ONCE, Schedule, due_ticks, tick_jobs
 from penstock.service import Service
 from penstock.store.contract import Store
 from penstock.upkeep.leader import Leader

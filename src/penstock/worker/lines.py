@@ -7,7 +7,7 @@ import structlog
 
 from penstock.client.lines import detailed
 from penstock.model.job import Lease
-from penstock.model.settlement import Buried, Crashed, Failed, Settlement
+from penstock.model.outcome import Buried, Crashed, Failed, Settlement
 
 log = structlog.get_logger("penstock.worker")
 

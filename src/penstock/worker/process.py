@@ -18,9 +18,8 @@ from penstock.model.errors import PenstockError
 from penstock.worker import loop
 from penstock.worker.health import kept_fresh, refresh
 from penstock.worker.keeping import WORTH_ANOTHER_TRY, exit_code_of, orphaned, spec_text
-from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.target import load_app
-from penstock.worker.worker import Worker
+from penstock.worker.worker import EXIT_CODE, Worker
 
 AT_ONCE = signal.SIGUSR2
 

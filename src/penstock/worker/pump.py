@@ -16,13 +16,13 @@ import structlog
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
+from penstock.model.outcome import HandedBack, Settlement, buried, unstarted
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import HandedBack, Settlement, buried, unstarted
 from penstock.service import Seldom
 from penstock.store.contract import Claim, Claimed, Report, Store
 from penstock.worker.lines import about
 from penstock.worker.reports import Reports
-from penstock.worker.slots import RunningSlots
+from penstock.worker.running import RunningSlots
 
 log = structlog.get_logger("penstock.worker")
 

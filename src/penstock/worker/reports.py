@@ -9,9 +9,9 @@ import msgspec
 import structlog
 
 from penstock.client.context import Context
-from penstock.model.counted import counted
 from penstock.model.errors import PenstockError
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
+from penstock.model.wording import counted
 from penstock.service import Seldom
 from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify

@@ -19,9 +19,8 @@ from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report
 from penstock.worker import health, keeping
 from penstock.worker.process import AT_ONCE, WorkerSpec
-from penstock.worker.recycle import EXIT_CODE
 from penstock.worker.target import load_app
-from penstock.worker.worker import new_owner
+from penstock.worker.worker import EXIT_CODE, new_owner
 
 log = structlog.get_logger("penstock.supervisor")
 

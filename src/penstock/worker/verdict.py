@@ -7,10 +7,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from penstock.client.job_type import JobType
-from penstock.model.counted import counted
 from penstock.model.failure import MESSAGE_LIMIT, Failure
 from penstock.model.job import Lease
-from penstock.model.outcome import Cancel, Dead, Retry, Snooze
+from penstock.model.outcome import (
+    Buried,
+    Cancel,
+    Cancelled,
+    Crashed,
+    Dead,
+    Failed,
+    HandedBack,
+    Retry,
+    Settlement,
+    Snooze,
+    Snoozed,
+)
 from penstock.model.redact import redact
 from penstock.model.retry import (
     POLICIES,
@@ -25,15 +36,7 @@ from penstock.model.retry import (
     retry_after_ms,
     used_up,
 )
-from penstock.model.settlement import (
-    Buried,
-    Cancelled,
-    Crashed,
-    Failed,
-    HandedBack,
-    Settlement,
-    Snoozed,
-)
+from penstock.model.wording import counted
 
 MAX_WAIT_SECONDS = 366 * 86_400
 RETRIES_ASKED_FOR = 3

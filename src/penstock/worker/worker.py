@@ -5,15 +5,19 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import psutil
 import structlog
 
 from penstock.client.app import Penstock
-from penstock.model.errors import StoreError
+from penstock.client.job_type import JobType
+from penstock.client.notices import QUEUE, notice_types
+from penstock.config import Settings
+from penstock.model.errors import InvalidOption, StoreError
 from penstock.model.ids import new_id
 from penstock.model.job import Lease
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -28,15 +32,71 @@ from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
-from penstock.worker.heartbeat import Heartbeat
-from penstock.worker.holdings import TICK_SECONDS, Holdings, own_leases
+from penstock.worker.leases import TICK_SECONDS, Heartbeat, Holdings, own_leases
 from penstock.worker.lines import JobLines, about
 from penstock.worker.pump import Pump
-from penstock.worker.recycle import Recycling
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
-from penstock.worker.served import served_queues, served_types
 from penstock.worker.target import refuse_while_loading
+
+
+def served_types(app: Penstock, names: Sequence[str] | None) -> dict[str, JobType[..., ..., Any]]:
+    """The application's types, or those that were named; notices too, where they have a route."""
+    own, built_in = app.types, notice_types(app)
+    names = names if names is not None else app.settings.worker_types or None
+    named = None if names is None else [name for name in names if name not in built_in]
+    if not own and named != []:
+        raise InvalidOption("app", "empty", "an application with at least one @app.job")
+    if named is None:
+        return own | built_in
+    wanted = {name for given in named for name in app.find_type(given).names}
+    return {name: type_ for name, type_ in own.items() if name in wanted} | built_in
+
+
+def served_queues(app: Penstock, names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The queues that were named, or all; that of notices is always among them."""
+    names = names if names is not None else app.settings.worker_queues
+    if not names:
+        return None
+    return tuple(dict.fromkeys((*names, QUEUE) if app.settings.alerts.routes else names))
+
+
+EXIT_CODE = 75
+
+
+class Recycling:
+    """Watches memory, abandoned threads and internal errors."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.chosen: str | None = None
+        self._settings = settings
+        self._stuck = 0
+        self._internal_errors = 0
+        self._ticks = 0
+        self._process = psutil.Process()
+
+    def note_stuck(self) -> None:
+        """A handler ignored its end."""
+        self._stuck += 1
+
+    def note_internal_error(self) -> None:
+        """Something of ours, not of a handler, raised."""
+        self._internal_errors += 1
+
+    def reason(self, abandoned_threads: int) -> str | None:
+        """Why to recycle now, or None."""
+        settings = self._settings
+        if abandoned_threads + self._stuck > settings.max_abandoned_threads:
+            return f"{abandoned_threads + self._stuck} handlers outlived their timeouts"
+        if self._internal_errors > settings.max_internal_errors:
+            return f"{self._internal_errors} internal errors"
+        self._ticks += 1
+        if settings.memory_limit_mb and self._ticks % 10 == 0:
+            used = self._process.memory_info().rss // 1_000_000
+            if used > settings.memory_limit_mb:
+                return f"{used} MB of memory, over the limit of {settings.memory_limit_mb}"
+        return None
+
 
 log = structlog.get_logger("penstock.worker")
 

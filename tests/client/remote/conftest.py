@@ -7,7 +7,7 @@ import pytest
 
 from penstock import Penstock, connect
 from penstock.client.remote.remote import Remote
-from penstock.server.access.scopes import parse_scopes
+from penstock.server.access.identity import parse_scopes
 from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server
 from tests.client.remote.kitchen import make_app

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.client.backup import backup
-from penstock.model.settlement import Completed
+from penstock.model.outcome import Completed
 from penstock.store.contract import Held, JobFilter, Retention, Store
 from penstock.store.open import open_store
 from tests.faults.support.children import say

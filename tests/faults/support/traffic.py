@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from penstock.model.errors import StoreFull, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.store.contract import Store
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import claim_of, completed

@@ -9,8 +9,7 @@ from penstock.model.clock import Clock
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
-from penstock.model.retry import ErrorClass
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -20,6 +19,7 @@ from penstock.model.settlement import (
     Settlement,
     Snoozed,
 )
+from penstock.model.retry import ErrorClass
 from penstock.store.contract import Claim, Store
 from penstock.store.open import open_store
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from penstock import Penstock
 from penstock.model.refused import UserNotFound
 from penstock.server.access import users
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
 from penstock.server.guard import PROXIED, identify

@@ -5,11 +5,9 @@ import asyncio
 import pytest
 from fastapi import FastAPI
 
-from penstock.server.access import logins, rates
-from penstock.server.access.logins import MOST_WAIT_SECONDS, Logins, neighbourhood
-from penstock.server.access.rates import Rates
-from penstock.server.access.scopes import Scope
-from penstock.server.access.users import Users
+from penstock.server.access import identity, users
+from penstock.server.access.identity import Rates, Scope
+from penstock.server.access.users import MOST_WAIT_SECONDS, Logins, Users, neighbourhood
 from penstock.server.problems import Refusal
 
 PASSWORD = "correct horse battery"
@@ -25,7 +23,7 @@ async def doors(server: FastAPI, monkeypatch: pytest.MonkeyPatch) -> Logins:
 
     await server.state.server.users.create("ann", PASSWORD, (Scope.READ,), by="test")
     monkeypatch.setattr(Users, "check", check)
-    monkeypatch.setattr(rates, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(identity, "monotonic", lambda: 0.0)
     found: Logins = server.state.server.logins
     return found
 
@@ -38,7 +36,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         seen.append(seconds)
 
-    monkeypatch.setattr(logins, "sleep", sleep)
+    monkeypatch.setattr(users, "sleep", sleep)
     return seen
 
 
@@ -99,7 +97,7 @@ async def test_no_more_than_a_few_passwords_are_compared_at_once(
         await asyncio.sleep(0)
     goes_on.set()
     await asyncio.gather(*tries)
-    assert most == logins.AT_ONCE
+    assert most == users.AT_ONCE
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,7 @@ def test_an_attacker_with_a_network_of_addresses_is_one_attacker(address: str, w
 
 
 def test_a_flood_of_new_callers_takes_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "BUCKETS", 100)
+    monkeypatch.setattr(identity, "BUCKETS", 100)
     counted = Rates(60)
     for number in range(1_000):
         counted.wait_for(f"caller {number}")

@@ -11,9 +11,8 @@ from penstock import Penstock
 from penstock.client.operator import Operator
 from penstock.model.errors import InvalidOption
 from penstock.model.refused import TokenNotFound, UserNotFound
-from penstock.server.access.identity import LOCAL
+from penstock.server.access.identity import LOCAL, Scope
 from penstock.server.access.operating import AccessOperator
-from penstock.server.access.scopes import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
 

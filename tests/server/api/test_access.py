@@ -4,7 +4,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from penstock.server.access.scopes import Scope, including
+from penstock.server.access.identity import Scope, including
 from penstock.server.api.openapi import all_routes, api_routes
 from penstock.server.app import create_server
 from penstock.server.guard import guard_of

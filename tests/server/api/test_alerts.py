@@ -2,8 +2,7 @@ import httpx
 import pytest
 
 from penstock import Penstock
-from penstock.model.alert_rules import RULES
-from penstock.model.alert_settings import AlertSettings
+from penstock.model.alert_rules import RULES, AlertSettings
 from penstock.testing import drain
 from penstock.upkeep.alerts import judge_all
 

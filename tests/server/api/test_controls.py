@@ -3,7 +3,7 @@ from typing import get_args
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.model.pause import PAUSABLE
+from penstock.model.controls import PAUSABLE
 from penstock.server.api.controls import Pausable
 from penstock.testing.conformance.workers import BEAT
 

@@ -4,7 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.server.api import pages
+from penstock.server.api import filters
 from penstock.testing.conformance.build import dead_job
 
 
@@ -12,8 +12,8 @@ from penstock.testing.conformance.build import dead_job
 async def test_large_rows_make_short_pages_that_go_on(
     app: Penstock, http: AsyncClient, monkeypatch: pytest.MonkeyPatch, path: str, name: str
 ) -> None:
-    monkeypatch.setattr(pages, "STEP", 2)
-    monkeypatch.setattr(pages, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(filters, "STEP", 2)
+    monkeypatch.setattr(filters, "MOST_BYTES", 5_000)
     payload = '{"text": "' + "x" * 2_000 + '"}'
     made = {await dead_job(app.store, type="fail", payload=payload) for _ in range(9)}
     seen: list[str] = []
@@ -33,7 +33,7 @@ async def test_large_rows_make_short_pages_that_go_on(
 async def test_small_rows_fill_the_page_that_was_asked_for(
     app: Penstock, http: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "STEP", 2)
+    monkeypatch.setattr(filters, "STEP", 2)
     await app.enqueue_many([app.find_type("add").new(n) for n in range(9)])
     first = (await http.get("/api/jobs", params={"limit": 7})).json()
     assert len(first["jobs"]) == 7

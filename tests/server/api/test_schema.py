@@ -24,7 +24,7 @@ from penstock.client.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import Reading, judged
 from penstock.model.alert_rules import RULES
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server
 from penstock.testing.conformance.build import dead_job

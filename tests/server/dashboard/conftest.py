@@ -9,8 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Context, Penstock
-from penstock.server.access.scopes import Scope
-from penstock.server.access.sessions import COOKIE
+from penstock.server.access.identity import Scope
+from penstock.server.access.users import COOKIE
 from penstock.server.app import create_server
 from tests.support.places import Place
 

@@ -8,16 +8,14 @@ from msgspec.json import encode
 
 from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
-from penstock.model.breaker import Breaker
+from penstock.model.controls import Breaker, Limit, LimitKind, LimitScope, PauseScope
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
-from penstock.model.limits import Limit, LimitKind, LimitScope
-from penstock.model.pause import PauseScope
+from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
 from penstock.model.schedule import Schedule, ScheduleKind
-from penstock.model.settlement import Buried
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.dashboard.install import VIEWS
 from penstock.server.dashboard.route import PageRoute
 from penstock.store.contract import Beat, Resolution

@@ -6,8 +6,8 @@ from fastapi import FastAPI
 from msgspec.json import encode
 
 from penstock import Penstock
-from penstock.server.access.scopes import Scope
-from penstock.server.dashboard import paging
+from penstock.server.access.identity import Scope
+from penstock.server.dashboard import render
 from tests.server.dashboard.conftest import PASSWORD, Browser
 
 ADMIN = {"name": "bob", "password": PASSWORD, "scope": "admin"}
@@ -129,7 +129,7 @@ async def test_the_page_is_for_administrators_of_the_whole(log_in: Any) -> None:
 async def test_many_tokens_and_users_are_shown_page_by_page_and_found_by_name(
     admin: Browser, server: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "SHOWN", 2)
+    monkeypatch.setattr(render, "SHOWN", 2)
     known = server.state.server
     for number in range(3):
         await known.tokens.create(f"made-{number}", (Scope.READ,), by="test")

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from penstock.server.dashboard import assets
-from penstock.server.dashboard.assets import TYPES, content_of, files
+from penstock.server.dashboard import links
+from penstock.server.dashboard.links import TYPES, content_of, files
 from penstock.server.dashboard.render import FOLDER
 from tests.server.dashboard.conftest import Browser
 
@@ -27,14 +27,14 @@ async def test_a_file_under_its_hash_is_kept_for_good(browser: Browser) -> None:
 async def test_pages_work_without_the_browser_libraries(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assets, "has", lambda name: "vendor" not in name)
+    monkeypatch.setattr(links, "has", lambda name: "vendor" not in name)
     text = await browser.text("")
     assert "vendor" not in text
     assert "app.css" in text
 
 
 def test_every_class_of_a_template_has_a_rule() -> None:
-    rules = re.sub(r"\{[^{}]*\}", "", (assets.FOLDER / "app.css").read_text())
+    rules = re.sub(r"\{[^{}]*\}", "", (links.FOLDER / "app.css").read_text())
     known = set(re.findall(r"\.([a-z][\w-]*)", rules))
     for path in FOLDER.rglob("*.html"):
         for words in re.findall(r'class="([^"{}]*)"', path.read_text()):

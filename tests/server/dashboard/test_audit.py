@@ -4,7 +4,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.client.journal import Journal
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.dashboard.views.audit import place_of
 from tests.server.dashboard.conftest import Browser
 from tests.support.forgery import change_actor

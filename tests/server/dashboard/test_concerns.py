@@ -1,7 +1,7 @@
 from penstock.client.health import Check, HealthStatus
 from penstock.model.alert import Alert, AlertState
 from penstock.model.alert_rules import Severity
-from penstock.server.dashboard.concerns import standing_of
+from penstock.server.dashboard.views.overview import standing_of
 
 WELL = Check(HealthStatus.HEALTHY, "Fine.")
 PLACES = {"too_many_dead": ("dead", "the dead letters")}

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from penstock import Penstock
 from penstock.model.states import Status
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.store.contract import Resolution
 from penstock.testing import drain
 from penstock.testing.conformance.build import dead_job

@@ -1,15 +1,15 @@
 from penstock import Penstock
-from penstock.server.dashboard import flash
-from penstock.server.dashboard.flash import Flash
+from penstock.server.dashboard import links
+from penstock.server.dashboard.links import Flash
 from tests.server.dashboard.conftest import Browser
 
 
 def test_a_flash_is_read_with_its_own_key_only() -> None:
-    value = flash.written(Flash("done"), "key")
-    assert flash.read(value, "key") == Flash("done")
-    assert flash.read(value, "other") is None
-    assert flash.read("x" + value, "key") is None
-    assert flash.read("nonsense", "key") is None
+    value = links.written(Flash("done"), "key")
+    assert links.read(value, "key") == Flash("done")
+    assert links.read(value, "other") is None
+    assert links.read("x" + value, "key") is None
+    assert links.read("nonsense", "key") is None
 
 
 async def test_a_flash_is_shown_once(browser: Browser, app: Penstock) -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.errors import InvalidOption
-from penstock.server.dashboard.forms import Form
+from penstock.server.dashboard.request import Form
 from penstock.server.problems import Refusal
 from tests.server.dashboard.conftest import Browser
 

@@ -10,13 +10,13 @@ from penstock.client.family import family_of
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
+from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import Buried
 from penstock.model.states import Status
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.api.filters import JobQuery
-from penstock.server.dashboard.asked import asked
 from penstock.server.dashboard.graph import HIGH, SLIM, TALL, WIDE, Graph, drawing, graph_of
+from penstock.server.dashboard.request import asked
 from penstock.store.contract import Report
 from penstock.testing.conformance.build import OWNER, claim_all, completed, enqueue_after
 from tests.server.dashboard.conftest import Browser

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from penstock.server.dashboard.json_view import DEEPEST, LONGEST, UNFOLDED, json_view
+from penstock.server.dashboard.render import DEEPEST, LONGEST, UNFOLDED, json_view
 
 
 def test_a_document_is_laid_out_with_its_kinds() -> None:

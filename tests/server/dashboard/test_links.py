@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.routing import Mount
 
 from penstock import Penstock
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.dashboard.links import Links
 from tests.server.dashboard.conftest import Browser
 

@@ -9,10 +9,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from penstock import Penstock
-from penstock.server.access import rates
-from penstock.server.access.scopes import Scope
-from penstock.server.access.sessions import COOKIE
-from penstock.server.dashboard.views.login import LOGIN_COOKIE
+from penstock.server.access import identity
+from penstock.server.access.identity import Scope
+from penstock.server.access.users import COOKIE
+from penstock.server.dashboard.views.access import LOGIN_COOKIE
 from tests.server.dashboard.conftest import PASSWORD, TOKEN, Browser
 
 GOALS = {
@@ -87,7 +87,7 @@ async def test_a_wrong_name_and_a_wrong_password_are_told_alike(
 async def test_who_tries_too_often_has_to_wait(
     browser: Browser, ana: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rates, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(identity, "monotonic", lambda: 0.0)
     answers = [await tried(browser, "ana", "not the password") for _ in range(7)]
     assert [each.status_code for each in answers][:5] == [401] * 5
     assert answers[-1].status_code == 429

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from penstock import Context, Penstock
-from penstock.server.dashboard.outline import outline, summary
+from penstock.server.dashboard.views.enqueue import outline, summary
 
 
 def test_an_outline_names_every_argument_with_something_of_its_kind() -> None:

@@ -6,7 +6,7 @@ from msgspec.json import encode
 from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
 from penstock.model.alert_rules import Severity
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.testing.conformance.build import OWNER, buried, claim_all, completed, failed
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_beat

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock import Penstock
-from penstock.server.dashboard import paging
+from penstock.server.dashboard import render
 from penstock.testing.conformance.build import a_job
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_beat, a_schedule
@@ -14,7 +14,7 @@ NAMES = ("Blue-one", "blue-two", "red-three", "red-four", "red-five")
 @pytest.fixture
 async def many(app: Penstock, server: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five of everything that is listed by name, two to a page."""
-    monkeypatch.setattr(paging, "SHOWN", 2)
+    monkeypatch.setattr(render, "SHOWN", 2)
     for name in NAMES:
         await app.store.jobs.enqueue([a_job(queue=name)])
         await app.store.schedules.put(a_schedule(name))

@@ -3,8 +3,7 @@ import re
 import pytest
 
 from penstock import Penstock
-from penstock.model.breaker import Breaker
-from penstock.model.limits import LimitKind
+from penstock.model.controls import Breaker, LimitKind
 from tests.server.dashboard.conftest import Browser
 
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from penstock import Penstock
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from tests.server.dashboard.conftest import Browser
 
 

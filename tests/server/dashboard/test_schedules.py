@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from penstock import Penstock
 from penstock.model.schedule import Misfire, ScheduleKind
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_schedule
 

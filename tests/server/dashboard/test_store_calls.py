@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Penstock
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.store.contract import Store
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import furnish

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.histogram import step_of
-from penstock.server.prometheus.histograms import (
+from penstock.server.prometheus.families import (
     SECONDS,
     attempt_buckets,
     attempt_number,

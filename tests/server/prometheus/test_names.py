@@ -1,6 +1,6 @@
 """Labels are bounded, and no series ever moves."""
 
-from penstock.server.prometheus.names import OTHER, Names
+from penstock.server.prometheus.scrape import OTHER, Names
 
 
 def test_names_beyond_the_bound_share_one_series() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.store.contract.payloads import conditions_of, holds
+from penstock.store.contract.reader import conditions_of, holds
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from penstock.store.contract.rollups import (
+from penstock.store.contract.metrics import (
     DAY_MS,
     FINE_MS,
     HOUR_MS,

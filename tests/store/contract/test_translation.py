@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.model.errors import InvalidOption, StoreError
-from penstock.store.contract.translation import Translated, not_unicode
+from penstock.store.contract.errors import Translated, not_unicode
 
 
 def told(name: str, error: LookupError) -> StoreError | None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.store.contract import Store
-from penstock.store.contract.watch import watch
+from penstock.store.contract.store import watch
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import enqueue

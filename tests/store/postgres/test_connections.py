@@ -11,7 +11,7 @@ from penstock.model.clock import ServerClock
 from penstock.model.errors import StoreUnavailable
 from penstock.store.postgres import connect as connecting
 from penstock.store.postgres.connect import Address, address_of, connect
-from penstock.store.postgres.link import Link
+from penstock.store.postgres.connection import Link
 from penstock.worker.worker import Worker
 from tests.store.postgres.conftest import Logins
 
@@ -96,6 +96,6 @@ def test_a_call_waits_for_its_turn_while_the_server_is_full(
 def test_after_a_while_it_says_in_one_sentence_what_to_do(
     crowded: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.store.postgres.link.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.store.postgres.connection.PATIENCE_SECONDS", 0.01)
     with connect(crowded), pytest.raises(StoreUnavailable, match="raise its max_connections"):
         Link(crowded, ServerClock()).perform(lambda tx: tx.now)

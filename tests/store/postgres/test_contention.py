@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from penstock.model.clock import ServerClock
+from penstock.model.controls import Limit, LimitKind, LimitScope
 from penstock.model.job import Lease
-from penstock.model.limits import Limit, LimitKind, LimitScope
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import address_of
+from penstock.store.postgres.connection import Link
 from penstock.store.postgres.enqueue import enqueue_all
-from penstock.store.postgres.link import Link
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.claim import MIN_CHUNK
 from penstock.testing.conformance.build import (

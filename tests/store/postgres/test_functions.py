@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, Outcome
-from penstock.model.job import NewJob
-from penstock.model.pause import PauseScope
-from penstock.model.rank import PRIORITY_STEP_MS
-from penstock.model.settlement import Completed
+from penstock.model.job import PRIORITY_STEP_MS, NewJob
+from penstock.model.outcome import Completed
 from penstock.store.contract import Claim, Store
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect

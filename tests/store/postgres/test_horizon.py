@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from penstock.store.postgres import horizon as watching
+from penstock.store.postgres import inspect as watching
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
-from penstock.store.postgres.horizon import Horizon, horizon, warning
-from penstock.store.postgres.inspect import inspect
+from penstock.store.postgres.inspect import Horizon, horizon, inspect, warning
 from penstock.store.postgres.queries import queries
 from penstock.store.postgres.transaction import PostgresTransaction
 from tests.store.postgres.conftest import Logins

@@ -22,9 +22,9 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.model.job import KeyScope
-from penstock.model.urls import without_password
+from penstock.model.redact import without_password
 from penstock.store.contract import Store
-from penstock.store.postgres import refusals
+from penstock.store.postgres import connect as connecting
 from penstock.store.postgres.connect import (
     Address,
     Connection,
@@ -186,7 +186,7 @@ def test_a_server_that_never_answers_is_told() -> None:
 def test_a_server_that_is_too_old_is_refused(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals, "OLDEST", 99)
+    monkeypatch.setattr(connecting, "OLDEST", 99)
     with pytest.raises(ServerTooOld, match="upgrade it to 99") as told:
         migrate(address)
     _said(told.value)

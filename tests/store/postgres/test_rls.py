@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
 from penstock.model.errors import AccessDenied, JobNotFound
 from penstock.model.job import NewJob
-from penstock.model.pause import PauseScope
 from penstock.model.refused import ParentNotFound
 from penstock.store.contract import JobFilter
 from penstock.store.open import open_store

@@ -5,9 +5,8 @@ import re
 import psycopg
 import pytest
 
+from penstock.model.controls import LimitKind, LimitScope, PauseScope
 from penstock.model.job import Job, KeyScope
-from penstock.model.limits import LimitKind, LimitScope
-from penstock.model.pause import PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import Resolution
 from penstock.store.postgres.connect import Connection

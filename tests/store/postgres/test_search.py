@@ -6,7 +6,7 @@ import pytest
 
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter
-from penstock.store.postgres import reader
+from penstock.store.postgres import store as stores
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.relational import search
 from penstock.testing.clock import FakeClock
@@ -54,7 +54,7 @@ async def _found(store: PostgresStore, where: JobFilter) -> list[str]:
 async def test_living_and_ended_jobs_are_found_by_their_payloads(
     store: PostgresStore, ids: list[str], few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "FEW", few)
+    monkeypatch.setattr(stores, "FEW", few)
     assert await _found(store, JobFilter(payload=WANTED)) == ids
     ended = JobFilter(payload=WANTED, statuses=(Status.COMPLETED,))
     assert await _found(store, ended) == ids[1:]

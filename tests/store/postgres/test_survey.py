@@ -3,16 +3,16 @@
 import pytest
 
 from penstock import Penstock
-from penstock.store.postgres import survey
+from penstock.store.postgres import claim
 from penstock.testing import drain
 from penstock.testing.conformance.build import a_claim, enqueue
 
 
 @pytest.fixture(autouse=True)
 def _every_walk_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "SLOW_US", 0)
-    monkeypatch.setattr(survey, "HUNGRY_SHARE", 1_000_000)
-    monkeypatch.setattr(survey, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr(claim, "SLOW_US", 0)
+    monkeypatch.setattr(claim, "HUNGRY_SHARE", 1_000_000)
+    monkeypatch.setattr(claim, "MAX_SECONDS", 0.2)
 
 
 async def test_a_burst_does_not_end_before_it_has_looked_everywhere(

@@ -11,10 +11,9 @@ from penstock.model.errors import InvalidOption, StoreUnavailable
 from penstock.model.job import Enqueued, NewJob
 from penstock.store.contract import Store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect, readable
+from penstock.store.postgres.connection import Link, Sent
 from penstock.store.postgres.enqueue import EnqueueTrip
-from penstock.store.postgres.link import Link
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres.trip import Sent
 from penstock.store.postgres.wake_ups import WakeUps
 
 SECONDS = 10

@@ -7,7 +7,7 @@ import pytest
 from penstock.client.journal import Journal
 from penstock.store.contract import AuditFilter, Store
 from penstock.store.open import open_store
-from penstock.store.redis import audit
+from penstock.store.redis import records
 from penstock.testing.clock import FakeClock
 from tests.support.redis_raw import RawKeys
 
@@ -58,7 +58,7 @@ async def test_an_entry_that_was_changed_or_removed_by_hand_is_found(
 async def test_entries_are_found_behind_many_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "LOOKS", 4)
+    monkeypatch.setattr(records, "LOOKS", 4)
     await _write(store, 20)
     found = await store.audit.find(AuditFilter(action="job.requeue", before=12, limit=3))
     assert [entry.seq for entry in found] == [11, 9, 7]

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock.store.contract import Held, Report
-from penstock.store.redis.courier import Courier
-from penstock.store.redis.line import Line, Load
+from penstock.store.redis.pipeline import Line, Load
+from penstock.store.redis.scripts import Courier
 from penstock.store.redis.server import Server
 from penstock.store.redis.store import RedisStore
 from penstock.testing.conformance.build import (

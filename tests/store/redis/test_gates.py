@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from penstock.model.breaker import Breaker
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope
-from penstock.model.pause import PauseScope
+from penstock.model.controls import EVERY, Breaker, Limit, LimitKind, LimitScope, PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Retention
 from penstock.store.redis.store import RedisStore

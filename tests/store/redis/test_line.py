@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 
-from penstock.store.redis.line import Line
+from penstock.store.redis.pipeline import Line
 from penstock.store.redis.server import Server
 from penstock.testing.proxy import Proxy
 

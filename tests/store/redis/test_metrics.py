@@ -1,7 +1,7 @@
 """Figures of more queues than one script may look at."""
 
 from penstock.store.contract import Store
-from penstock.store.contract.rollups import DAY_MS, HOUR_MS, MINUTE_MS
+from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
 from tests.support.redis_raw import RawKeys

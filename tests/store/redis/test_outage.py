@@ -16,7 +16,7 @@ from penstock.model.errors import ForkedStore, StoreClosed, StoreReadOnly, Store
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.store.redis.line import ThreadLines
+from penstock.store.redis.pipeline import ThreadLines
 from penstock.store.redis.server import Server
 from penstock.testing import Signals
 from penstock.testing.conformance.build import (

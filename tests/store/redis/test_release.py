@@ -12,7 +12,7 @@ from penstock.model.dependency import Edge, with_inputs
 from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken, PenstockError
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
-from penstock.store.redis.courier import Courier
+from penstock.store.redis.scripts import Courier
 from penstock.store.redis.store import RedisStore
 from penstock.testing.conformance.build import (
     NOBODY,

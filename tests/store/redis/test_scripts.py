@@ -7,8 +7,7 @@ from importlib.resources import files
 import pytest
 import redis
 
-from penstock.model.job import DEFAULT_PRIORITY
-from penstock.model.rank import PRIORITY_STEP_MS
+from penstock.model.job import DEFAULT_PRIORITY, PRIORITY_STEP_MS
 from penstock.store.redis.scripts import script
 
 LUA = files("penstock.store.redis").joinpath("lua")

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.store.contract import JobFilter, Store
-from penstock.store.redis import search
+from penstock.store.redis import reader
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import a_job, enqueue
 from penstock.testing.conformance.search import TestBoundedLooks as BoundedLooks
@@ -15,7 +15,7 @@ from penstock.testing.conformance.search import TestBoundedLooks as BoundedLooks
 @pytest.fixture(autouse=True)
 def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a look ends early, and a page elsewhere than these tests expect."""
-    monkeypatch.setattr(search, "SECONDS", 60)
+    monkeypatch.setattr(reader, "SECONDS", 60)
 
 
 async def _all_ids(store: Store, where: JobFilter) -> tuple[list[str], int]:
@@ -34,8 +34,8 @@ async def _all_ids(store: Store, where: JobFilter) -> tuple[list[str], int]:
 async def test_a_call_looks_at_so_many_jobs_and_tells_where_to_go_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "LOOKS_AT_ONCE", 7)
-    monkeypatch.setattr(search, "PIECES", 3)
+    monkeypatch.setattr(reader, "LOOKS_AT_ONCE", 7)
+    monkeypatch.setattr(reader, "PIECES", 3)
     jobs = [a_job(tags=("rare",) if n == 0 else ()) for n in range(50)]
     await store.jobs.enqueue(jobs)
     page = await store.reader.search(JobFilter(tag="rare"))
@@ -47,8 +47,8 @@ async def test_a_call_looks_at_so_many_jobs_and_tells_where_to_go_on(
 async def test_a_time_is_found_among_many_without_looking_at_all(
     store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "LOOKS_AT_ONCE", 20)
-    monkeypatch.setattr(search, "PIECES", 2)
+    monkeypatch.setattr(reader, "LOOKS_AT_ONCE", 20)
+    monkeypatch.setattr(reader, "PIECES", 2)
     begin = clock.now()
     jobs = []
     for _ in range(100):
@@ -62,7 +62,7 @@ async def test_a_time_is_found_among_many_without_looking_at_all(
 async def test_large_payloads_are_looked_through_in_more_pieces(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "PIECES", 2)
+    monkeypatch.setattr(reader, "PIECES", 2)
     large = '{"text":"' + "x" * 300_000 + '"}'
     jobs = [a_job(payload=large) for _ in range(10)]
     await store.jobs.enqueue(jobs)
@@ -86,5 +86,5 @@ async def test_what_numbers_of_the_server_cannot_tell_apart_python_can(store: St
 async def test_looks_that_end_early_leave_nothing_out(
     store: Store, monkeypatch: pytest.MonkeyPatch, test: Callable[..., Awaitable[None]]
 ) -> None:
-    monkeypatch.setattr(search, "SECONDS", 0)
+    monkeypatch.setattr(reader, "SECONDS", 0)
     await test(BoundedLooks(), store)

@@ -1,7 +1,7 @@
 """Counters since the beginning on Redis: added once for each step, whatever the clock does."""
 
 from penstock.store.contract import Store
-from penstock.store.contract.rollups import DAY_MS, STEPS_KEPT_MS
+from penstock.store.contract.metrics import DAY_MS, STEPS_KEPT_MS
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.store.contract.rollups import DAY_MS, HOUR_MS, MINUTE_MS
-from penstock.store.relational import totals
-from penstock.store.relational.totals import pieces
+from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
+from penstock.store.relational import metrics
+from penstock.store.relational.metrics import pieces
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
@@ -54,7 +54,7 @@ def test_a_long_time_takes_few_steps(since: int, until: int) -> None:
 async def test_a_sum_that_begins_with_a_long_history_is_right_at_every_moment(
     store: SqliteStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals, "DAYS_AT_ONCE", 3)
+    monkeypatch.setattr(metrics, "DAYS_AT_ONCE", 3)
     for _ in range(12):
         await _complete(store, 1)
         clock.advance(seconds=DAY_MS / 1_000)

@@ -8,10 +8,8 @@ import apsw
 import pytest
 
 from penstock.store.open import open_store
-from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.connection import SqliteTransaction, connect, queries
 from penstock.store.sqlite.migrate import migrate
-from penstock.store.sqlite.queries import queries
-from penstock.store.sqlite.transaction import SqliteTransaction
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import a_job, claim_all
 

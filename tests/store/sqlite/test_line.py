@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.store.sqlite import line as lines
-from penstock.store.sqlite.line import Line
+from penstock.store.sqlite import writer as lines
+from penstock.store.sqlite.writer import Line
 
 STAND = """
 import fcntl, os, sys

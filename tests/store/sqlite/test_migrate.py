@@ -11,11 +11,11 @@ import pytest
 from penstock.model.clock import iso
 from penstock.model.errors import NotAPenstockStore, SchemaTooNew, StoreError
 from penstock.model.job import KeyScope, NewJob
-from penstock.model.settlement import Completed
+from penstock.model.outcome import Completed
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
 from penstock.store.sqlite import migrate as migrating
-from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.connection import connect
 from penstock.store.sqlite.migrate import latest, migrate, migrations
 from penstock.testing.clock import FakeClock
 

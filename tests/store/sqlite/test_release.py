@@ -5,7 +5,7 @@ from pathlib import Path
 
 from penstock.model.dependency import Edge, EdgeKind
 from penstock.model.job import NewJob
-from penstock.model.settlement import Completed
+from penstock.model.outcome import Completed
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock

@@ -10,9 +10,8 @@ import pytest
 from penstock.model.job import Job
 from penstock.model.states import TRANSITIONS, Status, sources
 from penstock.store.contract import Resolution
-from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.connection import connect, queries
 from penstock.store.sqlite.migrate import migrate
-from penstock.store.sqlite.queries import queries
 from penstock.testing.clock import FakeClock
 
 TABLES_OF_THE_DESIGN = {

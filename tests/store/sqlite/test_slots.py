@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope
+from penstock.model.controls import EVERY, Limit, LimitKind, LimitScope
 from penstock.store.contract import Retention, Store
 from penstock.store.open import open_store
 from penstock.testing import FakeClock

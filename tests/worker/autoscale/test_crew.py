@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from penstock.worker.autoscale.crew import Crew
-from penstock.worker.autoscale.decide import Policy
+from penstock.worker.autoscale import Crew, Policy
 from penstock.worker.process import WorkerSpec
 from tests.worker.autoscale import yard
 

@@ -12,8 +12,7 @@ from structlog.testing import capture_logs
 from penstock import Penstock
 from penstock.testing import FakeClock, in_memory
 from penstock.worker import keeping
-from penstock.worker.autoscale.crew import Crew
-from penstock.worker.autoscale.decide import Policy
+from penstock.worker.autoscale import Crew, Policy
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import Supervisor
 from tests.worker.autoscale import yard

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from penstock.worker.autoscale.decide import Decision, Memory, Policy, decide
-from penstock.worker.autoscale.load import Load
+from penstock.worker.autoscale import Decision, Load, Memory, Policy, decide
 
 NOW = 1_000_000
 LONG_AGO = 0

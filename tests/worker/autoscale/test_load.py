@@ -1,6 +1,6 @@
 from penstock import Penstock
 from penstock.testing import FakeClock, drain
-from penstock.worker.autoscale.load import measure
+from penstock.worker.autoscale import measure
 from tests.support.workers import beat
 
 

@@ -14,9 +14,9 @@ from penstock.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_MS,
+    rank,
 )
-from penstock.model.rank import rank
-from penstock.store.relational.queries import load_queries
+from penstock.store.relational.transaction import load_queries
 
 BATCH = 100
 OWNER = "raw:limit"

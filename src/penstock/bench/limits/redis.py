@@ -13,8 +13,8 @@ from penstock.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_MS,
+    rank,
 )
-from penstock.model.rank import rank
 
 BATCH = 100
 LEASE_MS = 60_000

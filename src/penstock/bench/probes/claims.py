@@ -5,7 +5,7 @@ import time
 from penstock.bench.workload import PAYLOAD
 from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
-from penstock.model.settlement import Completed
+from penstock.model.outcome import Completed
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
 

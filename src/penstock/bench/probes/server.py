@@ -16,11 +16,10 @@ from penstock.bench.wire import Wire
 from penstock.bench.workload import DATA, app_on, noop
 from penstock.client.app import Penstock
 from penstock.model.ids import new_id
-from penstock.server.access.scopes import Scope
+from penstock.server.access.identity import Scope
 from penstock.server.access.secrets import random_secret
-from penstock.server.access.sessions import COOKIE, Sessions
 from penstock.server.access.tokens import Tokens
-from penstock.server.access.users import Users
+from penstock.server.access.users import COOKIE, Sessions, Users
 
 ANSWER_SECONDS = 60.0
 RARE = 5

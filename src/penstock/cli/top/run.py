@@ -1,24 +1,98 @@
-"""The loop: look, show, and do what the keys say."""
+"""`penstock top`: look, show, and do what the keys say."""
 
 import asyncio
+import os
 import signal
+import sys
+import termios
+import tty
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.live import Live
 
 from penstock.cli import exits
-from penstock.cli.top.actions import Actions
-from penstock.cli.top.keys import Keys
-from penstock.cli.top.snapshot import look
-from penstock.cli.top.state import State
+from penstock.cli.output import JsonFlag, console, write_json
+from penstock.cli.session import asked, operate, place_of, run, session
+from penstock.cli.top.state import Actions, State, look
 from penstock.cli.top.view import screen
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.operator import Operator
+
+NAMES = {
+    "\x1b[A": "up",
+    "\x1bOA": "up",
+    "k": "up",
+    "\x1b[B": "down",
+    "\x1bOB": "down",
+    "j": "down",
+    "\t": "tab",
+    "\x1b[Z": "back",
+    "\x1b": "escape",
+    "\x03": "q",
+    "\x04": "q",
+}
+
+
+class Keys:
+    """`async with Keys() as keys: key = await keys.next()`; nothing that is typed is echoed."""
+
+    def __init__(self, fd: int | None = None) -> None:
+        self._fd = sys.stdin.fileno() if fd is None else fd
+        self._pressed: asyncio.Queue[str] = asyncio.Queue()
+
+    async def __aenter__(self) -> "Keys":
+        self._before = termios.tcgetattr(self._fd)
+        tty.setcbreak(self._fd, termios.TCSANOW)
+        asyncio.get_running_loop().add_reader(self._fd, self._read)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        asyncio.get_running_loop().remove_reader(self._fd)
+        termios.tcsetattr(self._fd, termios.TCSANOW, self._before)
+
+    async def next(self) -> str:
+        """The name of the next key that is pressed."""
+        return await self._pressed.get()
+
+    @property
+    def more(self) -> bool:
+        """Whether other keys have been pressed already."""
+        return not self._pressed.empty()
+
+    def _read(self) -> None:
+        try:
+            typed = os.read(self._fd, 64)
+        except OSError:
+            typed = b""
+        if not typed:  # the terminal is gone
+            asyncio.get_running_loop().remove_reader(self._fd)
+            self._pressed.put_nowait("q")
+        for key in split(typed.decode(errors="ignore")):
+            self._pressed.put_nowait(NAMES.get(key, key))
+
+
+def split(typed: str) -> list[str]:
+    """What was typed, key by key; an arrow is three characters."""
+    keys: list[str] = []
+    at = 0
+    while at < len(typed):
+        length = next((n for n in (3, 1) if typed[at : at + n] in NAMES), 1)
+        keys.append(typed[at : at + length])
+        at += length
+    return keys
+
 
 STEPS = {"up": -1, "down": 1}
 TURNS = {"tab": 1, "back": -1}
@@ -133,3 +207,31 @@ class Top:
     def _show(self) -> None:
         width, height = self._out.size
         self._live.update(screen(self._snapshot, self._state, width, height), refresh=True)
+
+
+def top(
+    ctx: typer.Context,
+    interval: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Seconds from one look to the next.")
+    ] = 1.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Print one frame, as it does without a terminal.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Watch queues, workers, running jobs and failures live, and act on them with a key."""
+    from penstock.cli.top.run import Top
+    from penstock.cli.top.state import look
+    from penstock.cli.top.view import printed
+
+    url = session(ctx).settings.url
+    place = place_of(url)
+    name = place.rpartition("/")[2] if url.startswith("sqlite:") else place
+    if not once and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        raise typer.Exit(operate(ctx, lambda operator: Top(operator, name, interval).run()))
+    snapshot = run(asked(url, lambda store: look(store, name)))
+    if as_json:
+        write_json(snapshot.documented())
+    else:
+        out = console()
+        out.print(printed(snapshot, out.width))

@@ -12,8 +12,8 @@ from msgspec.structs import asdict, replace
 
 from penstock.client.requeue import Requeued, requeue_all
 from penstock.model.audit import Entry
+from penstock.model.controls import PauseScope
 from penstock.model.errors import PenstockError, StoreError
-from penstock.model.pause import PauseScope
 from penstock.model.states import Status, sources
 from penstock.store.contract import FoundIds, JobFilter
 

@@ -8,7 +8,7 @@ from penstock.model.refused import BreakerNotFound, LimitNotFound
 
 if TYPE_CHECKING:
     from penstock.client.operating.acting import Acting
-    from penstock.model.pause import Pause
+    from penstock.model.controls import Pause
 
 
 class ControlOperator:

@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 
 from penstock.client.reasons.words import brief, few, may_be_claimed, waits
-from penstock.model.breaker import BreakerPosition
+from penstock.model.controls import BreakerPosition, LimitKind, LimitState, Pause, PauseScope
 from penstock.model.explain import Reason, ReasonKind
-from penstock.model.limits import LimitKind, LimitState
-from penstock.model.pause import Pause, PauseScope
-from penstock.model.spans import moment, span
 from penstock.model.states import Status
+from penstock.model.wording import moment, span
 from penstock.store.contract import Standing
 
 KINDS = {

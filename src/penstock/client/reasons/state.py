@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from penstock.client.reasons.words import HIDDEN, brief, few, waits
-from penstock.model.counted import counted
 from penstock.model.dependency import EdgeKind, fell_with_parent
 from penstock.model.explain import Reason, ReasonKind
 from penstock.model.failure import judged
-from penstock.model.spans import moment, span
 from penstock.model.states import Status
+from penstock.model.wording import counted, moment, span
 from penstock.store.contract import Dependency, Standing
 
 

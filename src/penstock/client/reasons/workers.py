@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from penstock.client.reasons.words import few, may_be_claimed, waits
 from penstock.model.explain import Reason, ReasonKind
-from penstock.model.spans import span
 from penstock.model.states import Status
+from penstock.model.wording import span
 from penstock.store.contract import Standing, WorkerInfo
-from penstock.store.contract.workers import COUNTED_TO
+from penstock.store.contract.upkeep import COUNTED_TO
 
 STUCK_AFTER_MS = 10_000
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from penstock.client.options import check_seconds
 from penstock.model.errors import InvalidOption, MissingExtra
-from penstock.model.urls import without_password
+from penstock.model.redact import without_password
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock

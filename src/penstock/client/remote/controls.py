@@ -6,11 +6,9 @@ from penstock.client.controls import PauseFields, pause_subject
 from penstock.client.limits import LimitFields, Subject, limits_of, subject_of
 from penstock.client.remote.records import breaker_state, limit_state, record, several
 from penstock.client.remote.wire import Wire, quoted
-from penstock.model.breaker import BreakerState
+from penstock.model.controls import BreakerState, LimitKind, LimitState, Pause, PauseScope
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Job
-from penstock.model.limits import LimitKind, LimitState
-from penstock.model.pause import Pause, PauseScope
 from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.model.states import Status
 

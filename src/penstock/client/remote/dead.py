@@ -16,10 +16,9 @@ from penstock.client.remote.handle import RemoteHandle
 from penstock.client.remote.records import dead_letter, one, record, several
 from penstock.client.remote.wire import Wire, quoted
 from penstock.client.requeue import Progress, Requeued
-from penstock.model.bounds import MAX_PAGE
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
-from penstock.model.job import Job
+from penstock.model.job import MAX_PAGE, Job
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 
 if TYPE_CHECKING:

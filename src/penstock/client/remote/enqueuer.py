@@ -15,9 +15,8 @@ from penstock.client.remote.calls import call_document
 from penstock.client.remote.wire import Wire
 from penstock.client.trace_context import unpacked
 from penstock.client.tracing import sending
-from penstock.model.bounds import MAX_BATCH
 from penstock.model.errors import InvalidOption, NoTransactions
-from penstock.model.job import NewJob
+from penstock.model.job import MAX_BATCH, NewJob
 from penstock.model.refused import QueueFull
 
 

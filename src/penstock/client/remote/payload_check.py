@@ -14,9 +14,8 @@ from penstock.client.check_payloads import (
 )
 from penstock.client.remote.records import record, several
 from penstock.client.remote.wire import Wire, quoted
-from penstock.model.bounds import MAX_PAGE
 from penstock.model.dependency import Edge
-from penstock.model.job import Job
+from penstock.model.job import MAX_PAGE, Job
 from penstock.model.states import Status
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from msgspec import Raw
 from penstock.client.documents import STORED, TIMES
 from penstock.client.schedules import ScheduleView
 from penstock.client.stats import Point, Stats
-from penstock.model.breaker import Breaker, BreakerState
 from penstock.model.clock import from_iso
+from penstock.model.controls import Breaker, BreakerState, Limit, LimitState
 from penstock.model.explain import Explanation, Reason
-from penstock.model.limits import Limit, LimitState
 from penstock.model.schedule import Schedule
 from penstock.store.contract import DeadLetter
 

@@ -35,13 +35,12 @@ from penstock.client.schedules import ScheduleView
 from penstock.client.stats import Stats
 from penstock.client.times import TimeFields
 from penstock.config import Settings
-from penstock.model.bounds import MAX_IDS, MAX_PAGE
+from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.ids import new_id
-from penstock.model.job import Job
-from penstock.model.pause import Pause
+from penstock.model.job import MAX_IDS, MAX_PAGE, Job
 from penstock.model.states import Status
 from penstock.store.contract import Execution, LogLine, WorkerInfo
 

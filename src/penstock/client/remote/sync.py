@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from penstock.client.options import AwaitingFields
     from penstock.client.remote.remote import Remote
     from penstock.client.stats import Stats
+    from penstock.model.controls import Pause
     from penstock.model.dependency import Edge
     from penstock.model.explain import Explanation
-    from penstock.model.pause import Pause
     from penstock.store.contract import Execution, LogLine, WorkerInfo
 
 

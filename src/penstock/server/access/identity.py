@@ -1,8 +1,45 @@
-"""Who is asking."""
+"""Who is asking, what they may do, and how often."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from time import monotonic
 
 from msgspec import Struct
 
-from penstock.server.access.scopes import Scope, including
+from penstock.model.errors import InvalidOption
+
+
+class Scope(StrEnum):
+    """One kind of permission."""
+
+    ENQUEUE = "enqueue"
+    READ = "read"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+
+_INCLUDED = {
+    Scope.ENQUEUE: frozenset({Scope.ENQUEUE}),
+    Scope.READ: frozenset({Scope.READ}),
+    Scope.OPERATE: frozenset({Scope.OPERATE, Scope.READ}),
+    Scope.ADMIN: frozenset(Scope),
+}
+
+
+def including(scopes: Iterable[Scope]) -> frozenset[Scope]:
+    """These scopes with all they include."""
+    return frozenset().union(*(_INCLUDED[scope] for scope in scopes))
+
+
+def parse_scopes(names: Iterable[str]) -> tuple[Scope, ...]:
+    """Scopes by their names, each once, in the order of the enumeration."""
+    given = list(names)
+    for name in given:
+        if name not in set(Scope):
+            raise InvalidOption("scope", name, f"one of: {', '.join(Scope)}")
+    if not given:
+        raise InvalidOption("scope", "nothing", f"at least one of: {', '.join(Scope)}")
+    return tuple(scope for scope in Scope if scope in given)
 
 
 class Identity(Struct, frozen=True, kw_only=True):
@@ -24,3 +61,58 @@ class Identity(Struct, frozen=True, kw_only=True):
 
 LOCAL = Identity(actor="local", scopes=(Scope.ADMIN,))
 """Whoever reaches a server that listens on this machine only and knows no credentials."""
+
+
+BUCKETS = 10_000
+
+
+class Bucket(Struct):
+    """What is left to spend, and when that was."""
+
+    left: float
+    at: float
+
+
+class Rates:
+    """Refuses who asks too often; each process of a server counts for itself."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_second = per_minute / 60
+        self._capacity = max(1.0, per_minute / 6)
+        self._buckets: dict[str, Bucket] = {}
+
+    def __len__(self) -> int:
+        """How many callers are remembered."""
+        return len(self._buckets)
+
+    def wait_for(self, *callers: str) -> float:
+        """Spend one request of each; the seconds to wait if one of them has none left."""
+        if not self._per_second:
+            return 0.0
+        now = monotonic()
+        buckets = [self._bucket(caller, now) for caller in callers]
+        poorest = min((bucket.left for bucket in buckets), default=1.0)
+        if poorest < 1:
+            return (1 - poorest) / self._per_second
+        for bucket in buckets:
+            bucket.left -= 1
+        return 0.0
+
+    def _bucket(self, caller: str, now: float) -> Bucket:
+        bucket = self._buckets.get(caller)
+        if bucket is None:
+            if len(self._buckets) >= BUCKETS:
+                self._forget_full(now)
+            bucket = self._buckets[caller] = Bucket(self._capacity, now)
+        bucket.left = min(self._capacity, bucket.left + (now - bucket.at) * self._per_second)
+        bucket.at = now
+        return bucket
+
+    def _forget_full(self, now: float) -> None:
+        """One that has filled up again is as good as new."""
+        filled_at = now - self._capacity / self._per_second
+        self._buckets = {c: b for c, b in self._buckets.items() if b.at > filled_at}
+        if len(self._buckets) >= BUCKETS:
+            # A flood of callers, each of them new: the oldest make room, and memory stays bounded.
+            for caller in list(self._buckets)[: BUCKETS // 10]:
+                del self._buckets[caller]

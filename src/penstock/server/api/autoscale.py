@@ -10,7 +10,7 @@ from penstock.server.api.models import Document, Name
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayReadAll
 from penstock.server.state import Here
-from penstock.worker.autoscale.load import measure
+from penstock.worker.autoscale import measure
 
 router = api_router("/api/autoscale", "workers")
 

@@ -8,10 +8,8 @@ from pydantic import ConfigDict, Field
 from penstock.client.documents import document
 from penstock.client.operating.acting import own_tenant
 from penstock.client.queues import queue_states
-from penstock.model.bounds import MAX_REASON
-from penstock.model.breaker import BreakerPosition
-from penstock.model.limits import LimitKind, LimitScope, LimitState
-from penstock.model.pause import PauseScope
+from penstock.model.controls import BreakerPosition, LimitKind, LimitScope, LimitState, PauseScope
+from penstock.model.job import MAX_REASON
 from penstock.server.api.models import Document, Moment, Name, Text, Why
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperateAll, MayRead, MayReadAll

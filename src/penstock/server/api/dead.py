@@ -8,11 +8,10 @@ from pydantic import Field
 from penstock.client.codec import encode
 from penstock.client.dead import MOST_CANARIES, LetterFields
 from penstock.client.documents import dead_document, decoded, document
-from penstock.model.bounds import MAX_NOTES
 from penstock.model.errors import JobNotFound
-from penstock.server.api.documents import job_documents
-from penstock.server.api.models import Document, Job, JobId, Moment, PageSize, Word
-from penstock.server.api.pages import gathered
+from penstock.model.job import MAX_NOTES
+from penstock.server.api.filters import gathered
+from penstock.server.api.models import Document, Job, JobId, Moment, PageSize, Word, job_documents
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperate, MayRead
 from penstock.server.state import Here

@@ -11,8 +11,7 @@ from starlette.responses import StreamingResponse
 from penstock.model.clock import iso
 from penstock.model.job import Job
 from penstock.server.api.router import api_router
-from penstock.server.guard import Bearer, MayRead
-from penstock.server.presence import Presence
+from penstock.server.guard import Bearer, MayRead, Presence
 from penstock.server.state import Here
 from penstock.server.streams import MEDIA_TYPE
 from penstock.store.contract import Store

@@ -1,15 +1,16 @@
 """Which jobs a caller means: the same words in a query, a bulk action and the dashboard's URLs."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from msgspec.structs import replace
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from penstock.client.lookups import expected
 from penstock.client.operating.acting import own_tenant
-from penstock.model.bounds import MAX_IDS
 from penstock.model.clock import milliseconds
+from penstock.model.job import MAX_IDS
 from penstock.model.states import Status
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import JobId, PageSize, Word
@@ -95,3 +96,27 @@ class JobsQuery(JobQuery):
 
 def _moment(at: datetime | None) -> int | None:
     return None if at is None else milliseconds(at)
+
+
+T = TypeVar("T")
+
+STEP = 50
+MOST_BYTES = 16 << 20
+
+Step = Callable[[str | None, int], Awaitable[tuple[list[T], str | None]]]
+
+
+async def gathered(
+    step: Step[T], before: str | None, limit: int, size_of: Callable[[T], int]
+) -> tuple[list[T], str | None]:
+    """Rows, a few at a time, until there are enough or they are heavy; and where to go on."""
+    rows: list[T] = []
+    size = 0
+    while True:
+        asked = min(STEP, limit - len(rows))
+        found, before = await step(before, asked)
+        rows += found
+        size += sum(map(size_of, found))
+        ended = before is None or len(found) < asked
+        if ended or len(rows) == limit or size >= MOST_BYTES:
+            return rows, before

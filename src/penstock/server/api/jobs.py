@@ -1,27 +1,20 @@
-"""Jobs: enqueue, list, look at, cancel, pause, resume, requeue."""
+"""Jobs: enqueue, list, look at, cancel, pause, resume, requeue, one or many at a time."""
 
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
 from msgspec import convert
 from msgspec.structs import replace
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from penstock.client.documents import document
 from penstock.client.handle import JobHandle
+from penstock.client.operating.bulk import MOST, BulkAction
 from penstock.model import job as model
-from penstock.model.bounds import MAX_BATCH, MAX_TEXT
-from penstock.server.api.calls import Call, Drafts, read_calls
-from penstock.server.api.documents import (
-    edge_documents,
-    execution_documents,
-    explanation_document,
-    job_documents,
-    log_documents,
-)
-from penstock.server.api.edges import CallEdge, edges_in
-from penstock.server.api.filters import JobsQuery
+from penstock.model.job import MAX_BATCH, MAX_TEXT
+from penstock.server.api.calls import Call, CallEdge, Drafts, edges_in, read_calls
+from penstock.server.api.filters import JobSelection, JobsQuery, gathered
 from penstock.server.api.models import (
     Document,
     Enqueued,
@@ -32,14 +25,71 @@ from penstock.server.api.models import (
     JobPage,
     NewEdge,
     Why,
+    edge_documents,
+    execution_documents,
+    explanation_document,
+    job_documents,
+    log_documents,
 )
-from penstock.server.api.pages import gathered
 from penstock.server.api.router import api_router, encoded
 from penstock.server.guard import MayEnqueue, MayOperate, MayRead
 from penstock.server.problems import Refusal
 from penstock.server.state import Here
 
 router = api_router("/api/jobs", "jobs")
+
+
+class NewBulk(Document):
+    """What to do, and to which jobs."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"action": "cancel", "filter": {"type": "send_mail"}, "dry_run": True},
+            ]
+        }
+    )
+
+    action: BulkAction
+    filter: JobSelection = Field(
+        description="Which jobs; at least one word. Jobs in a state that does not allow the "
+        "action are left out.",
+        json_schema_extra={"minProperties": 1},
+    )
+    dry_run: bool = Field(False, description="Only count.")
+    before: JobId | None = Field(None, description="The `next` of an answer before.")
+    limit: int = Field(10_000, ge=1, le=MOST, description="At most so many jobs.")
+
+
+class BulkDone(Document):
+    """How many jobs were found, and what became of them."""
+
+    action: BulkAction
+    dry_run: bool
+    found: int
+    done: int
+    refused: int = Field(description="Those that changed meanwhile, so that the action failed.")
+    next: str | None = Field(description="Send it as `before` to go on; absent when all is done.")
+
+
+@router.post("/bulk", operation_id="act_on_jobs")
+async def act_on_jobs(server: Here, caller: MayOperate, bulk: NewBulk) -> BulkDone:
+    """Cancel, pause, resume or requeue all jobs that fit, the newest first; or count them."""
+    if not bulk.filter.model_fields_set:
+        raise Refusal(422, "Say which jobs: the filter is empty.", field="filter")
+    where = replace(bulk.filter.filter(caller), before=bulk.before)
+    operator = server.operator(caller).bulk
+    act = operator.count if bulk.dry_run else operator.act
+    answer = await act(bulk.action, where, bulk.limit)
+    return BulkDone(
+        action=bulk.action,
+        dry_run=bulk.dry_run,
+        found=answer.found,
+        done=answer.done,
+        refused=answer.refused,
+        next=answer.before,
+    )
+
 
 EXECUTIONS_SHOWN = 100
 EDGES_SHOWN = 100

@@ -6,7 +6,7 @@ from fastapi import Header, Response
 
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayReadAll
-from penstock.server.prometheus.text import exposition
+from penstock.server.prometheus.families import exposition
 from penstock.server.state import Here
 
 router = api_router("/metrics", "health")

@@ -1,14 +1,18 @@
 """Jobs as documents: what a caller sends, and what it gets."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from penstock.model.bounds import MAX_NAME, MAX_PAGE, MAX_REASON, MAX_TAGS, MAX_TEXT
+from penstock.client.documents import document
+from penstock.model import explain as model
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.explain import ReasonKind
-from penstock.model.job import KeyScope
+from penstock.model.job import MAX_NAME, MAX_PAGE, MAX_REASON, MAX_TAGS, MAX_TEXT, KeyScope
+from penstock.model.job import Job as StoredJob
 from penstock.model.states import Status
+from penstock.store import contract
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
@@ -297,3 +301,38 @@ class JobEvent(Document):
     progress_message: str | None
     error: str | None
     at: Moment
+
+
+def job_documents(jobs: Sequence[StoredJob]) -> list[Job]:
+    """Jobs as they stand."""
+    return [Job.model_construct(**document(job)) for job in jobs]
+
+
+def execution_documents(executions: Sequence[contract.Execution]) -> list[Execution]:
+    """Executions, in the order given."""
+    return [Execution.model_construct(**document(run)) for run in executions]
+
+
+def log_documents(lines: Sequence[contract.LogLine]) -> list[LogLine]:
+    """Log lines, in the order given."""
+    return [LogLine.model_construct(**document(line)) for line in lines]
+
+
+def edge_documents(edges: Sequence[contract.Dependency]) -> list[Edge]:
+    """Edges, each in one piece."""
+    return [_edge(each) for each in edges]
+
+
+def explanation_document(found: model.Explanation) -> Explanation:
+    """Where a job stands, and why."""
+    opened: dict[str, Any] = document(found)
+    opened["reasons"] = [Reason.model_construct(**document(each)) for each in found.reasons]
+    return Explanation.model_construct(**opened)
+
+
+def _edge(found: contract.Dependency) -> Edge:
+    opened: dict[str, Any] = document(found)
+    inner = document(found.edge)
+    kept = ("parent_id", "kind", "condition", "argument", "on_failure")
+    opened = {name: value for name, value in opened.items() if name != "edge"}
+    return Edge.model_construct(**opened, **{name: inner[name] for name in kept})

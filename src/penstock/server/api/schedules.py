@@ -9,7 +9,7 @@ from penstock.client.codec import encode
 from penstock.client.documents import decoded, document
 from penstock.client.schedules import ScheduleView
 from penstock.client.times import times_of
-from penstock.model.bounds import MAX_PAGE, MAX_TEXT
+from penstock.model.job import MAX_PAGE, MAX_TEXT
 from penstock.model.schedule import Misfire, ScheduleKind
 from penstock.server.api.models import CallOptions, Document, JobId, Moment, Name, PageSize, Word
 from penstock.server.api.router import api_router

@@ -13,7 +13,7 @@ from penstock.server.api.models import Document, Moment, Text
 from penstock.server.api.router import api_router, encoded
 from penstock.server.guard import MayRead
 from penstock.server.state import Here
-from penstock.server.window import PATTERN, window_ms
+from penstock.server.stats import PATTERN, window_ms
 
 router = api_router("/api/stats", "stats")
 

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
+from penstock.server.access.identity import Scope, parse_scopes
 from penstock.server.access.operating import AccessOperator
-from penstock.server.access.scopes import Scope, parse_scopes
 from penstock.server.access.tokens import token_document
 from penstock.server.api.models import Document, Moment, Name, PageSize, Text
 from penstock.server.api.router import api_router

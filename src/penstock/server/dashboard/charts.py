@@ -1,13 +1,18 @@
 """Charts: figures over time, drawn by the server and handed to the browser to draw better."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.json import encode
 
+from penstock.client.stats import Point, Stats
 from penstock.model.clock import utc
+from penstock.store.contract import Execution, Window
+from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 
 WIDTH, HEIGHT = 600, 160
-DAY_MS = 86_400_000
 ROUND = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 
@@ -131,3 +136,107 @@ def stack(parts: list[tuple[str, float]], whole: float) -> Markup:
 
 def _clock(at: int, *, long: bool) -> str:
     return utc(at).strftime("%d %b %H:%M UTC" if long else "%H:%M UTC")
+
+
+SPANS: Mapping[str, int] = MappingProxyType(
+    {"10m": 10 * MINUTE_MS, "1h": HOUR_MS, "24h": DAY_MS, "7d": 7 * DAY_MS}
+)
+
+
+class Figures(Struct, frozen=True):
+    """What ran in a span of time."""
+
+    total: Window
+    types: list[Window]
+    throughput: Chart
+    latency: Chart
+
+
+def figures_of(stats: Stats) -> Figures:
+    """The figures, the busiest types first."""
+    return Figures(
+        total=stats.total,
+        types=sorted(stats.types, key=lambda row: row.completed + row.failed, reverse=True),
+        throughput=throughput(stats.step_ms, stats.series),
+        latency=latency(stats.series),
+    )
+
+
+def throughput(step_ms: int, points: list[Point]) -> Chart:
+    """Executions a minute, by how they ended."""
+    per = MINUTE_MS / step_ms
+    lines = [
+        Line("completed", "good", [round(point.completed * per, 2) for point in points]),
+        Line("failed", "warn", [round(point.failed * per, 2) for point in points]),
+        Line("dead", "bad", [round(point.dead * per, 2) for point in points]),
+    ]
+    return Chart([point.at for point in points], lines)
+
+
+def latency(points: list[Point]) -> Chart:
+    """How long executions took, and how long jobs waited for one."""
+    found = [
+        ("took, p95", "busy", [point.duration_p95_ms for point in points]),
+        ("took, median", "busy", [point.duration_p50_ms for point in points]),
+        ("waited, p95", "wait", [point.wait_p95_ms for point in points]),
+    ]
+    highest = max((ms for _, _, values in found for ms in values if ms is not None), default=0)
+    scale, unit = (1_000, " s") if highest >= 1_000 else (1, " ms")
+    lines = [
+        Line(
+            label,
+            colour,
+            [None if ms is None else round(ms / scale, 3) for ms in values],
+            dashed="median" in label,
+        )
+        for label, colour, values in found
+    ]
+    return Chart([point.at for point in points], lines, unit)
+
+
+NARROWEST = 0.7
+"""In hundredths of the width: what happened is seen, however short it was."""
+
+
+class Run(Struct, frozen=True):
+    """An execution, how its status is called elsewhere, and its part of the scale."""
+
+    execution: Execution
+    status: str
+    bar: Markup
+
+
+def runs_of(executions: Sequence[Execution], now: int) -> list[Run]:
+    """Executions in the order given, with bars that can be compared by place and by length."""
+    begun = min((_queued_at(run) for run in executions), default=now)
+    ended = max((_ended_at(run, now) for run in executions), default=now)
+    whole = max(1, ended - begun)
+    return [
+        Run(run, status := _status(run), _bar(run, status, begun, whole, now)) for run in executions
+    ]
+
+
+def _bar(run: Execution, status: str, begun: int, whole: int, now: int) -> Markup:
+    waited = 100 * (_queued_at(run) - begun) / whole
+    width = max(NARROWEST, 100 * (_ended_at(run, now) - run.started_at) / whole)
+    at = min(100 * (run.started_at - begun) / whole, 100 - width)
+    return Markup(
+        '<svg class="stack took" viewBox="0 0 100 10" preserveAspectRatio="none" '
+        'aria-hidden="true">'
+        '<rect class="waited" x="{:.2f}" width="{:.2f}" y="3.5" height="3"/>'
+        '<rect class="is-{}" x="{:.2f}" width="{:.2f}" height="10"/></svg>'
+    ).format(waited, max(0, at - waited), status, at, width)
+
+
+def _status(run: Execution) -> str:
+    return "in_progress" if run.status == "running" else run.status
+
+
+def _queued_at(run: Execution) -> int:
+    return run.started_at - (run.wait_ms or 0)
+
+
+def _ended_at(run: Execution, now: int) -> int:
+    if run.duration_ms is None:
+        return max(now, run.started_at)
+    return run.started_at + run.duration_ms

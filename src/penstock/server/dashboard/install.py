@@ -3,20 +3,17 @@
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 
-from penstock.server.dashboard import assets
+from penstock.server.dashboard import links
 from penstock.server.dashboard.route import no_such_page
 from penstock.server.dashboard.views import (
     access,
     alerts,
     audit,
-    bulk,
     dead,
     enqueue,
     job,
     jobs,
     letter,
-    live,
-    login,
     overview,
     queues,
     schedule_form,
@@ -25,12 +22,10 @@ from penstock.server.dashboard.views import (
 )
 
 VIEWS = (
-    assets.router,
-    live.router,
+    links.router,
     overview.router,
     jobs.router,
     enqueue.router,
-    bulk.router,
     job.router,
     dead.router,
     letter.router,
@@ -41,7 +36,6 @@ VIEWS = (
     alerts.router,
     audit.router,
     access.router,
-    login.router,
 )
 """The views; `jobs/new` and `jobs/bulk` stand before the page of a job."""
 

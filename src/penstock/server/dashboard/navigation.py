@@ -1,10 +1,63 @@
-"""The pages there are, with counts beside them."""
+"""The pages there are, and what they offer to do."""
 
 from msgspec import Struct
 
-from penstock.server.access.identity import Identity
-from penstock.server.access.scopes import Scope
+from penstock.client.operating.bulk import STARTS_FROM, BulkAction
+from penstock.model.alert_rules import AlertSettings, Metric
+from penstock.model.states import Status
+from penstock.server.access.identity import Identity, Scope
 from penstock.server.state import Server
+
+PLACES = {
+    Metric.QUEUE_DEPTH: ("queues", "the queues"),
+    Metric.OLDEST_JOB: ("jobs?status=queued", "the jobs that wait"),
+    Metric.SUCCESS_RATE: ("dead", "the dead letters"),
+    Metric.FAILURE_RATE: ("dead", "the dead letters"),
+    Metric.DEAD_LETTERS: ("dead", "the dead letters"),
+    Metric.DURATION_P95: ("", "the figures"),
+    Metric.WAIT_P95: ("queues", "the queues"),
+    Metric.WORKERS_DOWN: ("workers", "the workers"),
+    Metric.WORKERS_ALIVE: ("workers", "the workers"),
+    Metric.UNSERVED_JOBS: ("workers", "the workers"),
+    Metric.LEASE_EXPIRIES: ("workers", "the workers"),
+    Metric.BACKPRESSURE: ("queues", "the queues"),
+    Metric.CRITICAL_DEAD: ("dead", "the dead letters"),
+}
+"""Where the rows behind a figure are shown, and what they are called."""
+
+
+def places_of(settings: AlertSettings) -> dict[str, tuple[str, str]]:
+    """The page behind each rule, and what it shows."""
+    return {rule.name: PLACES[rule.metric] for rule in settings.standing}
+
+
+class Action(Struct, frozen=True):
+    """A button: its name, what it says, and what it has done afterwards."""
+
+    name: BulkAction
+    label: str
+    done: str
+    danger: bool = False
+
+    @property
+    def starts_from(self) -> tuple[Status, ...]:
+        """The states in which a job can take it."""
+        return STARTS_FROM[self.name]
+
+
+ACTIONS = (
+    Action(BulkAction.CANCEL, "Cancel", "cancelled", danger=True),
+    Action(BulkAction.PAUSE, "Pause", "paused"),
+    Action(BulkAction.RESUME, "Resume", "resumed"),
+    Action(BulkAction.REQUEUE, "Requeue", "requeued"),
+)
+
+BY_NAME: dict[str, Action] = {action.name: action for action in ACTIONS}
+
+
+def offered(status: Status) -> list[Action]:
+    """The actions that a job in this state can take."""
+    return [action for action in ACTIONS if status in action.starts_from]
 
 
 class Page(Struct, frozen=True):

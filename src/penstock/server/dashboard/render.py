@@ -1,23 +1,126 @@
 """Templates to HTML: everything is escaped unless a filter here made it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import quote
 
+from fastapi import Query
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from penstock.client.documents import decoded
-from penstock.model import spans
+from penstock.model import wording
 from penstock.model.clock import iso
-from penstock.model.counted import counted
 from penstock.model.errors import InvalidOption
 from penstock.model.failure import attempts_allowed, bound_by
-from penstock.server.dashboard.json_view import json_view
+from penstock.model.wording import counted
+
+UNFOLDED = 12
+"""Parts with more entries than this are opened by a click."""
+
+DEEPEST = 30
+"""Parts further in than this stand on one line."""
+
+INDENT = "  "
+
+LONGEST = 50_000
+"""Documents with more characters than this are shown in part, as they are."""
+
+
+def json_view(document: Any) -> Markup:
+    """A stored document, or a text that holds one."""
+    text = document if isinstance(document, str) else json.dumps(document, default=str)
+    if len(text) > LONGEST:
+        more = Markup('<span class="word">… and {:,} more characters, which the API has</span>')
+        return escape(text[:LONGEST]) + more.format(len(text) - LONGEST)
+    try:
+        return _value(decoded(document), 0)
+    except RecursionError:
+        return escape(document)
+
+
+def _value(value: Any, depth: int) -> Markup:
+    if depth > DEEPEST:
+        return _part("word", value)
+    if isinstance(value, dict):
+        entries = (
+            _part("key", key) + ": " + _value(each, depth + 1) for key, each in value.items()
+        )
+        return _container("{", "}", entries, len(value), "field", depth)
+    if isinstance(value, list):
+        entries = (_value(each, depth + 1) for each in value)
+        return _container("[", "]", entries, len(value), "item", depth)
+    kind = "text" if isinstance(value, str) else "number" if _is_number(value) else "word"
+    return _part(kind, value)
+
+
+def _container(
+    first: str, last: str, entries: Iterable[Markup], size: int, noun: str, depth: int
+) -> Markup:
+    if not size:
+        return Markup(first + last)
+    between = Markup(",\n" + INDENT * (depth + 1))
+    inside = Markup("\n{}{}\n{}{}").format(
+        INDENT * (depth + 1), between.join(entries), INDENT * depth, last
+    )
+    if depth == 0 or size <= UNFOLDED:
+        return Markup(first) + inside
+    return Markup("<details><summary>{} {} {}s</summary>{}</details>").format(
+        first, size, noun, inside
+    )
+
+
+def _part(kind: str, value: Any) -> Markup:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return Markup('<span class="{}">{}</span>').format(kind, text)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+T = TypeVar("T")
+
+SHOWN = 100
+PageNumber = Annotated[int, Query(ge=1, le=10_000)]
+Find = Annotated[str, Query(max_length=200)]
+"""A part of the names that are looked for; upper and lower case are the same."""
+
+
+class Piece(Struct, Generic[T], frozen=True):
+    """The rows of one page, which page it is, and how many rows there are in all."""
+
+    rows: list[T]
+    number: int
+    of: int
+
+    @property
+    def following(self) -> int | None:
+        """The number of the next page, if there is one."""
+        return self.number + 1 if self.number * SHOWN < self.of else None
+
+    @property
+    def before(self) -> int | None:
+        """The number of the page before, if there is one."""
+        return self.number - 1 if self.number > 1 else None
+
+
+def named(find: str, rows: Iterable[T], name: Callable[[T], str]) -> list[T]:
+    """Those rows with a name that has the part in it."""
+    part = find.strip().casefold()
+    return [row for row in rows if part in name(row).casefold()]
+
+
+def piece(rows: Sequence[T], number: int) -> Piece[T]:
+    """One page of a list: `piece(rows, 1)` is the first."""
+    start = (number - 1) * SHOWN
+    return Piece(list(rows[start : start + SHOWN]), number, len(rows))
+
 
 FOLDER = Path(__file__).parent / "templates"
 
@@ -41,7 +144,7 @@ def environment() -> Environment:
         "count": count,
         "counted": counted,
         "percent": percent,
-        "span": spans.span,
+        "span": wording.span,
         "ago": ago,
         "iso": time,
         "badge": badge,
@@ -81,7 +184,7 @@ def ago(context: Context, ms: int | None) -> Markup:
     """A time as seen from now, with the exact one behind it."""
     if ms is None:
         return Markup("–")
-    return _time(ms, spans.ago(ms, context["now"]))
+    return _time(ms, wording.ago(ms, context["now"]))
 
 
 def time(ms: int | None) -> Markup:

@@ -12,10 +12,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.model.errors import PenstockError
 from penstock.server.api.envelope import PREFIX
-from penstock.server.dashboard.headers import FRESH, SECURITY
-from penstock.server.dashboard.links import Links
+from penstock.server.dashboard.links import FRESH, SECURITY, Links
 from penstock.server.dashboard.render import rendered
-from penstock.server.dashboard.visit import Visit
+from penstock.server.dashboard.request import Visit
 from penstock.server.guard import SAFE
 from penstock.server.problems import Refusal, http_problem, mistake
 

@@ -1,7 +1,7 @@
 """One look at everything that becomes a metric, kept for a second."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,16 +9,45 @@ from msgspec import Struct
 from penstock.client.alerts import Alerts
 from penstock.client.health import ping
 from penstock.model.alert import AlertState
+from penstock.model.controls import DepthLimits
 from penstock.model.errors import PenstockError
-from penstock.model.limits import DepthLimits
 from penstock.server.fresh import Fresh
-from penstock.server.prometheus.names import Names
 from penstock.store.contract import QueueDepth, Window, WorkerInfo
-from penstock.store.contract.rollups import Figure
-from penstock.worker.autoscale.load import WINDOW_MS
+from penstock.store.contract.metrics import Figure
+from penstock.worker.autoscale import WINDOW_MS
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
+
+OTHER = "other"
+
+
+class Names:
+    """The first so many names that were seen keep their own series; all later ones share one.
+
+    Names never change places: a counter that moved from one series to another would look as if
+    it had been set back.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[str, None] = {}
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Give names a series of their own while there is room."""
+        for name in names:
+            if name not in self._known and len(self._known) < self._most:
+                self._known[name] = None
+
+    def label(self, name: str) -> str:
+        """What a name is shown as."""
+        return name if name in self._known else OTHER
+
+    @property
+    def known(self) -> list[str]:
+        """Those with a series of their own."""
+        return list(self._known)
+
 
 FRESH_SECONDS = 1.0
 MOST_TYPES = 200

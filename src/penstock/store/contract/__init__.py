@@ -7,11 +7,18 @@ relative and times come from the store's own clock, so that callers' clocks neve
 Beside them stands what all stores do alike: `watch`, `rollups` and `translation`.
 """
 
-from penstock.store.contract.audit import AuditFilter, AuditLog
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import OPEN, DeadGroup, DeadLetter, DeadLetters, Resolution
-from penstock.store.contract.jobs import Claim, Claimed, JobStore, Report, Slots
-from penstock.store.contract.leases import Held, Leases, Renewal
+from penstock.store.contract.jobs import (
+    Claim,
+    Claimed,
+    Held,
+    JobStore,
+    Leases,
+    Renewal,
+    Report,
+    Slots,
+)
 from penstock.store.contract.metrics import Metrics, QueueDepth, Window
 from penstock.store.contract.reader import (
     Dependencies,
@@ -24,7 +31,7 @@ from penstock.store.contract.reader import (
     LogLine,
     Standing,
 )
-from penstock.store.contract.records import Record, Records
+from penstock.store.contract.records import AuditFilter, AuditLog, Record, Records
 from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.store import Durability, Store, Subscription
 from penstock.store.contract.transfer import (
@@ -37,8 +44,16 @@ from penstock.store.contract.transfer import (
     Tally,
     Transfer,
 )
-from penstock.store.contract.upkeep import Fate, Pruned, Rescued, Retention, Upkeep
-from penstock.store.contract.workers import Beat, WorkerInfo, Workers
+from penstock.store.contract.upkeep import (
+    Beat,
+    Fate,
+    Pruned,
+    Rescued,
+    Retention,
+    Upkeep,
+    WorkerInfo,
+    Workers,
+)
 
 __all__ = [
     "COLUMNS",

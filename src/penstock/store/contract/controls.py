@@ -3,9 +3,16 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from penstock.model.breaker import Breaker, BreakerState
-from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState
-from penstock.model.pause import Pause, PauseScope
+from penstock.model.controls import (
+    Breaker,
+    BreakerState,
+    Limit,
+    LimitKind,
+    LimitScope,
+    LimitState,
+    Pause,
+    PauseScope,
+)
 
 
 class Controls(Protocol):

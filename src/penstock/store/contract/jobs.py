@@ -1,14 +1,14 @@
-"""The life of a job, for producers and workers."""
+"""The life of a job, for producers and workers, and of the leases it is run under."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
+from penstock.model.controls import LimitName
 from penstock.model.dependency import Edge
 from penstock.model.job import Enqueued, Lease, NewJob
-from penstock.model.limits import LimitName
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -132,4 +132,46 @@ class JobStore(Protocol):
 
     async def amend(self, job_id: str, payload: str) -> None:
         """Give a cancelled or dead job other arguments, for its next requeue; others refuse."""
+        ...
+
+
+class Held(Struct, frozen=True):
+    """A lease a worker still works under, and how long it wants it from now."""
+
+    id: str
+    fence: int
+    lease_ms: int
+
+
+class Renewal(Struct, frozen=True):
+    """Which leases were lost, and which running jobs an operator asked to stop."""
+
+    lost: list[str]
+    cancelled: list[str]
+
+
+class Leases(Protocol):
+    """Renewal and cancellation requests, safe to call from any thread."""
+
+    def renew(
+        self,
+        owner: str,
+        held: Sequence[Held],
+        *,
+        unheard_ms: int | None = None,
+        given_up: Collection[str] = (),
+    ) -> Renewal:
+        """Extend what the owner still holds.
+
+        With `unheard_ms`, also every other lease the owner has, but for those it has given up: a
+        claim may have granted it while its event loop was blocked and could not hear of it.
+        """
+        ...
+
+    def held(self, owner: str) -> list[str]:
+        """The ids of all jobs the owner has leased, whether it knows of them or not."""
+        ...
+
+    def cancel_requests(self, owner: str) -> list[str]:
+        """The owner's running jobs that somebody asked to stop."""
         ...

@@ -1,17 +1,72 @@
 """Questions about jobs. Answers may lag a write by the length of one transaction."""
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import decode
+from msgspec.structs import replace
 
-from penstock.model.breaker import BreakerState
+from penstock.model.controls import BreakerState, LimitState, Pause
 from penstock.model.dependency import Edge, Outcome
 from penstock.model.job import Job
-from penstock.model.limits import LimitState
-from penstock.model.pause import Pause
 from penstock.model.states import Status
-from penstock.store.contract.workers import WorkerInfo
+from penstock.store.contract.upkeep import WorkerInfo
+
+Condition = tuple[list[str], Any]
+"""The steps of a path, and the value expected there."""
+
+
+def conditions_of(payload: Sequence[tuple[str, str]]) -> list[Condition]:
+    """Dotted paths and JSON texts, taken apart."""
+    return [(path.split("."), decode(value)) for path, value in payload]
+
+
+def holds(payload: str | bytes, conditions: Sequence[Condition]) -> bool:
+    """Whether all values are where they are expected; never in what is no JSON."""
+    if not conditions:
+        return True
+    try:
+        document = decode(payload)
+    except (DecodeError, UnicodeDecodeError):
+        return False
+    return all(_found(document, path, value) for path, value in conditions)
+
+
+def _found(document: Any, path: Sequence[str], expected: Any) -> bool:
+    for step in path:
+        if isinstance(document, dict) and step in document:
+            document = document[step]
+        elif isinstance(document, list) and _is_place(step, document):
+            document = document[int(step)]
+        else:
+            return False
+    return _same(document, expected)
+
+
+def _is_place(step: str, among: Sequence[Any]) -> bool:
+    return step.isascii() and step.isdigit() and int(step) < len(among)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """As JSON has it: a number is the same however it is spelled, and true is no number."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def spellings(text: str) -> list[str]:
+    """A text as it may be written; stores fold the case of ASCII by themselves, and no other."""
+    small = text.lower()
+    found = (text, small, text.upper(), small.title())
+    return list({_ascii_lower(each): each for each in found}.values())
+
+
+def _ascii_lower(text: str) -> str:
+    return text.encode().lower().decode()
+
 
 PARENTS_SHOWN = 100
 
@@ -222,3 +277,16 @@ class JobReader(Protocol):
     def watch(self, ids: Sequence[str]) -> AsyncGenerator[Job, None]:
         """Each job now and whenever it changes, until all of them are terminal."""
         ...
+
+
+async def find(search: Callable[[JobFilter], Awaitable[Found]], where: JobFilter) -> list[Job]:
+    """As many jobs as were asked for, or all there are, newest first."""
+    found: list[Job] = []
+    before = where.before
+    while len(found) < where.limit:
+        page = await search(replace(where, before=before, limit=where.limit - len(found)))
+        found += page.jobs
+        before = page.before
+        if before is None:
+            break
+    return found

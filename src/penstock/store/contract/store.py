@@ -1,23 +1,23 @@
-"""A store: the parts above, and its own life."""
+"""A store: its parts, its own life, and watching jobs by wake-ups."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from msgspec import Struct
 
 from penstock.model.clock import Clock
-from penstock.store.contract.audit import AuditLog
+from penstock.model.job import Job
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import DeadLetters
-from penstock.store.contract.jobs import JobStore
-from penstock.store.contract.leases import Leases
+from penstock.store.contract.jobs import JobStore, Leases
 from penstock.store.contract.metrics import Metrics
 from penstock.store.contract.reader import JobReader
-from penstock.store.contract.records import Records
+from penstock.store.contract.records import AuditLog, Records
 from penstock.store.contract.schedules import Schedules
 from penstock.store.contract.transfer import Snapshot, Transfer
-from penstock.store.contract.upkeep import Upkeep
-from penstock.store.contract.workers import Workers
+from penstock.store.contract.upkeep import Upkeep, Workers
 
 
 class Durability(Struct, frozen=True):
@@ -147,3 +147,34 @@ class Store(Protocol):
     def connection(self) -> object:
         """A connection whose transaction an enqueue can join."""
         ...
+
+
+WATCH_SECONDS = 1.0
+WATCH_PAUSE_SECONDS = 0.05
+
+Get = Callable[[Sequence[str]], Awaitable[list[Job]]]
+
+
+async def watch(
+    get: Get, subscribe: Callable[[], Subscription], ids: Sequence[str]
+) -> AsyncGenerator[Job, None]:
+    """Each job now and whenever it changes, until all of them are terminal."""
+    listener = subscribe()
+    seen: dict[str, Job] = {}
+    waiting = list(dict.fromkeys(ids))
+    # Changes of other jobs ring too: a long wait looks less and less often.
+    pause = 0.001
+    try:
+        while waiting:
+            found = await get(waiting)
+            for job in found:
+                if seen.get(job.id) != job:
+                    seen[job.id] = job
+                    yield job
+            waiting = [job.id for job in found if not job.status.terminal]
+            if waiting:
+                await asyncio.sleep(pause)
+                await listener.wait(WATCH_SECONDS)
+                pause = min(pause * 2, WATCH_PAUSE_SECONDS)
+    finally:
+        listener.close()

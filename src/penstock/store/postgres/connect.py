@@ -14,9 +14,15 @@ from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 
-from penstock.model.errors import InvalidOption
-from penstock.model.urls import without_password
-from penstock.store.postgres.errors import is_full, translated
+from penstock.model.errors import (
+    AccessDenied,
+    InvalidOption,
+    ServerTooOld,
+    StoreError,
+    StoreReadOnly,
+)
+from penstock.model.redact import without_password
+from penstock.store.postgres.errors import NAME_PRIMARY, is_full, translated
 from penstock.store.postgres.queries import queries
 
 SCHEMES = ("postgresql", "postgres")
@@ -207,3 +213,58 @@ def _durable(local: str) -> str:
 def quoted(identifier: str) -> str:
     """A name as SQL may contain it."""
     return sql.Identifier(identifier).as_string(None)
+
+
+def lend(address: Address) -> Connection:
+    """A connection to the store's database; the URL's tenant sees no rows of others on it."""
+    with translated(address.name):
+        connection = psycopg.connect(**cast("dict[str, Any]", address.options))
+        try:
+            _prepare(connection, address)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _prepare(connection: Connection, address: Address) -> None:
+    direct = is_direct(connection)
+    if not direct:
+        connection.prepare_threshold = None
+    if address.tenant is not None:
+        if not direct:
+            # What a session sets for itself, a pooler would hand on to whoever comes next.
+            expected = "one that leads to the server and not to a pooler, if it names a tenant"
+            raise InvalidOption("url", address.name, expected)
+        role = sql.Identifier(address.tenant_role)
+        connection.execute(sql.SQL("SET ROLE {}").format(role))
+        tenant = sql.Literal(address.tenant)
+        connection.execute(sql.SQL("SET penstock.tenant = {}").format(tenant))
+    connection.commit()
+
+
+OLDEST = 15
+
+
+def check_server(connection: Connection, address: Address) -> None:
+    """Refuse a server that is too old, that can only be read, or that cannot hold every text."""
+    if answer(connection, "server_number") < OLDEST * 10_000:
+        found = str(answer(connection, "server_version")).partition(" ")[0]
+        raise ServerTooOld(address.name, found, str(OLDEST))
+    if answer(connection, "is_standby"):
+        raise StoreReadOnly(address.name, NAME_PRIMARY)
+    encoding = answer(connection, "encoding")
+    if encoding != "UTF8":
+        problem = f"has the encoding {encoding}, which cannot hold every text; use a UTF8 database"
+        raise StoreError(address.name, problem)
+
+
+def check_account(connection: Connection, address: Address) -> None:
+    """Refuse a URL that names a tenant where this user may not work for one."""
+    if address.tenant is None or answer(connection, "is_member", role=address.tenant_role):
+        return
+    user, role = str(answer(connection, "user")), quoted(address.tenant_role)
+    known = answer(connection, "known_roles", roles=[address.tenant_role])
+    first = "" if known else f"make the role with `penstock migrate` (or CREATE ROLE {role}), then "
+    advice = f"{first}GRANT {role} TO {quoted(user)}"
+    raise AccessDenied(address.name, f"user {user!r} may not work for a tenant", advice)

@@ -7,8 +7,8 @@ from msgspec.json import encode
 from msgspec.structs import astuple, replace
 
 from penstock.model.job import Enqueued, NewJob
+from penstock.store.postgres.connection import Alone, Question, Row, Trip
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.store.postgres.trip import Alone, Question, Row, Trip
 from penstock.store.relational.enqueue import enqueue, enqueue_each, is_special
 from penstock.store.relational.transaction import Transaction
 

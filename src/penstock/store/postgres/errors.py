@@ -15,7 +15,7 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.store.contract.translation import CORRECT_URL, Translated, not_unicode
+from penstock.store.contract.errors import CORRECT_URL, Translated, not_unicode
 
 NAME_PRIMARY = "it is a standby: name the primary in the URL"
 GRANT = "grant it one of the roles that `penstock migrate` made, or connect as the tables' owner"

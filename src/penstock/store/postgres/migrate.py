@@ -12,13 +12,14 @@ from penstock.store.postgres.connect import (
     Address,
     Connection,
     answer,
+    check_account,
+    check_server,
     connect,
     quoted,
 )
 from penstock.store.postgres.errors import MIGRATE, translated
 from penstock.store.postgres.queries import queries
-from penstock.store.postgres.refusals import check_account, check_server
-from penstock.store.relational.queries import load_migrations, with_guards
+from penstock.store.relational.transaction import load_migrations, with_guards
 
 log = structlog.get_logger("penstock.store")
 

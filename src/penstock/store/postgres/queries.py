@@ -6,7 +6,7 @@ They are written with `?` and `:name` like those of the other dialects; psycopg 
 import re
 from functools import cache
 
-from penstock.store.relational.queries import load_queries
+from penstock.store.relational.transaction import load_queries
 
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _PLACEHOLDER = re.compile(rf"\?|{_NAMED.pattern}")

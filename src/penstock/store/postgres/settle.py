@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from penstock.model.settlement import Completed, Settlement
+from penstock.model.outcome import Completed, Settlement
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational import breakers
-from penstock.store.relational.counters import Counters
+from penstock.store.relational.endings import Counters
 from penstock.store.relational.release import end
 from penstock.store.relational.settle import returned, settle, settled_before
 

@@ -7,7 +7,7 @@ from msgspec import DecodeError, Raw
 from msgspec.json import decode, encode
 
 from penstock.model.errors import InvalidOption
-from penstock.model.moves import DONE
+from penstock.model.transfer import DONE
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.postgres.connect import Address
 from penstock.store.postgres.database import PostgresDatabase

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from penstock.model.errors import StoreError
 from penstock.store.postgres.connect import Address, Connection, connect, readable
-from penstock.store.postgres.link import Link
+from penstock.store.postgres.connection import Link
 
 PAUSE_SECONDS = 0.005
 RECONNECT_SECONDS = (0.1, 5.0)

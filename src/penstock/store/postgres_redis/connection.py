@@ -10,8 +10,7 @@ import structlog
 
 from penstock.model.errors import ServerTooOld, StoreError, StoreUnavailable
 from penstock.store.redis.errors import translate
-from penstock.store.redis.refusals import OLDEST, product, read_info, version_of, version_text
-from penstock.store.redis.server import Server
+from penstock.store.redis.server import OLDEST, Server, product, read_info, version_of, version_text
 
 log = structlog.get_logger("penstock.store")
 

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 
 from penstock.store.postgres.connect import Address
-from penstock.store.postgres.link import Link
+from penstock.store.postgres.connection import Link
 from penstock.store.postgres.wake_ups import PAUSE_SECONDS, WakeUps
 from penstock.store.postgres_redis.connection import Away, RedisConnection
 

@@ -9,9 +9,9 @@ from msgspec.json import decode, encode
 from penstock.model.schedule import Schedule
 from penstock.model.states import TERMINAL, Status
 from penstock.store.contract import COLUMNS, Part, Row
-from penstock.store.contract.rollups import DAY_MS, LONGEST
+from penstock.store.contract.metrics import DAY_MS, LONGEST
+from penstock.store.redis.dead import Command, Listed, lists_of
 from penstock.store.redis.keys import encode_doc, encode_lane, label
-from penstock.store.redis.letter_lists import Command, Listed, lists_of
 
 Arguments = list[Any]
 

@@ -6,9 +6,8 @@ from typing import Protocol
 
 import redis
 
-from penstock.store.redis.backoff import Backoff
 from penstock.store.redis.errors import translate
-from penstock.store.redis.line import Answer, Command, Line, Load
+from penstock.store.redis.pipeline import Answer, Backoff, Command, Line, Load
 
 
 class Target(Protocol):

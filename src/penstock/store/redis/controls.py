@@ -4,14 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.json import encode
 
-from penstock.model.breaker import Breaker, BreakerState
+from penstock.model.controls import (
+    Breaker,
+    BreakerState,
+    Limit,
+    LimitKind,
+    LimitScope,
+    LimitState,
+    Pause,
+    PauseScope,
+    check_limits,
+)
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
-from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, check_limits
-from penstock.model.pause import Pause, PauseScope
 from penstock.model.redact import redacted
-from penstock.store.redis.courier import Courier
-from penstock.store.redis.gates import look_at_gates, pause, paused, queue_depths
+from penstock.store.redis.claim import look_at_gates, pause, paused, queue_depths
 from penstock.store.redis.release import decided
+from penstock.store.redis.scripts import Courier
 
 
 class RedisControls:

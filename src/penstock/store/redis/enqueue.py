@@ -9,10 +9,10 @@ from msgspec.json import encode
 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, KeyScope, NewJob
-from penstock.store.contract.translation import not_unicode
-from penstock.store.redis.courier import Courier
+from penstock.store.contract.errors import not_unicode
 from penstock.store.redis.keys import encode_doc, encode_lane
 from penstock.store.redis.release import decided, edges_as_rows
+from penstock.store.redis.scripts import Courier
 
 MAX_BATCH = 10_000
 

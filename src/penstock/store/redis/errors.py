@@ -25,7 +25,7 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.store.contract.translation import CORRECT_URL, Translated, not_unicode
+from penstock.store.contract.errors import CORRECT_URL, Translated, not_unicode
 
 GRANT = "give it the commands, keys and channels that docs/guide/redis.md lists"
 NAMESPACE = "choose another one with ?namespace= in the URL"

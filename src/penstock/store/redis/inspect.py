@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from penstock.model.errors import StoreError
 from penstock.store.contract import Durability
 from penstock.store.redis.migrate import LAYOUT, version
-from penstock.store.redis.refusals import (
+from penstock.store.redis.server import (
     OLDEST,
     SAFE_POLICY,
     Info,
+    Server,
     clustered,
     is_volatile,
     product,
     version_of,
     version_text,
 )
-from penstock.store.redis.server import Server
 
 _NOTHING_KEPT = (
     "writes nothing to disk: everything is lost when the server stops. Set appendonly to yes."

@@ -1,17 +1,88 @@
 """The life of jobs on Redis."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from msgspec.json import encode
 
 from penstock.model.dependency import Edge
 from penstock.model.errors import NoTransactions
+from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.settlement import Settlement
-from penstock.store.contract import Claim, Claimed, Report
-from penstock.store.redis import operate, settle
-from penstock.store.redis.claim import Claims
-from penstock.store.redis.courier import Courier, ThreadCourier
+from penstock.model.outcome import Settlement
+from penstock.model.redact import redact
+from penstock.store.contract import Claim, Claimed, Held, Renewal, Report
+from penstock.store.redis import settle
+from penstock.store.redis.claim import Claims, queue_depths
 from penstock.store.redis.enqueue import enqueue
-from penstock.store.redis.gates import queue_depths
+from penstock.store.redis.release import decided, edges_as_rows
+from penstock.store.redis.scripts import Courier, ThreadCourier
+
+
+async def cancel(courier: Courier, ids: Sequence[str], reason: str) -> dict[str, str]:
+    """Cancel waiting jobs at once and ask running ones to stop; their status afterwards."""
+    if not ids:
+        return {}
+    told = redact(str(reason))[:MESSAGE_LIMIT]
+    statuses = await decided(courier, "cancel", told, *ids)
+    return {job_id: status.decode() for job_id, status in zip(ids, statuses, strict=True)}
+
+
+async def requeue(
+    courier: Courier, ids: Sequence[str], spread_ms: float, delay_ms: float
+) -> list[str]:
+    """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
+    if ids:
+        due = [round(delay_ms + place * spread_ms) for place in range(len(ids))]
+        pairs = zip(ids, due, strict=True)
+        await decided(courier, "requeue", *(part for pair in pairs for part in pair))
+    return list(ids)
+
+
+async def amend(courier: Courier, job_id: str, payload: str) -> None:
+    """Give an ended job other arguments, for its next requeue."""
+    await decided(courier, "amend", job_id, payload)
+
+
+async def depend(courier: Courier, child_id: str, edges: Sequence[Edge]) -> None:
+    """Have a job that has not joined the queue yet wait for more parents."""
+    await decided(courier, "depend", child_id, encode(edges_as_rows(edges)))
+
+
+class RedisLeases:
+    """`Leases` on Redis."""
+
+    def __init__(self, courier: Courier) -> None:
+        self._courier = courier
+
+    def renew(
+        self,
+        owner: str,
+        held: Sequence[Held],
+        *,
+        unheard_ms: int | None = None,
+        given_up: Collection[str] = (),
+    ) -> Renewal:
+        """Extend what the owner still holds, and what it was granted without knowing it yet."""
+        leases = [part for lease in held for part in (lease.id, lease.fence, lease.lease_ms)]
+        unheard = "" if unheard_ms is None else unheard_ms
+        lost, cancelled = self._courier.call_now(
+            "renew", owner, unheard, len(given_up), *given_up, *leases
+        )
+        return Renewal(_texts(lost), _texts(cancelled))
+
+    def held(self, owner: str) -> list[str]:
+        """The ids of all jobs the owner has leased."""
+        key = f"{self._courier.prefix}leases:{owner}"
+        return _texts(self._courier.ask_now("ZRANGE", key, 0, -1))
+
+    def cancel_requests(self, owner: str) -> list[str]:
+        """The owner's running jobs that somebody asked to stop."""
+        key = f"{self._courier.prefix}stops:{owner}"
+        return _texts(self._courier.ask_now("SMEMBERS", key))
+
+
+def _texts(ids: Collection[bytes]) -> list[str]:
+    return [job_id.decode() for job_id in ids]
 
 
 class RedisJobs:
@@ -36,7 +107,7 @@ class RedisJobs:
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""
-        await operate.depend(self._courier, child_id, edges)
+        await depend(self._courier, child_id, edges)
 
     async def depth(self, queue: str, up_to: int) -> int:
         """How many jobs are queued there, counted no further than asked."""
@@ -62,14 +133,14 @@ class RedisJobs:
 
     async def cancel(self, ids: Sequence[str], reason: str) -> dict[str, str]:
         """Cancel waiting jobs, ask running ones to stop."""
-        return await operate.cancel(self._courier, ids, reason)
+        return await cancel(self._courier, ids, reason)
 
     async def requeue(
         self, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
     ) -> list[str]:
         """Give ended jobs a fresh budget."""
-        return await operate.requeue(self._courier, ids, spread_ms, delay_ms)
+        return await requeue(self._courier, ids, spread_ms, delay_ms)
 
     async def amend(self, job_id: str, payload: str) -> None:
         """Give an ended job other arguments."""
-        await operate.amend(self._courier, job_id, payload)
+        await amend(self._courier, job_id, payload)

@@ -1,11 +1,36 @@
-"""What is kept under the keys that `lua/common.lua` lists: documents that never change."""
+"""What is kept under the keys that `lua/common.lua` lists, and failures as scripts take them."""
 
 from functools import cache, lru_cache
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder, encode
 
+from penstock.model.failure import Failure
 from penstock.model.job import KeyScope
+
+
+def spelled(failure: Failure) -> dict[str, str]:
+    """What is kept of a failure, by the names that the scripts use.
+
+    `error` and `details` go to the job, `told` ends the execution's JSON array, and the rest
+    belongs to the dead letter.
+    """
+    return {
+        "reason": str(failure.error_class),
+        "code": failure.code,
+        "error": failure.message,
+        "fingerprint": failure.fingerprint,
+        "details": failure.details,
+        "told": told(failure.error_class, failure.code, failure.message, failure.stack),
+    }
+
+
+def told(
+    error_class: str | None, code: str | None, message: str | None, stack: str | None = None
+) -> str:
+    """The end of an execution's JSON array."""
+    return encode((error_class, code, message, stack)).decode()[1:]
+
 
 Lane = tuple[str, str, str, str]
 """Queue, tenant, type and limit key."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.json import decode
 
 from penstock.store.contract import QueueDepth, Window
-from penstock.store.contract.rollups import (
+from penstock.store.contract.metrics import (
     FINE_MS,
     FOLDS,
     HOUR_MS,
@@ -21,8 +21,8 @@ from penstock.store.contract.rollups import (
     step_at,
     windows,
 )
-from penstock.store.redis.courier import Courier
 from penstock.store.redis.keys import decode_lane, label
+from penstock.store.redis.scripts import Courier
 
 STEPS_AT_ONCE = 100
 WORDS_AT_ONCE = 1_000

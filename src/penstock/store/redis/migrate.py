@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.model.errors import SchemaTooNew
+from penstock.store.redis.dead import Listed, lists_of
 from penstock.store.redis.errors import foreign_data, translate
 from penstock.store.redis.keys import decode_lane
-from penstock.store.redis.letter_lists import Listed, lists_of
 from penstock.store.redis.server import Server
 
 LAYOUT = 2

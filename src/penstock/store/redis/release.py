@@ -7,11 +7,11 @@ from msgspec.json import decode, encode
 
 from penstock.model.dependency import Edge, EdgeKind, Outcome, decide
 from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken, PenstockError
-from penstock.model.orphan import orphaned
+from penstock.model.failure import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
-from penstock.store.redis.courier import Courier
-from penstock.store.redis.failures import spelled
+from penstock.store.redis.keys import spelled
+from penstock.store.redis.scripts import Courier
 
 Decisions = dict[str, dict[str, tuple[str, str, str]]]
 """By parent and condition: how the edge closes, and the child's error and its details."""

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from penstock.model.job import NewJob
 from penstock.model.schedule import Schedule
-from penstock.store.redis.courier import Courier
+from penstock.store.redis.documents import number
 from penstock.store.redis.enqueue import as_arguments
 from penstock.store.redis.errors import encoded
-from penstock.store.redis.pictures import number
 from penstock.store.redis.release import decided
+from penstock.store.redis.scripts import Courier
 
 _schedules: Decoder[Schedule] = Decoder(Schedule)
 

@@ -1,26 +1,22 @@
-"""The scripts of `lua/`, put together with what they need and with their state guards filled in.
-
-`{from cancel}` in a script becomes a table of the states that the transition table lets that
-action start from, so the guards cannot drift from `model/states.py`. `{failure expired}` becomes
-what is told of a job that ends without anybody running it.
-
-In a file, `-- needs: common edges` names the parts that stand before it, and `-- later: gates
-gives open_gates` a part that `later_gates()` makes and gives only when it is called.
-"""
+"""The scripts of `lua/`, put together with their state guards, and calling them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
+from typing import Any, TypeVar
 
 from msgspec import Struct
+from redis.exceptions import NoScriptError
 
+from penstock.model.clock import Clock, SystemClock
 from penstock.model.dependency import Edge, Outcome
-from penstock.model.failure import EXPIRED, LEASE_LOST
-from penstock.model.orphan import orphaned
+from penstock.model.failure import EXPIRED, LEASE_LOST, orphaned
 from penstock.model.states import Status, sources
-from penstock.store.redis.failures import spelled
+from penstock.store.redis.errors import translate
+from penstock.store.redis.keys import spelled
+from penstock.store.redis.server import Server
 
 _NEEDS = re.compile(r"^-- needs: ([\w ]+)$", re.MULTILINE)
 _LATER = re.compile(r"^-- later: (\w+) gives ([\w, ]+)$", re.MULTILINE)
@@ -90,3 +86,103 @@ def _failure(name: str) -> str:
 
 def _table(texts: dict[str, str]) -> str:
     return "{" + ", ".join(f"{name} = [==[{text}]==]" for name, text in texts.items()) + "}"
+
+
+T = TypeVar("T")
+Command = tuple[Any, ...]
+
+
+class Courier:
+    """Calls scripts, from event loops or from any thread.
+
+    Calls of one turn of an event loop share a round trip, but for the first. A store with a clock
+    of its own, for tests, passes its times along; otherwise the server's clock decides.
+    """
+
+    def __init__(
+        self, server: Server, clock: Clock | None = None, prefix: str | None = None
+    ) -> None:
+        self.server = server
+        self._prefix = prefix
+        self.clock: Clock = clock or SystemClock()
+        self.given_clock = clock
+        self._told = clock is not None
+
+    @property
+    def prefix(self) -> str:
+        """What every key begins with."""
+        return self._prefix or self.server.prefix
+
+    def times(self) -> tuple[int | str, int | str]:
+        """Now and the clock of leases as scripts take them."""
+        return (self.clock.now(), self.clock.monotonic()) if self._told else ("", "")
+
+    async def call(self, name: str, *arguments: Any, decisions: str = "") -> Any:
+        """The answer of a script."""
+        called = script(name)
+        answer = await self.server.reply(self._command(called, decisions, arguments))
+        if isinstance(answer, NoScriptError):
+            answer = await self.server.reply(self._source(called, decisions, arguments))
+        return self._checked(answer)
+
+    async def call_whole(self, name: str, *arguments: Any) -> Any:
+        """The same with the script's text sent along: it runs before whatever is sent after it.
+
+        A server that does not know a script by its hash would have it sent again, behind the rest.
+        """
+        return self._checked(await self.server.reply(self._source(script(name), "", arguments)))
+
+    def call_now(self, name: str, *arguments: Any, decisions: str = "") -> Any:
+        """The answer of a script, for a thread that has no event loop."""
+        called = script(name)
+        answer = self.server.reply_now(self._command(called, decisions, arguments))
+        if isinstance(answer, NoScriptError):
+            answer = self.server.reply_now(self._source(called, decisions, arguments))
+        return self._checked(answer)
+
+    def ask_now(self, *command: Any) -> Any:
+        """The answer to a plain command, for a thread that has no event loop."""
+        return self._checked(self.server.reply_now(command))
+
+    async def ask(self, *commands: Command) -> list[Any]:
+        """The answers to plain commands, in one round trip."""
+        return [self._checked(answer) for answer in await self.server.replies(commands)]
+
+    def _checked(self, answer: Any) -> Any:
+        if isinstance(answer, Exception):
+            raise translate(self.server.url, answer) from answer
+        return answer
+
+    async def look(self, *commands: Command) -> tuple[int, list[Any]]:
+        """The store's time, and the answers to plain commands."""
+        if self._told:
+            return self.clock.now(), await self.ask(*commands)
+        [seconds, micros], *answers = await self.ask(("TIME",), *commands)
+        return int(seconds) * 1000 + int(micros) // 1000, answers
+
+    def _command(self, called: Script, decisions: str, arguments: tuple[Any, ...]) -> Command:
+        return "EVALSHA", called.sha, 1, self.prefix, *self.times(), decisions, *arguments
+
+    def _source(self, called: Script, decisions: str, arguments: tuple[Any, ...]) -> Command:
+        return "EVAL", called.source, 1, self.prefix, *self.times(), decisions, *arguments
+
+
+class ThreadCourier(Courier):
+    """The same for a thread without an event loop: a call of a script returns with its answer.
+
+    So a coroutine that calls scripts and awaits nothing else is over at its first step.
+    """
+
+    async def call(self, name: str, *arguments: Any, decisions: str = "") -> Any:
+        """The answer of a script."""
+        return self.call_now(name, *arguments, decisions=decisions)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What such a coroutine returns."""
+        try:
+            work.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        work.close()
+        raise RuntimeError("a coroutine for a thread waited for an event loop")

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.json import encode
 
-from penstock.model.breaker import COUNTED
+from penstock.model.controls import COUNTED
 from penstock.model.failure import Failure
 from penstock.model.histogram import step_of
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -20,11 +20,10 @@ from penstock.model.settlement import (
     Snoozed,
 )
 from penstock.store.contract import Report
-from penstock.store.contract.rollups import LONGEST, attempts_name, of_tenant
-from penstock.store.redis.courier import Courier
-from penstock.store.redis.failures import spelled, told
-from penstock.store.redis.keys import label
+from penstock.store.contract.metrics import LONGEST, attempts_name, of_tenant
+from penstock.store.redis.keys import label, spelled, told
 from penstock.store.redis.release import decided
+from penstock.store.redis.scripts import Courier
 
 _KINDS: dict[type[Settlement], str] = {
     Failed: "failed",

@@ -8,9 +8,8 @@ import redis
 import structlog
 
 from penstock.model.errors import StoreClosed, StoreError
-from penstock.store.redis.backoff import Backoff
 from penstock.store.redis.errors import translate
-from penstock.store.redis.line import Line
+from penstock.store.redis.pipeline import Backoff, Line
 from penstock.store.redis.server import Server
 
 log = structlog.get_logger("penstock.store")

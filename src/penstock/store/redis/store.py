@@ -6,26 +6,22 @@ from contextlib import asynccontextmanager
 from penstock.model.clock import Clock
 from penstock.model.errors import NoTransactions, TooManyToCopy
 from penstock.model.ids import new_id
-from penstock.model.moves import refuse_moved
+from penstock.model.transfer import refuse_moved
 from penstock.store.contract import Durability, Snapshot
-from penstock.store.redis.audit import RedisAuditLog
 from penstock.store.redis.controls import RedisControls
-from penstock.store.redis.courier import Courier
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.inspect import inspect
-from penstock.store.redis.jobs import RedisJobs
-from penstock.store.redis.leases import RedisLeases
+from penstock.store.redis.jobs import RedisJobs, RedisLeases
 from penstock.store.redis.metrics import RedisMetrics
 from penstock.store.redis.migrate import migrate, version
 from penstock.store.redis.reader import RedisReader
-from penstock.store.redis.records import RedisRecords
-from penstock.store.redis.refusals import is_volatile, refuse_volatile
+from penstock.store.redis.records import RedisAuditLog, RedisRecords
 from penstock.store.redis.schedules import RedisSchedules
-from penstock.store.redis.server import Server
+from penstock.store.redis.scripts import Courier
+from penstock.store.redis.server import Server, is_volatile, refuse_volatile
 from penstock.store.redis.signals import Listener, Signals
 from penstock.store.redis.transfer import RedisTransfer
-from penstock.store.redis.upkeep import RedisUpkeep
-from penstock.store.redis.workers import RedisWorkers
+from penstock.store.redis.upkeep import RedisUpkeep, RedisWorkers
 
 MOST_COPIED = 300_000
 """Copying a key takes the server about 10 µs, during which it does nothing else."""

@@ -1,9 +1,114 @@
-"""The leader's passes on Redis."""
+"""The leader's passes and the register of workers on Redis."""
 
-from penstock.store.contract import Fate, Pruned, Rescued, Retention
-from penstock.store.redis.courier import Courier
-from penstock.store.redis.prune import prune
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.json import Decoder
+from msgspec.structs import asdict
+
+from penstock.model.states import Status
+from penstock.store.contract import Beat, Fate, Pruned, Rescued, Retention, WorkerInfo
+from penstock.store.contract.upkeep import COUNTED_TO, FORGET_AFTER_MS
+from penstock.store.redis.errors import encoded
+from penstock.store.redis.keys import decode_lane
 from penstock.store.redis.release import sweep
+from penstock.store.redis.scripts import Courier
+
+_beats: Decoder[Beat] = Decoder(Beat)
+
+
+class RedisWorkers:
+    """`Workers` on Redis."""
+
+    def __init__(self, courier: Courier) -> None:
+        self._courier = courier
+
+    def beat(self, beat: Beat) -> None:
+        """Write or refresh a worker's row."""
+        self._courier.call_now("beat", beat.owner, encoded(beat))
+
+    async def forget(self, owner: str) -> None:
+        """Remove a worker that stopped."""
+        await self._courier.call("forget_worker", owner, FORGET_AFTER_MS)
+
+    async def list(self) -> list[WorkerInfo]:
+        """All known workers, the freshest first."""
+        return known(*await self._courier.call("list_workers"))
+
+    async def waiting_types(self) -> dict[str, int]:
+        """Types with queued jobs, and how many."""
+        depths: dict[str, int] = {}
+        for lane, depth in await self._courier.call("waiting_types"):
+            type_ = decode_lane(lane)[2]
+            depths[type_] = min(COUNTED_TO, depths.get(type_, 0) + int(depth))
+        return depths
+
+    async def running_types(self) -> dict[str, int]:
+        """Types with jobs under a lease, and how many."""
+        found: Counter[str] = Counter()
+        for lane, leases in await self._courier.call("running_types"):
+            found[decode_lane(lane)[2]] += int(leases)
+        return dict(found)
+
+
+def known(now: bytes, rows: Sequence[Sequence[Any]]) -> list[WorkerInfo]:
+    """Workers from what `lua/list_workers.lua` answers."""
+    found = [
+        WorkerInfo(
+            **asdict(_beats.decode(told)),
+            started_at=int(started_at),
+            heartbeat_at=int(heartbeat_at),
+            heartbeat_age_ms=int(now) - int(heartbeat_at),
+        )
+        for told, started_at, heartbeat_at in rows
+    ]
+    found.sort(key=lambda worker: (-worker.heartbeat_at, worker.owner))
+    return found
+
+
+async def prune(courier: Courier, retention: Retention, limit: int) -> Pruned:
+    """Delete ended jobs past their retention, with their history, oldest first."""
+    deleted = 0
+    more = False
+    for status, keep_ms in retention.keep_ms.items():
+        spared = await _spared(courier, status, retention.keep_last)
+        found = int(await courier.call("prune", status.value, keep_ms, limit, *spared))
+        deleted += found
+        more = more or found == limit
+    purged = await _prune_letters(courier, retention, limit)
+    deleted += purged
+    more = more or purged == limit
+    await courier.call("tidy", limit)
+    return Pruned(deleted, more)
+
+
+async def _prune_letters(courier: Courier, retention: Retention, limit: int) -> int:
+    """Delete dead letters past the retention of closed ones, with their jobs; say how many."""
+    spared = await _spared(courier, Status.DEAD_LETTER, retention.keep_last)
+    purged = 0
+    looked_at = b"-1"
+    while looked_at and purged < limit:
+        asked = (retention.keep_closed_ms, looked_at, limit - purged, *spared)
+        looked_at, found = await courier.call("prune_letters", *asked)
+        purged += found
+    return purged
+
+
+async def _spared(courier: Courier, status: Status, keep_last: Mapping[str, int]) -> list[bytes]:
+    """The last jobs of each type that are kept whatever their age."""
+    left = Counter(keep_last)
+    spared: dict[bytes, None] = {}
+    looked_at = b"0"
+    while looked_at and any(count > 0 for count in left.values()):
+        asked = (status.value, looked_at, *keep_last)
+        looked_at, rows = await courier.call("last_of_types", *asked)
+        for job_id, type_ in rows:
+            name = type_.decode()
+            if left[name] > 0 and job_id not in spared:
+                left[name] -= 1
+                spared[job_id] = None
+    return list(spared)
 
 
 class RedisUpkeep:

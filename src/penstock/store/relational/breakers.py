@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from penstock.model.breaker import COUNTED, Breaker, BreakerState
-from penstock.model.settlement import Buried, Completed, Failed, Settlement
+from penstock.model.controls import COUNTED, Breaker, BreakerState
+from penstock.model.outcome import Buried, Completed, Failed, Settlement
 from penstock.model.states import Status
 from penstock.store.relational.transaction import Transaction
 

@@ -6,8 +6,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import islice, takewhile
 from typing import Any
 
-from penstock.model.job import Lease
-from penstock.model.rank import PRIORITY_STEP_MS
+from penstock.model.job import PRIORITY_STEP_MS, Lease
 from penstock.store.contract import Claim, Claimed
 from penstock.store.relational.expire import expire
 from penstock.store.relational.gates import Gates, Lane

@@ -1,14 +1,152 @@
-"""Pauses, limits and breakers in SQL."""
+"""Pauses, limits and breakers in SQL: what claims obey, and how much of it is taken."""
 
 from collections.abc import Collection, Sequence
 
-from penstock.model.breaker import Breaker, BreakerState
-from penstock.model.limits import Limit, LimitKind, LimitScope, LimitState, check_limits
-from penstock.model.pause import Pause, PauseScope
+from penstock.model.controls import (
+    EVERY,
+    Breaker,
+    BreakerState,
+    Leased,
+    Limit,
+    LimitKind,
+    LimitName,
+    LimitScope,
+    LimitState,
+    Pause,
+    PauseScope,
+    check_limits,
+    leased_under,
+    rate_state,
+)
+from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
+from penstock.model.redact import redacted
+from penstock.model.states import Status
 from penstock.store.relational.breakers import define_breakers, known_breakers, reset_breaker
-from penstock.store.relational.database import Database
-from penstock.store.relational.limits import known_limits, limit_states, remove_limit, set_limits
-from penstock.store.relational.pauses import known_pauses, pause, resume
+from penstock.store.relational.gates import read_slots, read_starts
+from penstock.store.relational.jobs import hold
+from penstock.store.relational.transaction import Database, Transaction
+
+SHOWN_HOLDERS = 10
+
+
+def set_limits(tx: Transaction, limits: Sequence[Limit]) -> None:
+    """Write limits."""
+    tx.lock("controls")
+    for limit in limits:
+        named = (limit.scope.value, limit.name, limit.kind.value)
+        row = (*named, limit.capacity, limit.interval_ms, limit.by_operator, tx.now)
+        tx.run("set_limit", row)
+    tx.changed = True
+
+
+def remove_limit(tx: Transaction, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+    """Take a limit away; whether there was one."""
+    tx.changed = True
+    return tx.many("remove_limit", ((scope.value, name, kind.value),)) == 1
+
+
+def known_limits(tx: Transaction) -> list[Limit]:
+    """All limits, by scope and name."""
+    return [
+        Limit(
+            scope=LimitScope(scope),
+            name=name,
+            kind=LimitKind(kind),
+            capacity=capacity,
+            interval_ms=interval_ms,
+            by_operator=bool(by_operator),
+        )
+        for scope, name, kind, capacity, interval_ms, by_operator in tx.rows("limits")
+    ]
+
+
+def limit_states(tx: Transaction, limits: Sequence[Limit]) -> list[LimitState]:
+    """How much of each limit is taken, and by whom."""
+    leased: dict[LimitName, dict[str, Leased]] = {}
+    slots: dict[tuple[str, str, str], int] = {}
+    if any(limit.kind is LimitKind.CONCURRENCY for limit in limits):
+        leased = leased_under(tx.rows("leased_lanes"))
+        slots = read_slots(tx)
+    return [_state(tx, limit, leased, slots) for limit in limits]
+
+
+def _state(
+    tx: Transaction,
+    limit: Limit,
+    leased: dict[LimitName, dict[str, Leased]],
+    slots: dict[tuple[str, str, str], int],
+) -> LimitState:
+    name = (limit.scope, limit.name)
+    if limit.kind is LimitKind.RATE:
+        return rate_state(limit, read_starts(tx, name), tx.now)
+    if limit.kind is LimitKind.DEPTH:
+        each = limit.name == EVERY
+        used = 0 if each else tx.value("queue_depth", (limit.name, limit.capacity + 1))
+        return LimitState(limit=limit, used=used)
+    owners = leased.get(name, {})
+    used = sum(has.taken(slots.get((*name, owner), 0)) for owner, has in owners.items())
+    about = {"scope": limit.scope.value, "name": limit.name, "limit": SHOWN_HOLDERS}
+    holders = tuple(row[0] for row in tx.rows("holders", about)) if owners else ()
+    return LimitState(limit=limit, used=used, holders=holders)
+
+
+def pause(
+    tx: Transaction, scope: PauseScope, name: str, reason: str | None, by: str | None
+) -> Pause:
+    """Write the pause; a job is also taken out of the queue."""
+    if scope is PauseScope.JOB:
+        _pause_job(tx, name)
+    told, who = redacted(reason, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
+    tx.run("pause", (scope.value, name, told, who, tx.now))
+    tx.changed = True
+    found = pause_of(tx, scope, name)
+    assert found is not None
+    return found
+
+
+def resume(tx: Transaction, scope: PauseScope, name: str) -> bool:
+    """Take the pause away; a job goes back to waiting for its own time."""
+    found = tx.many("resume", ((scope.value, name),)) == 1
+    if scope is PauseScope.JOB:
+        resumed = tx.many("resume_job", ({"id": name, "now": tx.now},)) == 1
+        if not resumed and tx.value("status_of", (name,)) is None:
+            raise JobNotFound(name)
+        found = found or resumed
+    tx.changed = True
+    return found
+
+
+def known_pauses(tx: Transaction) -> list[Pause]:
+    """Everything that is paused, the oldest first."""
+    return [_pause(*row) for row in tx.rows("pauses")]
+
+
+def pause_of(tx: Transaction, scope: PauseScope, name: str) -> Pause | None:
+    """The pause of one thing, if there is one."""
+    row = tx.row("pause_of", (scope.value, name))
+    return None if row is None else _pause(*row)
+
+
+def _pause_job(tx: Transaction, job_id: str) -> None:
+    hold(tx, (job_id,))
+    if tx.many("pause_job", ({"id": job_id, "now": tx.now},)):
+        return
+    status = tx.value("status_of", (job_id,))
+    if status != Status.PAUSED:
+        raise IllegalTransition(status, "pause", job_id)
+
+
+def _pause(
+    scope: str, name: str, reason: str | None, paused_by: str | None, created_at: int
+) -> Pause:
+    return Pause(
+        scope=PauseScope(scope),
+        name=name,
+        reason=reason,
+        paused_by=paused_by,
+        created_at=created_at,
+    )
 
 
 class RelationalControls:

@@ -6,9 +6,8 @@ from typing import Any
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
 from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
-from penstock.store.relational.database import Database
-from penstock.store.relational.prune import purge
-from penstock.store.relational.transaction import Transaction, readable
+from penstock.store.relational.transaction import Database, Transaction, readable
+from penstock.store.relational.upkeep import purge
 
 _COLUMNS = DeadLetter.__struct_fields__
 

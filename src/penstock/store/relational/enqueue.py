@@ -6,8 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from penstock.model.dependency import Edge
-from penstock.model.job import Enqueued, KeyScope, NewJob
-from penstock.model.rank import rank
+from penstock.model.job import Enqueued, KeyScope, NewJob, rank
 from penstock.store.relational import order
 from penstock.store.relational.release import distinct, link
 from penstock.store.relational.transaction import Transaction

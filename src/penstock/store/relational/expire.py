@@ -1,8 +1,7 @@
 """Dead-lettering waiting jobs that nobody needs any more."""
 
 from penstock.model.failure import EXPIRED
-from penstock.store.relational.bury import keep_dead_letters
-from penstock.store.relational.counters import Counters, Lane
+from penstock.store.relational.endings import Counters, Lane, keep_dead_letters
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.json import decode, encode
 
-from penstock.model.breaker import BreakerPosition, BreakerState
-from penstock.model.job import Lease
-from penstock.model.limits import (
+from penstock.model.controls import (
     EVERY,
     NOTHING_LEASED,
+    BreakerPosition,
+    BreakerState,
     Leased,
     Limit,
     LimitKind,
@@ -21,6 +21,7 @@ from penstock.model.limits import (
     room,
     started,
 )
+from penstock.model.job import Lease
 from penstock.store.contract import Claim, Slots
 from penstock.store.relational.breakers import breaker_state, is_probing
 from penstock.store.relational.transaction import Transaction

@@ -7,7 +7,7 @@ Its place is an edge of kind `order` to the job before it, closed like any other
 from collections.abc import Sequence
 
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue
-from penstock.model.rank import PRIORITY_STEP_MS
+from penstock.model.job import PRIORITY_STEP_MS
 from penstock.store.relational.transaction import Transaction
 
 

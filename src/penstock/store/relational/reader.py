@@ -2,9 +2,15 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
-from penstock.model.job import Job
+from msgspec.structs import replace
+
+from penstock.model.controls import BreakerState, Pause, limits_on, pausable
+from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, Outcome
+from penstock.model.job import Job, KeyScope
+from penstock.model.states import Status, sources
 from penstock.store.contract import (
     Dependencies,
+    Dependency,
     Execution,
     Found,
     FoundIds,
@@ -12,12 +18,119 @@ from penstock.store.contract import (
     LogLine,
     Standing,
 )
-from penstock.store.contract.watch import watch
-from penstock.store.relational import lookup
-from penstock.store.relational.database import Database
-from penstock.store.relational.edges import dependencies
+from penstock.store.contract.reader import PARENTS_SHOWN
+from penstock.store.contract.store import watch
+from penstock.store.relational import lookup, workers
+from penstock.store.relational.breakers import is_probing, known_breakers
+from penstock.store.relational.controls import known_limits, limit_states, pause_of
 from penstock.store.relational.search import Narrow, by_status, find, search, search_ids
-from penstock.store.relational.standing import standing
+from penstock.store.relational.transaction import Database, Transaction
+
+
+def dependencies(tx: Transaction, job_id: str, limit: int) -> Dependencies:
+    """The edges of a job in both directions, the open ones first."""
+    return Dependencies(
+        [_dependency(*row) for row in tx.rows("parents_of", (job_id, limit))],
+        [_dependency(*row) for row in tx.rows("children_of", (job_id, limit))],
+    )
+
+
+def open_parents(tx: Transaction, job_id: str, limit: int) -> list[Dependency]:
+    """What a job still waits for."""
+    parents = (_dependency(*row) for row in tx.rows("parents_of", (job_id, limit)))
+    return [parent for parent in parents if parent.outcome is None]
+
+
+def _dependency(
+    child_id: str,
+    parent_id: str,
+    kind: str,
+    condition: str | None,
+    argument: str,
+    position: int | None,
+    on_failure: str,
+    on_requeue: str,
+    parent_type: str | None,
+    parent_status: str | None,
+    child_type: str | None,
+    child_status: str | None,
+    outcome: str | None,
+    closed_at: int | None,
+) -> Dependency:
+    edge = Edge(
+        parent_id=parent_id,
+        kind=EdgeKind(kind),
+        condition=condition,
+        argument=argument or None,
+        position=position,
+        on_failure=OnFailure(on_failure),
+        on_requeue=OnRequeue(on_requeue),
+    )
+    return Dependency(
+        child_id=child_id,
+        edge=edge,
+        parent_type=parent_type,
+        parent_status=None if parent_status is None else Status(parent_status),
+        child_type=child_type,
+        child_status=None if child_status is None else Status(child_status),
+        outcome=None if outcome is None else Outcome(outcome),
+        closed_at=closed_at,
+    )
+
+
+def standing(tx: Transaction, job_id: str) -> Standing | None:
+    """All that decides whether a job runs now."""
+    found = lookup.get(tx, [job_id])
+    if not found:
+        return None
+    job = found[0]
+    lane = (job.queue, job.tenant_id, job.type, job.limit_key)
+    queued = job.status is Status.QUEUED
+    return Standing(
+        now=tx.now,
+        job=job,
+        waits_for=open_parents(tx, job.id, PARENTS_SHOWN) if job.waiting_on else [],
+        pauses=_pauses_on(tx, job),
+        limits=limit_states(tx, limits_on(known_limits(tx), *lane)),
+        breakers=_breakers_on(tx, job),
+        workers=workers.known(tx),
+        ahead=_ahead(tx, job) if queued else 0,
+        tenants=int(tx.value("other_tenants", (job.queue, job.tenant_id))) if queued else 0,
+        key_holder=_key_holder(tx, job),
+    )
+
+
+def _pauses_on(tx: Transaction, job: Job) -> list[Pause]:
+    about = pausable(job).items()
+    return [found for named in about if (found := pause_of(tx, *named)) is not None]
+
+
+def _breakers_on(tx: Transaction, job: Job) -> list[BreakerState]:
+    """Those that guard the job's type; a probe counts only while it runs."""
+    return [
+        state if is_probing(tx, state) else replace(state, probe_id=None)
+        for state in known_breakers(tx)
+        if job.type in state.breaker.types
+    ]
+
+
+def _ahead(tx: Transaction, job: Job) -> int:
+    lane = {
+        "queue": job.queue,
+        "tenant_id": job.tenant_id,
+        "type": job.type,
+        "limit_key": job.limit_key or "",
+    }
+    return int(tx.value("ahead", lane | {"rank": tx.value("rank_of", (job.id,))}))
+
+
+def _key_holder(tx: Transaction, job: Job) -> str | None:
+    if job.key is None or job.status not in sources("requeue"):
+        return None
+    if job.key_scope is KeyScope.WHILE_PENDING:
+        return None
+    holder = tx.value("key_holder", (job.tenant_id, job.type, job.key, tx.now))
+    return None if holder == job.id else holder
 
 
 class RelationalReader:

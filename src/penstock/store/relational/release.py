@@ -19,13 +19,11 @@ from penstock.model.dependency import (
     with_inputs,
 )
 from penstock.model.errors import IllegalTransition, JobNotFound
-from penstock.model.failure import Failure
-from penstock.model.orphan import orphaned
+from penstock.model.failure import Failure, orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.relational import order
-from penstock.store.relational.bury import keep_dead_letters, release_keys
-from penstock.store.relational.counters import Counters
+from penstock.store.relational.endings import Counters, keep_dead_letters, release_keys
 from penstock.store.relational.transaction import Transaction
 
 _WITH_RESULT = (EdgeKind.DATA, EdgeKind.CONDITIONAL)

@@ -7,9 +7,8 @@ from msgspec.structs import asdict
 
 from penstock.model.job import NewJob
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
-from penstock.store.relational.database import Database
 from penstock.store.relational.enqueue import enqueue
-from penstock.store.relational.transaction import Transaction, readable
+from penstock.store.relational.transaction import Database, Transaction, readable
 
 _COLUMNS = Schedule.__struct_fields__
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.json import encode
 
 from penstock.model.failure import Failure
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -18,8 +18,7 @@ from penstock.model.settlement import (
 )
 from penstock.store.contract import Report
 from penstock.store.relational import breakers
-from penstock.store.relational.bury import keep_dead_letters
-from penstock.store.relational.counters import Counters, Lane
+from penstock.store.relational.endings import Counters, Lane, keep_dead_letters
 from penstock.store.relational.release import end
 from penstock.store.relational.transaction import Transaction
 

@@ -5,18 +5,16 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
-from penstock.model.moves import refuse_moved
+from penstock.model.transfer import refuse_moved
 from penstock.store.contract import Snapshot, Subscription
-from penstock.store.relational.audit import RelationalAuditLog
 from penstock.store.relational.controls import RelationalControls
-from penstock.store.relational.database import Database
 from penstock.store.relational.dead import RelationalDeadLetters
-from penstock.store.relational.leases import RelationalLeases
+from penstock.store.relational.jobs import RelationalLeases
 from penstock.store.relational.metrics import RelationalMetrics
 from penstock.store.relational.reader import RelationalReader
-from penstock.store.relational.records import RelationalRecords
+from penstock.store.relational.records import RelationalAuditLog, RelationalRecords
 from penstock.store.relational.schedules import RelationalSchedules
-from penstock.store.relational.transaction import Transaction
+from penstock.store.relational.transaction import Database, Transaction
 from penstock.store.relational.transfer import RelationalSnapshot, RelationalTransfer
 from penstock.store.relational.upkeep import RelationalUpkeep
 from penstock.store.relational.workers import RelationalWorkers

@@ -1,9 +1,53 @@
 """One transaction in progress: the store's time and the named queries of its dialect."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from importlib.resources import files
+from typing import Any, Protocol, TypeVar
+
+from penstock.model.clock import Clock
+from penstock.model.states import sources
+from penstock.store.contract import Subscription
+
+_NAME = re.compile(r"^-- (name|part): (\w+)[^\n]*\n", re.MULTILINE)
+_PART = re.compile(r"\{part (\w+)\}")
+_GUARD = re.compile(r"\{from (\w+)\}")
+
+
+def load_queries(package: str) -> dict[str, str]:
+    """All named queries in the `sql` folder of a package."""
+    found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
+    for file in sorted(files(package).joinpath("sql").iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".sql"):
+            pieces = _NAME.split(file.read_text("utf-8"))[1:]
+            for kind, name, sql in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+                found[kind][name] = with_guards(sql)
+    parts = found["part"]
+    return {
+        name: _PART.sub(lambda match: parts[match[1]], sql) for name, sql in found["name"].items()
+    }
+
+
+def load_migrations(package: str) -> dict[int, str]:
+    """Version to SQL, from files named 0001_core.sql and so on in the folder `migrations`."""
+    found = {
+        int(file.name[:4]): file.read_text("utf-8")
+        for file in files(package).joinpath("migrations").iterdir()
+        if file.name.endswith(".sql")
+    }
+    return dict(sorted(found.items()))
+
+
+def with_guards(sql: str) -> str:
+    """A query or a migration with the states of the transition table written in."""
+    return _GUARD.sub(lambda match: _states(match[1]), sql).strip().rstrip(";")
+
+
+def _states(action: str) -> str:
+    return ", ".join(f"'{status}'" for status in sources(action))
+
 
 Bindings = tuple[Any, ...] | dict[str, Any]
 
@@ -85,3 +129,40 @@ class Transaction(ABC):
 def readable(stored: bytes | str) -> str:
     """Text that a hand may have edited: one row that is not UTF-8 must not end a whole query."""
     return stored if isinstance(stored, str) else stored.decode("utf-8", "replace")
+
+
+T = TypeVar("T")
+
+
+class Database(Protocol):
+    """An open database; operations run in transactions of its choosing, and may be repeated."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The one clock of the store."""
+        ...
+
+    async def write(self, operation: Callable[[Transaction], T]) -> T:
+        """Run an operation; returns once it is committed."""
+        ...
+
+    def write_now(self, operation: Callable[[Transaction], T]) -> T:
+        """The same from a thread that has no event loop."""
+        ...
+
+    async def read(self, question: Callable[[Transaction], T]) -> T:
+        """Ask, seeing one state of the database throughout."""
+        ...
+
+    def read_now(self, question: Callable[[Transaction], T]) -> T:
+        """The same from a thread that has no event loop."""
+        ...
+
+    def subscribe(self) -> Subscription:
+        """Listen for changes made by this or any other process."""
+        ...

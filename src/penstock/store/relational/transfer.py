@@ -8,11 +8,10 @@ from typing import Any
 from msgspec import DecodeError
 from msgspec.json import decode, encode
 
-from penstock.model.moves import MOVE
+from penstock.model.transfer import MOVE
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
-from penstock.store.relational.database import Database
-from penstock.store.relational.transaction import Transaction, readable
+from penstock.store.relational.transaction import Database, Transaction, readable
 
 Values = list[Any]
 

@@ -1,13 +1,173 @@
-"""The leader's passes in SQL."""
+"""The leader's passes in SQL: rescuing jobs whose worker is gone, and pruning."""
 
-from penstock.store.contract import Pruned, Rescued, Retention
-from penstock.store.relational import rescue
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from msgspec.json import encode
+
+from penstock.model.failure import LEASE_LOST
+from penstock.model.states import Status
+from penstock.store.contract import Fate, Pruned, Rescued, Retention
 from penstock.store.relational.claim import stage
-from penstock.store.relational.database import Database
+from penstock.store.relational.endings import Counters, Lane, keep_dead_letters
 from penstock.store.relational.expire import expire
-from penstock.store.relational.prune import prune
-from penstock.store.relational.release import sweep
-from penstock.store.relational.transaction import Transaction
+from penstock.store.relational.release import end, sweep
+from penstock.store.relational.transaction import Database, Transaction
+
+
+def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
+    """Delete ended jobs past their retention, with their history, oldest first."""
+    deleted = 0
+    more = False
+    for status, keep_ms in retention.keep_ms.items():
+        wanted = {
+            "status": status.value,
+            "before": tx.now - keep_ms,
+            "spared": _spared(tx, status, retention),
+            "limit": limit,
+        }
+        old = [row[0] for row in tx.rows("ended_before", wanted)]
+        delete(tx, old)
+        deleted += len(old)
+        more = more or len(old) == limit
+    closed = {
+        "before": tx.now - retention.keep_closed_ms,
+        "spared": _spared(tx, Status.DEAD_LETTER, retention),
+        "limit": limit,
+    }
+    purged = purge(tx, [row[0] for row in tx.rows("closed_before", closed)])
+    deleted += purged
+    more = more or purged == limit
+    tx.run("delete_expired_keys", (tx.now,))
+    tx.run("drop_expired_records", (tx.now,))
+    tx.lock("gates")
+    tx.run("drop_idle_slots")
+    tx.run("drop_old_starts", (tx.now,))
+    return Pruned(deleted, more)
+
+
+def _spared(tx: Transaction, status: Status, retention: Retention) -> Any:
+    """The last jobs of each type that are kept whatever their age."""
+    if not retention.keep_last:
+        return tx.listed(())
+    keep_last = encode(dict(retention.keep_last)).decode()
+    rows = tx.rows("spare_last", {"status": status.value, "keep_last": keep_last})
+    return tx.listed([row[0] for row in rows])
+
+
+def purge(tx: Transaction, ids: Sequence[str]) -> int:
+    """Delete dead letters and their jobs for good; a job that was requeued lives on."""
+    listed = (tx.listed(ids),)
+    known = [row[0] for row in tx.rows("purgeable", listed)]
+    delete(tx, [row[0] for row in tx.rows("still_dead", listed)])
+    tx.run("delete_dead_letters", (tx.listed(known),))
+    return len(known)
+
+
+def delete(tx: Transaction, ids: Sequence[str]) -> None:
+    """Delete jobs and all that hangs on them; keys that outlive pruning stay."""
+    if not ids:
+        return
+    listed = (tx.listed(ids),)
+    for table in ("jobs", "executions", "logs", "dead_letters", "edges"):
+        tx.run(f"delete_{table}", listed)
+
+
+class _Lapsed(NamedTuple):
+    id: str
+    type: str
+    queue: str
+    fence: int
+    owner: str
+    started_at: int | None
+    rescues: int
+    cancel_requested_at: int | None
+    queued_at: int
+    attempts: int
+    tenant_id: str
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.type, self.queue, self.tenant_id)
+
+
+def rescue(tx: Transaction, owner: str | None, max_rescues: int, limit: int) -> list[Rescued]:
+    """Take away leases that ran out, or every lease of a dead owner."""
+    if owner is None:
+        tx.run("adopt")
+        rows = tx.rows("lapsed", {"monotonic": tx.monotonic, "limit": limit})
+    else:
+        rows = tx.rows("leased_by", {"owner": owner, "limit": limit})
+    if not rows:
+        return []
+    counters = Counters()
+    rescued = []
+    for row in rows:
+        lapsed = _Lapsed(*row)
+        fate = _take_away(tx, lapsed, max_rescues)
+        counters.add(lapsed.lane, "lease_expiries")
+        counters.add(lapsed.lane, "started", lapsed.started_at is not None)
+        if fate in (Fate.CANCELLED, Fate.DEAD):
+            counters.end(lapsed.lane, fate.value, lapsed.attempts)
+        rescued.append(Rescued(lapsed.id, lapsed.type, lapsed.owner, fate))
+    end(tx, [r.id for r in rescued if r.fate in (Fate.CANCELLED, Fate.DEAD)])
+    counters.write(tx)
+    tx.changed = True
+    return rescued
+
+
+def _take_away(tx: Transaction, lapsed: _Lapsed, max_rescues: int) -> Fate:
+    row: dict[str, Any] = {
+        "id": lapsed.id,
+        "fence": lapsed.fence,
+        "owner": lapsed.owner,
+        "now": tx.now,
+        "started_at": lapsed.started_at,
+        "reason": "cancelled while it ran",
+        "error": None,
+        "details": None,
+        "rescued": lapsed.started_at is not None,
+        "spent": False,
+        "taken": True,
+    }
+    if lapsed.cancel_requested_at is not None:
+        _keep_lost(tx, lapsed)
+        tx.run("stop", row)
+        return Fate.CANCELLED
+    if lapsed.started_at is None:
+        tx.run("hand_back", row)
+        return Fate.UNTOUCHED
+    _keep_lost(tx, lapsed)
+    row |= {"error": LEASE_LOST.message, "details": LEASE_LOST.details}
+    if lapsed.rescues + 1 < max_rescues:
+        tx.run("hand_back", row)
+        return Fate.RESCUED
+    tx.run("bury", row)
+    keep_dead_letters(tx, (lapsed.id,), LEASE_LOST)
+    return Fate.DEAD
+
+
+def _keep_lost(tx: Transaction, lapsed: _Lapsed) -> None:
+    if lapsed.started_at is None:
+        return
+    execution = (
+        lapsed.id,
+        lapsed.fence,
+        "lost",
+        lapsed.started_at,
+        tx.now,
+        lapsed.started_at - lapsed.queued_at,
+        tx.now - lapsed.started_at,
+        None,
+        None,
+        lapsed.owner,
+        str(LEASE_LOST.error_class),
+        LEASE_LOST.code,
+        LEASE_LOST.message,
+        None,
+        None,
+    )
+    tx.run("insert_execution", execution)
 
 
 class RelationalUpkeep:
@@ -41,7 +201,7 @@ class RelationalUpkeep:
         self, *, owner: str | None = None, max_rescues: int = 3, limit: int = 1000
     ) -> list[Rescued]:
         """Take away leases that ran out, or all leases of a dead owner."""
-        return await self._db.write(lambda tx: rescue.rescue(tx, owner, max_rescues, limit))
+        return await self._db.write(lambda tx: rescue(tx, owner, max_rescues, limit))
 
     async def release(self, limit: int = 1000) -> int:
         """Close edges whose parent has ended."""

@@ -6,9 +6,8 @@ from msgspec.json import decode, encode
 from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
-from penstock.store.contract.workers import COUNTED_TO, FORGET_AFTER_MS
-from penstock.store.relational.database import Database
-from penstock.store.relational.transaction import Transaction
+from penstock.store.contract.upkeep import COUNTED_TO, FORGET_AFTER_MS
+from penstock.store.relational.transaction import Database, Transaction
 
 
 def write_beat(tx: Transaction, beat: Beat) -> None:

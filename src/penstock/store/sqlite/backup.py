@@ -16,8 +16,8 @@ from penstock.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from penstock.model.moves import MOVE, MOVED_TO, MOVING_TO, refuse_half
-from penstock.store.sqlite.connect import connect
+from penstock.model.transfer import MOVE, MOVED_TO, MOVING_TO, refuse_half
+from penstock.store.sqlite.connection import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import BESIDE, keep_rights, put_in_place
 from penstock.store.sqlite.migrate import check, version

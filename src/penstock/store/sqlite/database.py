@@ -14,14 +14,11 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
 from penstock.store.relational.signals import Listener, Signal
-from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.connection import Readers, SqliteTransaction, connect
 from penstock.store.sqlite.errors import translated
-from penstock.store.sqlite.files import refuse_lost
-from penstock.store.sqlite.forks import closed, is_inherited, opened, refuse_inherited
+from penstock.store.sqlite.files import closed, is_inherited, opened, refuse_inherited, refuse_lost
 from penstock.store.sqlite.migrate import latest, look_first, migrate
-from penstock.store.sqlite.readers import Readers
 from penstock.store.sqlite.refusals import check_path
-from penstock.store.sqlite.transaction import SqliteTransaction
 from penstock.store.sqlite.wal_watch import WalWatch
 from penstock.store.sqlite.writer import Writer
 

@@ -16,7 +16,7 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.store.contract.translation import Translated, not_unicode
+from penstock.store.contract.errors import Translated, not_unicode
 from penstock.store.sqlite.files import lost
 
 NOT_SQLITE = "something that is not a SQLite database"

@@ -7,7 +7,7 @@ import apsw
 
 from penstock.model.clock import Clock
 from penstock.model.errors import NotAPenstockStore, SchemaTooNew
-from penstock.store.relational.queries import load_migrations
+from penstock.store.relational.transaction import load_migrations
 
 LOOK_MS = 30_000
 

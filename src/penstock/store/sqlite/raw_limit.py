@@ -18,9 +18,9 @@ from penstock.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_MS,
+    rank,
 )
-from penstock.model.rank import rank
-from penstock.store.sqlite.connect import connect
+from penstock.store.sqlite.connection import connect
 from penstock.store.sqlite.migrate import migrate
 
 BATCH = 100

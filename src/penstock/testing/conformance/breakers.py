@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from penstock.model.breaker import Breaker, BreakerPosition, BreakerState
+from penstock.model.controls import Breaker, BreakerPosition, BreakerState
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
+from penstock.model.outcome import Settlement
 from penstock.model.retry import ErrorClass
-from penstock.model.settlement import Settlement
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (

@@ -10,8 +10,7 @@ from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import Job, Lease, NewJob
-from penstock.model.retry import ErrorClass
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -21,6 +20,7 @@ from penstock.model.settlement import (
     Settlement,
     Snoozed,
 )
+from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
 from penstock.store.contract import Claim, DeadLetter, Execution, Held, LogLine, Store
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, EdgeKind, Outcome
-from penstock.model.pause import PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock

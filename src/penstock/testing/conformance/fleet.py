@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from random import Random
 
+from penstock.model.controls import Limit, LimitKind, LimitScope
 from penstock.model.job import Lease
-from penstock.model.limits import Limit, LimitKind, LimitScope
 from penstock.store.contract import Store
 from penstock.testing.conformance.build import (
     Ending,
@@ -16,7 +16,7 @@ from penstock.testing.conformance.build import (
     completed,
     handed_back,
 )
-from penstock.worker.slots import RunningSlots
+from penstock.worker.running import RunningSlots
 
 _names = count()
 

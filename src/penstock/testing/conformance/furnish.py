@@ -5,11 +5,9 @@ from typing import Any
 from msgspec.json import decode
 
 from penstock.model.audit import sealed
-from penstock.model.breaker import Breaker
+from penstock.model.controls import Breaker, Limit, LimitKind, LimitScope, PauseScope
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope
-from penstock.model.limits import Limit, LimitKind, LimitScope
-from penstock.model.pause import PauseScope
 from penstock.model.schedule import Schedule, ScheduleKind
 from penstock.store.contract import (
     COLUMNS,

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
 from penstock.model.errors import IllegalTransition, JobNotFound
 from penstock.model.job import Lease
-from penstock.model.pause import PauseScope
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Store

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.model.controls import EVERY, LimitKind, LimitScope
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Lease
-from penstock.model.limits import EVERY, LimitKind, LimitScope
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from penstock.model.controls import PauseScope
 from penstock.model.histogram import step_of
-from penstock.model.pause import PauseScope
 from penstock.store.contract import Resolution, Store, Window
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.model.pause import PauseScope
+from penstock.model.controls import PauseScope
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (

@@ -2,8 +2,8 @@
 
 import pytest
 
+from penstock.model.controls import PauseScope
 from penstock.model.errors import IllegalTransition, JobNotFound
-from penstock.model.pause import PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock

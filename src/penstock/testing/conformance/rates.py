@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope
+from penstock.model.controls import EVERY, Limit, LimitKind, LimitScope
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
 from penstock.testing.conformance.build import (

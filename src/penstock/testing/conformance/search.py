@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from penstock.model.controls import PauseScope
 from penstock.model.ids import derived_id
-from penstock.model.pause import PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import Found, FoundIds, JobFilter, Store
 from penstock.testing.clock import FakeClock

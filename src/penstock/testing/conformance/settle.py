@@ -3,7 +3,7 @@
 import pytest
 from msgspec.json import decode
 
-from penstock.model.settlement import Failed
+from penstock.model.outcome import Failed
 from penstock.model.states import Status
 from penstock.store.contract import Report, Store
 from penstock.testing.clock import FakeClock

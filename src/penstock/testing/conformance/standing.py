@@ -1,10 +1,15 @@
 """All that decides whether a job runs, in one look."""
 
-from penstock.model.breaker import Breaker, BreakerPosition
+from penstock.model.controls import (
+    Breaker,
+    BreakerPosition,
+    Limit,
+    LimitKind,
+    LimitScope,
+    PauseScope,
+)
 from penstock.model.dependency import EdgeKind
 from penstock.model.job import KeyScope
-from penstock.model.limits import Limit, LimitKind, LimitScope
-from penstock.model.pause import PauseScope
 from penstock.model.states import Status
 from penstock.store.contract import Standing, Store
 from penstock.testing.clock import FakeClock

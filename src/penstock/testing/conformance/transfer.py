@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from penstock.model.moves import MOVE, MOVED_TO, StoreMoved
 from penstock.model.states import Status
+from penstock.model.transfer import MOVE, MOVED_TO, StoreMoved
 from penstock.store.contract import Bookmark, JobFilter, Part, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock

@@ -2,7 +2,7 @@
 
 from hypothesis.stateful import precondition, rule
 
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.store.contract import Claim
 from penstock.testing.state_machine.ground import Ground, Model
 from penstock.testing.state_machine.model import MAX_RESCUES, Token

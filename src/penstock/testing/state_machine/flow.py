@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
 from penstock.model.errors import IllegalTransition, PenstockError
 from penstock.model.job import NewJob
-from penstock.model.pause import PauseScope
 from penstock.model.refused import ParentNotFound
 from penstock.model.states import sources
 from penstock.store.contract import Claim

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from msgspec.json import decode
 
+from penstock.model.controls import Pause
 from penstock.model.dependency import EdgeKind
 from penstock.model.job import Job
-from penstock.model.pause import Pause
 from penstock.model.states import Status
 from penstock.store.contract import Dependency, Store
 from penstock.testing.state_machine.flow_model import FlowModel

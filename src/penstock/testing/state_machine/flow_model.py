@@ -6,10 +6,10 @@ from typing import Any
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, Outcome
 from penstock.model.errors import IllegalTransition, KeyTaken, PenstockError
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.pause import PauseScope
 from penstock.model.refused import DependencyCycle
 from penstock.model.states import Status, sources
 from penstock.store.contract import Claim

@@ -4,9 +4,9 @@ from itertools import count
 
 from hypothesis import strategies as st
 
+from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
 from penstock.model.job import NewJob
-from penstock.model.pause import PauseScope
 from penstock.testing.state_machine.edges import CONDITIONS
 from penstock.testing.state_machine.strategies import TYPES
 

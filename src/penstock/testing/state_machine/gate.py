@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from penstock.model.breaker import Breaker
+from penstock.model.controls import Breaker, Limit
 from penstock.model.job import NewJob
-from penstock.model.limits import Limit
 from penstock.store.contract import Claim, Claimed
 from penstock.testing.state_machine.choice import COMES_BACK_OFTEN
 from penstock.testing.state_machine.finish import Finish

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from penstock.model.controls import Limit, LimitKind, LimitScope
 from penstock.model.job import Lease, NewJob
-from penstock.model.limits import Limit, LimitKind, LimitScope
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Claim, Claimed, Slots
 from penstock.testing.state_machine.choice import COMES_BACK_OFTEN

@@ -2,9 +2,8 @@
 
 from hypothesis import strategies as st
 
-from penstock.model.breaker import Breaker
+from penstock.model.controls import EVERY, Breaker, Limit, LimitKind, LimitScope
 from penstock.model.job import NewJob
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope
 from penstock.store.contract import Claim
 from penstock.testing.state_machine.strategies import LEASES_MS, TYPES
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from penstock.model.breaker import COUNTED, Breaker
+from penstock.model.controls import COUNTED, EVERY, Breaker, Limit, LimitKind, LimitScope
 from penstock.model.job import NewJob
-from penstock.model.limits import EVERY, Limit, LimitKind, LimitScope
-from penstock.model.settlement import Buried, Completed, Failed, Settlement
+from penstock.model.outcome import Buried, Completed, Failed, Settlement
 
 Name = tuple[LimitScope, str]
 

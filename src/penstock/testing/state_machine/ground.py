@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from penstock.model.clock import Clock
 from penstock.model.job import NewJob
-from penstock.model.settlement import Settlement
+from penstock.model.outcome import Settlement
 from penstock.model.states import Status
 from penstock.store.contract import Claim, Claimed, Fate, Store
 from penstock.testing.clock import FakeClock

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from penstock.model.errors import IllegalTransition, KeyTaken
-from penstock.model.job import Enqueued, KeyScope, Lease, NewJob
-from penstock.model.rank import rank
-from penstock.model.settlement import (
+from penstock.model.job import Enqueued, KeyScope, Lease, NewJob, rank
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,

@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from penstock.model.firing import tick_jobs
-from penstock.model.schedule import Misfire, Schedule, ScheduleKind
-from penstock.model.ticks import due_ticks, next_tick
+from penstock.model.schedule import Misfire, Schedule, ScheduleKind, due_ticks, next_tick, tick_jobs
 from penstock.testing.state_machine.ground import Draw, Ground
 from penstock.testing.state_machine.schedules import Look, ScheduleModel
 from penstock.testing.state_machine.strategies import TYPES

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.model.failure import Failure
 from penstock.model.job import KeyScope, NewJob
-from penstock.model.retry import ErrorClass
-from penstock.model.settlement import (
+from penstock.model.outcome import (
     Buried,
     Cancelled,
     Completed,
@@ -17,6 +16,7 @@ from penstock.model.settlement import (
     Settlement,
     Snoozed,
 )
+from penstock.model.retry import ErrorClass
 from penstock.store.contract import Claim
 from penstock.testing.state_machine.model import Token
 

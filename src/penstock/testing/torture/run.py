@@ -17,8 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from penstock.client.app import Penstock
 from penstock.config import load_settings
+from penstock.model.redact import without_password
 from penstock.model.states import Status
-from penstock.model.urls import without_password
 from penstock.store.contract import JobFilter, Store
 from penstock.testing.torture.audit import Audit, read_lines
 from penstock.testing.torture.chaos import Chaos

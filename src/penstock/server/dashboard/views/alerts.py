@@ -5,11 +5,10 @@ from starlette.responses import Response
 
 from penstock.client.alerts import NOTE_LIMIT, Alerts
 from penstock.model.alert import Alert, AlertState
-from penstock.model.alert_rules import MEASURES, Rule, figure
-from penstock.model.alert_settings import AlertSettings, shown
-from penstock.server.dashboard.places import places_of
+from penstock.model.alert_rules import MEASURES, AlertSettings, Rule, figure, shown
+from penstock.server.dashboard.navigation import places_of
+from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import OperateAllVisit, ReadAllVisit
 from penstock.upkeep.alerts import last_judged_at
 
 router = page_router()

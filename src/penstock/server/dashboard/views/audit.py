@@ -9,9 +9,8 @@ from penstock.client.journal import Verified
 from penstock.model.audit import Entry
 from penstock.model.ids import is_id
 from penstock.server.api.audit import AuditQuery
-from penstock.server.dashboard.asked import Asked, asked
+from penstock.server.dashboard.request import Asked, ReadAllVisit, ReadVisit, Visit, asked
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import ReadAllVisit, ReadVisit, Visit
 from penstock.store.contract import AuditFilter
 
 router = page_router()

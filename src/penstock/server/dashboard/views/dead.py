@@ -7,14 +7,12 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from penstock.client.dead import MOST_CANARIES, LetterFields
-from penstock.model.bounds import MAX_NOTES
-from penstock.model.counted import counted
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
-from penstock.model.job import Job
-from penstock.server.dashboard.confirm import Question, ask
+from penstock.model.job import MAX_NOTES, Job
+from penstock.model.wording import counted
+from penstock.server.dashboard.request import OperateVisit, Question, ReadVisit, Visit, ask
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
 from penstock.server.problems import Refusal
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 

@@ -1,21 +1,61 @@
 """The form that enqueues a job."""
 
-from typing import Any
+import inspect
+import json
+from typing import Any, get_type_hints
 
+import msgspec
 from msgspec import Raw
 from msgspec.json import encode
 from starlette.responses import Response
 
 from penstock.client.handle import JobHandle
+from penstock.client.job_type import JobType
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import new_id
 from penstock.server.api.calls import Call, Drafts, read_calls
-from penstock.server.dashboard.entered import Entered, problems_of
-from penstock.server.dashboard.forms import Form
-from penstock.server.dashboard.outline import outline, summary
+from penstock.server.dashboard.request import EnqueueVisit, Entered, Form, Visit, problems_of
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import EnqueueVisit, Visit
 from penstock.server.problems import Refusal
+
+EXAMPLES: dict[type, Any] = {
+    str: "",
+    int: 0,
+    float: 0.0,
+    bool: False,
+    list: [],
+    dict: {},
+    tuple: [],
+}
+
+
+def outline(type_: JobType[..., ..., Any]) -> str:
+    """The arguments by name, each with its default or something of its kind."""
+    try:
+        hints = get_type_hints(type_.function)
+    except Exception:  # a hint that cannot be resolved is the type's own matter
+        hints = {}
+    named = {
+        name: _example(parameter, hints.get(name))
+        for name, parameter in inspect.signature(type_.function).parameters.items()
+        if type_.arguments.has(name) and parameter.kind is not parameter.VAR_KEYWORD
+    }
+    return json.dumps(named, indent=2, ensure_ascii=False)
+
+
+def summary(type_: JobType[..., ..., Any]) -> str:
+    """The first line of what its function says of itself."""
+    return (inspect.getdoc(type_.function) or "").partition("\n")[0]
+
+
+def _example(parameter: inspect.Parameter, hint: Any) -> Any:
+    if parameter.default is not parameter.empty:
+        try:
+            return msgspec.to_builtins(parameter.default)
+        except TypeError:
+            return None
+    return EXAMPLES.get(getattr(hint, "__origin__", hint))
+
 
 router = page_router()
 

@@ -5,12 +5,12 @@ from starlette.responses import Response
 from penstock.client.family import family_of
 from penstock.model.dependency import fell_with_parent
 from penstock.model.job import Job
-from penstock.server.access.scopes import Scope
-from penstock.server.dashboard.actions import BY_NAME, offered
+from penstock.server.access.identity import Scope
+from penstock.server.dashboard.charts import runs_of
 from penstock.server.dashboard.graph import Graph, drawing, graph_of
+from penstock.server.dashboard.navigation import BY_NAME, offered
+from penstock.server.dashboard.request import OperateVisit, ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.timeline import runs_of
-from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
 from penstock.server.problems import Refusal
 from penstock.store.contract import JobFilter
 

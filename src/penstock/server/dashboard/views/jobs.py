@@ -1,18 +1,100 @@
-"""The list of jobs: filters in the URL, a page at a time, live."""
+"""The list of jobs: filters in the URL, a page at a time, live, and one action on many of them."""
+
+from typing import Any
 
 from msgspec import Struct
 from starlette.responses import Response
 
+from penstock.client.operating.bulk import MOST, Bulk
+from penstock.model.clock import iso
+from penstock.model.ids import is_id
 from penstock.model.states import Status
+from penstock.model.wording import counted
 from penstock.server.api.filters import JobQuery
-from penstock.server.dashboard.actions import ACTIONS
-from penstock.server.dashboard.asked import Asked, asked
+from penstock.server.dashboard.navigation import ACTIONS, BY_NAME, Action
+from penstock.server.dashboard.request import Asked, OperateVisit, ReadVisit, Visit, asked
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import ReadVisit, Visit
+from penstock.server.problems import Refusal
 from penstock.store.contract import Found, QueueDepth
-from penstock.store.contract.rollups import HOUR_MS
+from penstock.store.contract.metrics import HOUR_MS
 
 router = page_router()
+
+
+@router.post("/jobs/bulk")
+async def bulk(visit: OperateVisit) -> Response:
+    """Count, and after a yes act: on the jobs that were picked, or on all that match."""
+    action = BY_NAME.get(visit.form.get("action"))
+    if action is None:
+        raise Refusal(422, "Choose what to do with the jobs.")
+    if visit.form.get("whom") == "all":
+        return await _matching(visit, action)
+    picked = [job_id for job_id in dict.fromkeys(visit.form.all("id")) if is_id(job_id)]
+    if not picked:
+        return visit.back("Select the jobs first.", bad=True, otherwise="jobs")
+    if visit.form.get("sure"):
+        return _done(visit, action, await visit.operator.bulk.act_on(action.name, picked))
+    return await _picked(visit, action, picked)
+
+
+async def _picked(visit: Visit, action: Action, picked: list[str]) -> Response:
+    known = await visit.operator.known(picked)
+    fit = [job for job in known if job.status in action.starts_from]
+    hidden = [("whom", "picked"), *(("id", job.id) for job in fit)]
+    return await _sure(visit, action, len(fit), hidden, unfit=len(picked) - len(fit), shown=fit)
+
+
+async def _matching(visit: Visit, action: Action) -> Response:
+    items = list(visit.form.fields)
+    if not visit.form.get("until"):
+        # Jobs that are made after the count are not meant.
+        items.append(("until", iso(visit.now + 1)))
+    wanted = asked(JobQuery, items)
+    if wanted.query is None:
+        raise Refusal(422, "The filter cannot be read; go back to the list.")
+    where = wanted.query.filter(visit.caller)
+    operator = visit.operator.bulk
+    if visit.form.get("sure"):
+        return _done(visit, action, await operator.act(action.name, where))
+    fit = await operator.count(action.name, where)
+    hidden = [("whom", "all")]
+    for field, value in wanted.filters.items():
+        hidden += [(field, each) for each in ([value] if isinstance(value, str) else value)]
+    filters = {n: v for n, v in wanted.filters.items() if n != "until" or visit.form.get("until")}
+    return await _sure(
+        visit,
+        action,
+        fit.found,
+        hidden,
+        more=fit.before is not None,
+        filters=filters,
+    )
+
+
+async def _sure(
+    visit: Visit, action: Action, count: int, hidden: list[tuple[str, str]], **context: Any
+) -> Response:
+    offered: dict[str, Any] = {"unfit": 0, "shown": [], "more": False, "filters": {}, **context}
+    return await visit.page(
+        "bulk.html",
+        "jobs",
+        live=False,
+        action=action,
+        count=count,
+        hidden=hidden,
+        most=MOST,
+        **offered,
+    )
+
+
+def _done(visit: Visit, action: Action, became: Bulk) -> Response:
+    text = f"{counted(became.done, 'job')} {action.done}."
+    if became.refused:
+        text += f" {became.refused:,} could not be."
+    if became.before is not None:
+        text += " There are more; do it again."
+    return visit.redirect("jobs", text, bad=became.done == 0)
+
 
 NOTHING = Found([], None)
 MORE_FIELDS = frozenset(

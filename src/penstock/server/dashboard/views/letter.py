@@ -7,12 +7,10 @@ from starlette.responses import Response
 from penstock.client.documents import decoded
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.states import sources
-from penstock.server.dashboard.confirm import Question, ask
-from penstock.server.dashboard.entered import Entered
 from penstock.server.dashboard.render import pretty
+from penstock.server.dashboard.request import Entered, OperateVisit, Question, ReadVisit, Visit, ask
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.dead import chosen_resolution, notes
-from penstock.server.dashboard.visit import OperateVisit, ReadVisit, Visit
 from penstock.server.problems import Refusal
 from penstock.store.contract import DeadLetter, Resolution
 

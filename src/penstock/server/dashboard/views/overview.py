@@ -1,24 +1,81 @@
 """The first page: what runs, what waits, how fast it goes, and what is wrong."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Query, Request
 from markupsafe import Markup
 from msgspec import Struct
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from penstock.client.health import Check, HealthStatus
+from penstock.model.alert import Alert
 from penstock.model.job import Job
 from penstock.model.states import Status
-from penstock.server.dashboard.charts import stack
-from penstock.server.dashboard.concerns import Standing, standing_of
-from penstock.server.dashboard.overview_charts import SPANS, figures_of
-from penstock.server.dashboard.places import places_of
+from penstock.server.dashboard.charts import SPANS, figures_of, stack
+from penstock.server.dashboard.navigation import places_of
+from penstock.server.dashboard.request import ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import ReadVisit, Visit
 from penstock.server.glance import Glance
+from penstock.server.guard import Presence
 from penstock.store.contract import JobFilter, QueueDepth, WorkerInfo
 
+PLACES: Mapping[str, str] = {"workers": "workers", "queues": "queues", "dead_letters": "dead"}
+"""Where the rows behind a check are shown."""
+
+SUBJECTS: Mapping[str, str] = {
+    "workers": "Workers",
+    "queues": "Queues",
+    "dead_letters": "Dead letters",
+}
+
+
+class Concern(Struct, frozen=True):
+    """One thing that is not as it should be: how grave, what, and where to look."""
+
+    status: str
+    title: str
+    text: str
+    path: str
+    since_at: int | None = None
+
+
+class Standing(Struct, frozen=True):
+    """How the installation is, in one word, and why."""
+
+    status: str
+    concerns: list[Concern]
+
+
+def standing_of(
+    firing: Sequence[Alert], checks: Mapping[str, Check], places: Mapping[str, tuple[str, str]]
+) -> Standing:
+    """As well as the worst of them; `places` says which page an alert's rule is about."""
+    found = [
+        Concern(alert.severity.value, alert.name, alert.text, "alerts", alert.since_at)
+        for alert in firing
+    ]
+    told = {places[alert.rule][0] for alert in firing if alert.rule in places}
+    found += [
+        Concern(check.status.value, SUBJECTS[name], check.detail, PLACES[name])
+        for name, check in checks.items()
+        if check.status is not HealthStatus.HEALTHY and PLACES[name] not in told
+    ]
+    grave = any(concern.status in ("critical", "unhealthy") for concern in found)
+    worst = HealthStatus.UNHEALTHY if grave else HealthStatus.DEGRADED
+    return Standing(worst.value if found else HealthStatus.HEALTHY.value, found)
+
+
 router = page_router()
+
+
+@router.get("/live")
+async def live(request: Request, visit: ReadVisit) -> StreamingResponse:
+    """Says `changed` at most once a second."""
+    server, caller = visit.server, visit.caller
+    lasts = Presence(request, server, caller).lasts
+    return server.streams.open(caller.actor, server.live.events(), lasts)
+
 
 RUNNING_SHOWN = 6
 TYPES_SHOWN = 12

@@ -7,18 +7,25 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from penstock.client.queues import QueueState, queue_states
-from penstock.model.bounds import MAX_REASON
-from penstock.model.breaker import BreakerPosition, BreakerState
+from penstock.model.controls import (
+    PAUSABLE,
+    BreakerPosition,
+    BreakerState,
+    DepthLimits,
+    LimitScope,
+    Pause,
+    PauseScope,
+    Pressure,
+    pressure,
+)
 from penstock.model.errors import InvalidOption
-from penstock.model.limits import DepthLimits, LimitScope
-from penstock.model.pause import PAUSABLE, Pause, PauseScope
-from penstock.model.pressure import Pressure, pressure
-from penstock.server.dashboard.paging import Find, PageNumber, named, piece
+from penstock.model.job import MAX_REASON
+from penstock.server.dashboard.render import Find, PageNumber, named, piece
+from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit, Visit
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.overview import depth_bars
-from penstock.server.dashboard.visit import OperateAllVisit, ReadAllVisit, Visit
 from penstock.store.contract import QueueDepth, Window
-from penstock.store.contract.rollups import HOUR_MS
+from penstock.store.contract.metrics import HOUR_MS
 
 router = page_router()
 

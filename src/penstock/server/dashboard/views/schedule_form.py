@@ -9,19 +9,17 @@ from starlette.responses import Response
 
 from penstock.client.schedules import ScheduleView, new_schedule
 from penstock.client.times import Times, times_of
+from penstock.model.cron import aware, find_zone
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.job import NewJob
 from penstock.model.refused import InvalidSchedule
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
-from penstock.model.zone import aware, find_zone
 from penstock.server.api.schedules import MIN_SECONDS
-from penstock.server.dashboard.entered import Entered, problems_of
-from penstock.server.dashboard.forms import Form
-from penstock.server.dashboard.outline import outline
 from penstock.server.dashboard.render import pretty
+from penstock.server.dashboard.request import Entered, Form, ScheduleVisit, Visit, problems_of
 from penstock.server.dashboard.route import page_router
+from penstock.server.dashboard.views.enqueue import outline
 from penstock.server.dashboard.views.schedules import MISFIRES, Name, Tenant, Tick, place_of, ticks
-from penstock.server.dashboard.visit import ScheduleVisit, Visit
 from penstock.server.problems import Refusal
 
 router = page_router()

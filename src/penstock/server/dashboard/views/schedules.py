@@ -11,11 +11,17 @@ from starlette.responses import Response
 from penstock.client.documents import decoded
 from penstock.client.schedules import ScheduleView
 from penstock.model.schedule import Schedule, ScheduleKind
-from penstock.model.spans import span
-from penstock.server.dashboard.confirm import Question, ask
-from penstock.server.dashboard.paging import Find, PageNumber, named, piece
+from penstock.model.wording import span
+from penstock.server.dashboard.render import Find, PageNumber, named, piece
+from penstock.server.dashboard.request import (
+    OperateVisit,
+    Question,
+    ReadVisit,
+    ScheduleVisit,
+    Visit,
+    ask,
+)
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import OperateVisit, ReadVisit, ScheduleVisit, Visit
 from penstock.store.contract import JobFilter
 
 router = page_router()

@@ -7,11 +7,11 @@ from fastapi import Query
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.server.dashboard.paging import Find, PageNumber, named, piece
+from penstock.server.dashboard.render import Find, PageNumber, named, piece
+from penstock.server.dashboard.request import ReadAllVisit
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.visit import ReadAllVisit
 from penstock.store.contract import WorkerInfo
-from penstock.upkeep.unclaimed import unserved
+from penstock.upkeep.sweeps import unserved
 
 router = page_router()
 

@@ -1,4 +1,4 @@
--- Rates: how many jobs started under each in the latest while, as model/limits.py counts them.
+-- Rates: how many jobs started under each in the latest while, as model/controls.py counts them.
 --
 -- needs: common
 

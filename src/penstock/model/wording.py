@@ -1,0 +1,63 @@
+"""Numbers, names, times and spans of time as people say them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from penstock.model.clock import utc
+
+NAMED = 5
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: `1 job`, `2,000 jobs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of some names, and how many more there are: `a, b, c, d, e and 3 more`."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+
+
+def ago(then: int | None, now: int) -> str:
+    """A moment as seen from another: `3 min ago`, `in 4 s`, `now`."""
+    if then is None:
+        return "–"
+    distance = now - then
+    if abs(distance) < 1_000:
+        return "now"
+    size = _coarse(abs(distance))
+    return f"{size} ago" if distance > 0 else f"in {size}"
+
+
+def span(ms: float | None) -> str:
+    """How long something takes: `850 ms`, `1.2 s`, `3 min 20 s`."""
+    if ms is None:
+        return "–"
+    if ms < 1_000:
+        return f"{ms:.0f} ms"
+    if ms < 60_000:
+        return f"{ms / 1_000:.1f} s".replace(".0 s", " s")
+    for (unit, size), (smaller, part) in pairwise(UNITS):
+        if ms >= size:
+            rest = int(ms % size // part)
+            return f"{int(ms // size)} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{ms / 1_000:.0f} s"
+
+
+def moment(ms: int, now: int) -> str:
+    """A time of day, with its date unless that is today: `10:02 UTC`, `2026-11-14 10:02 UTC`."""
+    then, today = (utc(at) for at in (ms, now))
+    told = then.strftime("%H:%M") if abs(now - ms) >= 60_000 else then.strftime("%H:%M:%S")
+    date = "" if then.date() == today.date() else f"{then.date()} "
+    return f"{date}{told} UTC"
+
+
+def _coarse(ms: int) -> str:
+    for unit, size in UNITS:
+        if ms >= size:
+            return f"{ms // size} {unit}"
+    return "0 s"

@@ -1,1 +1,0 @@
-"""As many worker processes as there is work for."""

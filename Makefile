@@ -25,10 +25,10 @@ help: ## List the targets
 run: $(INSTALLED) ## Set up if needed, then start a live demonstration with its dashboard (ARGS="..." is passed on)
 	$(VENV)/bin/penstock up penstock.demo.live:app --open --log-level error $(ARGS)
 
-# Two workers leave a quarter of two cores idle, waiting on real clocks; a third fills them.
+# Tests that wait on real clocks leave cores idle: four workers fill two.
 test: $(INSTALLED) ## Run the tests (ARGS="tests/model -k retry" narrows them)
 	@tools/install_chromium.sh
-	$(PYTHON) -m pytest -n 3 --dist worksteal $(ARGS)
+	$(PYTHON) -m pytest -n 4 --dist worksteal $(ARGS)
 
 long: $(INSTALLED) ## Run the tests with random input, on every store and every flavour of it
 	@tools/install_chromium.sh
@@ -37,7 +37,7 @@ long: $(INSTALLED) ## Run the tests with random input, on every store and every 
 check: $(INSTALLED) ## Check format, lint, types, import arrows, docs and deployment files
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
-	$(PYTHON) -m mypy --strict src
+	$(PYTHON) -m mypy --strict src proof
 	$(VENV)/bin/basedpyright
 	$(VENV)/bin/lint-imports
 	$(PYTHON) tools/check_docs.py
@@ -53,14 +53,14 @@ docs: $(INSTALLED) ## Regenerate the docs that are made from code
 	$(PYTHON) tools/draw_dst.py
 
 bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
-	$(VENV)/bin/penstock bench $(ARGS)
+	$(PYTHON) -m proof.bench $(ARGS)
 
 compare: $(INSTALLED) ## Measure speed beside other job systems, installed for it
-	$(VENV)/bin/penstock bench --compare $(ARGS)
+	$(PYTHON) -m proof.bench --compare $(ARGS)
 
 torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every store, and account for each
 	for store in sqlite postgres redis postgres+redis; do \
-		$(VENV)/bin/penstock torture --store $$store --jobs 10000 --kills 200 $(ARGS) || exit 1; \
+		$(PYTHON) -m proof.torture --store $$store --jobs 10000 --kills 200 $(ARGS) || exit 1; \
 	done
 	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults tests/server/api/test_schema.py -n 2 --timeout 1800
 

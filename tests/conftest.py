@@ -20,7 +20,7 @@ from hypothesis.internal.conjecture import providers
 from penstock import Penstock
 from penstock.testing import Drained, FakeClock, in_memory
 from penstock.testing import drain as drain_app
-from penstock.testing.servers import PostgresServer, RedisServer, ValkeyCluster
+from proof.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases, cheapen_password
 from tests.support.namespaces import forget_namespaces, in_new_namespace
 from tests.support.places import KINDS, LONG, Place, find_place

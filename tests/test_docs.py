@@ -3,10 +3,14 @@ import asyncio
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 
 import pytest
+
+from proof.servers import PostgresServer, RedisServer
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(
@@ -37,6 +41,30 @@ def examples(page: Path) -> list[CodeType]:
     ]
 
 
+@contextmanager
+def servers(page: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
+    """The servers that a page's first example names (`python run postgres redis`).
+
+    Its examples find them as `server` and `beside`, and an application as a user does.
+    """
+    found = re.search(r"^```python run ([\w ]+)$", page.read_text("utf-8"), re.MULTILINE)
+    wanted = found[1].split() if found else []
+    with ExitStack() as stack:
+        if wanted:
+            names = ("server", "beside")
+            started = [
+                stack.enter_context(PostgresServer() if kind == "postgres" else RedisServer())
+                for kind in wanted
+            ]
+            for name, server in zip(("PENSTOCK_URL", "PENSTOCK_DISPATCH"), started, strict=False):
+                postgres = isinstance(server, PostgresServer)
+                url = server.create_database("shop") if postgres else f"{server.url}?namespace=shop"
+                monkeypatch.setenv(name, url)
+            yield dict(zip(names, started, strict=False))
+        else:
+            yield {}
+
+
 async def run(examples: list[CodeType], namespace: dict[str, object]) -> None:
     for code in examples:
         answer = eval(code, namespace)
@@ -53,7 +81,9 @@ def test_the_examples_of_a_page_run_one_after_the_other(
     module.__file__ = str(ROOT / name)
     # Annotations of handlers are looked up in the module that defines them.
     monkeypatch.setitem(sys.modules, "example", module)
-    asyncio.run(run(examples(ROOT / name), vars(module)))
+    with servers(ROOT / name, monkeypatch) as started:
+        vars(module).update(started)
+        asyncio.run(run(examples(ROOT / name), vars(module)))
 
 
 def test_an_example_that_raises_fails_with_the_line_of_its_page(tmp_path: Path) -> None:

@@ -10,12 +10,10 @@ if TYPE_CHECKING:
 
     from penstock.client.after import after
     from penstock.client.app import Penstock
-    from penstock.client.codec import hashed_key
+    from penstock.client.arguments import hashed_key, inject
     from penstock.client.context import Context
-    from penstock.client.flow import Chain, Group, chain, group
-    from penstock.client.flow_handle import FlowHandle
+    from penstock.client.flow import Chain, FlowHandle, Group, chain, group
     from penstock.client.handle import JobHandle
-    from penstock.client.inject import inject
     from penstock.client.job_type import JobType, Prepared
     from penstock.client.remote.connect import connect
     from penstock.config import Settings, load_settings
@@ -38,15 +36,15 @@ __version__ = "0.1.0"
 _HOME = {
     "after": "client.after",
     "Penstock": "client.app",
-    "hashed_key": "client.codec",
+    "hashed_key": "client.arguments",
     "Context": "client.context",
     "Chain": "client.flow",
     "Group": "client.flow",
     "chain": "client.flow",
     "group": "client.flow",
-    "FlowHandle": "client.flow_handle",
+    "FlowHandle": "client.flow",
     "JobHandle": "client.handle",
-    "inject": "client.inject",
+    "inject": "client.arguments",
     "JobType": "client.job_type",
     "Prepared": "client.job_type",
     "connect": "client.remote.connect",

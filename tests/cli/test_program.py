@@ -12,7 +12,7 @@ from .conftest import Cli
 COMMANDS = (
     *("up", "server", "tokens", "users", "audit"),
     *("worker", "enqueue", "jobs", "dead", "workers", "stats", "doctor"),
-    *("migrate", "backup", "restore", "demo", "bench", "torture", "version"),
+    *("migrate", "backup", "restore", "demo", "torture", "version"),
 )
 
 
@@ -43,7 +43,7 @@ def test_global_options_may_stand_after_the_command() -> None:
 
 def test_an_option_that_takes_a_list_may_be_repeated() -> None:
     lists = [option for option in options(get_command(app)) if "," in (option.metavar or "")]
-    assert {name for option in lists for name in option.opts} >= {"--queues", "--only", "--scopes"}
+    assert {name for option in lists for name in option.opts} >= {"--queues", "--types", "--scopes"}
     assert [option.opts for option in lists if not option.multiple] == []
 
 

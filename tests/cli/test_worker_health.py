@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from penstock.testing.servers import RedisServer
+from proof.servers import RedisServer
 
 from .conftest import ENVIRONMENT, Answer, Cli
 from .running import command_of, until

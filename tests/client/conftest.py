@@ -9,7 +9,7 @@ from penstock.config import Settings
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing import FakeClock
-from penstock.testing.conformance.furnish import furnish
+from proof.conformance.furnish import furnish
 from tests.client.moving import Opened
 from tests.support.places import Place
 

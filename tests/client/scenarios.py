@@ -7,7 +7,7 @@ from penstock.model.controls import Breaker, Limit, LimitKind, LimitScope, Pause
 from penstock.model.explain import ReasonKind
 from penstock.store.contract import Beat, Store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     claim_all,
     dead_job,

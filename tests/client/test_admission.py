@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Context, Penstock, QueueFull, Settings, Worker
 from penstock.client import admission
-from penstock.client.room import Room
+from penstock.client.admission import Room
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.job import NewJob
 from penstock.testing import FakeClock

@@ -15,8 +15,8 @@ from penstock.store.contract import Part, Row, Store, Tally
 from penstock.store.open import open_store
 from penstock.store.redis.store import COPIES
 from penstock.testing import FakeClock, drain
-from penstock.testing.conformance.build import enqueue
-from penstock.testing.conformance.furnish import everything, furnish
+from proof.conformance.build import enqueue
+from proof.conformance.furnish import everything, furnish
 from tests.client.kitchen import Kitchen
 from tests.client.moving import Lost, Shaky, through
 from tests.support.places import Place

@@ -4,7 +4,7 @@ from penstock import Penstock
 from penstock.client.check_payloads import PayloadCheck, TypeCheck
 from penstock.store.contract import Store
 from penstock.testing import drain
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     an_edge,
     cancelled,
     dead_job,

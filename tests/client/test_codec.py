@@ -8,7 +8,7 @@ import pydantic
 import pytest
 
 from penstock import Penstock, hashed_key
-from penstock.client.codec import deeper_than, depth
+from penstock.client.arguments import deeper_than, depth
 from penstock.model.errors import InvalidOption
 from tests.support.places import Place
 

@@ -6,7 +6,7 @@ from penstock.model.errors import IllegalTransition, InvalidArguments, InvalidOp
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.store.contract import DeadGroup, Resolution
 from penstock.testing import FakeClock, drain
-from penstock.testing.conformance.build import dead_job, enqueue
+from proof.conformance.build import dead_job, enqueue
 from tests.support.places import Place
 
 
@@ -267,7 +267,7 @@ async def test_two_who_replay_at_once_share_their_canaries(
 async def test_a_large_release_tells_how_far_it_is(
     app: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.client.requeue.PAGE", 2)
+    monkeypatch.setattr("penstock.client.operating.jobs.PAGE", 2)
     for _ in range(5):
         await dead_job(app.store)
     [group] = await app.dead.groups()

@@ -11,7 +11,7 @@ from penstock.model.explain import Explanation, Reason, ReasonKind
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OTHER,
     OWNER,
     claim_one,

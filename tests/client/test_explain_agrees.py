@@ -12,7 +12,7 @@ from penstock.model.explain import ReasonKind
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     buried,
     claim_all,

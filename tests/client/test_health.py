@@ -20,7 +20,7 @@ from penstock.config import Settings
 from penstock.model.controls import DepthLimits, Limit, LimitKind, LimitScope, LimitState
 from penstock.store.contract import QueueDepth, WorkerInfo
 from penstock.testing import FakeClock, drain, in_memory
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 from tests.support.workers import a_worker
 
 HOUR_MS = 3_600_000

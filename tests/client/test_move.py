@@ -12,8 +12,8 @@ from penstock.model.transfer import (
 )
 from penstock.store.contract import JobFilter, Part, Store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import OWNER, claim_all, completed, enqueue, running
-from penstock.testing.conformance.furnish import everything, furnish
+from proof.conformance.build import OWNER, claim_all, completed, enqueue, running
+from proof.conformance.furnish import everything, furnish
 from tests.client.moving import Opened
 
 

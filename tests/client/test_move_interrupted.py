@@ -17,8 +17,8 @@ from penstock.model.transfer import (
 from penstock.store.contract import Bookmark, JobFilter, Part, Row, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import enqueue
-from penstock.testing.conformance.furnish import everything, furnish
+from proof.conformance.build import enqueue
+from proof.conformance.furnish import everything, furnish
 from tests.client.moving import Lost, Opened, Shaky, through
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.client.journal import Journal
 from penstock.client.move import Mover, Reopening, abandon, move, reopen
+from penstock.client.operating.actor import Journal
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.transfer import (
     NoSuchMove,
@@ -19,7 +19,7 @@ from penstock.model.transfer import (
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import lasting_name, open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import claim_all, enqueue
+from proof.conformance.build import claim_all, enqueue
 from tests.client.moving import Lost, Shaky, through
 from tests.support.vanishing import KINDS, Vanishing, find_vanishing
 

@@ -15,7 +15,7 @@ from penstock.model.transfer import (
 from penstock.store.contract import Bookmark, Part, Row, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import enqueue, enqueue_after
+from proof.conformance.build import enqueue, enqueue_after
 from tests.client.moving import Opened, Shaky, through
 from tests.client.scenarios import beat
 

@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from penstock import Dead, Penstock
-from penstock.client.alerts import Alerts
-from penstock.client.notices import QUEUE, TYPE, NotDelivered, deliver
+from penstock.client.alerts import QUEUE, TYPE, Alerts, NotDelivered, deliver
 from penstock.model.alert import AlertState
 from penstock.model.alert_rules import AlertSettings, shown
 from penstock.model.errors import InvalidOption

@@ -1,4 +1,4 @@
-from penstock.client.room import TRUST_SECONDS, UNLIMITED_TRUST_SECONDS, Room
+from penstock.client.admission import TRUST_SECONDS, UNLIMITED_TRUST_SECONDS, Room
 
 
 def a_room(depth: int, limit: int) -> Room:

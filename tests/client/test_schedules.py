@@ -5,7 +5,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.client.declare import DeclaredSchedule
-from penstock.client.times import times_of
+from penstock.client.schedules import times_of
 from penstock.model.errors import InvalidArguments, InvalidOption
 from penstock.model.refused import InvalidSchedule, ScheduleNotFound, ScheduleOver
 from penstock.testing import FakeClock, in_memory

@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from penstock import Context, Penstock
 from penstock.client import tracing
-from penstock.client.trace_context import packed, unpacked
+from penstock.client.tracing import packed, unpacked
 from penstock.testing import drain
 
 TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]")

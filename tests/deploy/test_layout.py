@@ -18,8 +18,8 @@ import yaml
 from typer.testing import CliRunner
 
 from penstock.cli import app as program
-from penstock.testing.servers import PostgresServer, RedisServer
-from penstock.testing.servers.ports import free_port
+from proof.servers import PostgresServer, RedisServer
+from proof.servers.ports import free_port
 from tests.cli.running import until
 
 from .conftest import DEPLOY, ROOT

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from penstock.store.postgres_redis.store import PostgresRedisStore
-from penstock.testing.servers import RedisServer
+from proof.servers import RedisServer
 from tests.faults.support.facts import figure
 from tests.faults.support.places import executions, statuses
 from tests.faults.support.traffic import flowing

@@ -12,7 +12,7 @@ from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.states import Status
 from penstock.store.contract import Store
-from penstock.testing.proxy import Proxy
+from proof.proxy import Proxy
 from tests.faults.support.jobs import poison, quick
 from tests.faults.support.places import SERVERS, Place, check_structure, executions, statuses
 from tests.faults.support.waiting import eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.proxy import Proxy
+from proof.proxy import Proxy
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import quick
 from tests.faults.support.pgbouncer import PROGRAM, PgBouncer

@@ -13,7 +13,7 @@ from penstock import Settings
 from penstock.model.errors import StoreUnavailable
 from penstock.store.contract import Held, Store
 from penstock.store.postgres import connect, connection, database
-from penstock.testing.proxy import Proxy
+from proof.proxy import Proxy
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import held, quick
 from tests.faults.support.places import SERVERS, Place, check_structure, executions, statuses

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from penstock.store.contract import Store
-from penstock.testing.torture.postgres import CUT
+from proof.torture import CUT
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import quick
 from tests.faults.support.places import Place, check_structure, executions, statuses

@@ -10,8 +10,8 @@ from typing import Literal
 import pytest
 
 from penstock.store.contract import Store
-from penstock.testing.servers import PostgresServer
-from penstock.testing.torture.postgres import autopsy
+from proof.servers import PostgresServer
+from proof.torture import autopsy
 from tests.faults.support.facts import TORTURE, figure
 from tests.faults.support.jobs import held
 from tests.faults.support.places import executions, statuses

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter
-from penstock.store.sqlite import connection
+from penstock.store.sqlite import connect
 from penstock.testing.clock import FakeClock
 from tests.faults.support.disk import mounted
 from tests.faults.support.facts import TORTURE, digest, integrity
@@ -24,7 +24,7 @@ SAMPLE = 30
 async def test_after_a_power_cut_at_any_moment_the_store_is_whole_and_has_all_it_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "WAL_PAGES", 100)  # many checkpoints within the trace
+    monkeypatch.setattr(connect, "WAL_PAGES", 100)  # many checkpoints within the trace
     changes, states, clock = await record(tmp_path / "work.db")
     assert len(states) == OPERATIONS + 2
     assert sum(change.kind == "sync" for change in changes) > OPERATIONS

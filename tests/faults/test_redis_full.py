@@ -11,8 +11,8 @@ import pytest
 from penstock.model.errors import StoreFull, UnsafeServer
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.testing.servers import RedisServer
-from penstock.testing.servers.redis import Kind
+from proof.servers import RedisServer
+from proof.servers.redis import Kind
 from tests.faults.support.jobs import held, quick
 from tests.faults.support.places import Place, check_structure, executions, statuses
 from tests.faults.support.waiting import eventually

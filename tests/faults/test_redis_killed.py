@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from penstock.testing.servers import RedisServer
-from penstock.testing.servers.redis import Kind
+from proof.servers import RedisServer
+from proof.servers.redis import Kind
 from tests.faults.support.facts import figure
 from tests.faults.support.places import Place, check_structure, executions, statuses
 from tests.faults.support.traffic import flowing

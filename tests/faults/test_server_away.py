@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.store.contract import Store
-from penstock.testing.servers import PostgresServer, RedisServer
+from proof.servers import PostgresServer, RedisServer
 from tests.faults.support.children import ROOT
 from tests.faults.support.jobs import chatty, held, quick
 from tests.faults.support.places import executions, statuses

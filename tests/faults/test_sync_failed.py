@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.errors import StoreUnavailable
-from penstock.store.sqlite import connection
+from penstock.store.sqlite import connect
 from tests.faults.support.disk import mounted
 from tests.faults.support.facts import figure, integrity, job_ids
 from tests.faults.support.tape import Cut, ForgetfulTape
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 async def test_nothing_is_acknowledged_on_a_failed_sync_and_all_that_was_survives_a_power_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "WAL_PAGES", 60)  # many checkpoints, whose syncs fail too
+    monkeypatch.setattr(connect, "WAL_PAGES", 60)  # many checkpoints, whose syncs fail too
     path, disk = tmp_path / "work.db", ForgetfulTape()
     acknowledged: set[str] = set()
     done: set[str] = set()

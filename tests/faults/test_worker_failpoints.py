@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.failpoints import EXIT_CODE
+from proof.failpoints import EXIT_CODE
 from tests.faults.support.children import Child
 from tests.faults.support.facts import figure, integrity, query
 from tests.faults.support.jobs import quick

@@ -9,7 +9,8 @@ import psutil
 import pytest
 from rich.console import Console
 
-from penstock.testing.torture import run_torture
+from penstock.torture import run_torture
+from proof.torture import GROUNDS
 from tests.faults.support.facts import TORTURE, figure, integrity
 from tests.faults.support.jobs import held, held_in_process, never_letting_go, quick
 from tests.faults.support.work import opened
@@ -29,7 +30,7 @@ def test_no_job_is_lost_and_no_stale_write_accepted_while_all_are_killed_at_rand
         jobs=figure(short=100, full=10_000),
         kills=figure(short=3, full=500),
         seconds=figure(short=2, full=400),
-        store=store,
+        ground=GROUNDS[store],
         seed=1,
         as_json=True,
         console=Console(file=said, width=200),

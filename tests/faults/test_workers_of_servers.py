@@ -11,7 +11,7 @@ import pytest
 
 from penstock.model.job import Job
 from penstock.store.contract import Execution, Store
-from penstock.testing.failpoints import EXIT_CODE
+from proof.failpoints import EXIT_CODE
 from tests.faults.support.children import Child
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import held, held_in_process, held_in_thread, poison, quick

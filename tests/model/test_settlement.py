@@ -3,7 +3,7 @@
 from msgspec.structs import asdict
 
 from penstock.model.outcome import Completed, buried
-from penstock.testing.conformance.build import BROKEN
+from proof.conformance.build import BROKEN
 
 
 def test_an_execution_that_is_buried_after_all_keeps_its_facts() -> None:

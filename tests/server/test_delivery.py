@@ -4,13 +4,13 @@ import httpx
 import pytest
 
 from penstock import Dead, Penstock
-from penstock.client.notices import TYPE
+from penstock.client.alerts import TYPE
 from penstock.config import Settings
 from penstock.model.alert_rules import AlertSettings
 from penstock.server.delivery import Delivery
 from penstock.testing import drain
-from penstock.testing.conformance.build import dead_job
 from penstock.upkeep.alerts import Critical, judge_all
+from proof.conformance.build import dead_job
 from tests.support.receiver import APPRISE, Receiver
 from tests.support.workers import beat
 

@@ -11,7 +11,7 @@ import pytest
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance import *  # noqa: F403
+from proof.conformance import *  # noqa: F403
 from tests.support.places import FLAVOURS, LONG, Place, find_place
 
 Reopen = Callable[[], Awaitable[Store]]

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from penstock.model.clock import Clock
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.testing.state_machine import (
+from proof.state_machine import (
     FlowMachine,
     GateMachine,
     Ground,

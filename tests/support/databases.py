@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from penstock.store.open import open_store
-from penstock.testing.servers import create_database, drop_database
+from proof.servers import create_database, drop_database
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'penstock'"
 SEND_OTHERS_AWAY = """

@@ -8,8 +8,8 @@ import os
 import sys
 
 from penstock.store.open import open_store
-from penstock.testing.conformance.build import completed
-from penstock.testing.conformance.fleet import Member
+from proof.conformance.build import completed
+from proof.conformance.fleet import Member
 
 CONCURRENCY = 4
 IDLE_ROUNDS = 200

@@ -3,8 +3,7 @@ import asyncio
 import pytest
 
 from penstock import Dead, Penstock
-from penstock.client.alerts import Alerts
-from penstock.client.notices import TYPE
+from penstock.client.alerts import TYPE, Alerts
 from penstock.model.alert_rules import AlertSettings
 from penstock.testing import FakeClock, drain
 from penstock.upkeep.alerts import Critical, judge_all

@@ -176,7 +176,7 @@ def rule_table(found: "list[Rule]") -> "Table":
 
 
 def _tried(penstock: "Penstock", route: str, number: int) -> dict[str, Any]:
-    from penstock.client.notices import NotDelivered, deliver
+    from penstock.client.alerts import NotDelivered, deliver
     from penstock.model.alert_rules import shown
     from penstock.model.errors import InvalidOption
 

@@ -14,7 +14,7 @@ from penstock.model.wording import ago
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.client.journal import Verified
+    from penstock.client.operating.actor import Verified
     from penstock.model.audit import Entry
     from penstock.store.contract import Store
 
@@ -80,7 +80,7 @@ def verify(
 
     That none was cut off at the end is proved by --known.
     """
-    from penstock.client.journal import Journal
+    from penstock.client.operating.actor import Journal
 
     async def look(store: "Store") -> "tuple[Verified, Entry | None]":
         return await Journal(store).verify(known), await store.audit.last()

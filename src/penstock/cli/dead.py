@@ -33,8 +33,8 @@ from penstock.model.wording import counted
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.client.dead import Canaries, DeadView, Replay, Triage
+    from penstock.client.operating.jobs import Requeued
     from penstock.client.operator import Operator
-    from penstock.client.requeue import Requeued
     from penstock.store.contract import DeadGroup, Store
 
 GroupId = Annotated[

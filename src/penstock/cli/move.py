@@ -94,7 +94,7 @@ def reopen(
 ) -> None:
     """Use a store again that was moved away, because the one it was moved to is lost."""
     from penstock.client import move as moving
-    from penstock.client.move_checks import counted_parts
+    from penstock.client.move import counted_parts
     from penstock.model.redact import without_password
     from penstock.model.wording import listed
 

@@ -7,7 +7,6 @@ import typer
 
 from penstock.cli.alerts import app as alerts
 from penstock.cli.audit import app as audit
-from penstock.cli.bench import bench
 from penstock.cli.breakers import app as breakers
 from penstock.cli.check_payloads import check_payloads
 from penstock.cli.dead import app as dead
@@ -137,7 +136,6 @@ app.command("restore", rich_help_panel=KEEP)(restore)
 app.command("move", rich_help_panel=KEEP)(move)
 app.command("reopen", rich_help_panel=KEEP)(reopen)
 app.command("demo", rich_help_panel=TRY)(demo)
-app.command("bench", rich_help_panel=TRY)(bench)
 app.command("torture", rich_help_panel=TRY)(torture)
 app.command("version", rich_help_panel=TRY)(version)
 

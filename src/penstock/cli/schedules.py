@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.client.app import Penstock
     from penstock.client.operator import Operator
-    from penstock.client.schedules import Schedules, ScheduleView
-    from penstock.client.times import Times
+    from penstock.client.schedules import Schedules, ScheduleView, Times
     from penstock.model.job import NewJob
     from penstock.model.schedule import Schedule
     from penstock.store.contract import Store
@@ -205,7 +204,7 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Add a schedule, or change the one of this name; its counts are kept."""
-    from penstock.client.times import times_of
+    from penstock.client.schedules import times_of
 
     seconds = None if every is None else parse_span(every, "every") / 1000
     fields: dict[str, Any] = {"cron": cron, "every": seconds, "zone": zone, "max_runs": max_runs}

@@ -1,26 +1,138 @@
-"""Backpressure: a queue takes jobs up to its limit; then callers wait, or are told when to return.
-
-Depths are measured now and then, not for every enqueue: the limit is kept approximately.
-"""
+"""Backpressure: a queue takes jobs up to its limit; then callers wait or come back later."""
 
 import asyncio
 import inspect
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from penstock.client import lines, tracing
-from penstock.client.drain_rates import DrainRates
 from penstock.client.options import check_wait
-from penstock.client.room import TRUST_SECONDS, Room
+from penstock.model.clock import utc
 from penstock.model.controls import DepthLimits
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.refused import QueueFull
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from penstock.client.app import Penstock
+
+TRUST_SECONDS = 1.0
+UNLIMITED_TRUST_SECONDS = 5.0
+"""Without a limit, a depth only tells when a job may start, as roughly as drain rates do."""
+
+_NO_LIMIT = 1 << 62
+
+
+class Room:
+    """A queue's depth as it was measured, and what went in from here since."""
+
+    __slots__ = ("_lock", "depth", "limit", "measured_at", "queue", "taken", "trusted", "writing")
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self._lock = threading.Lock()
+        self.limit = 0
+        self.depth = 0
+        self.taken = 0
+        self.writing = 0
+        self.trusted = 0
+        self.measured_at = float("-inf")
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs wait there, about."""
+        return self.depth + self.taken
+
+    @property
+    def full(self) -> bool:
+        """Whether the queue is at its limit."""
+        return 0 < self.limit <= self.depth + self.taken
+
+    def measured(self, depth: int, limit: int, now: float) -> None:
+        """Remember a depth; what is being written meanwhile may or may not be in it."""
+        self.depth = depth
+        self.limit = limit
+        self.taken = self.writing
+        self.measured_at = now
+        # Others fill the same room. Near the limit, a thousandth of it saves asking every time.
+        self.trusted = max((limit - depth) // 2, limit // 1000) if limit else _NO_LIMIT
+
+    def surely_has(self, jobs: int, now: float) -> bool:
+        """Whether there is room for so many without measuring again."""
+        seconds = TRUST_SECONDS if self.limit else UNLIMITED_TRUST_SECONDS
+        return now - self.measured_at < seconds and self.taken + jobs <= self.trusted
+
+    def enter(self, jobs: int) -> None:
+        """So many are being written."""
+        with self._lock:
+            self.taken += jobs
+            self.writing += jobs
+
+    def entered(self, jobs: int) -> None:
+        """They are written, or could not be."""
+        with self._lock:
+            self.writing -= jobs
+
+
+WINDOW_MS = 60_000
+RATES_TRUST_SECONDS = 5.0
+
+
+class DrainRates:
+    """Jobs per second that left each queue in the last minute."""
+
+    def __init__(self, app: "Penstock") -> None:
+        self._app = app
+        self._per_second: dict[str, float] = {}
+        self._read_at = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+
+    def of(self, queue: str) -> float | None:
+        """The rate as it was last read; none where nothing has left the queue."""
+        return self._per_second.get(queue)
+
+    def forget(self) -> None:
+        """Begin afresh."""
+        self._per_second = {}
+        self._read_at = float("-inf")
+
+    def look(self) -> None:
+        """Read them again in the background, if they are old."""
+        reading = self._reading is not None and not self._reading.done()
+        if not reading and self._old:
+            self._reading = asyncio.get_running_loop().create_task(self.read())
+
+    async def read(self) -> None:
+        """Read them, if they are old; a store that does not answer leaves them as they were."""
+        if not self._old:
+            return
+        self._read_at = time.monotonic()
+        with suppress(PenstockError):
+            windows = await self._app.store.metrics.window(WINDOW_MS)
+            left: dict[str, float] = {}
+            for window in windows[1:]:
+                ended = window.completed + window.cancelled + window.dead
+                left[window.queue] = left.get(window.queue, 0.0) + ended * 1000 / WINDOW_MS
+            self._per_second = {queue: rate for queue, rate in left.items() if rate}
+
+    @property
+    def _old(self) -> bool:
+        return time.monotonic() - self._read_at >= RATES_TRUST_SECONDS
+
+    async def close(self) -> None:
+        """Wait for a reading that is under way."""
+        reading, self._reading = self._reading, None
+        if reading is not None and reading.get_loop() is asyncio.get_running_loop():
+            await reading
+
 
 Hook = Callable[[list[NewJob]], Any]
 A = TypeVar("A", bound=Hook)
@@ -264,3 +376,35 @@ class _Inside:
     def __exit__(self, *_: object) -> None:
         for room, number in self._entering:
             room.entered(number)
+
+
+class Estimate(Struct, frozen=True, gc=False):
+    """Where a job stood when it was enqueued; the rest is worked out when somebody asks."""
+
+    queue: str
+    ahead: int
+    enqueued_at: int
+    due: int
+
+    def start(self, per_second: float | None) -> "datetime | None":
+        """The time it starts, never before its own; none if nothing is known to leave its queue."""
+        if per_second is None:
+            return None
+        reached = self.enqueued_at + self.ahead * 1000 / per_second
+        return utc(round(max(reached, self.due)))
+
+
+def estimates(admission: "Admission", jobs: Sequence[NewJob], now: int) -> list[Estimate | None]:
+    """One for each job; none for those that wait for others, or whose queue nobody counts."""
+    found: list[Estimate | None] = []
+    ahead: dict[str, int | None] = {}
+    for place, job in enumerate(jobs):
+        if job.queue not in ahead:
+            ahead[job.queue] = admission.ahead_in(job.queue)
+        before = ahead[job.queue]
+        if before is None or job.after:
+            found.append(None)
+            continue
+        due = now + job.delay_ms if job.scheduled_at is None else job.scheduled_at
+        found.append(Estimate(job.queue, max(0, before - len(jobs) + place), now, due))
+    return found

@@ -15,7 +15,7 @@ from penstock.model.refused import DependencyCycle
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
-    from penstock.client.flow_handle import FlowHandle
+    from penstock.client.flow import FlowHandle
     from penstock.client.handle import JobHandle
     from penstock.client.job_type import Partial
     from penstock.model.job import Job

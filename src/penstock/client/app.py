@@ -6,29 +6,30 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from penstock.client.admission import A, Admission, How
+from penstock.client.admission import A, Admission, How, estimates
 from penstock.client.after import After, Input, add_edges
-from penstock.client.batch import Batch
-from penstock.client.breakers import DeclaredBreakers
 from penstock.client.check_payloads import Checked, PayloadCheck, check_payloads
-from penstock.client.context import Context
+from penstock.client.context import Context, H, Hooks, M
 from penstock.client.controls import Controls, PauseFields
 from penstock.client.dead import Triage
-from penstock.client.declare import Declaration, T, declare, scheduled
-from penstock.client.decorator import Decorator, Registration
-from penstock.client.estimate import estimates
+from penstock.client.declare import (
+    Declaration,
+    DeclaredBreakers,
+    DeclaredLimits,
+    LimitFields,
+    T,
+    declare,
+    limits_of,
+    scheduled,
+)
 from penstock.client.explain import explain
-from penstock.client.flow import Flow
-from penstock.client.flow_handle import FlowHandle
+from penstock.client.flow import Batch, Flow, FlowHandle
 from penstock.client.handle import JobHandle
-from penstock.client.hooks import H, Hooks, M
-from penstock.client.job_type import JobType, Partial, Prepared, RunIn
-from penstock.client.limits import DeclaredLimits, LimitFields, limits_of
+from penstock.client.job_type import Decorator, JobType, Partial, Prepared, Registration, RunIn
 from penstock.client.lookups import check_rows, check_text, job_filter
 from penstock.client.options import AwaitingFields, JobOptions, OptionFields
-from penstock.client.schedules import Schedules, ScheduleView, put_schedule
+from penstock.client.schedules import Schedules, ScheduleView, TimeFields, put_schedule
 from penstock.client.sync import SharedLock, SyncPenstock
-from penstock.client.times import TimeFields
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.controls import Pause

@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from penstock.client.move import PAGE, Mover, Show, silently
-from penstock.client.move_checks import differences
+from penstock.client.move import PAGE, Mover, Show, differences, silently
 from penstock.model.clock import Clock
 from penstock.model.ids import new_id
 from penstock.model.transfer import (

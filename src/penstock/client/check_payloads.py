@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.client.amend import EdgesOf, misfit, stored_edges
-from penstock.client.notices import TYPE as NOTICE
+from penstock.client.alerts import TYPE as NOTICE
+from penstock.client.dead import EdgesOf, misfit, stored_edges
 from penstock.model.errors import PenstockError, UnknownType
 from penstock.model.schedule import render
 

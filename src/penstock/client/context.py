@@ -1,22 +1,21 @@
-"""What a handler knows of its own execution, and what it may say while it runs."""
+"""What a handler knows of its own execution, and what is called around it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import msgspec
 
-from penstock.client.codec import encode
+from penstock.client.arguments import encode
 from penstock.model.clock import utc
 from penstock.model.errors import InvalidOption, PayloadTooLarge
 from penstock.model.job import Lease
 from penstock.model.redact import redact
 
 if TYPE_CHECKING:
-    from penstock.client.flow import Flow
-    from penstock.client.flow_handle import FlowHandle
+    from penstock.client.flow import Flow, FlowHandle
     from penstock.client.handle import JobHandle
     from penstock.client.job_type import Prepared
 
@@ -172,3 +171,46 @@ class SyncContext:
     def enqueue(self, prepared: Any) -> Any:
         """Enqueue a child, or a flow of them."""
         return self._context.wait_in_thread(lambda: self._context.enqueue(prepared))
+
+
+CallNext = Callable[[], Awaitable[Any]]
+Middleware = Callable[[Context, CallNext], Awaitable[Any]]
+Hook = Callable[..., Any]
+H = TypeVar("H", bound=Hook)
+M = TypeVar("M", bound=Middleware)
+
+
+class Hooks:
+    """What the application hangs around its jobs, in the order it was registered."""
+
+    def __init__(self) -> None:
+        self.middleware: list[Middleware] = []
+        self.start: list[Hook] = []
+        self.complete: list[Hook] = []
+        self.failed: list[Hook] = []
+        self.progress: list[Hook] = []
+
+    def add_middleware(self, function: M) -> M:
+        """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
+        self.middleware.append(function)
+        return function
+
+    def on_start(self, hook: H) -> H:
+        """Call `hook(ctx)` before a handler runs."""
+        self.start.append(hook)
+        return hook
+
+    def on_complete(self, hook: H) -> H:
+        """Call `hook(ctx, result)` after a handler returned a value."""
+        self.complete.append(hook)
+        return hook
+
+    def on_failed(self, hook: H) -> H:
+        """Call `hook(ctx, error)` after a handler raised; what becomes of the job is decided."""
+        self.failed.append(hook)
+        return hook
+
+    def on_progress(self, hook: H) -> H:
+        """Call `hook(ctx, percent, message)` when a handler's progress is written."""
+        self.progress.append(hook)
+        return hook

@@ -1,16 +1,53 @@
 """What an operator may do to work as a whole: pause it, limit it, reset a breaker."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from penstock.client.limits import LimitFields, Subject, limits_of, named_as, subject_of
+from msgspec import Struct
+
+from penstock.client.declare import LimitFields, Subject, limits_of, named_as, subject_of
 from penstock.client.lookups import check_text, check_words
-from penstock.model.controls import EVERY, BreakerState, LimitKind, LimitState, Pause, PauseScope
+from penstock.model.controls import (
+    EVERY,
+    BreakerState,
+    LimitKind,
+    LimitScope,
+    LimitState,
+    Pause,
+    PauseScope,
+)
 from penstock.model.errors import InvalidOption
+from penstock.store.contract import QueueDepth
 
 if TYPE_CHECKING:
     from penstock.client.handle import JobHandle
     from penstock.client.job_type import JobType
     from penstock.store.contract import Store
+
+
+class QueueState(Struct, frozen=True):
+    """A queue: what stands in it, whether it is held back, and its own limits."""
+
+    depth: QueueDepth
+    pause: Pause | None
+    limits: list[LimitState]
+
+
+def queue_states(
+    depths: Iterable[QueueDepth], pauses: Iterable[Pause], limits: Iterable[LimitState]
+) -> list[QueueState]:
+    """Every queue with waiting or running jobs, and every one that is paused or limited."""
+    deep = {depth.queue: depth for depth in depths}
+    held = {pause.name: pause for pause in pauses if pause.scope is PauseScope.QUEUE}
+    bounds: dict[str, list[LimitState]] = {}
+    for state in limits:
+        if state.limit.scope is LimitScope.QUEUE:
+            bounds.setdefault(state.limit.name, []).append(state)
+    return [
+        QueueState(deep.get(name) or QueueDepth(queue=name), held.get(name), bounds.get(name, []))
+        for name in sorted({*deep, *held, *bounds} - {EVERY})
+    ]
+
 
 _SCOPES = tuple(scope.value for scope in PauseScope)
 

@@ -1,17 +1,164 @@
 """What an application declares beside its job types, put into the store when a worker starts."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from penstock.client.job_type import JobType
-from penstock.client.options import check_name
-from penstock.client.schedules import check_template, template_job
-from penstock.client.times import times_of
+from penstock.client.lookups import check_text
+from penstock.client.options import check_name, check_seconds
+from penstock.client.schedules import check_template, template_job, times_of
+from penstock.model.controls import (
+    DEFAULT_COOL_DOWN_MS,
+    DEFAULT_FAILURES,
+    EVERY,
+    Breaker,
+    Limit,
+    LimitKind,
+    LimitScope,
+    check_limits,
+    parse_rate,
+)
 from penstock.model.errors import InvalidOption
+from penstock.model.job import MAX_TEXT
 from penstock.model.refused import ScheduleOver
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.client.app import Penstock
+    from penstock.client.job_type import JobType
+
+_SCOPES = tuple(scope.value for scope in LimitScope)
+_KINDS = tuple(kind.value for kind in LimitKind)
+
+
+class Subject(TypedDict, total=False):
+    """What a limit is about: exactly one of these; `*` is each one for itself."""
+
+    type: "str | JobType[..., ..., Any]"
+    key: str
+    tenant: str
+    queue: str
+
+
+class LimitFields(Subject, total=False):
+    """A limit in keyword arguments; one call may set several kinds."""
+
+    concurrency: int | None
+    rate: str | None
+    depth: int | None
+
+
+def limits_of(fields: Mapping[str, Any], *, by_operator: bool) -> list[Limit]:
+    """The limits that keyword arguments describe, checked."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    scope, name = subject_of({n: v for n, v in given.items() if n not in _KINDS})
+    kinds = [kind for kind in LimitKind if kind in given]
+    if not kinds:
+        raise InvalidOption("limit", name, f"given with what it bounds: one of {', '.join(_KINDS)}")
+    if LimitKind.DEPTH in kinds and scope is not LimitScope.QUEUE:
+        raise InvalidOption("depth", given["depth"], "a limit of a queue: limit(queue=…, depth=…)")
+    found = [_limit(scope, name, kind, given[kind], by_operator) for kind in kinds]
+    check_limits(found)
+    return found
+
+
+def subject_of(fields: Mapping[str, Any]) -> tuple[LimitScope, str]:
+    """What a limit is about, from keyword arguments of which exactly one may be given."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    if len(given) != 1 or next(iter(given)) not in _SCOPES:
+        named = ", ".join(given) or "nothing"
+        raise InvalidOption("limit", named, f"about exactly one of: {', '.join(_SCOPES)}")
+    ((scope, value),) = given.items()
+    return LimitScope(scope), named_as(scope, value)
+
+
+def named_as(option: str, value: Any) -> str:
+    """A name out of a keyword argument; a job type or a handle stands for its own."""
+    known = getattr(value, "name", None) or getattr(value, "id", None)
+    name: object = value if isinstance(value, str) else known
+    if option in ("type", "queue"):
+        if name != EVERY:
+            check_name(option, name)
+    elif not isinstance(name, str) or not 0 < len(name) <= MAX_TEXT:
+        raise InvalidOption(option, value, f"a text of 1 to {MAX_TEXT} characters")
+    return check_text(option, name)
+
+
+def _limit(scope: LimitScope, name: str, kind: LimitKind, value: Any, by_operator: bool) -> Limit:
+    capacity, interval_ms = parse_rate(value) if kind is LimitKind.RATE else (value, None)
+    return Limit(
+        scope=scope,
+        name=name,
+        kind=kind,
+        capacity=capacity,
+        interval_ms=interval_ms,
+        by_operator=by_operator,
+    )
+
+
+class DeclaredLimits:
+    """The limits that code declares."""
+
+    def __init__(self) -> None:
+        self._limits: dict[tuple[LimitScope, str, LimitKind], Limit] = {}
+
+    def add(self, limits: list[Limit]) -> None:
+        """Declare limits; the same one may be declared again, another one in its place not."""
+        for limit in limits:
+            known = self._limits.setdefault((limit.scope, limit.name, limit.kind), limit)
+            if known != limit:
+                raise InvalidOption(
+                    limit.kind.value,
+                    limit.capacity,
+                    f"declared once for {limit.scope} {limit.name!r} ({known.capacity} is)",
+                )
+
+    async def declare(self, app: "Penstock") -> None:
+        """Put them into the store; an operator's stay as they are."""
+        if self._limits:
+            await app.store.controls.set_limits(list(self._limits.values()))
+
+
+MAX_FAILURES = 1_000_000
+
+
+class DeclaredBreakers:
+    """All breakers of an application; a job type may name one before it is described."""
+
+    def __init__(self) -> None:
+        self._described: dict[str, tuple[int, int]] = {}
+        self._guarded: dict[str, str] = {}
+
+    def describe(self, name: str, failures: Any, cool_down: Any) -> None:
+        """Say after how many failures a breaker opens, and for how many seconds."""
+        check_name("breaker", name)
+        whole = isinstance(failures, int) and not isinstance(failures, bool)
+        if not whole or not 0 < failures <= MAX_FAILURES:
+            raise InvalidOption("failures", failures, "a whole number, 1 or more")
+        check_seconds("cool_down", cool_down)
+        chosen = (failures, max(1, int(cool_down * 1000)))
+        if self._described.setdefault(name, chosen) != chosen:
+            raise InvalidOption("breaker", name, "described once")
+
+    def guard(self, name: str, types: "Sequence[str]") -> None:
+        """Have a breaker hold back jobs of these types."""
+        check_name("breaker", name)
+        self._guarded.update(dict.fromkeys(types, name))
+
+    async def declare(self, app: "Penstock") -> None:
+        """Put them into the store; for the types of this application its word is the last."""
+        names = {*self._described, *self._guarded.values()}
+        controls = app.store.controls
+        if names or await controls.breakers():
+            wanted = [self._breaker(name) for name in sorted(names)]
+            await controls.define_breakers(wanted, known_types=sorted(app.types))
+
+    def _breaker(self, name: str) -> Breaker:
+        failures, cool_down_ms = self._described.get(name, (DEFAULT_FAILURES, DEFAULT_COOL_DOWN_MS))
+        types = tuple(type_ for type_, guard in self._guarded.items() if guard == name)
+        return Breaker(name=name, types=types, failures=failures, cool_down_ms=cool_down_ms)
+
 
 T = TypeVar("T", bound="JobType[..., ..., Any]")
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
 
+    from penstock.client.admission import Estimate
     from penstock.client.app import Penstock
-    from penstock.client.estimate import Estimate
     from penstock.client.job_type import JobType
 
 R = TypeVar("R")

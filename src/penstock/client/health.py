@@ -1,20 +1,32 @@
 """Whether all is well: a check each for the store, the workers, the queues and the dead letters."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
 
-from penstock.client.patience import answered
 from penstock.config import Settings
 from penstock.model.clock import iso
 from penstock.model.controls import DepthLimits, LimitState, Pause, PauseScope
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, StoreUnavailable
 from penstock.model.transfer import refuse_moved
 from penstock.model.wording import listed, span
 from penstock.store.contract import QueueDepth, Store, WorkerInfo
+
+T = TypeVar("T")
+
+
+async def answered(store: Store, question: Coroutine[Any, Any, T], seconds: float) -> T:
+    """The answer to a short question, or StoreUnavailable when it does not come in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await question
+    except TimeoutError:
+        raise StoreUnavailable(store.url, f"no answer within {seconds:g} s") from None
+
 
 SLOW_PING_MS = 100
 PING_SECONDS = 2

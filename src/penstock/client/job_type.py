@@ -1,11 +1,13 @@
 """A registered handler: still a plain function, and a way to enqueue calls of it."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property, update_wrapper
 from typing import (
     TYPE_CHECKING,
     Any,
+    Concatenate,
     Generic,
     Literal,
     ParamSpec,
@@ -18,8 +20,8 @@ from typing import (
 import msgspec
 
 from penstock.client.after import Wait, awaited
-from penstock.client.arguments import Arguments
-from penstock.client.codec import decoder, deeper_than, depth, encode
+from penstock.client.arguments import Arguments, decoder, deeper_than, depth, encode
+from penstock.client.context import Context
 from penstock.client.options import (
     CallFields,
     JobOptions,
@@ -28,7 +30,6 @@ from penstock.client.options import (
     check_seconds,
     check_wait,
 )
-from penstock.client.step import R_co, Step
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -43,7 +44,29 @@ from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorCl
 if TYPE_CHECKING:
     from penstock.client.after import Parent
     from penstock.client.app import Penstock
+    from penstock.client.flow import Chain
     from penstock.client.handle import JobHandle
+    from penstock.model.job import Lease
+
+R_co = TypeVar("R_co", covariant=True)
+S = TypeVar("S")
+
+
+class Step(ABC, Generic[R_co]):
+    """A part of a flow whose result is an R: `fetch.new(url) | parse.new() | store.new()`."""
+
+    __slots__ = ()
+
+    def __or__(self, following: "Step[S]") -> "Chain[S]":
+        """This step, then the other one, which takes this one's result."""
+        from penstock.client.flow import Chain
+
+        return Chain((self, following))
+
+    @abstractmethod
+    def child_of(self, parent: "Lease") -> "Step[R_co]":
+        """The same step with every call a child of a running job."""
+
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -340,3 +363,40 @@ def _take_connection(arguments: Arguments, kwargs: dict[str, Any]) -> object | N
         connection: object = kwargs.pop("connection")
         return connection
     return None
+
+
+class Registration(OptionFields, total=False):
+    """How a handler is registered: what holds for its type, and the defaults of its jobs."""
+
+    name: str | None
+    aliases: Sequence[str]
+    run_in: RunIn | None
+    lease: float | None
+    classify: Sequence[Classifier]
+    budgets: Mapping[ErrorClass, int] | None
+    retry_cap: float | None
+    concurrency: int | None
+    rate: str | None
+    breaker: str | None
+    critical: bool
+
+
+class Decorator:
+    """Typed like `@app.job` itself."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> JobType[P, Concatenate[Context, P], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> JobType[P, Concatenate[Context, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> JobType[P, P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> JobType[P, P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        """Only its type exists; `job` returns a function."""
+        raise TypeError("use @app.job(...)")

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from penstock.client.explain import explain, named_in, without
-from penstock.client.operating.acting import Acting
+from penstock.client.operating.actor import Acting
 from penstock.client.operating.alerts import AlertOperator
-from penstock.client.operating.bulk import BulkOperator
 from penstock.client.operating.controls import ControlOperator
 from penstock.client.operating.dead import DeadOperator
+from penstock.client.operating.jobs import BulkOperator
 from penstock.client.operating.schedules import ScheduleOperator
 from penstock.model.controls import Pause
 from penstock.model.dependency import Edge

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 if TYPE_CHECKING:
     from penstock.client.admission import How
     from penstock.client.app import Penstock
-    from penstock.client.flow import Flow
-    from penstock.client.flow_handle import FlowHandle
+    from penstock.client.flow import Flow, FlowHandle
     from penstock.client.handle import JobHandle
     from penstock.client.job_type import JobType, Partial, Prepared
-    from penstock.client.schedules import ScheduleView
-    from penstock.client.times import TimeFields
+    from penstock.client.schedules import ScheduleView, TimeFields
     from penstock.model.job import Job
     from penstock.model.states import Status
 

@@ -1,26 +1,48 @@
-"""Spans of OpenTelemetry from enqueue to run, across processes.
-
-A job carries where its trace comes from in `trace_context`, with the trace's state and baggage if
-it has any. Nothing is imported and nothing happens unless the application itself has set a tracer
-provider; its propagators decide what is carried.
-"""
+"""Spans of OpenTelemetry from enqueue to run, across processes."""
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from msgspec import MsgspecError
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from penstock.client.trace_context import packed, unpacked
 from penstock.model.job import Lease, NewJob
 from penstock.model.outcome import Buried, Crashed, Failed, Settlement
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context as SpanContext
     from opentelemetry.trace import Span, Tracer
+
+TRACEPARENT = "traceparent"
+MOST = 4_096
+"""How long it may be; beyond, baggage and the like are left behind."""
+
+
+def packed(headers: Mapping[str, str]) -> str | None:
+    """Headers as one text; none if there is nothing to carry."""
+    if set(headers) - {TRACEPARENT}:
+        text = encode(dict(headers)).decode()
+        if len(text) <= MOST:
+            return text
+    return headers.get(TRACEPARENT)
+
+
+def unpacked(text: str | None) -> dict[str, str]:
+    """The headers again."""
+    if not text:
+        return {}
+    if not text.startswith("{"):
+        return {TRACEPARENT: text}
+    try:
+        return decode(text, type=dict[str, str])
+    except (MsgspecError, RecursionError):
+        return {}
+
 
 SYSTEM = "penstock"
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.client.notices import QUEUE, TYPE
+from penstock.client.alerts import QUEUE, TYPE
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo
 from penstock.worker.worker import Worker

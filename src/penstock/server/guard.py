@@ -9,7 +9,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from msgspec.structs import replace
 
-from penstock.client.patience import answered
+from penstock.client.health import answered
 from penstock.model.errors import StoreError
 from penstock.server.access.identity import LOCAL, Identity, Scope
 from penstock.server.access.secrets import same

@@ -11,8 +11,7 @@ import structlog
 from starlette.datastructures import MutableHeaders
 
 from penstock.client.lines import detailed
-from penstock.client.trace_context import TRACEPARENT, packed
-from penstock.client.tracing import came_with
+from penstock.client.tracing import TRACEPARENT, came_with, packed
 from penstock.model.histogram import percentile, step_of
 from penstock.model.ids import new_id
 from penstock.store.contract.metrics import FINE_MS, HOUR_MS

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from penstock.client.journal import Journal
-from penstock.client.kept import kept
+from penstock.client.operating.actor import Journal, kept
 from penstock.client.operator import Operator
 from penstock.server.access.identity import Identity, Rates
 from penstock.server.access.secrets import any_credentials, random_secret

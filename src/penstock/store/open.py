@@ -9,6 +9,9 @@ from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.model.redact import without_password
 from penstock.store.contract import Store
 
+Opener = Callable[[str, Clock | None], Store]
+"""Makes the store that a URL names; the clock is the system's unless a test brings one."""
+
 
 def open_store(
     url: str,
@@ -25,10 +28,7 @@ def open_store(
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise InvalidOption("url", url, "a store's URL such as sqlite:///work.db")
-    opener = _OPENERS.get(scheme)
-    if opener is None:
-        expected = "one that starts with sqlite://, postgresql://, redis://, rediss:// or unix://"
-        raise InvalidOption("url", scheme + "://…", expected)
+    opener = _OPENERS.get(scheme) or _foreign(scheme)
     if dispatch is not None:
         if opener is not _postgres:
             raise InvalidOption("dispatch", "given", "left out: it goes with postgresql:// only")
@@ -42,6 +42,20 @@ def lasting_name(url: str) -> str:
     """Return a URL as it may be written down: without its password, and right in every folder."""
     path = _sqlite_path(url) if url.startswith("sqlite://") else None
     return without_password(url) if path is None else f"sqlite:///{quote(str(path))}"
+
+
+def _foreign(scheme: str) -> Opener:
+    """Find somebody else's store: an entry point named like the scheme of its URLs."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="penstock.stores", name=scheme):
+        found: Opener = point.load()
+        return found
+    expected = (
+        "one that starts with sqlite://, postgresql://, redis://, rediss:// or unix://, "
+        "or with the scheme of a store that is installed (entry points penstock.stores)"
+    )
+    raise InvalidOption("url", scheme + "://…", expected)
 
 
 def _sqlite(url: str, clock: Clock | None) -> Store:
@@ -81,7 +95,7 @@ def _postgres_redis(url: str, dispatch: str, clock: Clock | None) -> Store:
     return PostgresRedisStore(url, dispatch, clock)
 
 
-_OPENERS: dict[str, Callable[[str, Clock | None], Store]] = {
+_OPENERS: dict[str, Opener] = {
     "sqlite": _sqlite,
     "postgresql": _postgres,
     "postgres": _postgres,

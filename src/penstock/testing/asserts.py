@@ -6,7 +6,7 @@ from typing import Any, overload
 import msgspec
 
 from penstock.client.app import Penstock
-from penstock.client.codec import encode
+from penstock.client.arguments import encode
 from penstock.client.job_type import JobType
 from penstock.client.sync import SyncPenstock
 from penstock.model.job import Job

@@ -8,8 +8,7 @@ import msgspec
 
 from penstock.client.admission import How
 from penstock.client.app import Penstock
-from penstock.client.batch import Batch
-from penstock.client.flow_handle import FlowHandle, StepStatus
+from penstock.client.flow import Batch, FlowHandle, StepStatus
 from penstock.client.handle import JobHandle
 from penstock.client.job_type import Prepared
 from penstock.model.dependency import EdgeKind, Outcome, decide, with_inputs

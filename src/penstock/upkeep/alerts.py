@@ -6,9 +6,9 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
+from penstock.client.alerts import TYPE as NOTICE
 from penstock.client.alerts import Alerts
 from penstock.client.app import Penstock
-from penstock.client.notices import TYPE as NOTICE
 from penstock.model.alert import Alert, AlertState, Reading, dropped, judged
 from penstock.model.alert_rules import EVERY_TYPE, MEASURES, Metric, Rule
 from penstock.model.controls import DepthLimits

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
+from penstock.client.alerts import TYPE as NOTICE
 from penstock.client.app import Penstock
-from penstock.client.kept import kept
-from penstock.client.notices import TYPE as NOTICE
+from penstock.client.operating.actor import kept
 from penstock.model.ids import new_id
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo

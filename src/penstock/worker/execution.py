@@ -11,8 +11,8 @@ import structlog
 
 from penstock.client import tracing
 from penstock.client.app import Penstock
+from penstock.client.arguments import Injected
 from penstock.client.context import Context
-from penstock.client.inject import Injected
 from penstock.model.failure import Failure
 from penstock.model.outcome import Cancel, Completed, Outcome, Settlement, Snooze
 from penstock.model.retry import ErrorClass

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.client.alerts import notice_types
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
-from penstock.client.notices import notice_types
 from penstock.config import Settings
 from penstock.model.errors import InvalidOption, PenstockError
 

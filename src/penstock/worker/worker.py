@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import structlog
 
+from penstock.client.alerts import QUEUE, notice_types
 from penstock.client.app import Penstock
 from penstock.client.job_type import JobType
-from penstock.client.notices import QUEUE, notice_types
 from penstock.config import Settings
 from penstock.model.errors import InvalidOption, StoreError
 from penstock.model.ids import new_id

@@ -6,14 +6,14 @@ import pytest
 from msgspec.json import decode
 
 from penstock import Penstock
-from penstock.client.journal import Journal
-from penstock.client.operating import acting
-from penstock.client.operating.bulk import BulkAction
+from penstock.client.operating import actor
+from penstock.client.operating.actor import Journal
+from penstock.client.operating.jobs import BulkAction
 from penstock.client.operator import Operator
 from penstock.model.errors import IllegalTransition, JobNotFound
 from penstock.model.refused import BreakerNotFound, ForeignTenant, LimitNotFound
 from penstock.store.contract import AuditFilter, JobFilter
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ async def test_what_is_done_to_several_jobs_names_each(app: Penstock) -> None:
 async def test_an_entry_of_very_many_jobs_stays_small(
     app: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(acting, "MOST_IDS", 2)
+    monkeypatch.setattr(actor, "MOST_IDS", 2)
     ids = [await dead_job(app.store, type="add") for _ in range(3)]
     await Operator(app, "user:ann").dead.purge(ids)
     [entry] = await app.store.audit.find(AuditFilter())

@@ -8,11 +8,11 @@ import pytest
 from penstock import Penstock
 from penstock.client.controls import Controls
 from penstock.client.dead import Triage
+from penstock.client.remote.connect import SyncRemote
 from penstock.client.remote.controls import RemoteControls
 from penstock.client.remote.dead import RemoteTriage
 from penstock.client.remote.remote import Remote
 from penstock.client.remote.schedules import RemoteSchedules
-from penstock.client.remote.sync import SyncRemote
 from penstock.client.schedules import Schedules
 from penstock.client.sync import SyncPenstock
 

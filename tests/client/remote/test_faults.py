@@ -11,8 +11,8 @@ from penstock.client.remote.remote import Remote
 from penstock.model.errors import StoreClosed, StoreUnavailable
 from penstock.server.app import create_server
 from penstock.testing import drain
-from penstock.testing.proxy import Proxy
-from penstock.testing.servers.ports import free_port
+from proof.proxy import Proxy
+from proof.servers.ports import free_port
 from tests.client.remote.kitchen import make_app
 from tests.support.http_server import serving
 
@@ -109,7 +109,7 @@ async def test_a_watch_survives_a_cut_connection(
 async def test_many_jobs_are_followed_a_few_at_a_time(
     remote: Remote, behind: Penstock, types: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.client.remote.watch.MOST_STREAMS", 2)
+    monkeypatch.setattr("penstock.client.remote.handle.MOST_STREAMS", 2)
     add = types.types["add"]
     handles = await remote.enqueue_many([add.new(n) for n in range(7)])
     watching = remote.watch(*(handle.id for handle in handles))

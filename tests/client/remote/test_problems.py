@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from penstock.client.remote.problems import Hitch, problem_of
+from penstock.client.remote.wire import Hitch, problem_of
 from penstock.model.error_types import known_errors
 from penstock.model.errors import InvalidArguments, PenstockError, StoreError
 from penstock.server import problems

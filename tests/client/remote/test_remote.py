@@ -25,7 +25,7 @@ from penstock.model.ids import new_id
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.server.app import create_server
 from penstock.testing import drain
-from penstock.testing.conformance.build import dead_job, enqueue
+from proof.conformance.build import dead_job, enqueue
 from tests.client.remote.kitchen import Dish, make_app
 from tests.support.http_server import serving
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from penstock.store.sqlite.connection import connect
+from penstock.store.sqlite.connect import connect
 from tests.faults.support.children import hear, say
 
 MODES = (

@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from penstock import Worker
-from penstock.testing.failpoints import arm
+from proof.failpoints import arm
 from tests.faults.support.jobs import app
 from tests.faults.support.work import settings_of
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from penstock.testing.servers.account import unprivileged
-from penstock.testing.servers.ports import free_port
-from penstock.testing.servers.process import Server
+from proof.servers.account import unprivileged
+from proof.servers.ports import free_port
+from proof.servers.process import Server
 
 # Debian puts it where only root looks for programs.
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")

@@ -8,7 +8,7 @@ import redis
 
 from penstock.model.job import Job
 from penstock.store.contract import Execution, JobFilter, Store
-from penstock.testing.torture.postgres import differences
+from proof.torture import differences
 from tests.support.places import Place
 from tests.support.redis_audit import audit
 

@@ -5,7 +5,7 @@ from httpx import AsyncClient
 from penstock import Penstock
 from penstock.model.controls import PAUSABLE
 from penstock.server.api.controls import Pausable
-from penstock.testing.conformance.workers import BEAT
+from proof.conformance.workers import BEAT
 
 
 async def test_queues_show_what_stands_in_them_and_what_bounds_them(

@@ -6,7 +6,7 @@ from penstock import Penstock
 from penstock.client.dead import RESOLUTIONS
 from penstock.store.contract import Resolution
 from penstock.testing import drain
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 
 DEAD = "/api/dead-letters"
 

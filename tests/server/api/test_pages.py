@@ -5,7 +5,7 @@ from httpx import AsyncClient
 
 from penstock import Penstock
 from penstock.server.api import filters
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 
 
 @pytest.mark.parametrize(("path", "name"), [("jobs", "jobs"), ("dead-letters", "letters")])

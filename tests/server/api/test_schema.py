@@ -27,7 +27,7 @@ from penstock.model.alert_rules import RULES
 from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 from tests.faults.support.facts import figure
 from tests.support.http_server import serving
 from tests.support.places import Place
@@ -39,8 +39,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = {
-    GenerationMode.POSITIVE: figure(short=6, full=100),
-    GenerationMode.NEGATIVE: figure(short=3, full=50),
+    GenerationMode.POSITIVE: figure(short=4, full=100),
+    GenerationMode.NEGATIVE: figure(short=2, full=50),
 }
 ORDER = ["get", "post", "put", "delete"]
 KNOWN = {"type": "send_mail", "zone": "UTC", "payload": {}, "cron": "0 3 * * *", "rate": "10/s"}

@@ -10,7 +10,7 @@ from httpx import AsyncClient
 from penstock import Penstock
 from penstock.client.operator import Operator
 from penstock.store.contract import JobFilter
-from penstock.testing.conformance.build import dead_job, enqueue_after
+from proof.conformance.build import dead_job, enqueue_after
 from tests.server.api.operations import operations
 from tests.server.conftest import TokenMaker
 

@@ -19,7 +19,7 @@ from penstock.server.access.identity import Scope
 from penstock.server.dashboard.install import VIEWS
 from penstock.server.dashboard.route import PageRoute
 from penstock.store.contract import Beat, Resolution
-from penstock.testing.conformance.build import OWNER, claim_all
+from proof.conformance.build import OWNER, claim_all
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}</pre></textarea><script>alert(1)</script>"
 KINDS = ("token", "user", "session", "alert")

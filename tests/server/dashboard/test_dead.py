@@ -9,7 +9,7 @@ from penstock.model.states import Status
 from penstock.server.access.identity import Scope
 from penstock.store.contract import Resolution
 from penstock.testing import drain
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import bury
 

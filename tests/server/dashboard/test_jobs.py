@@ -18,7 +18,7 @@ from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.graph import HIGH, SLIM, TALL, WIDE, Graph, drawing, graph_of
 from penstock.server.dashboard.request import asked
 from penstock.store.contract import Report
-from penstock.testing.conformance.build import OWNER, claim_all, completed, enqueue_after
+from proof.conformance.build import OWNER, claim_all, completed, enqueue_after
 from tests.server.dashboard.conftest import Browser
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"

@@ -7,7 +7,7 @@ from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
 from penstock.model.alert_rules import Severity
 from penstock.server.access.identity import Scope
-from penstock.testing.conformance.build import OWNER, buried, claim_all, completed, failed
+from proof.conformance.build import OWNER, buried, claim_all, completed, failed
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_beat
 

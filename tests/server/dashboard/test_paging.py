@@ -4,7 +4,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.server.dashboard import render
-from penstock.testing.conformance.build import a_job
+from proof.conformance.build import a_job
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_beat, a_schedule
 

@@ -6,7 +6,7 @@ from msgspec.structs import asdict
 from penstock import Penstock
 from penstock.server.dashboard.views.workers import crew_of
 from penstock.store.contract import WorkerInfo
-from penstock.testing.conformance.build import OTHER, claim_all
+from proof.conformance.build import OTHER, claim_all
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_beat
 

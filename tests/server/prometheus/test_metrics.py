@@ -19,8 +19,8 @@ from penstock.server.app import create_server
 from penstock.server.prometheus import scrape
 from penstock.store.contract import Retention
 from penstock.testing import FakeClock, drain
-from penstock.testing.conformance.build import dead_job
 from penstock.upkeep.alerts import judge_all
+from proof.conformance.build import dead_job
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

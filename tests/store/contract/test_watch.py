@@ -11,7 +11,7 @@ from penstock.store.contract import Store
 from penstock.store.contract.store import watch
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import enqueue
+from proof.conformance.build import enqueue
 
 
 class Rings:

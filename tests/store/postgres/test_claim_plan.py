@@ -14,7 +14,7 @@ from penstock.store.postgres.connect import Connection, address_of, connect
 from penstock.store.postgres.queries import queries
 from penstock.store.postgres.settle import settle_all
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.testing.conformance.build import OWNER, a_claim, completed
+from proof.conformance.build import OWNER, a_claim, completed
 from tests.support.databases import Databases
 
 NOW = 1_800_000_000_000

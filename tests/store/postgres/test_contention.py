@@ -21,7 +21,7 @@ from penstock.store.postgres.connection import Link
 from penstock.store.postgres.enqueue import enqueue_all
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.claim import MIN_CHUNK
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OTHER,
     OWNER,
     a_claim,

@@ -7,8 +7,8 @@ from pathlib import Path
 from penstock.store.contract import JobFilter
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address, address_of
-from penstock.testing.conformance.build import enqueue
-from penstock.testing.servers.wheels import postgres_install
+from proof.conformance.build import enqueue
+from proof.servers.wheels import postgres_install
 from tests.store.postgres.conftest import Logins
 from tests.support.databases import Databases
 

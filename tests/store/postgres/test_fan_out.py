@@ -10,7 +10,7 @@ from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.postgres.connect import Connection
 from penstock.store.postgres.transaction import PostgresTransaction
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_claim,
     a_job,

@@ -35,7 +35,7 @@ from penstock.store.postgres.connect import (
 from penstock.store.postgres.errors import is_repeatable, translate, translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.queries import queries
-from penstock.testing.conformance.build import enqueue
+from proof.conformance.build import enqueue
 from tests.store.postgres.conftest import PASSWORD, Logins
 
 SECRET = "s3cr3t"

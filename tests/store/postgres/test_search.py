@@ -10,7 +10,7 @@ from penstock.store.postgres import store as stores
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.relational import search
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed, enqueue
+from proof.conformance.build import OWNER, a_job, claim_all, completed, enqueue
 
 WANTED = (("user.id", "7"), ("kind", '"mail"'))
 

@@ -5,7 +5,7 @@ import pytest
 from penstock import Penstock
 from penstock.store.postgres import claim
 from penstock.testing import drain
-from penstock.testing.conformance.build import a_claim, enqueue
+from proof.conformance.build import a_claim, enqueue
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_job,
     an_edge,

@@ -13,8 +13,8 @@ from penstock.model.job import NewJob
 from penstock.store.contract import Claim, Store, Subscription
 from penstock.store.open import open_store
 from penstock.store.postgres_redis.store import PostgresRedisStore
-from penstock.testing.proxy import Proxy
-from penstock.testing.servers import RedisServer
+from proof.proxy import Proxy
+from proof.servers import RedisServer
 
 NOBODY = "redis://127.0.0.1:1"
 

@@ -9,8 +9,8 @@ from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.redis.connect import address_of
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import claim_all, completed
-from penstock.testing.conformance.furnish import TYPES, copy, furnish
+from proof.conformance.build import claim_all, completed
+from proof.conformance.furnish import TYPES, copy, furnish
 from tests.support.redis_audit import audit
 
 

@@ -9,7 +9,7 @@ from penstock.model.states import Status
 from penstock.store.contract import Report
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_claim,
     a_job,

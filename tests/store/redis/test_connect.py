@@ -13,7 +13,7 @@ from penstock.model.errors import InvalidOption, StoreUnavailable
 from penstock.store.open import open_store
 from penstock.store.redis.connect import address_of
 from penstock.store.redis.server import Server
-from penstock.testing.servers import RedisServer
+from proof.servers import RedisServer
 from tests.support.namespaces import in_new_namespace
 
 CERTIFICATE = Path(__file__).with_name("localhost.pem")

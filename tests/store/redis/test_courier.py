@@ -10,7 +10,7 @@ from penstock.store.redis.pipeline import Line, Load
 from penstock.store.redis.scripts import Courier
 from penstock.store.redis.server import Server
 from penstock.store.redis.store import RedisStore
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     LEASE_MS,
     OWNER,
     a_claim,

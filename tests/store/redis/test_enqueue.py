@@ -14,7 +14,7 @@ from penstock.model.job import Enqueued, KeyScope
 from penstock.model.refused import ParentNotFound
 from penstock.store.redis.enqueue import MAX_BATCH, as_arguments
 from penstock.store.redis.store import RedisStore
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_claim,
     a_job,

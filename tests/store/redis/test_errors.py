@@ -16,9 +16,9 @@ from penstock.model.errors import AccessDenied, StoreError
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.redis.errors import translate
-from penstock.testing.conformance.build import OWNER, completed, enqueue, running
-from penstock.testing.servers import RedisServer, ValkeyCluster
-from penstock.testing.servers.process import await_condition
+from proof.conformance.build import OWNER, completed, enqueue, running
+from proof.servers import RedisServer, ValkeyCluster
+from proof.servers.process import await_condition
 
 PATIENCE = 30.0
 SENTENCE = re.compile(r"Store \S+ [^;]+; [^;]+\.")

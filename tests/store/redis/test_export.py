@@ -5,7 +5,7 @@ import pytest
 from penstock.model.errors import StoreError
 from penstock.store.contract import Part
 from penstock.store.redis.store import RedisStore
-from penstock.testing.conformance.build import claim_all, enqueue
+from proof.conformance.build import claim_all, enqueue
 from tests.support.redis_raw import RawKeys
 
 

@@ -14,7 +14,7 @@ from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Retention
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OTHER,
     OWNER,
     a_claim,
@@ -24,8 +24,8 @@ from penstock.testing.conformance.build import (
     completed,
     running,
 )
-from penstock.testing.conformance.fleet import at_once
-from penstock.testing.conformance.rates import per
+from proof.conformance.fleet import at_once
+from proof.conformance.rates import per
 from tests.support.limited_worker import CONCURRENCY
 from tests.support.redis_raw import RawKeys
 

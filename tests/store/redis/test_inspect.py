@@ -11,9 +11,9 @@ from penstock import Penstock
 from penstock.store.contract import Durability
 from penstock.store.open import open_store
 from penstock.testing import drain
-from penstock.testing.servers import RedisServer
-from penstock.testing.servers.process import await_condition
-from penstock.testing.servers.redis import Kind
+from proof.servers import RedisServer
+from proof.servers.process import await_condition
+from proof.servers.redis import Kind
 
 
 async def inspected(url: str) -> Durability:

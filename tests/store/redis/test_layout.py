@@ -15,7 +15,7 @@ from penstock.model.states import Status
 from penstock.store.contract import Resolution, Retention, Store
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_job,
     buried,
@@ -29,7 +29,7 @@ from penstock.testing.conformance.build import (
     handed_back,
     snoozed,
 )
-from penstock.testing.state_machine import FlowMachine, GateMachine, Ground, StoreMachine, on
+from proof.state_machine import FlowMachine, GateMachine, Ground, StoreMachine, on
 from tests.support.namespaces import in_new_namespace
 from tests.support.places import LONG
 from tests.support.redis_audit import audit

@@ -8,7 +8,7 @@ import redis
 
 from penstock.store.redis.pipeline import Line
 from penstock.store.redis.server import Server
-from penstock.testing.proxy import Proxy
+from proof.proxy import Proxy
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from penstock.store.contract import Store
 from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
+from proof.conformance.build import OWNER, a_job, claim_all, completed
 from tests.support.redis_raw import RawKeys
 
 QUEUES = 400

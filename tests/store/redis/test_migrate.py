@@ -3,7 +3,7 @@
 from penstock.store.contract import Resolution
 from penstock.store.redis.migrate import LAYOUT
 from penstock.store.redis.store import RedisStore
-from penstock.testing.conformance.build import dead_job
+from proof.conformance.build import dead_job
 from tests.support.redis_audit import audit
 from tests.support.redis_raw import RawKeys
 

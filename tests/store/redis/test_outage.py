@@ -19,7 +19,7 @@ from penstock.store.open import open_store
 from penstock.store.redis.pipeline import ThreadLines
 from penstock.store.redis.server import Server
 from penstock.testing import Signals
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_job,
     claim_one,
@@ -29,10 +29,10 @@ from penstock.testing.conformance.build import (
     running,
     status_of,
 )
-from penstock.testing.proxy import Proxy
-from penstock.testing.servers import RedisServer, ValkeyCluster
-from penstock.testing.servers.ports import free_port
-from penstock.testing.servers.process import await_condition
+from proof.proxy import Proxy
+from proof.servers import RedisServer, ValkeyCluster
+from proof.servers.ports import free_port
+from proof.servers.process import await_condition
 from tests.worker.running import working
 
 PATIENCE = 30.0

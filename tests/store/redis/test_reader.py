@@ -6,7 +6,7 @@ from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Store
 from penstock.store.redis.server import Server
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OWNER,
     a_job,
     claim_all,

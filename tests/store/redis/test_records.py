@@ -2,12 +2,12 @@
 
 import pytest
 
-from penstock.client.journal import Journal
+from penstock.client.operating.actor import Journal
 from penstock.model.errors import StoreFull
 from penstock.model.states import TERMINAL
 from penstock.store.contract import Retention, Store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import enqueue
+from proof.conformance.build import enqueue
 from tests.support.redis_raw import RawKeys
 
 

@@ -26,8 +26,8 @@ from penstock.model.errors import (
 from penstock.store.contract import Part, Store
 from penstock.store.open import open_store
 from penstock.store.redis.server import check_server, is_volatile, read_info
-from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed, enqueue
-from penstock.testing.servers import RedisServer
+from proof.conformance.build import OWNER, a_job, claim_all, completed, enqueue
+from proof.servers import RedisServer
 from tests.support.namespaces import in_new_namespace
 
 SENTENCE = re.compile(r"Store \S+ [^;]+; [^;]+\.")

@@ -14,7 +14,7 @@ from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.redis.scripts import Courier
 from penstock.store.redis.store import RedisStore
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     NOBODY,
     OWNER,
     a_job,

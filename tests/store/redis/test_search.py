@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from penstock.store.contract import JobFilter, Store
 from penstock.store.redis import reader
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import a_job, enqueue
-from penstock.testing.conformance.search import TestBoundedLooks as BoundedLooks
+from proof.conformance.build import a_job, enqueue
+from proof.conformance.search import TestBoundedLooks as BoundedLooks
 
 
 @pytest.fixture(autouse=True)

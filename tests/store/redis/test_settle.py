@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from penstock.model.states import Status
 from penstock.store.redis.store import RedisStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import (
+from proof.conformance.build import (
     OTHER,
     OWNER,
     a_job,

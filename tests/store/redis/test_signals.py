@@ -10,10 +10,10 @@ from penstock.model.errors import StoreClosed
 from penstock.store.open import open_store
 from penstock.store.redis import signals
 from penstock.store.redis.store import RedisStore
-from penstock.testing.conformance.build import enqueue
-from penstock.testing.proxy import Proxy
-from penstock.testing.servers import RedisServer
-from penstock.testing.servers.process import await_condition
+from proof.conformance.build import enqueue
+from proof.proxy import Proxy
+from proof.servers import RedisServer
+from proof.servers.process import await_condition
 
 PATIENCE = 20.0
 

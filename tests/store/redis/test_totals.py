@@ -4,8 +4,8 @@ from penstock.store.contract import Store
 from penstock.store.contract.metrics import DAY_MS, STEPS_KEPT_MS
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
-from penstock.testing.conformance.furnish import copy
+from proof.conformance.build import OWNER, a_job, claim_all, completed
+from proof.conformance.furnish import copy
 from tests.support.namespaces import in_new_namespace
 
 

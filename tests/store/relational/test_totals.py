@@ -12,7 +12,7 @@ from penstock.store.relational import metrics
 from penstock.store.relational.metrics import pieces
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
+from proof.conformance.build import OWNER, a_job, claim_all, completed
 
 SINCE, UNTIL = st.integers(0, 5_000), st.integers(0, 5_000)
 

@@ -24,7 +24,7 @@ from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
 from penstock.store.sqlite import backup as copying
 from penstock.store.sqlite.backup import restore_file as restore
-from penstock.store.sqlite.connection import connect
+from penstock.store.sqlite.connect import connect
 
 HOLD_OPEN = """
 import asyncio, sys
@@ -41,7 +41,7 @@ import os, shutil, sys
 from itertools import count
 from pathlib import Path
 from penstock.store.sqlite import backup
-from penstock.store.sqlite.connection import connect
+from penstock.store.sqlite.connect import connect
 
 crashed, copy, folder = map(Path, sys.argv[1:])
 steps_of = {backup.restore_file.__code__, backup._refuse_if_open.__code__}

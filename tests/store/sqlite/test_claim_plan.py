@@ -8,10 +8,10 @@ import apsw
 import pytest
 
 from penstock.store.open import open_store
-from penstock.store.sqlite.connection import SqliteTransaction, connect, queries
+from penstock.store.sqlite.connect import SqliteTransaction, connect, queries
 from penstock.store.sqlite.migrate import migrate
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import a_job, claim_all
+from proof.conformance.build import a_job, claim_all
 
 BY_ID = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"
 BY_SEQ = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"

@@ -70,7 +70,7 @@ async def test_a_file_is_private_from_its_first_byte(
         seen.extend(modes(tmp_path).values())
         return made
 
-    monkeypatch.setattr("penstock.store.sqlite.connection.apsw.Connection", looking)
+    monkeypatch.setattr("penstock.store.sqlite.connect.apsw.Connection", looking)
     await (await filled(path)).close()
     assert set(seen) == {0o600}
 

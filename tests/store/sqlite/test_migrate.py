@@ -15,7 +15,7 @@ from penstock.model.outcome import Completed
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
 from penstock.store.sqlite import migrate as migrating
-from penstock.store.sqlite.connection import connect
+from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.migrate import latest, migrate, migrations
 from penstock.testing.clock import FakeClock
 

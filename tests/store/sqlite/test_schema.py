@@ -10,7 +10,7 @@ import pytest
 from penstock.model.job import Job
 from penstock.model.states import TRANSITIONS, Status, sources
 from penstock.store.contract import Resolution
-from penstock.store.sqlite.connection import connect, queries
+from penstock.store.sqlite.connect import connect, queries
 from penstock.store.sqlite.migrate import migrate
 from penstock.testing.clock import FakeClock
 

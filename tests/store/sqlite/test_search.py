@@ -14,7 +14,7 @@ from penstock.store.contract import JobFilter
 from penstock.store.relational import search
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing.clock import FakeClock
-from penstock.testing.conformance.build import OWNER, a_job, buried, claim_all, completed, enqueue
+from proof.conformance.build import OWNER, a_job, buried, claim_all, completed, enqueue
 
 WORDS = ("red", "blue", "green")
 SMALL = {"LOOKS": 12, "PLACES": 12, "FIRST_LOOKS": 3, "SCATTERED_LOOKS": 4, "AT_ONCE": 2}

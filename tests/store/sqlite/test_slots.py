@@ -10,7 +10,7 @@ from penstock.model.controls import EVERY, Limit, LimitKind, LimitScope
 from penstock.store.contract import Retention, Store
 from penstock.store.open import open_store
 from penstock.testing import FakeClock
-from penstock.testing.conformance.build import OWNER, a_job, claim_all, completed
+from proof.conformance.build import OWNER, a_job, claim_all, completed
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from penstock.model.errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.model.job import NewJob
 from penstock.store.open import open_store
 from penstock.store.relational import group_commit
-from penstock.store.sqlite.connection import SqliteTransaction as Transaction
-from penstock.store.sqlite.connection import connect
+from penstock.store.sqlite.connect import SqliteTransaction as Transaction
+from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.writer import Writer
 from penstock.testing.clock import FakeClock
 
@@ -383,7 +383,7 @@ async def test_on_a_slow_disk_the_event_loop_leaves_the_commit_to_the_writer(
 async def test_a_checkpoint_that_is_due_is_made_by_the_writer_s_own_thread(
     writer: Writer, connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.store.sqlite.connection.WAL_PAGES", 1)
+    monkeypatch.setattr("penstock.store.sqlite.connect.WAL_PAGES", 1)
     writer.call(note("fills the WAL"))
     assert await writer.run(whereabouts, brief=True) == "penstock-writer"
     writer.close()

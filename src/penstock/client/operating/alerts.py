@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from penstock.client.alerts import Alerts
 
 if TYPE_CHECKING:
-    from penstock.client.operating.acting import Acting
+    from penstock.client.operating.actor import Acting
     from penstock.model.alert import Alert
 
 

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.controls import Controls
-from penstock.client.limits import limits_of
+from penstock.client.declare import limits_of
 from penstock.model.refused import BreakerNotFound, LimitNotFound
 
 if TYPE_CHECKING:
-    from penstock.client.operating.acting import Acting
+    from penstock.client.operating.actor import Acting
     from penstock.model.controls import Pause
 
 

@@ -17,15 +17,15 @@ from penstock.client.dead import (
     open_ids,
     standing,
 )
-from penstock.client.operating.acting import listed, shared
-from penstock.client.requeue import PAGE, Progress, Requeued
+from penstock.client.operating.actor import listed, shared
+from penstock.client.operating.jobs import PAGE, Progress, Requeued
 from penstock.model.audit import Entry
 from penstock.model.errors import IllegalTransition, JobNotFound
 from penstock.model.ids import is_id
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 
 if TYPE_CHECKING:
-    from penstock.client.operating.acting import Acting
+    from penstock.client.operating.actor import Acting
     from penstock.model.job import Job
 
 

@@ -8,8 +8,8 @@ from penstock.model.audit import Entry
 from penstock.model.ids import new_id
 
 if TYPE_CHECKING:
-    from penstock.client.operating.acting import Acting
-    from penstock.client.times import Times
+    from penstock.client.operating.actor import Acting
+    from penstock.client.schedules import Times
     from penstock.model.job import NewJob
 
 

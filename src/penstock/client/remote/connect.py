@@ -2,16 +2,99 @@
 
 import re
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack, cast
 from urllib.parse import urlsplit
 
 from penstock.client.options import check_seconds
+from penstock.client.sync import SyncPenstock
 from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.model.redact import without_password
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.client.admission import How
+    from penstock.client.after import After, Input, Parent
     from penstock.client.app import Penstock
+    from penstock.client.check_payloads import Checked, PayloadCheck
+    from penstock.client.controls import PauseFields
+    from penstock.client.handle import JobHandle
+    from penstock.client.health import Health
+    from penstock.client.options import AwaitingFields
     from penstock.client.remote.remote import Remote
+    from penstock.client.stats import Stats
+    from penstock.model.controls import Pause
+    from penstock.model.dependency import Edge
+    from penstock.model.explain import Explanation
+    from penstock.store.contract import Execution, LogLine, WorkerInfo
+
+
+class SyncRemote(SyncPenstock):
+    """`remote.sync`; anything else runs through `remote.sync.run(remote.dead.groups())`."""
+
+    def __init__(self, remote: "Remote") -> None:
+        # It calls methods that a remote application has under the same names.
+        super().__init__(cast("Penstock", remote))
+        self._remote = remote
+
+    def _enqueue_here(self, prepared: "Sequence[Any]", how: "How") -> list[Any] | None:
+        """Leave it to the event loop, which speaks to the server."""
+        return None
+
+    def enqueue_payload(
+        self, type_name: str, payload: str = "{}", **options: "Unpack[AwaitingFields]"
+    ) -> "JobHandle[Any]":
+        """Enqueue by name with arguments as JSON text."""
+        return self.run(self._remote.enqueue_payload(type_name, payload, **options))
+
+    def pause(
+        self, *, reason: str | None = None, by: str | None = None, **what: "Unpack[PauseFields]"
+    ) -> "Pause":
+        """Hold jobs back until they are resumed."""
+        return self.run(self._remote.pause(reason=reason, by=by, **what))
+
+    def resume(self, **what: "Unpack[PauseFields]") -> bool:
+        """Let them go on; whether they were paused."""
+        return self.run(self._remote.resume(**what))
+
+    def explain(self, job_id: str) -> "Explanation":
+        """Every reason why a job does, or does not, run now."""
+        return self.run(self._remote.explain(job_id))
+
+    def executions(self, job_id: str) -> "list[Execution]":
+        """The newest hundred executions of a job, oldest first."""
+        return self.run(self._remote.executions(job_id))
+
+    def logs(self, job_id: str, limit: int = 1000) -> "list[LogLine]":
+        """The lines its handler logged."""
+        return self.run(self._remote.logs(job_id, limit))
+
+    def handle(self, job_id: str) -> "JobHandle[Any]":
+        """A handle on a job enqueued elsewhere."""
+        return self.run(self._remote.handle(job_id))
+
+    def add_dependency(self, child: "Parent", *parents: "Parent | After | Input | Edge") -> None:
+        """Have a job that has not been queued yet wait for more."""
+        self.run(self._remote.add_dependency(child, *parents))
+
+    def check_payloads(
+        self, *, examples: int = 3, progress: "Checked | None" = None
+    ) -> "PayloadCheck":
+        """Whether everything that waits fits the types."""
+        return self.run(self._remote.check_payloads(examples=examples, progress=progress))
+
+    def workers(self) -> "list[WorkerInfo]":
+        """All known workers, the freshest first."""
+        return self.run(self._remote.workers())
+
+    def stats(self, window: str = "1h") -> "Stats":
+        """What happened in the last `15m`, `1h` or `7d`."""
+        return self.run(self._remote.stats(window))
+
+    def health(self) -> "Health":
+        """How the installation is."""
+        return self.run(self._remote.health())
+
 
 _VISIBLE = re.compile(r"[!-~]+")
 

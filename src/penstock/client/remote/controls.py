@@ -3,9 +3,8 @@
 from typing import Any, Unpack
 
 from penstock.client.controls import PauseFields, pause_subject
-from penstock.client.limits import LimitFields, Subject, limits_of, subject_of
-from penstock.client.remote.records import breaker_state, limit_state, record, several
-from penstock.client.remote.wire import Wire, quoted
+from penstock.client.declare import LimitFields, Subject, limits_of, subject_of
+from penstock.client.remote.wire import Wire, breaker_state, limit_state, quoted, record, several
 from penstock.model.controls import BreakerState, LimitKind, LimitState, Pause, PauseScope
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Job

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import msgspec
 from msgspec import Raw
 
-from penstock.client.codec import encode
+from penstock.client.arguments import encode
 from penstock.client.dead import Canaries, DeadView, LetterFields, Replay
 from penstock.client.lookups import check_patience, check_rows
+from penstock.client.operating.jobs import Progress, Requeued
 from penstock.client.remote.calls import payload_document
 from penstock.client.remote.controls import refuse_by
 from penstock.client.remote.handle import RemoteHandle
-from penstock.client.remote.records import dead_letter, one, record, several
-from penstock.client.remote.wire import Wire, quoted
-from penstock.client.requeue import Progress, Requeued
+from penstock.client.remote.wire import Wire, dead_letter, one, quoted, record, several
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import MAX_PAGE, Job
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 
 if TYPE_CHECKING:
-    from penstock.client.remote.records import Document
     from penstock.client.remote.remote import Remote
+    from penstock.client.remote.wire import Document
 
 T = TypeVar("T")
 

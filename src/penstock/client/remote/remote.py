@@ -9,31 +9,39 @@ import msgspec
 
 from penstock.client.admission import How
 from penstock.client.after import After, Input, edges_of, ids_of
-from penstock.client.batch import Batch
-from penstock.client.check_payloads import Checked, PayloadCheck
+from penstock.client.check_payloads import (
+    Checked,
+    PayloadCheck,
+    TypeCheck,
+    check_jobs,
+    check_schedules,
+)
 from penstock.client.controls import PauseFields
-from penstock.client.flow import Flow
-from penstock.client.flow_handle import FlowHandle
+from penstock.client.flow import Batch, Flow, FlowHandle
 from penstock.client.handle import JobHandle
 from penstock.client.health import Health
 from penstock.client.job_type import JobType, Partial, Prepared
 from penstock.client.lookups import check_text, job_filter
 from penstock.client.options import AwaitingFields
-from penstock.client.remote.calls import edge_document, named_document
+from penstock.client.remote.calls import Enqueuer, edge_document, named_document, query_of
+from penstock.client.remote.connect import SyncRemote
 from penstock.client.remote.controls import RemoteControls
 from penstock.client.remote.dead import RemoteTriage
-from penstock.client.remote.enqueuer import Enqueuer
-from penstock.client.remote.handle import RemoteFlowHandle, RemoteHandle
-from penstock.client.remote.payload_check import check_here, check_there
-from penstock.client.remote.queries import query_of
-from penstock.client.remote.records import Document, S, explanation, record, several, stats
+from penstock.client.remote.handle import RemoteFlowHandle, RemoteHandle, follow, follow_all
 from penstock.client.remote.schedules import RemoteSchedules, put_schedule
-from penstock.client.remote.sync import SyncRemote
-from penstock.client.remote.watch import follow, follow_all
-from penstock.client.remote.wire import Query, Wire, quoted
-from penstock.client.schedules import ScheduleView
+from penstock.client.remote.wire import (
+    Document,
+    Query,
+    S,
+    Wire,
+    explanation,
+    quoted,
+    record,
+    several,
+    stats,
+)
+from penstock.client.schedules import ScheduleView, TimeFields
 from penstock.client.stats import Stats
-from penstock.client.times import TimeFields
 from penstock.config import Settings
 from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
@@ -47,6 +55,57 @@ from penstock.store.contract import Execution, LogLine, WorkerInfo
 if TYPE_CHECKING:
     from penstock.client.after import Parent
     from penstock.client.app import Penstock
+    from penstock.client.remote.schedules import RemoteSchedules
+
+WAITING = (Status.PENDING, Status.QUEUED, Status.FAILED, Status.PAUSED)
+
+
+async def check_here(
+    wire: Wire,
+    app: "Penstock",
+    schedules: "RemoteSchedules",
+    *,
+    examples: int,
+    progress: Checked | None,
+) -> PayloadCheck:
+    """Read what waits, page by page, and compare it with the types of this very process."""
+
+    async def edges_of(job_id: str) -> list[Edge]:
+        found = await wire.ask("GET", f"jobs/{quoted(job_id)}")
+        with wire.understanding():
+            return [record(Edge, each) for each in several(found["parents"])]
+
+    return PayloadCheck(
+        await check_jobs(app, _pages(wire), edges_of, examples=examples, progress=progress),
+        check_schedules(app, (each.schedule for each in await schedules.list()), examples=examples),
+    )
+
+
+async def check_there(wire: Wire, *, examples: int, progress: Checked | None) -> PayloadCheck:
+    """Have the server compare it with the types it knows."""
+    found = await wire.ask("GET", "payload-check", query=[("examples", str(examples))])
+    with wire.understanding():
+        jobs, schedules = (
+            msgspec.json.decode(found[name], type=list[TypeCheck]) for name in ("jobs", "schedules")
+        )
+    checked = PayloadCheck(jobs, schedules)
+    if progress is not None:
+        progress(checked.checked)
+    return checked
+
+
+async def _pages(wire: Wire) -> AsyncGenerator[list[Job], None]:
+    words = [("status", status.value) for status in WAITING]
+    before: str | None = None
+    while True:
+        page = [("limit", str(MAX_PAGE)), *([("before", before)] if before else [])]
+        answer = await wire.ask("GET", "jobs", query=[*words, *page])
+        with wire.understanding():
+            yield [record(Job, each) for each in several(answer["jobs"])]
+            before = msgspec.json.decode(answer["next"])
+        if before is None:
+            return
+
 
 R = TypeVar("R")
 

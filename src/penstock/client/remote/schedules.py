@@ -9,10 +9,8 @@ from msgspec import Raw
 
 from penstock.client.job_type import JobType, Partial
 from penstock.client.remote.calls import options_document
-from penstock.client.remote.records import schedule_view, several
-from penstock.client.remote.wire import Query, Wire, quoted
-from penstock.client.schedules import ScheduleView, check_template, template_job
-from penstock.client.times import times_of
+from penstock.client.remote.wire import Query, Wire, quoted, schedule_view, several
+from penstock.client.schedules import ScheduleView, check_template, template_job, times_of
 from penstock.model.refused import InvalidSchedule
 
 if TYPE_CHECKING:

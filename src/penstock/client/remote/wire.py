@@ -4,18 +4,203 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import NamedTuple
+from http import HTTPStatus
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 import httpx
 import msgspec
+from msgspec import Raw
 
-from penstock.client.remote.problems import Hitch, hitch_of, not_understood, problem_of
-from penstock.client.remote.records import Document, one
-from penstock.model.errors import InvalidOption, PenstockError, StoreClosed
+from penstock.client.documents import STORED, TIMES
+from penstock.client.schedules import ScheduleView
+from penstock.client.stats import Point, Stats
+from penstock.model.clock import from_iso
+from penstock.model.controls import Breaker, BreakerState, Limit, LimitState
+from penstock.model.error_types import error_of
+from penstock.model.errors import (
+    AccessDenied,
+    InvalidOption,
+    PenstockError,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
+from penstock.model.explain import Explanation, Reason
+from penstock.model.refused import ServerRefused
+from penstock.model.retry_after import retry_after_ms
+from penstock.model.schedule import Schedule
+from penstock.store.contract import DeadLetter
+
+S = TypeVar("S", bound=msgspec.Struct)
+Document = dict[str, Raw]
+
+_MAY_BE_PLAIN = {"trace_context"}
+_NOTHING = Raw(b"null")
+
+
+def record(kind: type[S], document: Mapping[str, Raw], **changed: Any) -> S:
+    """A record out of a document; what a newer server says besides is left out."""
+    names = set(kind.__struct_fields__) - changed.keys()
+    known = {name: value(name, raw) for name, raw in document.items() if name in names}
+    return msgspec.convert({**known, **changed}, kind)
+
+
+def value(name: str, raw: Raw) -> Any:
+    """A field as a record has it: times in milliseconds, stored documents as JSON text."""
+    found = msgspec.json.decode(raw)
+    if name in STORED and not (name in _MAY_BE_PLAIN and isinstance(found, str)):
+        return _text(raw)
+    is_time = name.endswith("_at") or name in TIMES
+    return from_iso(found) if is_time and isinstance(found, str) else found
+
+
+def one(raw: Raw | bytes) -> Document:
+    """A document, its fields unread."""
+    return msgspec.json.decode(raw, type=Document)
+
+
+def several(raw: Raw) -> list[Document]:
+    """A list of them."""
+    return msgspec.json.decode(raw, type=list[Document])
+
+
+def explanation(document: Document) -> Explanation:
+    """Where a job stands, and why."""
+    reasons = [record(Reason, each) for each in several(document["reasons"])]
+    return record(Explanation, document, reasons=reasons)
+
+
+def stats(document: Document) -> Stats:
+    """What happened in a window of time."""
+    series = [record(Point, each) for each in several(document["series"])]
+    return record(Stats, document, series=series)
+
+
+def schedule_view(document: Document) -> ScheduleView:
+    """A schedule as it stands."""
+    made = record(
+        Schedule,
+        document,
+        payload=_text(document["payload"]),
+        options=_text(document["options"]),
+        enabled=not msgspec.json.decode(document["paused"]),
+        run_count=msgspec.json.decode(document["runs"]),
+        last_run_at=_moment(document["last_run"]),
+        next_run_at=_moment(document["next_run"]),
+    )
+    return ScheduleView(made)
+
+
+def limit_state(document: Document) -> LimitState:
+    """A limit, and how much of it is taken."""
+    return record(LimitState, document, limit=record(Limit, document))
+
+
+def breaker_state(document: Document) -> BreakerState:
+    """A breaker, and what has happened to it."""
+    return record(BreakerState, document, breaker=record(Breaker, document))
+
+
+def dead_letter(document: Document) -> DeadLetter:
+    """A dead letter; in a list it comes without its snapshot and executions."""
+    told = {name: _text(document.get(name, _NOTHING)) for name in ("snapshot", "executions")}
+    return record(DeadLetter, document, **{name: text or "null" for name, text in told.items()})
+
+
+def _text(raw: Raw) -> str | None:
+    text = bytes(raw).decode()
+    return None if text == "null" else text
+
+
+def _moment(raw: Raw) -> int | None:
+    found = msgspec.json.decode(raw)
+    return None if found is None else from_iso(found)
+
+
+LATER = frozenset({429, 502, 503, 504})
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError)
+
+
+class Hitch(Exception):
+    """A request that may be sent again: what to raise if it is not, and when to come back.
+
+    `untouched` says that the server surely did nothing.
+    """
+
+    def __init__(
+        self, error: PenstockError, *, untouched: bool, after: float | None = None
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.untouched = untouched
+        self.after = after
+
+
+class Told(msgspec.Struct):
+    """A problem document."""
+
+    type: str = "about:blank"
+    detail: str = ""
+    field: str | None = None
+    about: dict[str, Any] = {}
+
+
+def hitch_of(url: str, error: httpx.RequestError) -> PenstockError | Hitch:
+    """What a connection that failed means."""
+    words = str(error) or type(error).__name__
+    told = StoreUnavailable(url, words)
+    if isinstance(error, HOPELESS) or "CERTIFICATE_VERIFY_FAILED" in words:
+        return told
+    return Hitch(told, untouched=isinstance(error, NEVER_SENT))
+
+
+def problem_of(url: str, answer: httpx.Response, now_ms: int) -> PenstockError | Hitch:
+    """What an answer means that is no success."""
+    told = _read(answer)
+    known = error_of(told.type, told.detail, told.about)
+    if isinstance(known, StoreError):
+        # Servers do not tell where their stores are; to this process, the server is the store.
+        vars(known).setdefault("store", url)
+    if isinstance(known, StoreUnavailable):
+        vars(known).setdefault("reason", told.detail.rstrip("."))
+    error = known or _of_status(url, answer.status_code, told)
+    status = answer.status_code
+    if status in LATER and isinstance(error, StoreUnavailable | ServerRefused):
+        failed = httpx.HTTPStatusError("", request=answer.request, response=answer)
+        wait_ms = retry_after_ms(failed, now_ms)
+        after = None if wait_ms is None else wait_ms / 1000
+        return Hitch(error, untouched=status == HTTPStatus.TOO_MANY_REQUESTS, after=after)
+    return error
+
+
+def not_understood(url: str, error: Exception) -> ServerRefused:
+    """An answer that is none of this API, or of another version of it."""
+    return ServerRefused(url, 200, f"its answer cannot be read ({error}).")
+
+
+def _read(answer: httpx.Response) -> Told:
+    try:
+        return msgspec.json.decode(answer.content, type=Told)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Told(detail=f"{answer.reason_phrase}.")
+
+
+def _of_status(url: str, status: int, told: Told) -> PenstockError:
+    reason = told.detail.rstrip(".")
+    if status == HTTPStatus.UNAUTHORIZED:
+        advice = "`penstock tokens create` makes one"
+        return AccessDenied(url, "it knows no such token, or no longer", advice)
+    if status == HTTPStatus.FORBIDDEN:
+        return AccessDenied(url, reason, "use a token that may do this")
+    if status in LATER - {HTTPStatus.TOO_MANY_REQUESTS}:
+        return StoreUnavailable(url, reason)
+    return ServerRefused(url, status, told.detail, told.field)
+
 
 FIRST_WAIT_SECONDS = 0.1
 LONGEST_WAIT_SECONDS = 5.0

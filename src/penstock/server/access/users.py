@@ -12,7 +12,7 @@ from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from penstock.client.documents import document
-from penstock.client.journal import Journal
+from penstock.client.operating.actor import Journal
 from penstock.model.errors import InvalidOption
 from penstock.model.refused import UserNotFound
 from penstock.server.access.identity import Identity, Rates, Scope

@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from penstock.client.documents import entry_document
-from penstock.client.operating.acting import own_tenant
+from penstock.client.operating.actor import own_tenant
 from penstock.model.clock import milliseconds
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import Document, Moment, PageSize, Word

@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 from msgspec.structs import astuple, replace
 
 from penstock.client.after import awaited
-from penstock.client.codec import deeper_than
+from penstock.client.arguments import deeper_than
 from penstock.client.job_type import Prepared
 from penstock.client.options import MAX_METADATA
 from penstock.model.dependency import Edge, EdgeKind, check_condition

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
+from penstock.client.controls import queue_states
 from penstock.client.documents import document
-from penstock.client.operating.acting import own_tenant
-from penstock.client.queues import queue_states
+from penstock.client.operating.actor import own_tenant
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope, LimitState, PauseScope
 from penstock.model.job import MAX_REASON
 from penstock.server.api.models import Document, Moment, Name, Text, Why

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import Field
 
-from penstock.client.codec import encode
+from penstock.client.arguments import encode
 from penstock.client.dead import MOST_CANARIES, LetterFields
 from penstock.client.documents import dead_document, decoded, document
 from penstock.model.errors import JobNotFound

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from penstock.client.lookups import expected
-from penstock.client.operating.acting import own_tenant
+from penstock.client.operating.actor import own_tenant
 from penstock.model.clock import milliseconds
 from penstock.model.job import MAX_IDS
 from penstock.model.states import Status

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from penstock.client.documents import document
 from penstock.client.handle import JobHandle
-from penstock.client.operating.bulk import MOST, BulkAction
+from penstock.client.operating.jobs import MOST, BulkAction
 from penstock.model import job as model
 from penstock.model.job import MAX_BATCH, MAX_TEXT
 from penstock.server.api.calls import Call, CallEdge, Drafts, edges_in, read_calls

@@ -5,10 +5,9 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from penstock.client.codec import encode
+from penstock.client.arguments import encode
 from penstock.client.documents import decoded, document
-from penstock.client.schedules import ScheduleView
-from penstock.client.times import times_of
+from penstock.client.schedules import ScheduleView, times_of
 from penstock.model.job import MAX_PAGE, MAX_TEXT
 from penstock.model.schedule import Misfire, ScheduleKind
 from penstock.server.api.models import CallOptions, Document, JobId, Moment, Name, PageSize, Word

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 from pydantic import Field
 
 from penstock.client.documents import document
-from penstock.client.operating.acting import own_tenant
+from penstock.client.operating.actor import own_tenant
 from penstock.client.stats import SloState
 from penstock.server.api.models import Document, Moment, Text
 from penstock.server.api.router import api_router, encoded

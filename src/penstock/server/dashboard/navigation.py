@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from penstock.client.operating.bulk import STARTS_FROM, BulkAction
+from penstock.client.operating.jobs import STARTS_FROM, BulkAction
 from penstock.model.alert_rules import AlertSettings, Metric
 from penstock.model.states import Status
 from penstock.server.access.identity import Identity, Scope

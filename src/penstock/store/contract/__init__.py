@@ -2,7 +2,7 @@
 
 Every method is one transition or one question, in domain words, and takes batches. Delays are
 relative and times come from the store's own clock, so that callers' clocks never matter.
-`penstock.testing.conformance` is the specification these protocols are held to.
+`proof.conformance` is the specification these protocols are held to.
 
 Beside them stands what all stores do alike: `watch`, `rollups` and `translation`.
 """

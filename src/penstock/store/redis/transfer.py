@@ -14,7 +14,8 @@ from penstock.model.job import rank
 from penstock.model.states import Status
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.metrics import STEPS_KEPT_MS
-from penstock.store.contract.transfer import JOBS_AT_ONCE, PAGE_BYTES, size_of
+from penstock.store.contract.transfer import AT_ONCE as JOBS_AT_ONCE
+from penstock.store.contract.transfer import PAGE_BYTES, size_of
 from penstock.store.redis.adoption import Arguments, commands_of, jobs_as_arguments
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.documents import number, text

@@ -17,7 +17,7 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.model.transfer import MOVE, MOVED_TO, MOVING_TO, refuse_half
-from penstock.store.sqlite.connection import connect
+from penstock.store.sqlite.connect import connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import BESIDE, keep_rights, put_in_place
 from penstock.store.sqlite.migrate import check, version

@@ -14,7 +14,7 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
 from penstock.store.relational.signals import Listener, Signal
-from penstock.store.sqlite.connection import Readers, SqliteTransaction, connect
+from penstock.store.sqlite.connect import Readers, SqliteTransaction, connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import closed, is_inherited, opened, refuse_inherited, refuse_lost
 from penstock.store.sqlite.migrate import latest, look_first, migrate

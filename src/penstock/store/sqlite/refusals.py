@@ -22,7 +22,7 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.store.contract import Durability
-from penstock.store.sqlite.connection import WAL_BYTES, SqliteTransaction
+from penstock.store.sqlite.connect import WAL_BYTES, SqliteTransaction
 from penstock.store.sqlite.errors import NOT_SQLITE, translated
 from penstock.store.sqlite.files import Identity, identity, refuse_lost, rights
 from penstock.store.sqlite.migrate import latest, version

@@ -18,7 +18,7 @@ from penstock.store.relational.gates import Lane
 from penstock.store.relational.jobs import RelationalJobs
 from penstock.store.relational.store import RelationalStore
 from penstock.store.relational.transaction import Transaction, readable
-from penstock.store.sqlite.connection import SqliteSavepoint, SqliteTransaction
+from penstock.store.sqlite.connect import SqliteSavepoint, SqliteTransaction
 from penstock.store.sqlite.database import SqliteDatabase, exists
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.refusals import inspect, refuse_foreign_connection

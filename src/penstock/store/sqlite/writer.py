@@ -13,8 +13,8 @@ import apsw
 from penstock.model.clock import Clock
 from penstock.model.errors import StoreUnavailable
 from penstock.store.relational.group_commit import Entry, GroupCommit
-from penstock.store.sqlite import connection
-from penstock.store.sqlite.connection import SqliteSavepoint, SqliteTransaction
+from penstock.store.sqlite import connect
+from penstock.store.sqlite.connect import SqliteSavepoint, SqliteTransaction
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import OpenFile
 
@@ -163,7 +163,7 @@ class Writer(GroupCommit[SqliteTransaction]):
         self._clock = clock
         self._file = OpenFile(path)
         self._free_until = 0.0
-        self._patience = connection.Patience()
+        self._patience = connect.Patience()
         self._line = Line(path)
         self._wal_pages = 0
         self._usual_seconds = 0.0
@@ -181,11 +181,11 @@ class Writer(GroupCommit[SqliteTransaction]):
 
     def may_commit_in_place(self) -> bool:
         """Whether nothing is left to do that would hold up the thread of a caller."""
-        return self._wal_pages < connection.WAL_PAGES and not self._broken
+        return self._wal_pages < connect.WAL_PAGES and not self._broken
 
     def tidy(self) -> None:
         """Move what is in the WAL into the file, once there is much of it."""
-        if self._wal_pages >= connection.WAL_PAGES:
+        if self._wal_pages >= connect.WAL_PAGES:
             with suppress(apsw.Error):  # tried again after the next commit, as SQLite does itself
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._wal_pages = 0

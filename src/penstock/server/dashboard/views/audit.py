@@ -5,7 +5,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.journal import Verified
+from penstock.client.operating.actor import Verified
 from penstock.model.audit import Entry
 from penstock.model.ids import is_id
 from penstock.server.api.audit import AuditQuery

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.operating.bulk import MOST, Bulk
+from penstock.client.operating.jobs import MOST, Bulk
 from penstock.model.clock import iso
 from penstock.model.ids import is_id
 from penstock.model.states import Status

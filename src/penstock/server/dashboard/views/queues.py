@@ -6,7 +6,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.queues import QueueState, queue_states
+from penstock.client.controls import QueueState, queue_states
 from penstock.model.controls import (
     PAUSABLE,
     BreakerPosition,

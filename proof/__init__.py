@@ -1,0 +1,1 @@
+"""What proves the product and is no part of it: specification, servers, torture, benchmarks."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from penstock.server.serve import Door, ServerSpec, listen
+from penstock.server.serve import Bind, ServerSpec, listen
 from penstock.worker.process import WorkerSpec
 from proof.bench.call import Call
 from proof.bench.workload import TARGET
@@ -83,9 +83,9 @@ def supervised_worker(path: Path) -> Generator[tuple[psutil.Process, psutil.Proc
 @contextmanager
 def server_process(path: Path) -> Generator[tuple[psutil.Process, str], None, None]:
     """A server on a file, as `penstock up` starts it, and its address; nobody asks too often."""
-    door = Door(host="127.0.0.1", port=0)
+    bind = Bind(host="127.0.0.1", port=0)
     spec = ServerSpec(
-        door=door,
+        bind=bind,
         target=TARGET,
         url=f"sqlite:///{path}",
         settings={"requests_per_minute": 0},
@@ -93,8 +93,8 @@ def server_process(path: Path) -> Generator[tuple[psutil.Process, str], None, No
         parent_pid=os.getpid(),
     )
     text = msgspec.json.encode(spec).decode()
-    with listen(door) as taken:
-        address, number = door.address(taken.getsockname()[1]), taken.fileno()
+    with listen(bind) as taken:
+        address, number = bind.address(taken.getsockname()[1]), taken.fileno()
         command = [sys.executable, "-m", "penstock.server.process", text, str(number)]
         with _running(command, number) as process:
             # Whoever asks a server that died should be refused, not kept waiting.

@@ -22,7 +22,7 @@ from proof.servers.leash import Leash
 START_SECONDS = 60.0
 ASK_AGAIN_SECONDS = 1.0
 STOP_SECONDS = 30.0
-GLANCE_SECONDS = 0.005
+SUMMARY_SECONDS = 0.005
 LAST_LINES = 5
 
 
@@ -165,7 +165,7 @@ def await_condition(holds: Callable[[], bool], seconds: float) -> None:
     while not holds():
         if time.monotonic() > until:
             raise TimeoutError
-        time.sleep(GLANCE_SECONDS)
+        time.sleep(SUMMARY_SECONDS)
 
 
 def kill_family(pid: int) -> None:

@@ -96,6 +96,7 @@ class Bars:
         pass
 
 move.progress_bars = Bars
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 main()
 """
 

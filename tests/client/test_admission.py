@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Context, Penstock, QueueFull, Settings, Worker
 from penstock.client import admission
-from penstock.client.admission import Room
+from penstock.client.admission import Capacity
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.job import NewJob
 from penstock.testing import FakeClock
@@ -29,8 +29,8 @@ async def app(tmp_path: Path) -> AsyncIterator[Penstock]:
 async def task() -> None: ...
 
 
-class Remembered(Room):
-    """A room that can be referred to weakly."""
+class Remembered(Capacity):
+    """A capacity that can be referred to weakly."""
 
     __slots__ = ("__weakref__",)
 
@@ -203,12 +203,12 @@ async def test_a_producer_with_ever_new_queues_does_not_grow(
     monkeypatch.setattr(admission, "TRUST_SECONDS", 0)
     remembered = weakref.WeakSet[Remembered]()
     monkeypatch.setattr(
-        admission, "Room", lambda queue: remembered.add(made := Remembered(queue)) or made
+        admission, "Capacity", lambda queue: remembered.add(made := Remembered(queue)) or made
     )
-    for customer in range(3 * admission.ROOMS // 2):
+    for customer in range(3 * admission.MOST_CAPACITIES // 2):
         await app.find_type("task").options(queue=f"customer-{customer}").enqueue()
     gc.collect()
-    assert len(remembered) <= admission.ROOMS
+    assert len(remembered) <= admission.MOST_CAPACITIES
 
 
 async def test_a_hook_refuses_by_raising_and_sees_every_job(app: Penstock) -> None:

@@ -8,7 +8,7 @@ from penstock.model.errors import InvalidOption
 from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
-from penstock.server.serve import Door, Serving, listen, open_door, refuse_strangers
+from penstock.server.serve import Bind, Serving, bind_socket, listen, refuse_strangers
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,14 @@ from penstock.server.serve import Door, Serving, listen, open_door, refuse_stran
     ],
 )
 def test_only_loopback_is_private(host: str, private: bool) -> None:
-    assert Door(host=host, port=0).is_private is private
+    assert Bind(host=host, port=0).is_private is private
 
 
 async def test_other_addresses_are_refused_until_there_is_a_token_or_a_user(app: Penstock) -> None:
-    public = Door(host="0.0.0.0", port=0)
+    public = Bind(host="0.0.0.0", port=0)
     async with app:
         with pytest.raises(InvalidOption, match="penstock users add"):
-            await open_door(app, public)
+            await bind_socket(app, public)
         await Tokens(app.store).create("ci", (Scope.READ,), by="test")
         await refuse_strangers(app, public)
 
@@ -40,33 +40,33 @@ async def test_other_addresses_are_refused_until_there_is_a_token_or_a_user(app:
 async def test_a_user_opens_the_door_too(app: Penstock) -> None:
     async with app:
         await Users(app.store).create("ada", "a long password", (Scope.READ,), by="test")
-        await refuse_strangers(app, Door(host="0.0.0.0", port=0))
+        await refuse_strangers(app, Bind(host="0.0.0.0", port=0))
 
 
 async def test_loopback_needs_nobody(app: Penstock) -> None:
-    with await open_door(app, Door(host="127.0.0.1", port=0)) as taken:
+    with await bind_socket(app, Bind(host="127.0.0.1", port=0)) as taken:
         assert taken.getsockname()[0] == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
-    ("door", "address"),
+    ("bind", "address"),
     [
-        (Door(host="127.0.0.1", port=0), "http://127.0.0.1:80"),
-        (Door(host="::1", port=0), "http://[::1]:80"),
-        (Door(host="localhost", port=0, certificate="c.pem"), "https://localhost:80"),
+        (Bind(host="127.0.0.1", port=0), "http://127.0.0.1:80"),
+        (Bind(host="::1", port=0), "http://[::1]:80"),
+        (Bind(host="localhost", port=0, certificate="c.pem"), "https://localhost:80"),
     ],
 )
-def test_the_address_is_what_a_browser_wants(door: Door, address: str) -> None:
-    assert door.address(80) == address
+def test_the_address_is_what_a_browser_wants(bind: Bind, address: str) -> None:
+    assert bind.address(80) == address
 
 
 @pytest.mark.parametrize("proxies", ["", "10.0.0.7,10.0.0.8"])
 async def test_forwarding_headers_are_believed_of_named_proxies_only(
     app: Penstock, proxies: str
 ) -> None:
-    door = Door(host="127.0.0.1", port=0, proxies=proxies)
-    with listen(door) as taken:
-        config = Serving(app, door, taken).config()
+    bind = Bind(host="127.0.0.1", port=0, proxies=proxies)
+    with listen(bind) as taken:
+        config = Serving(app, bind, taken).config()
     assert config.proxy_headers is bool(proxies)
     assert config.forwarded_allow_ips == proxies
 

@@ -12,7 +12,7 @@ from penstock.server.access.identity import Scope
 from penstock.server.access.users import Users
 from penstock.server.app import create_server
 from penstock.server.prefix import below
-from penstock.server.serve import Door
+from penstock.server.serve import Bind
 
 HOST = "http://localhost"
 
@@ -58,8 +58,8 @@ def test_a_path_that_would_be_mistaken_for_something_else_is_refused(
 
 
 def test_the_address_that_is_printed_has_the_path() -> None:
-    door = Door(host="127.0.0.1", port=0, root_path="/ops/")
-    assert door.address(80) == "http://127.0.0.1:80/ops"
+    bind = Bind(host="127.0.0.1", port=0, root_path="/ops/")
+    assert bind.address(80) == "http://127.0.0.1:80/ops"
 
 
 async def test_another_application_opens_what_it_mounts() -> None:

@@ -7,15 +7,15 @@ import pytest
 
 from penstock import Penstock
 from penstock.server import serve
-from penstock.server.serve import Door, Serving, listen
+from penstock.server.serve import Bind, Serving, listen
 
 HEAD = b"POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture
 async def port(app: Penstock) -> AsyncIterator[int]:
-    taken = listen(Door(host="127.0.0.1", port=0))
-    serving = Serving(app, Door(host="127.0.0.1", port=0), taken)
+    taken = listen(Bind(host="127.0.0.1", port=0))
+    serving = Serving(app, Bind(host="127.0.0.1", port=0), taken)
     running = asyncio.create_task(serving.run())
     async with asyncio.timeout(20):
         await serving.ready.wait()

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.model.errors import InvalidOption
 from penstock.server import up
-from penstock.server.serve import Door, ServerSpec
+from penstock.server.serve import Bind, ServerSpec
 from penstock.worker.process import WorkerSpec
 
 
@@ -33,7 +33,7 @@ async def test_the_server_has_ended_before_workers_that_cannot_start_are_complai
             self._stopping.set()
 
     monkeypatch.setattr(up, "KeptServer", Kept)
-    spec = ServerSpec(door=Door(host="127.0.0.1", port=0))
+    spec = ServerSpec(bind=Bind(host="127.0.0.1", port=0))
     with socket.socket() as taken:
         everything = up.Up(spec, taken, WorkerSpec(target="none.here:app"), 1)
         with pytest.raises(InvalidOption, match="importable"):

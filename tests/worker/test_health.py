@@ -13,7 +13,7 @@ import pytest
 from penstock import Penstock, Worker
 from penstock.model.errors import StoreUnavailable
 from penstock.testing import FakeClock, Signals
-from penstock.worker import health, keeping, pump
+from penstock.worker import health, pump, respawn
 from penstock.worker.health import HealthFolder, kept_fresh, refresh, tell_systemd
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import Supervisor
@@ -182,7 +182,7 @@ async def test_a_worker_that_dies_whenever_it_starts_grows_silent(
         return 3
 
     monkeypatch.setattr(Supervisor, "_run_child", die)
-    monkeypatch.setattr(keeping, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(respawn, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr("penstock.worker.supervisor.load_app", lambda *_: app)
     spec = WorkerSpec(target="shop:app", health=str(folder.folder))
     await Supervisor(spec, hears_signals=False).run()

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from penstock.model.errors import InvalidOption, StoreFull, StoreUnavailable
-from penstock.worker import keeping
-from penstock.worker.keeping import exit_code_of, keep, orphaned, until
+from penstock.worker import respawn
+from penstock.worker.respawn import exit_code_of, keep, orphaned, until
 
 
 class Lives:
@@ -17,8 +17,8 @@ class Lives:
         self.left = list(seconds)
         self.pauses: list[float] = []
         self.now = 0.0
-        monkeypatch.setattr(keeping, "monotonic", lambda: self.now)
-        monkeypatch.setattr(keeping, "until", self.pause)
+        monkeypatch.setattr(respawn, "monotonic", lambda: self.now)
+        monkeypatch.setattr(respawn, "until", self.pause)
 
     async def run(self) -> bool:
         self.now += self.left.pop(0)
@@ -55,7 +55,7 @@ async def test_an_event_ends_a_pause() -> None:
 async def test_a_process_is_an_orphan_when_its_parent_is_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(keeping, "ORPHAN_SECONDS", 0)
+    monkeypatch.setattr(respawn, "ORPHAN_SECONDS", 0)
     parents = [4, 4, 1]
     monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
     async with asyncio.timeout(30):

@@ -12,7 +12,7 @@ from proof.bench.peers.system import BOTH, POSTGRES, REDIS, SQLITE
 from proof.servers import PostgresServer, RedisServer
 
 DATABASE = "turn"
-GLANCE_SECONDS = 0.01
+SUMMARY_SECONDS = 0.01
 
 
 class Stores:
@@ -79,7 +79,7 @@ class Stores:
         self._valkey.ask("FLUSHALL")
         self._valkey.ask("BGREWRITEAOF")
         while b"aof_rewrite_in_progress:1" in self._valkey.ask("INFO", "persistence"):
-            time.sleep(GLANCE_SECONDS)
+            time.sleep(SUMMARY_SECONDS)
         yield self._valkey.url
 
     @contextmanager

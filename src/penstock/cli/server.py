@@ -14,7 +14,7 @@ from penstock.cli.worker import LogLevel
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
     from penstock.config import Settings
-    from penstock.server.serve import Door, ServerSpec
+    from penstock.server.serve import Bind, ServerSpec
 
 GREETING = "Penstock answers at {address} for {store}; Ctrl-C stops it."
 
@@ -90,11 +90,11 @@ def server(
 ) -> None:
     """Serve the API and the dashboard until SIGTERM or Ctrl-C."""
     app = served_app(ctx, target)
-    door = door_of(app.settings, host, port, certificate, key, proxies, root_path)
+    bind = bind_of(app.settings, host, port, certificate, key, proxies, root_path)
     spec = server_spec(
         ctx,
         target,
-        door,
+        bind,
         upkeep=upkeep,
         greeting=GREETING,
         opens_browser=opens and has_screen(),
@@ -103,9 +103,9 @@ def server(
         log_level=log_level.value,
     )
     from penstock.server import process
-    from penstock.server.serve import open_door
+    from penstock.server.serve import bind_socket
 
-    raise typer.Exit(process.run(spec, run(open_door(app, door))))
+    raise typer.Exit(process.run(spec, run(bind_socket(app, bind))))
 
 
 def served_app(ctx: typer.Context, target: str | None) -> "Penstock":
@@ -123,7 +123,7 @@ def served_app(ctx: typer.Context, target: str | None) -> "Penstock":
     return load(ctx, target)
 
 
-def door_of(
+def bind_of(
     settings: "Settings",
     host: str | None,
     port: int | None,
@@ -131,9 +131,9 @@ def door_of(
     key: Path | None,
     proxies: list[str] | None,
     root_path: str | None,
-) -> "Door":
+) -> "Bind":
     """Where to listen: what the flags say, else the settings."""
-    from penstock.server.serve import Door
+    from penstock.server.serve import Bind
 
     chosen = settings.replace(
         host=host,
@@ -150,7 +150,7 @@ def door_of(
             raise Refused(
                 f"There is no file {file}; --tls-certificate and --tls-key name PEM files."
             )
-    return Door(
+    return Bind(
         host=chosen.host,
         port=chosen.port,
         certificate=chosen.tls_certificate,
@@ -172,7 +172,7 @@ def has_screen() -> bool:
 def server_spec(
     ctx: typer.Context,
     target: str | None,
-    door: "Door",
+    bind: "Bind",
     *,
     access_log: bool = False,
     **fields: Any,
@@ -182,4 +182,4 @@ def server_spec(
 
     chosen = session(ctx)
     settings = {"dispatch": chosen.dispatch, "access_log": access_log or None}
-    return ServerSpec(target=target, url=chosen.url, settings=settings, door=door, **fields)
+    return ServerSpec(target=target, url=chosen.url, settings=settings, bind=bind, **fields)

@@ -1,4 +1,4 @@
-"""`penstock tokens`: what programs show at the server's door."""
+"""`penstock tokens`: what programs show to a server."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -17,7 +17,7 @@ from penstock.cli.server import (
     Proxies,
     RootPath,
     Target,
-    door_of,
+    bind_of,
     has_screen,
     served_app,
     server_spec,
@@ -74,7 +74,7 @@ def up(
     server = server_spec(
         ctx,
         target,
-        door_of(app.settings, host, port, certificate, key, proxies, root_path),
+        bind_of(app.settings, host, port, certificate, key, proxies, root_path),
         upkeep=True,
         greeting=GREETING if workers else WITHOUT_WORKERS,
         opens_browser=opens and has_screen(),
@@ -96,10 +96,10 @@ async def _everything(
     """Made here, because the parts need the running event loop."""
     import asyncio
 
-    from penstock.server.serve import open_door
+    from penstock.server.serve import bind_socket
     from penstock.server.up import Up
 
-    with await open_door(app, server.door) as taken:
+    with await bind_socket(app, server.bind) as taken:
         everything = Up(server, taken, workers, processes)
         if seconds is not None:
             asyncio.get_running_loop().call_later(seconds, everything.stop)

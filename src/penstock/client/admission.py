@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from penstock.client import lines, tracing
+from penstock.client import job_log, tracing
 from penstock.client.options import check_wait
 from penstock.model.clock import utc
 from penstock.model.controls import DepthLimits
@@ -31,7 +31,7 @@ UNLIMITED_TRUST_SECONDS = 5.0
 _NO_LIMIT = 1 << 62
 
 
-class Room:
+class Capacity:
     """A queue's depth as it was measured, and what went in from here since."""
 
     __slots__ = ("_lock", "depth", "limit", "measured_at", "queue", "taken", "trusted", "writing")
@@ -62,7 +62,7 @@ class Room:
         self.limit = limit
         self.taken = self.writing
         self.measured_at = now
-        # Others fill the same room. Near the limit, a thousandth of it saves asking every time.
+        # Others fill the same queue. Near the limit, a thousandth of it saves asking every time.
         self.trusted = max((limit - depth) // 2, limit // 1000) if limit else _NO_LIMIT
 
     def surely_has(self, jobs: int, now: float) -> bool:
@@ -146,7 +146,7 @@ UNKNOWN_RATE_SECONDS = 30.0
 MOST_COUNTED = 20_000
 """A queue without a limit is counted so far, to tell when a job will start."""
 
-ROOMS = 1_000
+MOST_CAPACITIES = 1_000
 
 
 class How(TypedDict, total=False):
@@ -168,8 +168,8 @@ class Admission:
         self.rates = DrainRates(app)
         self._app = app
         self._hooks: list[Hook] = []
-        self._rooms: dict[str, Room] = {}
-        self._most_rooms = ROOMS
+        self._capacities: dict[str, Capacity] = {}
+        self._most_capacities = MOST_CAPACITIES
         self._limits = DepthLimits((), app.settings.queue_limit)
         self._limits_read_at = float("-inf")
         self._measuring: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
@@ -179,9 +179,9 @@ class Admission:
     def forget(self) -> None:
         """Begin afresh: the store may be another one."""
         self.rates.forget()
-        self._rooms.clear()
+        self._capacities.clear()
         self._limits_read_at = float("-inf")
-        self._log = lines.detailed("penstock.client")
+        self._log = job_log.detailed("penstock.client")
 
     def add_hook(self, hook: A) -> A:
         """Ask a function of the user's about every enqueue."""
@@ -198,7 +198,7 @@ class Admission:
             with tracing.sending(jobs) as sent:
                 answers = await self._write(sent, how)
         if self._log is not None:
-            lines.tell_enqueued(self._log, jobs, answers)
+            job_log.tell_enqueued(self._log, jobs, answers)
         return answers
 
     def enqueue_now(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued] | None:
@@ -209,7 +209,7 @@ class Admission:
         if how:
             if how.get("connection") is not None:
                 return None
-            self._patience(how.get("wait"))
+            self._wait_seconds(how.get("wait"))
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             return None
@@ -221,13 +221,13 @@ class Admission:
                 with tracing.sending(jobs) as sent:
                     answers = write(sent)
         if self._log is not None:
-            lines.tell_enqueued(self._log, jobs, answers)
+            job_log.tell_enqueued(self._log, jobs, answers)
         return answers
 
     async def _write(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
         write = self._app.store.jobs.enqueue
         connection = how.get("connection")
-        wait = self._patience(how.get("wait"))
+        wait = self._wait_seconds(how.get("wait"))
         if how.get("force"):
             return await write(jobs, connection=connection)
         entering = self._enter_at_once(jobs)
@@ -236,39 +236,39 @@ class Admission:
         with _Inside(entering):
             return await write(jobs, connection=connection)
 
-    def _enter_at_once(self, jobs: Sequence[NewJob]) -> list[tuple[Room, int]] | None:
+    def _enter_at_once(self, jobs: Sequence[NewJob]) -> list[tuple[Capacity, int]] | None:
         """Return what `_enter` does; None if that takes a hook's answer or a measurement."""
         if self._hooks:
             return None
         now = time.monotonic()
-        entering: list[tuple[Room, int]] = []
+        entering: list[tuple[Capacity, int]] = []
         for queue, found in self._ready(jobs).items():
-            room = self._room(queue)
-            if not room.surely_has(len(found), now):
+            capacity = self._capacity(queue)
+            if not capacity.surely_has(len(found), now):
                 return None
-            entering.append((room, len(found)))
+            entering.append((capacity, len(found)))
         return entering
 
-    async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Room, int]]:
+    async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Capacity, int]]:
         """Return when the queues of all jobs have room: which, and for how many."""
         for hook in self._hooks:
             answer = hook(list(jobs))
             if inspect.isawaitable(answer):
                 await answer
-        entering = [(self._room(queue), found) for queue, found in self._ready(jobs).items()]
-        for room, found in entering:
-            if not room.surely_has(len(found), time.monotonic()):
-                await self._find_room(room, found, seconds)
-        return [(room, len(found)) for room, found in entering]
+        entering = [(self._capacity(queue), found) for queue, found in self._ready(jobs).items()]
+        for capacity, found in entering:
+            if not capacity.surely_has(len(found), time.monotonic()):
+                await self._find_capacity(capacity, found, seconds)
+        return [(capacity, len(found)) for capacity, found in entering]
 
     def ahead_in(self, queue: str) -> int | None:
         """Return how many jobs wait in a queue; None if there are more than anybody counts."""
-        room = self._rooms.get(queue)
-        if room is None or (not room.limit and room.depth >= MOST_COUNTED):
+        capacity = self._capacities.get(queue)
+        if capacity is None or (not capacity.limit and capacity.depth >= MOST_COUNTED):
             return None
-        return room.ahead
+        return capacity.ahead
 
-    def _patience(self, wait: float | bool | None) -> float:
+    def _wait_seconds(self, wait: float | bool | None) -> float:
         if check_wait(wait) is None or wait is True:
             return self._app.settings.enqueue_timeout
         return float(wait or 0)
@@ -292,62 +292,70 @@ class Admission:
             at is not None and at > self._app.store.clock.now()
         )
 
-    def _room(self, queue: str) -> Room:
-        room = self._rooms.get(queue)
-        if room is None:
-            self._forget_old_rooms()
-            room = self._rooms[queue] = Room(queue)
-        return room
+    def _capacity(self, queue: str) -> Capacity:
+        capacity = self._capacities.get(queue)
+        if capacity is None:
+            self._forget_old_capacities()
+            capacity = self._capacities[queue] = Capacity(queue)
+        return capacity
 
-    def _forget_old_rooms(self) -> None:
+    def _forget_old_capacities(self) -> None:
         """With a queue for each customer they would pile up; an old one would be measured anew."""
-        if len(self._rooms) < self._most_rooms:
+        if len(self._capacities) < self._most_capacities:
             return
         fresh = time.monotonic() - TRUST_SECONDS
         kept = {
-            q: room for q, room in self._rooms.items() if room.writing or room.measured_at > fresh
+            queue: capacity
+            for queue, capacity in self._capacities.items()
+            if capacity.writing or capacity.measured_at > fresh
         }
-        self._rooms = kept
-        self._most_rooms = max(ROOMS, 2 * len(kept))
+        self._capacities = kept
+        self._most_capacities = max(MOST_CAPACITIES, 2 * len(kept))
 
-    async def _find_room(self, room: Room, jobs: Sequence[NewJob], seconds: float) -> None:
+    async def _find_capacity(
+        self, capacity: Capacity, jobs: Sequence[NewJob], seconds: float
+    ) -> None:
         """Measure; if the queue is full, wait until it is not, or refuse."""
-        await self._measure(room)
-        if not room.full:
+        await self._measure(capacity)
+        if not capacity.full:
             return
         if seconds <= 0 or any(job.priority > REJECTED_ABOVE for job in jobs):
-            raise await self._refusal(room)
+            raise await self._refusal(capacity)
         listener = self._app.store.subscribe()
         try:
             async with asyncio.timeout(seconds):
-                while room.full:
+                while capacity.full:
                     await listener.wait(TRUST_SECONDS)
-                    await asyncio.sleep(room.measured_at + LOOK_AGAIN_SECONDS - time.monotonic())
-                    await self._measure(room)
+                    await asyncio.sleep(
+                        capacity.measured_at + LOOK_AGAIN_SECONDS - time.monotonic()
+                    )
+                    await self._measure(capacity)
         except TimeoutError:
-            raise await self._refusal(room) from None
+            raise await self._refusal(capacity) from None
         finally:
             listener.close()
 
-    async def _refusal(self, room: Room) -> QueueFull:
+    async def _refusal(self, capacity: Capacity) -> QueueFull:
         await self.rates.read()
-        per_second = self.rates.of(room.queue)
-        # Not for one job's room: everyone who is told so comes back for it.
-        emptier = max(1, room.limit // 10)
+        per_second = self.rates.of(capacity.queue)
+        # Not for one job's capacity: everyone who is told so comes back for it.
+        emptier = max(1, capacity.limit // 10)
         seconds = emptier / per_second if per_second else UNKNOWN_RATE_SECONDS
-        return QueueFull(room.queue, room.ahead, room.limit, round(min(max(seconds, 1), 3600), 1))
+        return QueueFull(
+            capacity.queue, capacity.ahead, capacity.limit, round(min(max(seconds, 1), 3600), 1)
+        )
 
-    async def _measure(self, room: Room) -> None:
+    async def _measure(self, capacity: Capacity) -> None:
         """Count what waits in a queue, unless somebody just did."""
         asked_at = time.monotonic()
         async with self._one_at_a_time():
-            just_now = time.monotonic() - room.measured_at < LOOK_AGAIN_SECONDS
-            if room.measured_at >= asked_at or (just_now and room.full):
+            just_now = time.monotonic() - capacity.measured_at < LOOK_AGAIN_SECONDS
+            if capacity.measured_at >= asked_at or (just_now and capacity.full):
                 return
             self.rates.look()
-            limit = await self._limit_of(room.queue)
-            depth = await self._app.store.jobs.depth(room.queue, 2 * limit or MOST_COUNTED)
-            room.measured(depth, limit, time.monotonic())
+            limit = await self._limit_of(capacity.queue)
+            depth = await self._app.store.jobs.depth(capacity.queue, 2 * limit or MOST_COUNTED)
+            capacity.measured(depth, limit, time.monotonic())
 
     def _one_at_a_time(self) -> asyncio.Lock:
         return self._measuring.setdefault(asyncio.get_running_loop(), asyncio.Lock())
@@ -366,16 +374,16 @@ class _Inside:
     # A class and not a generator, because it surrounds every enqueue.
     __slots__ = ("_entering",)
 
-    def __init__(self, entering: Sequence[tuple[Room, int]]) -> None:
+    def __init__(self, entering: Sequence[tuple[Capacity, int]]) -> None:
         self._entering = entering
 
     def __enter__(self) -> None:
-        for room, number in self._entering:
-            room.enter(number)
+        for capacity, number in self._entering:
+            capacity.enter(number)
 
     def __exit__(self, *_: object) -> None:
-        for room, number in self._entering:
-            room.entered(number)
+        for capacity, number in self._entering:
+            capacity.entered(number)
 
 
 class Estimate(Struct, frozen=True, gc=False):

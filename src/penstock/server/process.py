@@ -18,7 +18,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.redact import without_password
 from penstock.server.serve import ServerSpec, Serving
 from penstock.worker import loop
-from penstock.worker.keeping import exit_code_of, orphaned, spec_text
+from penstock.worker.respawn import exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app
 
 log = structlog.get_logger("penstock.server")
@@ -36,7 +36,7 @@ def app_of(spec: ServerSpec) -> Penstock:
 async def serve(spec: ServerSpec, taken: socket.socket) -> None:
     """Serve until a signal ends it, or whoever started it is gone."""
     app = app_of(spec)
-    serving = Serving(app, spec.door, taken, upkeep=spec.upkeep)
+    serving = Serving(app, spec.bind, taken, upkeep=spec.upkeep)
     beside = (
         _greet(serving, spec, without_password(app.settings.url)),
         _stop_when_orphaned(serving, spec.parent_pid),

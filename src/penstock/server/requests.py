@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.datastructures import MutableHeaders
 
-from penstock.client.lines import detailed
+from penstock.client.job_log import detailed
 from penstock.client.tracing import TRACEPARENT, came_with, packed
 from penstock.model.histogram import percentile, step_of
 from penstock.model.ids import new_id

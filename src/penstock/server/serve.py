@@ -82,7 +82,7 @@ def _patience() -> Mapping[Any, float]:
 BACKLOG = 1_024
 
 
-class Door(Struct, frozen=True, kw_only=True):
+class Bind(Struct, frozen=True, kw_only=True):
     """Where a server listens, and what it believes of who comes in.
 
     `proxies` are the addresses, separated by commas, whose word on the caller's address and
@@ -120,19 +120,19 @@ def addresses_of(host: str) -> list[str]:
     return [str(each[4][0]).partition("%")[0] for each in found]
 
 
-def listen(door: Door) -> socket.socket:
+def listen(bind: Bind) -> socket.socket:
     """Take the address, so that whoever serves it may be replaced without losing it."""
-    found = addresses_of(door.host)
+    found = addresses_of(bind.host)
     host = next((each for each in found if ":" not in each), found[0])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     taken = socket.socket(family, socket.SOCK_STREAM)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind((host, door.port))
+        taken.bind((host, bind.port))
     except OSError as error:
         taken.close()
-        expected = f"free on {door.host} ({error.strerror}); --port 0 takes any that is"
-        raise InvalidOption("port", door.port, expected) from None
+        expected = f"free on {bind.host} ({error.strerror}); --port 0 takes any that is"
+        raise InvalidOption("port", bind.port, expected) from None
     taken.listen(BACKLOG)
     return taken
 
@@ -142,21 +142,21 @@ def is_private(taken: socket.socket) -> bool:
     return ipaddress.ip_address(taken.getsockname()[0]).is_loopback
 
 
-async def open_door(app: "Penstock", door: Door) -> socket.socket:
+async def bind_socket(app: "Penstock", bind: Bind) -> socket.socket:
     """Take the address, unless other machines could come in and nobody could say who they are."""
-    if not door.is_private:
+    if not bind.is_private:
         async with app:
-            await refuse_strangers(app, door)
-    return listen(door)
+            await refuse_strangers(app, bind)
+    return listen(bind)
 
 
-async def refuse_strangers(app: "Penstock", door: Door) -> None:
+async def refuse_strangers(app: "Penstock", bind: Bind) -> None:
     """Other machines are let in only where they can be asked who they are."""
     if await any_credentials(app.store):
         return
     raise InvalidOption(
         "host",
-        door.host,
+        bind.host,
         "a loopback address such as 127.0.0.1 as long as nobody can log in; make a user with "
         "`penstock users add NAME` or a token with `penstock tokens create NAME` first",
     )
@@ -168,7 +168,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     Without a target it knows the store and no job type.
     """
 
-    door: Door
+    bind: Bind
     target: str | None = None
     url: str | None = None
     settings: dict[str, Any] = {}
@@ -209,13 +209,13 @@ class Serving:
     """One application's server on one socket, until it is stopped."""
 
     def __init__(
-        self, app: "Penstock", door: Door, taken: socket.socket, *, upkeep: bool = False
+        self, app: "Penstock", bind: Bind, taken: socket.socket, *, upkeep: bool = False
     ) -> None:
         self._app = app
-        self._door = door
+        self._bind = bind
         self._socket = taken
         self._upkeep = upkeep
-        self.address = door.address(taken.getsockname()[1])
+        self.address = bind.address(taken.getsockname()[1])
         self.ready = asyncio.Event()
         self._api: FastAPI = create_server(app, trusts_callers=is_private(taken))
         self._listener = Listener(self.config(), self._answers)
@@ -250,13 +250,13 @@ class Serving:
 
     def config(self) -> uvicorn.Config:
         """How uvicorn answers."""
-        door = self._door
+        bind = self._bind
         return uvicorn.Config(
-            below(self._api, door.root_path),
-            ssl_certfile=door.certificate,
-            ssl_keyfile=door.key,
-            proxy_headers=bool(door.proxies),
-            forwarded_allow_ips=door.proxies,
+            below(self._api, bind.root_path),
+            ssl_certfile=bind.certificate,
+            ssl_keyfile=bind.key,
+            proxy_headers=bool(bind.proxies),
+            forwarded_allow_ips=bind.proxies,
             http=Punctual,
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_SECONDS,

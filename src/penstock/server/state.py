@@ -12,15 +12,15 @@ from penstock.server.access.secrets import any_credentials, random_secret
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Logins, Sessions, Users
 from penstock.server.bodies import Reading
-from penstock.server.fresh import Fresh
-from penstock.server.glance import glance_at
+from penstock.server.cached import Fresh
 from penstock.server.observe import Observer
 from penstock.server.streams import Live, Streams
+from penstock.server.summary import summarise
 
 if TYPE_CHECKING:
     from penstock.client.app import Penstock
 
-GLANCE_SECONDS = 1.0
+SUMMARY_SECONDS = 1.0
 
 
 class Server:
@@ -39,7 +39,7 @@ class Server:
         self.streams = Streams()
         self.reading = Reading()
         self.live = Live(app.store)
-        self.glance = Fresh(partial(glance_at, app), GLANCE_SECONDS)
+        self.summary = Fresh(partial(summarise, app), SUMMARY_SECONDS)
         self._csrf: str | None = None
         self._closed = False
 

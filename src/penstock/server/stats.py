@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from penstock.client.stats import Point, Slo, SloState, Stats, open_letters, total_jobs
 from penstock.model.histogram import percentile, steps_of
-from penstock.server.fresh import Fresh
+from penstock.server.cached import Fresh
 from penstock.server.problems import Refusal
 from penstock.server.requests import Traffic
 from penstock.server.uptime import Uptime

@@ -9,8 +9,8 @@ import msgspec
 import structlog
 
 from penstock.server.serve import ServerSpec
-from penstock.worker.keeping import BAD_SPEC, keep, start
 from penstock.worker.process import WorkerSpec
+from penstock.worker.respawn import BAD_SPEC, keep, start
 from penstock.worker.supervisor import ORDERS, Supervisor
 
 log = structlog.get_logger("penstock.up")

@@ -7,8 +7,8 @@ import sys
 import msgspec
 
 from penstock.logs import configure_logs
-from penstock.worker.keeping import orphaned
 from penstock.worker.process import WorkerSpec
+from penstock.worker.respawn import orphaned
 from penstock.worker.supervisor import Supervisor
 
 PROCESSES = 2

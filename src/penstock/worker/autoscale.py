@@ -16,7 +16,7 @@ from penstock.client.app import Penstock
 from penstock.model.errors import StoreError
 from penstock.model.wording import counted, span
 from penstock.store.contract import QueueDepth, Store, Window, WorkerInfo
-from penstock.worker import keeping
+from penstock.worker import respawn
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import Supervisor
 from penstock.worker.worker import new_owner
@@ -201,7 +201,7 @@ class Crew(Supervisor):
     async def _supervise(self, app: Penstock) -> None:
         while not self._stopping.is_set():
             await self._look(app)
-            await keeping.until(self._stopping, self._interval)
+            await respawn.until(self._stopping, self._interval)
         await asyncio.gather(*self._kept.values())
         with suppress(StoreError):
             await app.store.upkeep.resign(role_of(self._spec), self._owner)

@@ -17,7 +17,7 @@ from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError
 from penstock.worker import loop
 from penstock.worker.health import kept_fresh, refresh
-from penstock.worker.keeping import WORTH_ANOTHER_TRY, exit_code_of, orphaned, spec_text
+from penstock.worker.respawn import WORTH_ANOTHER_TRY, exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app
 from penstock.worker.worker import EXIT_CODE, Worker
 

@@ -20,7 +20,7 @@ from penstock.model.outcome import HandedBack, Settlement, buried, unstarted
 from penstock.model.retry import ErrorClass
 from penstock.service import Seldom
 from penstock.store.contract import Claim, Claimed, Report, Store
-from penstock.worker.lines import about
+from penstock.worker.job_log import about
 from penstock.worker.reports import Reports
 from penstock.worker.running import RunningSlots
 

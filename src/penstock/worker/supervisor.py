@@ -17,7 +17,7 @@ from penstock.model.errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report
-from penstock.worker import health, keeping
+from penstock.worker import health, respawn
 from penstock.worker.process import AT_ONCE, WorkerSpec
 from penstock.worker.target import load_app
 from penstock.worker.worker import EXIT_CODE, new_owner
@@ -108,7 +108,7 @@ class Supervisor:
     async def _keep_alive(self, index: int, store: Store) -> None:
         if self._health is not None:
             health.refresh(self._health.file_of(index))
-        await keeping.keep(partial(self._run_worker, index, store), self._stopping)
+        await respawn.keep(partial(self._run_worker, index, store), self._stopping)
         if self._health is not None:
             self._health.file_of(index).unlink(missing_ok=True)
 
@@ -119,7 +119,7 @@ class Supervisor:
         owner = new_owner()
         code = await self._run_child(index, owner)
         await self._recover(store, owner, code)
-        if self._spec.burst or code == keeping.BAD_SPEC:
+        if self._spec.burst or code == respawn.BAD_SPEC:
             self._exit_code = max(self._exit_code, code)
             return False
         return True
@@ -135,7 +135,7 @@ class Supervisor:
         )
         # Its name and its owner stand in its arguments for whoever looks at the list of processes.
         shown = (str(spec.name), owner)
-        child = await keeping.start("penstock.worker.process", msgspec.json.encode(spec), *shown)
+        child = await respawn.start("penstock.worker.process", msgspec.json.encode(spec), *shown)
         self._children[owner] = child
         self._tell(child)  # of a stop that came while it was being made
         try:

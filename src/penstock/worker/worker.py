@@ -32,8 +32,8 @@ from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
 from penstock.worker.execution import Executor
+from penstock.worker.job_log import JobLines, about
 from penstock.worker.leases import TICK_SECONDS, Heartbeat, Holdings, own_leases
-from penstock.worker.lines import JobLines, about
 from penstock.worker.pump import Pump
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason

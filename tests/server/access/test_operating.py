@@ -1,4 +1,4 @@
-"""Letting others in: by every door the same rules, and the same words on record."""
+"""Letting others in: by every bind the same rules, and the same words on record."""
 
 from typing import Any
 

@@ -12,7 +12,7 @@ from penstock.model.job import Enqueued, NewJob
 from penstock.store.contract import Store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect, readable
 from penstock.store.postgres.connection import Link, Sent
-from penstock.store.postgres.enqueue import EnqueueTrip
+from penstock.store.postgres.enqueue import EnqueueRoundTrip
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.wake_ups import WakeUps
 
@@ -36,7 +36,7 @@ def _jobs(*ids: str, priority: int = 5) -> list[NewJob]:
 
 
 def _enqueue(link: Link, jobs: list[NewJob]) -> list[Enqueued]:
-    answers, changed = link.perform(EnqueueTrip(jobs))
+    answers, changed = link.perform(EnqueueRoundTrip(jobs))
     assert changed
     return answers
 
@@ -108,7 +108,7 @@ def test_of_one_that_is_lost_on_the_way_nobody_knows_what_it_did(
 
     with connect(made) as other:
         other.execute(made.begin())
-        EnqueueTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
+        EnqueueRoundTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
         waiting = threading.Thread(target=enqueue)
         waiting.start()
         _until(
@@ -200,7 +200,7 @@ class Waiting:
         self.sent: Sent[list[Enqueued]] | None = None
         self.in_loop = False
         self._loop = asyncio.get_running_loop()
-        self.begun = link.begin(EnqueueTrip(jobs), self._loop, self._end)
+        self.begun = link.begin(EnqueueRoundTrip(jobs), self._loop, self._end)
 
     def _end(self, sent: Sent[list[Enqueued]], in_loop: bool) -> None:
         self.sent, self.in_loop = sent, in_loop
@@ -235,7 +235,7 @@ async def test_a_loop_that_is_held_up_keeps_the_connection_from_nobody(
     other_thread = threading.Thread(target=lambda: answers.extend(_enqueue(warm, _jobs("1"))))
     with connect(made) as other:
         other.execute(made.begin())
-        EnqueueTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
+        EnqueueRoundTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
         trip = Waiting(warm, _jobs("0"))  # which waits for the other transaction
         other_thread.start()
         other.execute("ROLLBACK")
@@ -251,7 +251,7 @@ async def test_of_a_trip_that_is_lost_on_the_way_a_loop_hears_that_nobody_knows(
     pid = _pid(warm)
     with connect(made) as other:
         other.execute(made.begin())
-        EnqueueTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
+        EnqueueRoundTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
         trip = Waiting(warm, _jobs("0"))
         _until(
             admin,

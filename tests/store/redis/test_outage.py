@@ -16,7 +16,7 @@ from penstock.model.errors import ForkedStore, StoreClosed, StoreReadOnly, Store
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.open import open_store
-from penstock.store.redis.pipeline import ThreadLines
+from penstock.store.redis.pipeline import ThreadPipelines
 from penstock.store.redis.server import Server
 from penstock.testing import Signals
 from proof.conformance.build import (
@@ -104,7 +104,7 @@ async def test_calls_to_a_slow_server_share_a_few_connections(valkey_url: str) -
             for _ in range(3):
                 await asyncio.sleep(0)  # each call of another turn of the loop
         assert len(set(await asyncio.gather(*calls))) == 200
-        assert proxy.connections <= ThreadLines.MOST + 2
+        assert proxy.connections <= ThreadPipelines.MOST + 2
         await store.close()
 
 

@@ -12,7 +12,7 @@ from penstock.model.dependency import Edge, with_inputs
 from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken, PenstockError
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.store import RedisStore
 from proof.conformance.build import (
     NOBODY,
@@ -106,19 +106,19 @@ class Recorded:
         self.calls: list[tuple[str, Any]] = []
         self.answers: list[Any] = []
         self.before_decisions: Callable[[], Awaitable[object]] | None = None
-        call = Courier.call
+        call = Scripts.call
 
         async def recorded(
-            courier: Courier, name: str, *arguments: Any, decisions: str = ""
+            scripts: Scripts, name: str, *arguments: Any, decisions: str = ""
         ) -> Any:
             if decisions and self.before_decisions is not None:
                 step, self.before_decisions = self.before_decisions, None
                 await step()
             self.calls.append((name, decode(decisions) if decisions else None))
-            self.answers.append(await call(courier, name, *arguments, decisions=decisions))
+            self.answers.append(await call(scripts, name, *arguments, decisions=decisions))
             return self.answers[-1]
 
-        monkeypatch.setattr(Courier, "call", recorded)
+        monkeypatch.setattr(Scripts, "call", recorded)
 
     def decisions(self, name: str) -> list[Any]:
         """What one script was told, call by call."""

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from penstock import Penstock
 from penstock.testing import FakeClock, in_memory
-from penstock.worker import keeping
+from penstock.worker import respawn
 from penstock.worker.autoscale import Crew, Policy
 from penstock.worker.process import WorkerSpec
 from penstock.worker.supervisor import Supervisor
@@ -56,7 +56,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[Child]:
         await asyncio.sleep(0.001)
 
     monkeypatch.setattr(Supervisor, "_run_child", run_child)
-    monkeypatch.setattr(keeping, "until", briefly)
+    monkeypatch.setattr(respawn, "until", briefly)
     return made
 
 

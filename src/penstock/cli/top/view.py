@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.store.contract import QueueDepth
 
 
-class Room(NamedTuple):
+class Size(NamedTuple):
     """What a panel may take up, from which of its rows on, and which of those is chosen."""
 
     width: int
@@ -31,14 +31,14 @@ class Room(NamedTuple):
     chosen: int | None = None
 
 
-Draw = Callable[[Snapshot, Room], "Table"]
+Draw = Callable[[Snapshot, Size], "Table"]
 
 CHOSEN, MARK = "bold on grey30", "▸"
 QUEUE_WORDS = 70
 SHORTEST_BAR, LONGEST_BAR = 6, 40
 
 
-def queues(snapshot: Snapshot, room: Room) -> "Table":
+def queues(snapshot: Snapshot, room: Size) -> "Table":
     """How much stands in each queue; what is held says so."""
     made = bare("QUEUE", "", "QUEUED#", "RUNNING#", "PENDING#", "RETRY#", "PAUSED#", "OLDEST#")
     made.columns[2].ratio = 1  # the bar takes what is left
@@ -61,7 +61,7 @@ def queues(snapshot: Snapshot, room: Room) -> "Table":
     return made if snapshot.queues else empty("Nothing waits and nothing runs.")
 
 
-def workers(snapshot: Snapshot, room: Room) -> "Table":
+def workers(snapshot: Snapshot, room: Size) -> "Table":
     """Who runs jobs, and how they are."""
     made = bare("WORKER", "PID#", "STATE", "BUSY#", "CPU#", "MEMORY#", "BEAT", note="QUEUES")
     for place, worker in enumerate(snapshot.workers[room.first : room.first + room.rows]):
@@ -80,7 +80,7 @@ def workers(snapshot: Snapshot, room: Room) -> "Table":
     return made if snapshot.workers else empty("No workers: start one with `penstock worker`.")
 
 
-def running(snapshot: Snapshot, room: Room) -> "Table":
+def running(snapshot: Snapshot, room: Size) -> "Table":
     """What runs, the longest first."""
     made = bare("JOB", "TYPE", "QUEUE", "FOR#", note="NOTE")
     for place, job in enumerate(snapshot.running[room.first : room.first + room.rows]):
@@ -97,7 +97,7 @@ def running(snapshot: Snapshot, room: Room) -> "Table":
     return made if snapshot.running else empty("No job runs.")
 
 
-def failures(snapshot: Snapshot, room: Room) -> "Table":
+def failures(snapshot: Snapshot, room: Size) -> "Table":
     """What died last."""
     made = bare("JOB", "TYPE", "DIED", note="ERROR")
     for place, letter in enumerate(snapshot.dead[room.first : room.first + room.rows]):
@@ -235,7 +235,7 @@ def section(
         style="bright_cyan" if focused else "bright_black",
     )
     place = None if selected is None else names.index(selected) - first
-    return Group(heading, DRAWN[panel](snapshot, Room(width, rows, first, place)))
+    return Group(heading, DRAWN[panel](snapshot, Size(width, rows, first, place)))
 
 
 def headline(snapshot: Snapshot, width: int) -> RenderableType:

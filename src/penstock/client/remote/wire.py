@@ -212,7 +212,7 @@ QUICK_SECONDS = 10.0
 Query = Sequence[tuple[str, str]]
 
 
-class Patience:
+class Retries:
     """How long something is tried again, with growing pauses in between."""
 
     def __init__(self, seconds: float) -> None:
@@ -266,9 +266,9 @@ class Wire:
         self._make = _maker(url, token, timeout, ca, is_local)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
 
-    def patience(self) -> Patience:
+    def patience(self) -> Retries:
         """A new try's patience."""
-        return Patience(self._seconds)
+        return Retries(self._seconds)
 
     async def open(self) -> None:
         """Make ready to connect; calls nest, for every event loop by itself."""

@@ -90,7 +90,7 @@ async def pages_for(server: Server, caller: Identity) -> list[Page]:
     open_to = [p for p in PAGES if caller.may(p.scope) and not (bound and p.whole)]
     if bound:
         return open_to
-    seen = await server.glance.get()
+    seen = await server.summary.get()
     counts = {
         "jobs": (seen.busy, False),
         "dead": (seen.dead, seen.dead > 0),

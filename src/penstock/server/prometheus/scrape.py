@@ -11,7 +11,7 @@ from penstock.client.health import ping
 from penstock.model.alert import AlertState
 from penstock.model.controls import DepthLimits
 from penstock.model.errors import PenstockError
-from penstock.server.fresh import Fresh
+from penstock.server.cached import Fresh
 from penstock.store.contract import QueueDepth, Window, WorkerInfo
 from penstock.store.contract.metrics import Figure
 from penstock.worker.autoscale import WINDOW_MS

@@ -9,7 +9,7 @@ from msgspec.json import Decoder, decode, encode
 
 from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
-from penstock.store.postgres.connection import Alone, Question, Row, Trip
+from penstock.store.postgres.connection import Alone, Question, RoundTrip, Row
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.claim import STAGE_FIRST, Candidate, Claims, Seq, Turns, stage
 from penstock.store.relational.expire import expire
@@ -228,7 +228,7 @@ class PostgresClaims(Claims):
             log.warning("claims_slowed", walk_ms=walk_us // 1000, advice=advice)
 
 
-class ClaimTrip(Trip[Claimed]):
+class ClaimRoundTrip(RoundTrip[Claimed]):
     """A claim."""
 
     __slots__ = ("_claim", "_claims")

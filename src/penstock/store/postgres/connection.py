@@ -55,7 +55,7 @@ class Alone:
             self._hears.heard(now)
 
 
-class Trip(ABC, Generic[T]):
+class RoundTrip(ABC, Generic[T]):
     """An operation that may run alone, or in a transaction with others."""
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class Sent(Generic[T]):
     It ends with a result or an error; with neither, nothing was done and it must run otherwise.
     """
 
-    def __init__(self, trip: Trip[T], alone: Alone, question: Question, ended: Ended) -> None:
+    def __init__(self, trip: RoundTrip[T], alone: Alone, question: Question, ended: Ended) -> None:
         self.trip = trip
         self.alone = alone
         self.name = question[0].encode()
@@ -234,7 +234,7 @@ class Link:
                         repeats += 1
                         time.sleep(random.uniform(0, REPEAT_SECONDS * repeats))
 
-    def begin(self, trip: Trip[T], loop: asyncio.AbstractEventLoop, ended: Ended) -> bool:
+    def begin(self, trip: RoundTrip[T], loop: asyncio.AbstractEventLoop, ended: Ended) -> bool:
         """Send a trip and let the loop wait for its answer; false, and nothing done, if it cannot.
 
         Whoever needs the connection before that waits for the answer first, so that a loop which
@@ -322,7 +322,7 @@ class Link:
             if self._asked:
                 self._asked = False
                 _collect(connection)
-            if isinstance(operation, Trip) and self._in_session and _is_silent(connection):
+            if isinstance(operation, RoundTrip) and self._in_session and _is_silent(connection):
                 alone = Alone(self._clock)
                 question = operation.ask(alone)
                 if question is not None:

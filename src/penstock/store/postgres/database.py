@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import ForkedStore, StoreClosed, StoreUnavailable
 from penstock.store.postgres.connect import Address, connect
-from penstock.store.postgres.connection import Kind, Link, Sent, Trip
+from penstock.store.postgres.connection import Kind, Link, RoundTrip, Sent
 from penstock.store.postgres.errors import translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.transaction import PostgresTransaction
@@ -53,7 +53,7 @@ class Writer(GroupCommit[PostgresTransaction]):
     def begin(self, entry: Entry[PostgresTransaction]) -> bool:
         """Send a trip whose answer the event loop of its caller waits for."""
         trip, loop = entry.operation, entry.loop
-        if not isinstance(trip, Trip) or loop is None or self.is_busy:
+        if not isinstance(trip, RoundTrip) or loop is None or self.is_busy:
             return False
         return self._link.begin(trip, loop, partial(self._ended, entry))
 
@@ -80,7 +80,7 @@ class Writer(GroupCommit[PostgresTransaction]):
         except BaseException as error:
             entry.error = error
             return False
-        if changed and isinstance(entry.operation, Trip):
+        if changed and isinstance(entry.operation, RoundTrip):
             # Somebody idle may wait for it: told before the caller, who is not.
             self._announce()
             return False

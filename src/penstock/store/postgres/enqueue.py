@@ -7,7 +7,7 @@ from msgspec.json import encode
 from msgspec.structs import astuple, replace
 
 from penstock.model.job import Enqueued, NewJob
-from penstock.store.postgres.connection import Alone, Question, Row, Trip
+from penstock.store.postgres.connection import Alone, Question, RoundTrip, Row
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.enqueue import enqueue, enqueue_each, is_special
 from penstock.store.relational.transaction import Transaction
@@ -44,7 +44,7 @@ def enqueue_all(tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     return enqueue_each(tx, jobs)
 
 
-class EnqueueTrip(Trip[list[Enqueued]]):
+class EnqueueRoundTrip(RoundTrip[list[Enqueued]]):
     """An enqueue."""
 
     __slots__ = ("_jobs",)

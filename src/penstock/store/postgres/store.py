@@ -12,10 +12,10 @@ from penstock.model.outcome import Settlement
 from penstock.model.states import TERMINAL
 from penstock.store.contract import Claim, Claimed, Durability, QueueDepth
 from penstock.store.contract.metrics import FINE_MS
-from penstock.store.postgres.claim import ClaimTrip, PostgresClaims
+from penstock.store.postgres.claim import ClaimRoundTrip, PostgresClaims
 from penstock.store.postgres.connect import address_of, lend
 from penstock.store.postgres.database import PostgresDatabase
-from penstock.store.postgres.enqueue import EnqueueTrip, enqueue_all
+from penstock.store.postgres.enqueue import EnqueueRoundTrip, enqueue_all
 from penstock.store.postgres.foreign.join import ForeignConnections
 from penstock.store.postgres.inspect import inspect
 from penstock.store.postgres.migrate import exists
@@ -98,17 +98,17 @@ class PostgresJobs(RelationalJobs):
             return []
         if connection is not None:
             return await self._foreign.enqueue(connection, lambda tx: enqueue_all(tx, jobs))
-        return await self._database.write(EnqueueTrip(jobs), brief=len(jobs) == 1)
+        return await self._database.write(EnqueueRoundTrip(jobs), brief=len(jobs) == 1)
 
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs in the calling thread, which has no event loop."""
-        return self._database.parts.writer.call(EnqueueTrip(jobs)) if jobs else []
+        return self._database.parts.writer.call(EnqueueRoundTrip(jobs)) if jobs else []
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs: a few in the commit that settles others, many beside it."""
         if claim.limit < APART:
-            return await self._database.write(ClaimTrip(self._small, claim), brief=True)
-        return await self._database.write_apart(ClaimTrip(self._large, claim), brief=True)
+            return await self._database.write(ClaimRoundTrip(self._small, claim), brief=True)
+        return await self._database.write_apart(ClaimRoundTrip(self._large, claim), brief=True)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""

@@ -29,7 +29,7 @@ from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
 from penstock.store.contract import Claim, Claimed, Slots
 from penstock.store.redis.keys import decode_doc, decode_lane
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.settle import settle
 
 
@@ -77,18 +77,18 @@ class Gates:
         return LimitState(limit=limit, used=used, holders=holders)
 
 
-async def look_at_gates(courier: Courier, about: Sequence[LimitName] = ()) -> Gates:
+async def look_at_gates(scripts: Scripts, about: Sequence[LimitName] = ()) -> Gates:
     """Everything that may hold jobs back; who holds slots under these names is told as well."""
     names = (f"{scope}\n{name}" for scope, name in about)
-    return Gates(await courier.call("look_at_gates", *names))
+    return Gates(await scripts.call("look_at_gates", *names))
 
 
-async def queue_depths(courier: Courier, queues: Sequence[str]) -> dict[str, int]:
+async def queue_depths(scripts: Scripts, queues: Sequence[str]) -> dict[str, int]:
     """How many jobs are queued in each."""
     if not queues:
         return {}
     fields = (f"queued {queue}" for queue in queues)
-    [found] = await courier.ask(("HMGET", f"{courier.prefix}depths", *fields))
+    [found] = await scripts.ask(("HMGET", f"{scripts.prefix}depths", *fields))
     return {queue: int(count or 0) for queue, count in zip(queues, found, strict=True)}
 
 
@@ -173,8 +173,8 @@ class _Asked(Struct):
 class Claims:
     """Grants leases; tenants alternate across the claims of one process."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
         self._last_tenant = ""
         self._walked_to = ""
 
@@ -193,7 +193,7 @@ class Claims:
             last_tenant=self._last_tenant,
             walked_to=self._walked_to,
         )
-        answer = await self._courier.call("claim", encode(asked))
+        answer = await self._scripts.call("claim", encode(asked))
         now, ask_again, last_tenant, walked_to, slots, *runs = answer
         self._last_tenant, self._walked_to = last_tenant.decode(), walked_to.decode()
         leases: list[Lease] = []
@@ -204,7 +204,7 @@ class Claims:
             except (ValueError, TypeError) as error:
                 unreadable += _burials(int(now), run, error)
         if unreadable:
-            await settle(self._courier, claim.owner, unreadable)
+            await settle(self._scripts, claim.owner, unreadable)
         return Claimed(leases, int(ask_again) if ask_again else None, _slots_of(slots))
 
 

@@ -19,30 +19,30 @@ from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
 from penstock.store.redis.claim import look_at_gates, pause, paused, queue_depths
 from penstock.store.redis.release import decided
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 
 class RedisControls:
     """`Controls` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     async def pause(
         self, scope: PauseScope, name: str, *, reason: str | None = None, by: str | None = None
     ) -> Pause:
         """Hold a queue, a type, a tenant or one waiting job."""
         told = encode((redacted(reason, MESSAGE_LIMIT), redacted(by, NAME_LIMIT))).decode()
-        return pause(scope, name, await decided(self._courier, "pause", scope, name, told[1:]))
+        return pause(scope, name, await decided(self._scripts, "pause", scope, name, told[1:]))
 
     async def resume(self, scope: PauseScope, name: str) -> bool:
         """Let it go on."""
-        return bool(await decided(self._courier, "resume", scope, name))
+        return bool(await decided(self._scripts, "resume", scope, name))
 
     async def pauses(self) -> list[Pause]:
         """Everything that is paused, the oldest first."""
-        keys = (f"{self._courier.prefix}{name}" for name in ("pauses", "pauses:jobs"))
-        lanes, jobs = await self._courier.ask(*(("HGETALL", key) for key in keys))
+        keys = (f"{self._scripts.prefix}{name}" for name in ("pauses", "pauses:jobs"))
+        lanes, jobs = await self._scripts.ask(*(("HGETALL", key) for key in keys))
         return paused(lanes, jobs)
 
     async def set_limits(self, limits: Sequence[Limit]) -> None:
@@ -52,17 +52,17 @@ class RedisControls:
             (_field(limit.scope, limit.name, limit.kind), _is_depth(limit.kind), _terms(limit))
             for limit in limits
         ]
-        await self._courier.call("set_limits", *(part for row in rows for part in row))
+        await self._scripts.call("set_limits", *(part for row in rows for part in row))
 
     async def remove_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
         """Take a limit away; whether there was one."""
-        return bool(await self._courier.call("remove_limit", _field(scope, name, kind)))
+        return bool(await self._scripts.call("remove_limit", _field(scope, name, kind)))
 
     async def limits(self) -> list[LimitState]:
         """All limits and how much of each is taken."""
-        gates = await look_at_gates(self._courier)
+        gates = await look_at_gates(self._scripts)
         depth_limits = [limit for limit in gates.limits if limit.kind is LimitKind.DEPTH]
-        depths = await queue_depths(self._courier, [limit.name for limit in depth_limits])
+        depths = await queue_depths(self._scripts, [limit.name for limit in depth_limits])
         return [gates.state(limit, _taken(limit, depths)) for limit in gates.limits]
 
     async def define_breakers(
@@ -72,15 +72,15 @@ class RedisControls:
         rows = [
             (b.name, list(dict.fromkeys(b.types)), b.failures, b.cool_down_ms) for b in breakers
         ]
-        await self._courier.call("define_breakers", encode(rows), encode(sorted(known_types)))
+        await self._scripts.call("define_breakers", encode(rows), encode(sorted(known_types)))
 
     async def reset_breaker(self, name: str) -> bool:
         """Close a breaker by hand."""
-        return bool(await self._courier.call("reset_breaker", name))
+        return bool(await self._scripts.call("reset_breaker", name))
 
     async def breakers(self) -> list[BreakerState]:
         """All breakers."""
-        return (await look_at_gates(self._courier)).breakers
+        return (await look_at_gates(self._scripts)).breakers
 
 
 def _taken(limit: Limit, depths: Mapping[str, int]) -> int:

@@ -12,7 +12,7 @@ from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
 from penstock.store.redis.documents import number, page, text
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import Ran, decode_lane, readable_doc
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 Command = tuple[str, str, Sequence[Any]]
 
@@ -84,8 +84,8 @@ _history: Decoder[list[tuple[int, Ran]]] = Decoder(list[tuple[int, Ran]])
 class RedisDeadLetters:
     """`DeadLetters` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     async def find(
         self,
@@ -107,7 +107,7 @@ class RedisDeadLetters:
             type, fingerprint, canary_of, tenant_id, only_open=only_open or resolution in OPEN
         )
         asked = ("dead_letters", wanted, among, before or "")
-        return [_dead_letter(row) for row in await page(self._courier, *asked, limit=limit)]
+        return [_dead_letter(row) for row in await page(self._scripts, *asked, limit=limit)]
 
     async def groups(
         self,
@@ -122,7 +122,7 @@ class RedisDeadLetters:
         scope = scope_of(tenant_id)
         among = f"groups:open:{scope}" if only_open else f"groups:{scope}"
         asked = ("dead_groups", among, scope, type or "", before or "")
-        return [_dead_group(row) for row in await page(self._courier, *asked, limit=limit)]
+        return [_dead_group(row) for row in await page(self._scripts, *asked, limit=limit)]
 
     async def group(
         self,
@@ -133,7 +133,7 @@ class RedisDeadLetters:
     ) -> DeadGroup | None:
         """One group, or none."""
         asked = (scope_of(tenant_id), f"{type}\n{fingerprint}")
-        found = await self._courier.call("dead_group", *asked)
+        found = await self._scripts.call("dead_group", *asked)
         return None if found is None else _dead_group(found)
 
     async def group_names(
@@ -143,14 +143,14 @@ class RedisDeadLetters:
         tenant_id: str | None = None,
     ) -> list[tuple[str, str]]:
         """Type and fingerprint of every group."""
-        key = f"{self._courier.prefix}groups:{scope_of(tenant_id)}"
-        [names] = await self._courier.ask(("ZRANGE", key, 0, -1))
+        key = f"{self._scripts.prefix}groups:{scope_of(tenant_id)}"
+        [names] = await self._scripts.ask(("ZRANGE", key, 0, -1))
         found = (_type_and_fingerprint(name) for name in names)
         return [(named, of) for named, of in found if type in (None, named)]
 
     async def get(self, job_id: str) -> DeadLetter | None:
         """One dead letter, or none."""
-        letter = await self._courier.call("dead_letter", job_id)
+        letter = await self._scripts.call("dead_letter", job_id)
         return None if letter is None else _dead_letter(letter)
 
     async def resolve(
@@ -161,17 +161,17 @@ class RedisDeadLetters:
         found: list[bytes] = []
         for some in _pieces(ids):
             asked = (resolution.value, told or "", who or "", *some)
-            found += await self._courier.call("resolve_dead", *asked)
+            found += await self._scripts.call("resolve_dead", *asked)
         return [job_id.decode() for job_id in found]
 
     async def mark_canaries(self, ids: Sequence[str], group: str | None) -> None:
         """Remember which jobs are replayed ahead of their group."""
         for some in _pieces(ids):
-            await self._courier.call("mark_canaries", group or "", *some)
+            await self._scripts.call("mark_canaries", group or "", *some)
 
     async def purge(self, ids: Sequence[str]) -> int:
         """Delete dead letters and their jobs for good."""
-        return sum([await self._courier.call("purge_dead", *some) for some in _pieces(ids)])
+        return sum([await self._scripts.call("purge_dead", *some) for some in _pieces(ids)])
 
 
 def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:

@@ -11,15 +11,15 @@ from penstock.model.states import Status
 from penstock.store.contract import Dependency, Execution, LogLine
 from penstock.store.contract.reader import node_of
 from penstock.store.redis.keys import Ran, decode_lane, readable_doc
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 
-async def page(courier: Courier, name: str, *asked: Any, limit: int) -> list[Any]:
+async def page(scripts: Scripts, name: str, *asked: Any, limit: int) -> list[Any]:
     """What a script finds, called again from where it got to until that is enough, or all."""
     found: list[Any] = []
     reached = b""
     while len(found) < limit:
-        reached, some = await courier.call(name, *asked, reached, limit - len(found))
+        reached, some = await scripts.call(name, *asked, reached, limit - len(found))
         found += some
         if not reached:
             break

@@ -12,7 +12,7 @@ from penstock.model.job import Enqueued, KeyScope, NewJob
 from penstock.store.contract.errors import not_unicode
 from penstock.store.redis.keys import encode_doc, encode_lane
 from penstock.store.redis.release import decided, edges_as_rows
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 MAX_BATCH = 10_000
 
@@ -46,7 +46,7 @@ _shape_of = attrgetter(
 )
 
 
-async def enqueue(courier: Courier, jobs: Sequence[NewJob]) -> list[Enqueued]:
+async def enqueue(scripts: Scripts, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Insert jobs; a known id or a taken key answers with the job that has it."""
     if len(jobs) > MAX_BATCH:
         expected = f"at most {MAX_BATCH:,} in one call to a Redis store, which does nothing else"
@@ -57,9 +57,9 @@ async def enqueue(courier: Courier, jobs: Sequence[NewJob]) -> list[Enqueued]:
     except UnicodeEncodeError as error:
         raise not_unicode(error) from error
     if one is not None:
-        made = await courier.call("enqueue_one", *one)
+        made = await scripts.call("enqueue_one", *one)
         return [Enqueued(jobs[0].id, made == 1)]
-    return enqueued(jobs, await decided(courier, "enqueue", *arguments))
+    return enqueued(jobs, await decided(scripts, "enqueue", *arguments))
 
 
 def _is_plain(job: NewJob) -> bool:

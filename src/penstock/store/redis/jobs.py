@@ -15,44 +15,44 @@ from penstock.store.redis import settle
 from penstock.store.redis.claim import Claims, queue_depths
 from penstock.store.redis.enqueue import enqueue
 from penstock.store.redis.release import decided, edges_as_rows
-from penstock.store.redis.scripts import Courier, ThreadCourier
+from penstock.store.redis.scripts import Scripts, ThreadScripts
 
 
-async def cancel(courier: Courier, ids: Sequence[str], reason: str) -> dict[str, str]:
+async def cancel(scripts: Scripts, ids: Sequence[str], reason: str) -> dict[str, str]:
     """Cancel waiting jobs at once and ask running ones to stop; their status afterwards."""
     if not ids:
         return {}
     told = redact(str(reason))[:MESSAGE_LIMIT]
-    statuses = await decided(courier, "cancel", told, *ids)
+    statuses = await decided(scripts, "cancel", told, *ids)
     return {job_id: status.decode() for job_id, status in zip(ids, statuses, strict=True)}
 
 
 async def requeue(
-    courier: Courier, ids: Sequence[str], spread_ms: float, delay_ms: float
+    scripts: Scripts, ids: Sequence[str], spread_ms: float, delay_ms: float
 ) -> list[str]:
     """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
     if ids:
         due = [round(delay_ms + place * spread_ms) for place in range(len(ids))]
         pairs = zip(ids, due, strict=True)
-        await decided(courier, "requeue", *(part for pair in pairs for part in pair))
+        await decided(scripts, "requeue", *(part for pair in pairs for part in pair))
     return list(ids)
 
 
-async def amend(courier: Courier, job_id: str, payload: str) -> None:
+async def amend(scripts: Scripts, job_id: str, payload: str) -> None:
     """Give an ended job other arguments, for its next requeue."""
-    await decided(courier, "amend", job_id, payload)
+    await decided(scripts, "amend", job_id, payload)
 
 
-async def depend(courier: Courier, child_id: str, edges: Sequence[Edge]) -> None:
+async def depend(scripts: Scripts, child_id: str, edges: Sequence[Edge]) -> None:
     """Have a job that has not joined the queue yet wait for more parents."""
-    await decided(courier, "depend", child_id, encode(edges_as_rows(edges)))
+    await decided(scripts, "depend", child_id, encode(edges_as_rows(edges)))
 
 
 class RedisLeases:
     """`Leases` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     def renew(
         self,
@@ -65,20 +65,20 @@ class RedisLeases:
         """Extend what the owner still holds, and what it was granted without knowing it yet."""
         leases = [part for lease in held for part in (lease.id, lease.fence, lease.lease_ms)]
         unheard = "" if unheard_ms is None else unheard_ms
-        lost, cancelled = self._courier.call_now(
+        lost, cancelled = self._scripts.call_now(
             "renew", owner, unheard, len(given_up), *given_up, *leases
         )
         return Renewal(_texts(lost), _texts(cancelled))
 
     def held(self, owner: str) -> list[str]:
         """The ids of all jobs the owner has leased."""
-        key = f"{self._courier.prefix}leases:{owner}"
-        return _texts(self._courier.ask_now("ZRANGE", key, 0, -1))
+        key = f"{self._scripts.prefix}leases:{owner}"
+        return _texts(self._scripts.ask_now("ZRANGE", key, 0, -1))
 
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""
-        key = f"{self._courier.prefix}stops:{owner}"
-        return _texts(self._courier.ask_now("SMEMBERS", key))
+        key = f"{self._scripts.prefix}stops:{owner}"
+        return _texts(self._scripts.ask_now("SMEMBERS", key))
 
 
 def _texts(ids: Collection[bytes]) -> list[str]:
@@ -88,18 +88,18 @@ def _texts(ids: Collection[bytes]) -> list[str]:
 class RedisJobs:
     """`JobStore` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
-        self._in_thread = ThreadCourier(courier.server, courier.given_clock)
-        self._claims = Claims(courier)
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._in_thread = ThreadScripts(scripts.server, scripts.given_clock)
+        self._claims = Claims(scripts)
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, connection: object | None = None
     ) -> list[Enqueued]:
         """Insert jobs; a caller's transaction is refused, because Redis has none."""
         if connection is not None:
-            raise NoTransactions(self._courier.server.url)
-        return await enqueue(self._courier, jobs) if jobs else []
+            raise NoTransactions(self._scripts.server.url)
+        return await enqueue(self._scripts, jobs) if jobs else []
 
     def enqueue_now(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Enqueue from a thread that has no event loop."""
@@ -107,11 +107,11 @@ class RedisJobs:
 
     async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""
-        await depend(self._courier, child_id, edges)
+        await depend(self._scripts, child_id, edges)
 
     async def depth(self, queue: str, up_to: int) -> int:
         """How many jobs are queued there, counted no further than asked."""
-        return min(up_to, (await queue_depths(self._courier, [queue]))[queue])
+        return min(up_to, (await queue_depths(self._scripts, [queue]))[queue])
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""
@@ -121,26 +121,26 @@ class RedisJobs:
         """Mark prefetched leases as started."""
         if leases:
             marked = [part for lease in leases for part in lease]
-            await self._courier.call("start", owner, *marked)
+            await self._scripts.call("start", owner, *marked)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""
-        return await settle.settle(self._courier, owner, settlements)
+        return await settle.settle(self._scripts, owner, settlements)
 
     async def report(self, owner: str, reports: Sequence[Report]) -> list[str]:
         """Write progress, checkpoints and logs."""
-        return await settle.report(self._courier, owner, reports)
+        return await settle.report(self._scripts, owner, reports)
 
     async def cancel(self, ids: Sequence[str], reason: str) -> dict[str, str]:
         """Cancel waiting jobs, ask running ones to stop."""
-        return await cancel(self._courier, ids, reason)
+        return await cancel(self._scripts, ids, reason)
 
     async def requeue(
         self, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
     ) -> list[str]:
         """Give ended jobs a fresh budget."""
-        return await requeue(self._courier, ids, spread_ms, delay_ms)
+        return await requeue(self._scripts, ids, spread_ms, delay_ms)
 
     async def amend(self, job_id: str, payload: str) -> None:
         """Give an ended job other arguments."""
-        await amend(self._courier, job_id, payload)
+        await amend(self._scripts, job_id, payload)

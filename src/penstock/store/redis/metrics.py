@@ -22,7 +22,7 @@ from penstock.store.contract.metrics import (
     windows,
 )
 from penstock.store.redis.keys import decode_lane, label
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 STEPS_AT_ONCE = 100
 WORDS_AT_ONCE = 1_000
@@ -41,8 +41,8 @@ Sums = dict[str, float]
 class RedisMetrics:
     """`Metrics` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     async def depths(self, tenant_id: str | None = None) -> list[QueueDepth]:
         """Every queue that has waiting or running jobs, of a tenant or of all."""
@@ -51,7 +51,7 @@ class RedisMetrics:
         oldest: dict[str, int] = {}
         after, more = b"", True
         while more:
-            after, fields, waits = await self._courier.call("depths", after, counted)
+            after, fields, waits = await self._scripts.call("depths", after, counted)
             for field, count in zip(fields[::2], fields[1::2], strict=True):
                 place, _, queue = field.decode().partition(" ")
                 counts[queue][place] = max(0, int(count))
@@ -65,7 +65,7 @@ class RedisMetrics:
     async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
         """How many dead letters are open, of a type or of all."""
         among = "letters:open" if type is None else f"letters:open:{type}"
-        [count] = await self._courier.ask(("ZCARD", self._courier.prefix + among))
+        [count] = await self._scripts.ask(("ZCARD", self._scripts.prefix + among))
         return int(count)
 
     async def window(self, span_ms: int, tenant_id: str | None = None) -> list[Window]:
@@ -73,7 +73,7 @@ class RedisMetrics:
         if span_ms > HOUR_MS:
             await self.roll_up()
         resolution = resolution_for(span_ms)
-        now, _ = await self._courier.look()
+        now, _ = await self._scripts.look()
         steps = await self._steps(resolution, step_at(now - span_ms, resolution))
         figures = (figure for _, fields in steps for figure in _figures(fields, tenant_id))
         return windows((f for f in figures if not f[2].startswith("gauge:")), span_ms)
@@ -90,7 +90,7 @@ class RedisMetrics:
         left_out = TOTALS_ONLY if timings else TOTALS_ONLY + TIMINGS
         if resolution_ms > FINE_MS:
             await self.roll_up()
-        now, _ = await self._courier.look()
+        now, _ = await self._scripts.look()
         steps: list[tuple[int, Sums]] = []
         for bucket, fields in await self._steps(resolution_ms, now - span_ms):
             sums: Sums = {}
@@ -106,7 +106,7 @@ class RedisMetrics:
     async def totals(self) -> list[Figure]:
         """Every counter since the installation began."""
         sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-        for fields in await self._courier.call("totals"):
+        for fields in await self._scripts.call("totals"):
             for type_, queue, name, value in _figures(fields):
                 if not name.startswith("gauge:") and name != LONGEST:
                     sums[type_, queue, name] += value
@@ -115,16 +115,16 @@ class RedisMetrics:
     async def roll_up(self) -> int:
         """Keep the sampled gauges, fold fine steps into coarse ones, drop what is too old."""
         await self._sample(await self.depths())
-        meta = self._courier.prefix + "meta"
-        now, [rolled_up_at] = await self._courier.look(("HGET", meta, "rolled_up_at"))
+        meta = self._scripts.prefix + "meta"
+        now, [rolled_up_at] = await self._scripts.look(("HGET", meta, "rolled_up_at"))
         # From where the last pass stopped, however long ago: a leader may have been away.
         folded_to = min(int(rolled_up_at or 0), now)
         for fine, coarse in FOLDS:
             await self._fold(fine, coarse, step_at(folded_to - UNCERTAIN_MS, coarse))
-        await self._courier.ask(("HSET", meta, "rolled_up_at", now))
+        await self._scripts.ask(("HSET", meta, "rolled_up_at", now))
         dropped = 0
         for resolution, kept in STEPS_KEPT_MS.items():
-            dropped += await self._courier.call("drop_metrics", resolution, kept)
+            dropped += await self._scripts.call("drop_metrics", resolution, kept)
         return dropped
 
     async def _sample(self, depths: Sequence[QueueDepth]) -> None:
@@ -135,11 +135,11 @@ class RedisMetrics:
         step = b""
         for first in range(0, max(1, len(told)), WORDS_AT_ONCE):
             some = told[first : first + WORDS_AT_ONCE]
-            step = await self._courier.call("sample_depths", step, *some)
+            step = await self._scripts.call("sample_depths", step, *some)
 
     async def _fold(self, fine: int, coarse: int, since: int) -> None:
-        key = f"{self._courier.prefix}metrics:{fine}"
-        [buckets] = await self._courier.ask(("ZRANGEBYSCORE", key, since, "+inf"))
+        key = f"{self._scripts.prefix}metrics:{fine}"
+        [buckets] = await self._scripts.ask(("ZRANGEBYSCORE", key, since, "+inf"))
         for step in sorted({step_at(int(bucket), coarse) for bucket in buckets}):
             await self._fold_step(fine, coarse, step)
 
@@ -147,19 +147,19 @@ class RedisMetrics:
         within, cursor = b"", b"0"
         while True:
             asked = (fine, coarse, step, within, cursor)
-            within, cursor = await self._courier.call("fold_metrics", *asked)
+            within, cursor = await self._scripts.call("fold_metrics", *asked)
             if not within:
                 break
 
     async def _steps(self, resolution: int, since: int) -> list[tuple[int, Sequence[bytes]]]:
         """The steps of one resolution from a time on, oldest first, each as names and values."""
-        key = f"{self._courier.prefix}metrics:{resolution}"
+        key = f"{self._scripts.prefix}metrics:{resolution}"
         begin = max(AFTER_THE_SUM, since)
-        [buckets] = await self._courier.ask(("ZRANGEBYSCORE", key, begin, "+inf"))
+        [buckets] = await self._scripts.ask(("ZRANGEBYSCORE", key, begin, "+inf"))
         steps: list[tuple[int, Sequence[bytes]]] = []
         for first in range(0, len(buckets), STEPS_AT_ONCE):
             some = [int(bucket) for bucket in buckets[first : first + STEPS_AT_ONCE]]
-            found = await self._courier.ask(*(("HGETALL", f"{key}:{bucket}") for bucket in some))
+            found = await self._scripts.ask(*(("HGETALL", f"{key}:{bucket}") for bucket in some))
             steps += zip(some, found, strict=True)
         return steps
 

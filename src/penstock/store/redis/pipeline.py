@@ -54,12 +54,12 @@ LEFT = "the connection was closed"
 _INCOMPLETE = object()
 
 
-class Line(asyncio.Protocol):
+class Pipeline(asyncio.Protocol):
     """Sends commands and gives each its answer; the server answers in the order they were sent.
 
     It takes over a connection that redis-py has made: the pool, the locks and the timeouts there
     cost more than a call itself. What the server tells unasked goes to `told`. `explain` makes of
-    an error of the line what a call on it raises; `failed` hears of a line that ends under calls.
+    an error what a call on it raises; `failed` hears of a pipeline that ends under calls.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ def _fail(answer: Answer, error: Exception) -> None:
         answer.set_exception(error)
 
 
-class ThreadLine:
+class ThreadPipeline:
     """The same for threads, of which one at a time asks and waits for its answer."""
 
     def __init__(self, connection: Any, generation: int) -> None:
@@ -242,55 +242,55 @@ class ThreadLine:
         self._connection.disconnect()
 
 
-class ThreadLines:
+class ThreadPipelines:
     """Lines for threads, made as they are needed and kept for the next one."""
 
     MOST = 32
 
-    def __init__(self, connect: Callable[[], ThreadLine], seconds: float) -> None:
+    def __init__(self, connect: Callable[[], ThreadPipeline], seconds: float) -> None:
         self._connect = connect
         self._seconds = seconds
         self._free: SimpleQueue[None] = SimpleQueue()  # a semaphore takes ten times as long
         for _ in range(self.MOST):
             self._free.put(None)
-        self._idle: list[ThreadLine] = []
+        self._idle: list[ThreadPipeline] = []
 
     def ask(self, command: Command, generation: int) -> Any:
-        """Return the answer to a command, asked on a line of this generation."""
+        """Return the answer to a command, asked on a pipeline of this generation."""
         try:
             self._free.get(timeout=self._seconds)
         except Empty:
             raise redis.ConnectionError("No connection available.") from None
         try:
-            line = self._idle_line(generation) or self._connect()
+            pipeline = self._idle_pipeline(generation) or self._connect()
             try:
-                answer = line.ask(command)
+                answer = pipeline.ask(command)
             except UnicodeEncodeError:  # nothing was sent
-                self._idle.append(line)
+                self._idle.append(pipeline)
                 raise
             except BaseException:
-                line.close()
+                pipeline.close()
                 raise
-            self._idle.append(line)
+            self._idle.append(pipeline)
             return answer
         finally:
             self._free.put(None)
 
     def close(self) -> None:
-        """Let go of all lines that nobody asks on."""
+        """Let go of all pipelines that nobody asks on."""
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
 
-    def _idle_line(self, generation: int) -> ThreadLine | None:
+    def _idle_pipeline(self, generation: int) -> ThreadPipeline | None:
         while True:
             try:
-                line = self._idle.pop()
+                pipeline = self._idle.pop()
             except IndexError:
                 return None
-            if line.generation == generation and line.is_quiet:
-                return line
-            line.close()
+            if pipeline.generation == generation and pipeline.is_quiet:
+                return pipeline
+            pipeline.close()
 
 
 def _new_reader() -> Reader:

@@ -30,19 +30,19 @@ from penstock.store.redis import documents, upkeep
 from penstock.store.redis.claim import look_at_gates, pause
 from penstock.store.redis.documents import page
 from penstock.store.redis.errors import encoded
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.signals import Signals
 
 
-async def standing(courier: Courier, job_id: str) -> Standing | None:
+async def standing(scripts: Scripts, job_id: str) -> Standing | None:
     """All that decides whether a job runs now."""
-    found = await courier.call("stand", job_id, PARENTS_SHOWN)
+    found = await scripts.call("stand", job_id, PARENTS_SHOWN)
     if found is None:
         return None
     now, picture, parents, paused, ahead, tenants, key_holder = found
     job = documents.job(picture)
     lane = (job.queue, job.tenant_id, job.type, job.limit_key)
-    gates = await look_at_gates(courier, names_of(*lane))
+    gates = await look_at_gates(scripts, names_of(*lane))
     about = pausable(job)
     own = [] if paused is None else [pause(PauseScope.JOB, job.id, paused)]
     return Standing(
@@ -52,7 +52,7 @@ async def standing(courier: Courier, job_id: str) -> Standing | None:
         pauses=[*own, *(held for held in gates.pauses if about[held.scope] == held.name)],
         limits=[gates.state(limit) for limit in limits_on(gates.limits, *lane)],
         breakers=gates.breakers_on(job.type),
-        workers=upkeep.known(*await courier.call("list_workers")),
+        workers=upkeep.known(*await scripts.call("list_workers")),
         ahead=int(ahead),
         tenants=int(tenants),
         key_holder=documents.text(key_holder),
@@ -70,9 +70,9 @@ _PLAIN = (
 )  # fmt: skip
 
 
-async def search(courier: Courier, where: JobFilter) -> Found:
+async def search(scripts: Scripts, where: JobFilter) -> Found:
     """A page of jobs, newest first."""
-    looks = _Looks(courier, where, "jobs")
+    looks = _Looks(scripts, where, "jobs")
     found: list[Job] = []
     while looks.left and len(found) < where.limit:
         jobs = map(documents.job, await looks.next(where.limit - len(found)))
@@ -80,9 +80,9 @@ async def search(courier: Courier, where: JobFilter) -> Found:
     return Found(found, looks.before)
 
 
-async def search_ids(courier: Courier, where: JobFilter) -> FoundIds:
+async def search_ids(scripts: Scripts, where: JobFilter) -> FoundIds:
     """The ids of such a page."""
-    looks = _Looks(courier, where, "payloads" if where.payload else "ids")
+    looks = _Looks(scripts, where, "payloads" if where.payload else "ids")
     found: list[str] = []
     while looks.left and len(found) < where.limit:
         some = await looks.next(where.limit - len(found))
@@ -95,8 +95,8 @@ async def search_ids(courier: Courier, where: JobFilter) -> FoundIds:
 class _Looks:
     """One call's looks, each going on from the one before; `left` is 0 when there are no more."""
 
-    def __init__(self, courier: Courier, where: JobFilter, shown: str) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts, where: JobFilter, shown: str) -> None:
+        self._scripts = scripts
         self._after = where.before or ""
         self._shown = shown
         self._seq = b""
@@ -109,7 +109,7 @@ class _Looks:
     async def next(self, limit: int) -> list[Any]:
         """What the next piece has, so many at most."""
         asked = (self._wanted, self._after, self._seq, limit, LOOKS_AT_ONCE, self._shown)
-        answer: tuple[bytes, bytes, list[Any]] = await self._courier.call("search_jobs", *asked)
+        answer: tuple[bytes, bytes, list[Any]] = await self._scripts.call("search_jobs", *asked)
         self._seq, last, found = answer
         in_time = time.monotonic() - self._began < SECONDS
         self.left = self.left - 1 if self._seq and in_time else 0
@@ -138,15 +138,15 @@ OWNERS_AT_ONCE = 100
 class RedisReader:
     """`JobReader` on Redis."""
 
-    def __init__(self, courier: Courier, signals: Signals) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts, signals: Signals) -> None:
+        self._scripts = scripts
         self._signals = signals
 
     async def get(self, ids: Sequence[str]) -> list[Job]:
         """The jobs that exist, in the order asked."""
         found: list[Job] = []
         for first in range(0, len(ids), IDS_AT_ONCE):
-            some = await self._courier.call("get_jobs", *ids[first : first + IDS_AT_ONCE])
+            some = await self._scripts.call("get_jobs", *ids[first : first + IDS_AT_ONCE])
             found += [documents.job(picture) for picture in some]
         return found
 
@@ -156,11 +156,11 @@ class RedisReader:
 
     async def search(self, where: JobFilter) -> Found:
         """A page of jobs, newest first, after a bounded number of looks."""
-        return await search(self._courier, where)
+        return await search(self._scripts, where)
 
     async def search_ids(self, where: JobFilter) -> FoundIds:
         """The ids of such a page."""
-        return await search_ids(self._courier, where)
+        return await search_ids(self._scripts, where)
 
     async def running(self, limit: int = 50) -> list[Job]:
         """Jobs under a lease, the longest running first."""
@@ -170,31 +170,31 @@ class RedisReader:
 
     async def _began(self) -> dict[str, float]:
         """When every job under a lease began; those that have not are last."""
-        [owners] = await self._courier.ask(("SMEMBERS", self._courier.prefix + "owners"))
+        [owners] = await self._scripts.ask(("SMEMBERS", self._scripts.prefix + "owners"))
         began: dict[str, float] = {}
         cursor = b"0"
         while owners:
             asked = owners[:OWNERS_AT_ONCE]
-            done, cursor, found = await self._courier.call("running_jobs", cursor, *asked)
+            done, cursor, found = await self._scripts.call("running_jobs", cursor, *asked)
             began |= {job_id.decode(): float(at or "inf") for job_id, at in found}
             owners = owners[done:]
         return began
 
     async def executions(self, job_id: str) -> list[Execution]:
         """A job's executions, oldest first."""
-        key = f"{self._courier.prefix}job:{job_id}"
-        now, [fields] = await self._courier.look(("HGETALL", key))
+        key = f"{self._scripts.prefix}job:{job_id}"
+        now, [fields] = await self._scripts.look(("HGETALL", key))
         return documents.executions(job_id, fields, now)
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
         """The latest lines its handler kept."""
-        key = f"{self._courier.prefix}logs:{job_id}"
-        [lines] = await self._courier.ask(("LRANGE", key, -limit, -1))
+        key = f"{self._scripts.prefix}logs:{job_id}"
+        [lines] = await self._scripts.ask(("LRANGE", key, -limit, -1))
         return [documents.log_line(line) for line in lines]
 
     async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
         """The edges of a job in both directions."""
-        parents, children = await self._courier.call("dependencies", job_id, limit)
+        parents, children = await self._scripts.call("dependencies", job_id, limit)
         return Dependencies(
             [documents.dependency(row) for row in parents],
             [documents.dependency(row) for row in children],
@@ -203,11 +203,11 @@ class RedisReader:
     async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
         """A page of all jobs that have not ended and do not run."""
         asked = ("waiting_jobs", after or "")
-        return [documents.job(p) for p in await page(self._courier, *asked, limit=limit)]
+        return [documents.job(p) for p in await page(self._scripts, *asked, limit=limit)]
 
     async def standing(self, job_id: str) -> Standing | None:
         """All that decides whether a job runs now."""
-        return await standing(self._courier, job_id)
+        return await standing(self._scripts, job_id)
 
     def watch(self, ids: Sequence[str]) -> AsyncGenerator[Job, None]:
         """Each job now and whenever it changes, until all are terminal."""

@@ -11,24 +11,24 @@ from penstock.model.audit import Entry
 from penstock.store.contract import AuditFilter, Page, Record, Row
 from penstock.store.redis.documents import page
 from penstock.store.redis.errors import encoded
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 
 class RedisRecords:
     """`Records` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     async def get(self, kind: str, name: str) -> Record | None:
         """One record, or none."""
-        found = await self._courier.call("get_record", kind, name)
+        found = await self._scripts.call("get_record", kind, name)
         return None if found is None else _record(kind, found)
 
     async def list(self, kind: str, *, after: str = "", limit: int = 1000) -> "list[Record]":
         """A page of a kind, by name."""
         asked = ("list_records", kind, after)
-        return [_record(kind, row) for row in await page(self._courier, *asked, limit=limit)]
+        return [_record(kind, row) for row in await page(self._scripts, *asked, limit=limit)]
 
     async def put(
         self,
@@ -42,12 +42,12 @@ class RedisRecords:
         """Create or replace a record, if it still has the revision that is named."""
         seen = "" if revision is None else revision
         stays = "" if expires_in_ms is None else expires_in_ms
-        written = await self._courier.call("put_record", kind, name, document, seen, stays)
+        written = await self._scripts.call("put_record", kind, name, document, seen, stays)
         return None if written is None else _record(kind, written)
 
     async def remove(self, kind: str, name: str) -> bool:
         """Delete a record."""
-        return bool(await self._courier.call("remove_record", kind, name))
+        return bool(await self._scripts.call("remove_record", kind, name))
 
 
 def row_of(field: bytes, value: bytes) -> Row:
@@ -83,12 +83,12 @@ _NAMES = Entry.__struct_fields__
 class RedisAuditLog:
     """`AuditLog` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     async def last(self) -> Entry | None:
         """The end of the chain."""
-        [found] = await self._courier.ask(("ZREVRANGE", self._key, 0, 0, "WITHSCORES"))
+        [found] = await self._scripts.ask(("ZREVRANGE", self._key, 0, 0, "WITHSCORES"))
         return _entry(*found) if found else None
 
     async def append(self, entries: Sequence[Entry]) -> bool:
@@ -97,11 +97,11 @@ class RedisAuditLog:
             return True
         told = [encoded(astuple(entry)) for entry in entries]
         first = entries[0]
-        return bool(await self._courier.call("append_entries", first.seq, first.previous, *told))
+        return bool(await self._scripts.call("append_entries", first.seq, first.previous, *told))
 
     async def page(self, after: int, limit: int = 1000) -> list[Entry]:
         """Entries in the order of the chain."""
-        return await _entries_after(self._courier, after, limit)
+        return await _entries_after(self._scripts, after, limit)
 
     async def find(self, where: AuditFilter) -> list[Entry]:
         """A page of entries, newest first."""
@@ -109,7 +109,7 @@ class RedisAuditLog:
         below = "+inf" if where.before is None else f"({where.before}"
         while len(found) < where.limit:
             asked = ("ZREVRANGEBYSCORE", self._key, below, "-inf", "WITHSCORES", "LIMIT", 0, LOOKS)
-            entries = _entries(*await self._courier.ask(asked))
+            entries = _entries(*await self._scripts.ask(asked))
             found += [entry for entry in entries if _fits(entry, where)]
             if len(entries) < LOOKS:
                 break
@@ -118,19 +118,19 @@ class RedisAuditLog:
 
     @property
     def _key(self) -> str:
-        return self._courier.prefix + "audit"
+        return self._scripts.prefix + "audit"
 
 
-async def page_of_entries(courier: Courier, after: str | None, limit: int) -> Page:
+async def page_of_entries(scripts: Scripts, after: str | None, limit: int) -> Page:
     """Entries to be moved elsewhere."""
-    entries = await _entries_after(courier, int(after or 0), limit)
+    entries = await _entries_after(scripts, int(after or 0), limit)
     rows: list[Row] = [astuple(entry) for entry in entries]
     return Page(rows, str(entries[-1].seq) if len(rows) == limit else None)
 
 
-async def _entries_after(courier: Courier, after: int, limit: int) -> list[Entry]:
-    asked = ("ZRANGEBYSCORE", courier.prefix + "audit", f"({after}", "+inf", "WITHSCORES")
-    return _entries(*await courier.ask((*asked, "LIMIT", 0, limit)))
+async def _entries_after(scripts: Scripts, after: int, limit: int) -> list[Entry]:
+    asked = ("ZRANGEBYSCORE", scripts.prefix + "audit", f"({after}", "+inf", "WITHSCORES")
+    return _entries(*await scripts.ask((*asked, "LIMIT", 0, limit)))
 
 
 def _entries(found: Sequence[bytes]) -> list[Entry]:

@@ -11,7 +11,7 @@ from penstock.model.failure import orphaned
 from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.redis.keys import spelled
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 Decisions = dict[str, dict[str, tuple[str, str, str]]]
 """By parent and condition: how the edge closes, and the child's error and its details."""
@@ -20,26 +20,26 @@ SWEPT_AT_ONCE = 500
 """How many parents one call of the sweep looks at."""
 
 
-async def decided(courier: Courier, name: str, *arguments: Any) -> Any:
+async def decided(scripts: Scripts, name: str, *arguments: Any) -> Any:
     """The answer of a script that may ask for conditions to be looked at, or refuse.
 
     Such a script has written nothing: it is called again with all that was decided so far.
     """
     decisions: Decisions = {}
-    answer = await courier.call(name, *arguments)
+    answer = await scripts.call(name, *arguments)
     while _is(answer, b"decide"):
         _decide(decisions, answer[1:])
-        answer = await courier.call(name, *arguments, decisions=encode(decisions).decode())
+        answer = await scripts.call(name, *arguments, decisions=encode(decisions).decode())
     if _is(answer, b"refused"):
         raise refusal(*(part.decode() for part in answer[1:]))
     return answer
 
 
-async def sweep(courier: Courier, limit: int) -> int:
+async def sweep(scripts: Scripts, limit: int) -> int:
     """Close edges whose parent has ended or is gone; there should never be one."""
     found, place = 0, b"0"
     while found < limit:
-        place, count = await decided(courier, "sweep", place, SWEPT_AT_ONCE)
+        place, count = await decided(scripts, "sweep", place, SWEPT_AT_ONCE)
         found += count
         if place == b"0":
             break

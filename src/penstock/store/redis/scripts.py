@@ -92,7 +92,7 @@ T = TypeVar("T")
 Command = tuple[Any, ...]
 
 
-class Courier:
+class Scripts:
     """Calls scripts, from event loops or from any thread.
 
     Calls of one turn of an event loop share a round trip, but for the first. A store with a clock
@@ -167,7 +167,7 @@ class Courier:
         return "EVAL", called.source, 1, self.prefix, *self.times(), decisions, *arguments
 
 
-class ThreadCourier(Courier):
+class ThreadScripts(Scripts):
     """The same for a thread without an event loop: a call of a script returns with its answer.
 
     So a coroutine that calls scripts and awaits nothing else is over at its first step.

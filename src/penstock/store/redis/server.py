@@ -30,7 +30,13 @@ from penstock.store.redis.connect import (
     synchronous,
 )
 from penstock.store.redis.errors import NAME_PRIMARY, translate
-from penstock.store.redis.pipeline import Backoff, Command, Line, ThreadLine, ThreadLines
+from penstock.store.redis.pipeline import (
+    Backoff,
+    Command,
+    Pipeline,
+    ThreadPipeline,
+    ThreadPipelines,
+)
 
 OLDEST = (6, 2)
 SAFE_POLICY = "noeviction"
@@ -110,7 +116,7 @@ MAX_MOVES = 5
 
 
 class Server:
-    """Round trips from event loops, on one line for each of them, or from any thread.
+    """Round trips from event loops, on one pipeline for each of them, or from any thread.
 
     A call during an outage waits for its turn to try, a few seconds at most, and then fails.
     """
@@ -125,7 +131,7 @@ class Server:
         self._pid: int | None = None
         self._calls: dict[asyncio.AbstractEventLoop, Calls] = {}
         self.generation = 0
-        self._threads = ThreadLines(self._thread_line, self.address.timeout)
+        self._threads = ThreadPipelines(self._thread_line, self.address.timeout)
 
     @property
     def url(self) -> str:
@@ -236,13 +242,13 @@ class Server:
         self.backoff.succeeded()
         return answer
 
-    async def connect(self) -> Line:
-        """A line for the calls of the running event loop."""
+    async def connect(self) -> Pipeline:
+        """A pipeline for the calls of the running event loop."""
         explain = partial(translate, self.url)
         return await _line_to(self._node, explain=explain, failed=self.failed)
 
-    async def line(self, told: Callable[[Any], None] | None = None) -> Line:
-        """A line for the caller alone, to listen on; the caller closes it."""
+    async def pipeline(self, told: Callable[[Any], None] | None = None) -> Pipeline:
+        """A pipeline for the caller alone, to listen on; the caller closes it."""
         self.check()
         return await _line_to(self._node, told)
 
@@ -279,8 +285,8 @@ class Server:
             self._threads.close()
         return answer
 
-    def _thread_line(self) -> ThreadLine:
-        return ThreadLine(synchronous(self._node), self.generation)
+    def _thread_line(self) -> ThreadPipeline:
+        return ThreadPipeline(synchronous(self._node), self.generation)
 
     def _follow(self, answer: Any) -> bool:
         """Go where the cluster says; whether the command must be sent again."""
@@ -322,11 +328,11 @@ async def _line_to(
     told: Callable[[Any], None] | None = None,
     explain: Callable[[Exception], Exception] | None = None,
     failed: Callable[[], None] | None = None,
-) -> Line:
+) -> Pipeline:
     connection: Any = asynchronous(node)  # its methods have no types
     try:
         await connection.connect()
     except BaseException:
         await connection.disconnect(nowait=True)
         raise
-    return Line(connection, node.timeout, told, explain, failed)
+    return Pipeline(connection, node.timeout, told, explain, failed)

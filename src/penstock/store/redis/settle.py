@@ -23,7 +23,7 @@ from penstock.store.contract import Report
 from penstock.store.contract.metrics import LONGEST, attempts_name, of_tenant
 from penstock.store.redis.keys import label, spelled, told
 from penstock.store.redis.release import decided
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 _KINDS: dict[type[Settlement], str] = {
     Failed: "failed",
@@ -35,7 +35,7 @@ _KINDS: dict[type[Settlement], str] = {
 }
 
 
-async def settle(courier: Courier, owner: str, settlements: Sequence[Settlement]) -> list[str]:
+async def settle(scripts: Scripts, owner: str, settlements: Sequence[Settlement]) -> list[str]:
     """Apply each settlement whose fence still holds; the ids of the others.
 
     The script writes nothing while one is stale: those are left out, and the rest is sent again.
@@ -43,7 +43,7 @@ async def settle(courier: Courier, owner: str, settlements: Sequence[Settlement]
     left = {(s.id, s.fence): s for s in reversed(settlements)}
     lost: list[str] = []
     while left:
-        answer = await decided(courier, "settle", *_arguments(owner, list(left.values())[::-1]))
+        answer = await decided(scripts, "settle", *_arguments(owner, list(left.values())[::-1]))
         if answer == 1:
             break
         for name, fence, settled_before in answer[1]:
@@ -53,7 +53,7 @@ async def settle(courier: Courier, owner: str, settlements: Sequence[Settlement]
     return lost
 
 
-async def report(courier: Courier, owner: str, reports: Sequence[Report]) -> list[str]:
+async def report(scripts: Scripts, owner: str, reports: Sequence[Report]) -> list[str]:
     """Write progress, checkpoints and logs of running executions."""
     rows = [
         {
@@ -67,7 +67,7 @@ async def report(courier: Courier, owner: str, reports: Sequence[Report]) -> lis
         for report in reports
     ]
     # Before the settlement of the same jobs, after which these words would be stale.
-    stale = await courier.call_whole("report", owner, encode(rows))
+    stale = await scripts.call_whole("report", owner, encode(rows))
     return [job_id.decode() for job_id in stale]
 
 

@@ -9,7 +9,7 @@ import structlog
 
 from penstock.model.errors import StoreClosed, StoreError
 from penstock.store.redis.errors import translate
-from penstock.store.redis.pipeline import Backoff, Line
+from penstock.store.redis.pipeline import Backoff, Pipeline
 from penstock.store.redis.server import Server
 
 log = structlog.get_logger("penstock.store")
@@ -75,14 +75,14 @@ class _Ear:
         self._loop = asyncio.get_running_loop()
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
-        self._line: Line | None = None
+        self._pipeline: Pipeline | None = None
         self._backoff = Backoff()
         self._warned_at = -WARN_SECONDS
 
     @property
     def connected(self) -> bool:
         """Whether changes are heard now."""
-        return self._line is not None and self._line.open
+        return self._pipeline is not None and self._pipeline.open
 
     async def close(self) -> None:
         """Stop listening."""
@@ -95,13 +95,13 @@ class _Ear:
 
     def drop(self) -> None:
         """Stop listening, asked by another event loop or after the end of this one."""
-        line, task = self._line, self._task
+        pipeline, task = self._pipeline, self._task
         if not self._loop.is_closed():
             with suppress(RuntimeError):  # it has ended in this moment
                 if task is not None:
                     self._loop.call_soon_threadsafe(task.cancel)
-        elif line is not None:
-            line.abandon()
+        elif pipeline is not None:
+            pipeline.abandon()
 
     def subscribe(self) -> "Listener":
         """Listen, from the first time on that somebody does."""
@@ -129,13 +129,13 @@ class _Ear:
         try:
             while True:
                 try:
-                    if self._line is None:
-                        self._line = await self._subscribed()
+                    if self._pipeline is None:
+                        self._pipeline = await self._subscribed()
                         if task.cancelling():  # redis-py goes on connecting when it is cancelled
                             return
                         self._backoff.succeeded()
                         self.ring()
-                    await self._hear(self._line)
+                    await self._hear(self._pipeline)
                 except (redis.RedisError, OSError, StoreError) as error:
                     await self._disconnect()
                     self._backoff.failed()
@@ -144,37 +144,37 @@ class _Ear:
         finally:
             await self._disconnect()
 
-    async def _hear(self, line: Line) -> None:
-        """Stay until the line is lost, and make sure now and then that it is not dead."""
+    async def _hear(self, pipeline: Pipeline) -> None:
+        """Stay until the pipeline is lost, and make sure now and then that it is not dead."""
         while True:
-            quiet = asyncio.get_running_loop().time() - line.heard_at
+            quiet = asyncio.get_running_loop().time() - pipeline.heard_at
             if quiet >= QUIET_SECONDS:
-                await line.send([("PING",)])
+                await pipeline.send([("PING",)])
             try:
                 async with asyncio.timeout(max(0.0, QUIET_SECONDS - quiet)):
-                    await line.lost()
+                    await pipeline.lost()
             except TimeoutError:
                 continue
             raise redis.ConnectionError("Connection closed by server.")
 
-    async def _subscribed(self) -> Line:
-        line = await self._server.line(self._told)
+    async def _subscribed(self) -> Pipeline:
+        pipeline = await self._server.pipeline(self._told)
         try:
-            [answer] = await line.send([("SUBSCRIBE", self._server.prefix + "wake")])
+            [answer] = await pipeline.send([("SUBSCRIBE", self._server.prefix + "wake")])
             if isinstance(answer, Exception):
                 raise answer
         except BaseException:
-            await line.close()
+            await pipeline.close()
             raise
-        return line
+        return pipeline
 
     def _told(self, message: Any) -> None:
         self.ring()
 
     async def _disconnect(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            await line.close()
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            await pipeline.close()
 
     def _warn(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()

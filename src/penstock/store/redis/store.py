@@ -17,7 +17,7 @@ from penstock.store.redis.migrate import migrate, version
 from penstock.store.redis.reader import RedisReader
 from penstock.store.redis.records import RedisAuditLog, RedisRecords
 from penstock.store.redis.schedules import RedisSchedules
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.server import Server, is_volatile, refuse_volatile
 from penstock.store.redis.signals import Listener, Signals
 from penstock.store.redis.transfer import RedisTransfer
@@ -40,21 +40,21 @@ class RedisStore:
         self._server = Server(url)
         self._may_be_volatile = allow_volatile or self._server.address.allow_volatile
         self._told_clock = clock
-        self._courier = Courier(self._server, clock)
+        self._scripts = Scripts(self._server, clock)
         self._signals = Signals(self._server)
-        self.clock: Clock = self._courier.clock
-        self.jobs = RedisJobs(self._courier)
-        self.leases = RedisLeases(self._courier)
-        self.reader = RedisReader(self._courier, self._signals)
-        self.dead = RedisDeadLetters(self._courier)
-        self.controls = RedisControls(self._courier)
-        self.schedules = RedisSchedules(self._courier)
-        self.workers = RedisWorkers(self._courier)
-        self.metrics = RedisMetrics(self._courier)
-        self.records = RedisRecords(self._courier)
-        self.audit = RedisAuditLog(self._courier)
-        self.upkeep = RedisUpkeep(self._courier)
-        self.transfer = RedisTransfer(self._courier)
+        self.clock: Clock = self._scripts.clock
+        self.jobs = RedisJobs(self._scripts)
+        self.leases = RedisLeases(self._scripts)
+        self.reader = RedisReader(self._scripts, self._signals)
+        self.dead = RedisDeadLetters(self._scripts)
+        self.controls = RedisControls(self._scripts)
+        self.schedules = RedisSchedules(self._scripts)
+        self.workers = RedisWorkers(self._scripts)
+        self.metrics = RedisMetrics(self._scripts)
+        self.records = RedisRecords(self._scripts)
+        self.audit = RedisAuditLog(self._scripts)
+        self.upkeep = RedisUpkeep(self._scripts)
+        self.transfer = RedisTransfer(self._scripts)
 
     async def exists(self) -> bool:
         """Whether the namespace holds an installation."""
@@ -115,9 +115,9 @@ class RedisStore:
         if jobs > MOST_COPIED:
             raise TooManyToCopy(self.url, jobs, MOST_COPIED)
         prefix = f"{self._server.prefix}{COPIES}{new_id()}:"
-        copies = RedisTransfer(Courier(self._server, self._told_clock, prefix))
+        copies = RedisTransfer(Scripts(self._server, self._told_clock, prefix))
         try:
-            await self._courier.call("copy_keys", prefix, COPIES_MS)
+            await self._scripts.call("copy_keys", prefix, COPIES_MS)
             yield copies
         finally:
             await copies.unlink()

@@ -16,13 +16,13 @@ from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.metrics import STEPS_KEPT_MS
 from penstock.store.contract.transfer import AT_ONCE as JOBS_AT_ONCE
 from penstock.store.contract.transfer import PAGE_BYTES, size_of
-from penstock.store.redis.adoption import Arguments, commands_of, jobs_as_arguments
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.documents import number, text
 from penstock.store.redis.keys import Ran, decode_doc, decode_lane
 from penstock.store.redis.records import page_of_entries, row_of
 from penstock.store.redis.schedules import RedisSchedules
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
+from penstock.store.redis.transfer_in import Arguments, commands_of, jobs_as_arguments
 
 Fields = dict[bytes, bytes]
 
@@ -41,26 +41,26 @@ _FROM_DOC = (
 )  # fmt: skip
 
 
-Reading = Callable[[Courier, Sequence[str]], Awaitable[list[Row]]]
+Reading = Callable[[Scripts, Sequence[str]], Awaitable[list[Row]]]
 
 
-async def page_by_job(courier: Courier, part: Part, after: str | None, limit: int) -> Page:
+async def page_by_job(scripts: Scripts, part: Part, after: str | None, limit: int) -> Page:
     """Records that are kept with jobs or dead letters, in the order of those."""
     name = "dead" if part is Part.DEAD_LETTERS else "jobs"
     rows: list[Row] = []
     size = 0
     while True:
-        ids, after = await _ids(courier, name, after, min(JOBS_AT_ONCE, limit))
-        read = await BY_JOB[part](courier, ids)
+        ids, after = await _ids(scripts, name, after, min(JOBS_AT_ONCE, limit))
+        read = await BY_JOB[part](scripts, ids)
         rows += read
         size += size_of(read)
         if after is None or len(rows) >= limit or size >= PAGE_BYTES:
             return Page(rows, after)
 
 
-async def _jobs(courier: Courier, ids: Sequence[str]) -> list[Row]:
-    hashes = await _hashes(courier, "job", ids)
-    left = await _leases_left(courier, ids, hashes)
+async def _jobs(scripts: Scripts, ids: Sequence[str]) -> list[Row]:
+    hashes = await _hashes(scripts, "job", ids)
+    left = await _leases_left(scripts, ids, hashes)
     rows: list[Row] = []
     for job_id, found in zip(ids, hashes, strict=True):
         try:
@@ -70,19 +70,19 @@ async def _jobs(courier: Courier, ids: Sequence[str]) -> list[Row]:
                 f"holds job {job_id}, whose document cannot be read ({error}); have a worker "
                 f"dead-letter it, remove it with `penstock dead purge {job_id}`, and try again"
             )
-            raise StoreError(courier.server.url, problem) from error
+            raise StoreError(scripts.server.url, problem) from error
     return rows
 
 
-async def _letters(courier: Courier, ids: Sequence[str]) -> list[Row]:
-    reader = RedisDeadLetters(courier)
+async def _letters(scripts: Scripts, ids: Sequence[str]) -> list[Row]:
+    reader = RedisDeadLetters(scripts)
     found = await asyncio.gather(*(reader.get(job_id) for job_id in ids))
     names = COLUMNS[Part.DEAD_LETTERS]
     return [tuple(getattr(letter, name) for name in names) for letter in found if letter]
 
 
-async def _executions(courier: Courier, ids: Sequence[str]) -> list[Row]:
-    hashes = await _hashes(courier, "job", ids)
+async def _executions(scripts: Scripts, ids: Sequence[str]) -> list[Row]:
+    hashes = await _hashes(scripts, "job", ids)
     return [
         _execution(job_id, int(name[1:]), found)
         for job_id, found in zip(ids, hashes, strict=True)
@@ -91,8 +91,8 @@ async def _executions(courier: Courier, ids: Sequence[str]) -> list[Row]:
     ]
 
 
-async def _logs(courier: Courier, ids: Sequence[str]) -> list[Row]:
-    found = await courier.call("read_all", "LRANGE", "logs:", *ids)
+async def _logs(scripts: Scripts, ids: Sequence[str]) -> list[Row]:
+    found = await scripts.call("read_all", "LRANGE", "logs:", *ids)
     rows: list[Row] = []
     for job_id, lines in zip(ids, found, strict=True):
         for line in lines:
@@ -101,12 +101,12 @@ async def _logs(courier: Courier, ids: Sequence[str]) -> list[Row]:
     return rows
 
 
-async def _dependencies(courier: Courier, ids: Sequence[str]) -> list[Row]:
-    edges = await _hashes(courier, "edges", ids)
+async def _dependencies(scripts: Scripts, ids: Sequence[str]) -> list[Row]:
+    edges = await _hashes(scripts, "edges", ids)
     waiting = [job_id for job_id, found in zip(ids, edges, strict=True) if found]
-    inputs = dict(zip(waiting, await _hashes(courier, "inputs", waiting), strict=True))
-    asked = (("HGET", f"{courier.prefix}job:{job_id}", "created_at") for job_id in waiting)
-    made = dict(zip(waiting, await courier.ask(*asked), strict=True))
+    inputs = dict(zip(waiting, await _hashes(scripts, "inputs", waiting), strict=True))
+    asked = (("HGET", f"{scripts.prefix}job:{job_id}", "created_at") for job_id in waiting)
+    made = dict(zip(waiting, await scripts.ask(*asked), strict=True))
     return [
         _edge(job_id, field, value, inputs[job_id].get(field), int(made[job_id]))
         for job_id, found in zip(ids, edges, strict=True)
@@ -127,22 +127,22 @@ BY_JOB: Mapping[Part, Reading] = MappingProxyType(
 
 
 async def _ids(
-    courier: Courier, name: str, after: str | None, limit: int
+    scripts: Scripts, name: str, after: str | None, limit: int
 ) -> tuple[list[str], str | None]:
     """Ids by their number, and that of the last one unless there are no more."""
-    asked = ("ZRANGEBYSCORE", courier.prefix + name, f"({after or 0}", "+inf")
-    [found] = await courier.ask((*asked, "WITHSCORES", "LIMIT", 0, limit))
+    asked = ("ZRANGEBYSCORE", scripts.prefix + name, f"({after or 0}", "+inf")
+    [found] = await scripts.ask((*asked, "WITHSCORES", "LIMIT", 0, limit))
     ids = [job_id.decode() for job_id in found[::2]]
     return ids, str(int(found[-1])) if len(ids) == limit else None
 
 
-async def _hashes(courier: Courier, kind: str, ids: Sequence[str]) -> list[Fields]:
-    found = await courier.call("read_all", "HGETALL", f"{kind}:", *ids)
+async def _hashes(scripts: Scripts, kind: str, ids: Sequence[str]) -> list[Fields]:
+    found = await scripts.call("read_all", "HGETALL", f"{kind}:", *ids)
     return [dict(zip(fields[::2], fields[1::2], strict=True)) for fields in found]
 
 
 async def _leases_left(
-    courier: Courier, ids: Sequence[str], hashes: Sequence[Fields]
+    scripts: Scripts, ids: Sequence[str], hashes: Sequence[Fields]
 ) -> dict[str, int]:
     """How long the leases of running jobs still last, by the clock of leases."""
     leased = [
@@ -150,9 +150,9 @@ async def _leases_left(
         for job_id, found in zip(ids, hashes, strict=True)
         if found.get(b"status") == b"in_progress"
     ]
-    asked = (("ZSCORE", f"{courier.prefix}leases:{owner}", job_id) for job_id, owner in leased)
-    now, scores = await courier.look(*asked)
-    told = courier.times()[1]
+    asked = (("ZSCORE", f"{scripts.prefix}leases:{owner}", job_id) for job_id, owner in leased)
+    now, scores = await scripts.look(*asked)
+    told = scripts.times()[1]
     monotonic = told if isinstance(told, int) else now
     return {
         job_id: int(float(score)) - monotonic
@@ -238,37 +238,37 @@ AT_ONCE = 500
 MANY = 10_000_000
 
 
-async def listing(courier: Courier, part: Part) -> list[Row]:
+async def listing(scripts: Scripts, part: Part) -> list[Row]:
     """All records of a part, always in the same order."""
-    rows = await _READINGS[part](courier)
+    rows = await _READINGS[part](scripts)
     return sorted(rows, key=repr)
 
 
-async def _keys(courier: Courier) -> list[Row]:
+async def _keys(scripts: Scripts) -> list[Row]:
     rows: list[Row] = []
-    for field, value in await _fields(courier, "keys"):
+    for field, value in await _fields(scripts, "keys"):
         scope, expires_at, job_id = value.decode().split(" ", 2)
         moment = None if expires_at == "-" else int(expires_at)
         rows.append((*decode(field), job_id, scope, moment))
     return rows
 
 
-async def _lines(courier: Courier) -> list[Row]:
-    return [(*decode(line), last.decode()) for line, last in await _fields(courier, "lines")]
+async def _lines(scripts: Scripts) -> list[Row]:
+    return [(*decode(line), last.decode()) for line, last in await _fields(scripts, "lines")]
 
 
-async def _schedules(courier: Courier) -> list[Row]:
-    known = await RedisSchedules(courier).known(MANY)
+async def _schedules(scripts: Scripts) -> list[Row]:
+    known = await RedisSchedules(scripts).known(MANY)
     names = COLUMNS[Part.SCHEDULES]
     return [tuple(getattr(schedule, name) for name in names) for schedule in known]
 
 
-async def _pauses(courier: Courier) -> list[Row]:
+async def _pauses(scripts: Scripts) -> list[Row]:
     rows: list[Row] = []
-    for field, value in await _fields(courier, "pauses"):
+    for field, value in await _fields(scripts, "pauses"):
         scope, name = field.decode().split("\n", 1)
         rows.append(_pause(scope, name, value))
-    for field, value in await _fields(courier, "pauses:jobs"):
+    for field, value in await _fields(scripts, "pauses:jobs"):
         rows.append(_pause("job", field.decode(), value))
     return rows
 
@@ -278,27 +278,27 @@ def _pause(scope: str, name: str, value: bytes) -> Row:
     return scope, name, reason, by, created_at
 
 
-async def _limits(courier: Courier) -> list[Row]:
-    now, _ = await courier.look()
+async def _limits(scripts: Scripts) -> list[Row]:
+    now, _ = await scripts.look()
     rows: list[Row] = []
     for name in ("limits", "limits:depth"):
-        for field, value in await _fields(courier, name):
+        for field, value in await _fields(scripts, name):
             scope, kind, about = field.decode().split("\n", 2)
             capacity, interval_ms, by_operator = decode(value)
             rows.append((scope, about, kind, capacity, interval_ms, bool(by_operator), now))
     return rows
 
 
-async def _rates(courier: Courier) -> list[Row]:
-    fields = await _fields(courier, "rates")
+async def _rates(scripts: Scripts) -> list[Row]:
+    fields = await _fields(scripts, "rates")
     return [(*field.decode().split("\n", 1), starts.decode()) for field, starts in fields]
 
 
-async def _breakers(courier: Courier) -> list[Row]:
-    now, _ = await courier.look()
-    states = dict(await _fields(courier, "breakers:state"))
+async def _breakers(scripts: Scripts) -> list[Row]:
+    now, _ = await scripts.look()
+    states = dict(await _fields(scripts, "breakers:state"))
     rows: list[Row] = []
-    for name, definition in await _fields(courier, "breakers"):
+    for name, definition in await _fields(scripts, "breakers"):
         types, failures, cool_down_ms = decode(definition)
         failed, opened_at, probe_id = states.get(name, b"0 - -").decode().split(" ", 2)
         opened = None if opened_at == "-" else int(opened_at)
@@ -308,14 +308,14 @@ async def _breakers(courier: Courier) -> list[Row]:
     return rows
 
 
-async def _metrics(courier: Courier) -> list[Row]:
+async def _metrics(scripts: Scripts) -> list[Row]:
     rows: list[Row] = []
     for resolution in METRIC_RESOLUTIONS:
-        key = f"{courier.prefix}metrics:{resolution}"
-        [steps] = await courier.ask(("ZRANGE", key, 0, -1))
+        key = f"{scripts.prefix}metrics:{resolution}"
+        [steps] = await scripts.ask(("ZRANGE", key, 0, -1))
         for first in range(0, len(steps), AT_ONCE):
             some = [int(step) for step in steps[first : first + AT_ONCE]]
-            found = await courier.ask(*(("HGETALL", f"{key}:{step}") for step in some))
+            found = await scripts.ask(*(("HGETALL", f"{key}:{step}") for step in some))
             for step, fields in zip(some, found, strict=True):
                 rows += (_metric(resolution, step, *pair) for pair in _pairs(fields))
     return rows
@@ -327,11 +327,11 @@ def _metric(resolution: int, step: int, field: bytes, value: bytes) -> Row:
     return resolution, step, type_, queue, name.decode(), float(value)
 
 
-async def _records(courier: Courier) -> list[Row]:
-    return [row_of(field, value) for field, value in await _fields(courier, "records")]
+async def _records(scripts: Scripts) -> list[Row]:
+    return [row_of(field, value) for field, value in await _fields(scripts, "records")]
 
 
-_READINGS: dict[Part, Callable[[Courier], Awaitable[list[Row]]]] = {
+_READINGS: dict[Part, Callable[[Scripts], Awaitable[list[Row]]]] = {
     Part.KEYS: _keys,
     Part.LINES: _lines,
     Part.SCHEDULES: _schedules,
@@ -344,8 +344,8 @@ _READINGS: dict[Part, Callable[[Courier], Awaitable[list[Row]]]] = {
 }
 
 
-async def _fields(courier: Courier, name: str) -> list[tuple[bytes, bytes]]:
-    [found] = await courier.ask(("HGETALL", courier.prefix + name))
+async def _fields(scripts: Scripts, name: str) -> list[tuple[bytes, bytes]]:
+    [found] = await scripts.ask(("HGETALL", scripts.prefix + name))
     return _pairs(found)
 
 
@@ -370,8 +370,8 @@ _SIZES = {
 class RedisTransfer:
     """`Transfer` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
         self._listed: dict[Part, list[Row]] = {}
 
     async def tally(self) -> Tally:
@@ -380,8 +380,8 @@ class RedisTransfer:
         for part, (command, names) in _SIZES.items():
             parts[part] = sum(await self._ask_all(command, names))
         for resolution in METRIC_RESOLUTIONS:
-            [steps] = await self._courier.ask(
-                ("ZRANGE", f"{self._courier.prefix}metrics:{resolution}", 0, -1)
+            [steps] = await self._scripts.ask(
+                ("ZRANGE", f"{self._scripts.prefix}metrics:{resolution}", 0, -1)
             )
             hashes = [f"metrics:{resolution}:{int(step)}" for step in steps]
             parts[Part.METRICS] += sum(await self._ask_all("HLEN", hashes))
@@ -389,7 +389,7 @@ class RedisTransfer:
         fences = attempts = 0
         after: Any = 0
         while after != b"":
-            after, *counts = await self._courier.call("tally_jobs", after, AT_ONCE)
+            after, *counts = await self._scripts.call("tally_jobs", after, AT_ONCE)
             executions, logs, edges, fence_sum, attempt_sum, *by_status = counts
             parts[Part.EXECUTIONS] += executions
             parts[Part.LOGS] += logs
@@ -403,11 +403,11 @@ class RedisTransfer:
     async def page(self, part: Part, after: str | None, limit: int) -> Page:
         """Read some records of a part."""
         if part in BY_JOB:
-            return await page_by_job(self._courier, part, after, limit)
+            return await page_by_job(self._scripts, part, after, limit)
         if part is Part.AUDIT:
-            return await page_of_entries(self._courier, after, limit)
+            return await page_of_entries(self._scripts, after, limit)
         if after is None or part not in self._listed:
-            self._listed = {part: await listing(self._courier, part)}
+            self._listed = {part: await listing(self._scripts, part)}
         begin = int(after or 0)
         found = self._listed[part][begin : begin + limit]
         ends = begin + limit >= len(self._listed[part])
@@ -417,54 +417,54 @@ class RedisTransfer:
         """Write records as they are, and the bookmark."""
         where = (bookmark.move, part.value, bookmark.before or "", bookmark.after)
         if part is Part.JOBS:
-            written = await self._courier.call("adopt_jobs", *where, *jobs_as_arguments(rows))
+            written = await self._scripts.call("adopt_jobs", *where, *jobs_as_arguments(rows))
         else:
             commands = await self._commands(part, rows)
-            written = await self._courier.call("adopt", *where, *commands)
+            written = await self._scripts.call("adopt", *where, *commands)
         return bool(written)
 
     async def marks(self) -> dict[str, str]:
         """What is written here about a move."""
-        [found] = await self._courier.ask(("HGETALL", self._courier.prefix + "moves"))
+        [found] = await self._scripts.ask(("HGETALL", self._scripts.prefix + "moves"))
         texts = [text.decode() for text in found]
         return dict(zip(texts[::2], texts[1::2], strict=True))
 
     async def mark(self, changes: Mapping[str, str | None]) -> None:
         """Write or remove some of it."""
         told = [word for name, value in changes.items() for word in (str(name), value or "")]
-        await self._courier.call("set_marks", *told)
+        await self._scripts.call("set_marks", *told)
 
     async def clear(self) -> None:
         """Delete everything; the marks go last, so that an interrupted one is begun again."""
-        prefix = self._courier.prefix
+        prefix = self._scripts.prefix
         await self.unlink(f"{prefix}meta", f"{prefix}moves")
         self._listed = {}
-        await self._courier.ask(
+        await self._scripts.ask(
             ("HDEL", f"{prefix}meta", "rolled_up_at"), ("DEL", f"{prefix}moves")
         )
 
     async def unlink(self, *kept: str) -> None:
         """Delete all keys but some."""
-        prefix = self._courier.prefix
+        prefix = self._scripts.prefix
         spared = {name.encode() for name in kept}
         cursor: Any = 0
         while True:
             asked = ("SCAN", cursor, "MATCH", f"{prefix}*", "COUNT", 1000)
-            [[cursor, found]] = await self._courier.ask(asked)
+            [[cursor, found]] = await self._scripts.ask(asked)
             gone = [key for key in found if key not in spared]
             if gone:
-                await self._courier.ask(("UNLINK", *gone))
+                await self._scripts.ask(("UNLINK", *gone))
             if int(cursor) == 0:
                 return
 
     async def _commands(self, part: Part, rows: Sequence[Row]) -> Arguments:
-        now, [deaths] = await self._courier.look(("GET", self._courier.prefix + "dead:seq"))
+        now, [deaths] = await self._scripts.look(("GET", self._scripts.prefix + "dead:seq"))
         return commands_of(part, rows, now, int(deaths or 0))
 
     async def _ask_all(self, command: str, names: Sequence[str]) -> list[int]:
-        prefix = self._courier.prefix
+        prefix = self._scripts.prefix
         sizes: list[int] = []
         for first in range(0, len(names), AT_ONCE):
             some = names[first : first + AT_ONCE]
-            sizes += await self._courier.ask(*((command, prefix + name) for name in some))
+            sizes += await self._scripts.ask(*((command, prefix + name) for name in some))
         return sizes

@@ -13,7 +13,7 @@ from penstock.store.contract.upkeep import COUNTED_TO, FORGET_AFTER_MS
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import decode_lane
 from penstock.store.redis.release import sweep
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.scripts import Scripts
 
 _beats: Decoder[Beat] = Decoder(Beat)
 
@@ -21,25 +21,25 @@ _beats: Decoder[Beat] = Decoder(Beat)
 class RedisWorkers:
     """`Workers` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     def beat(self, beat: Beat) -> None:
         """Write or refresh a worker's row."""
-        self._courier.call_now("beat", beat.owner, encoded(beat))
+        self._scripts.call_now("beat", beat.owner, encoded(beat))
 
     async def forget(self, owner: str) -> None:
         """Remove a worker that stopped."""
-        await self._courier.call("forget_worker", owner, FORGET_AFTER_MS)
+        await self._scripts.call("forget_worker", owner, FORGET_AFTER_MS)
 
     async def list(self) -> list[WorkerInfo]:
         """All known workers, the freshest first."""
-        return known(*await self._courier.call("list_workers"))
+        return known(*await self._scripts.call("list_workers"))
 
     async def waiting_types(self) -> dict[str, int]:
         """Types with queued jobs, and how many."""
         depths: dict[str, int] = {}
-        for lane, depth in await self._courier.call("waiting_types"):
+        for lane, depth in await self._scripts.call("waiting_types"):
             type_ = decode_lane(lane)[2]
             depths[type_] = min(COUNTED_TO, depths.get(type_, 0) + int(depth))
         return depths
@@ -47,7 +47,7 @@ class RedisWorkers:
     async def running_types(self) -> dict[str, int]:
         """Types with jobs under a lease, and how many."""
         found: Counter[str] = Counter()
-        for lane, leases in await self._courier.call("running_types"):
+        for lane, leases in await self._scripts.call("running_types"):
             found[decode_lane(lane)[2]] += int(leases)
         return dict(found)
 
@@ -67,42 +67,42 @@ def known(now: bytes, rows: Sequence[Sequence[Any]]) -> list[WorkerInfo]:
     return found
 
 
-async def prune(courier: Courier, retention: Retention, limit: int) -> Pruned:
+async def prune(scripts: Scripts, retention: Retention, limit: int) -> Pruned:
     """Delete ended jobs past their retention, with their history, oldest first."""
     deleted = 0
     more = False
     for status, keep_ms in retention.keep_ms.items():
-        spared = await _spared(courier, status, retention.keep_last)
-        found = int(await courier.call("prune", status.value, keep_ms, limit, *spared))
+        spared = await _spared(scripts, status, retention.keep_last)
+        found = int(await scripts.call("prune", status.value, keep_ms, limit, *spared))
         deleted += found
         more = more or found == limit
-    purged = await _prune_letters(courier, retention, limit)
+    purged = await _prune_letters(scripts, retention, limit)
     deleted += purged
     more = more or purged == limit
-    await courier.call("tidy", limit)
+    await scripts.call("tidy", limit)
     return Pruned(deleted, more)
 
 
-async def _prune_letters(courier: Courier, retention: Retention, limit: int) -> int:
+async def _prune_letters(scripts: Scripts, retention: Retention, limit: int) -> int:
     """Delete dead letters past the retention of closed ones, with their jobs; say how many."""
-    spared = await _spared(courier, Status.DEAD_LETTER, retention.keep_last)
+    spared = await _spared(scripts, Status.DEAD_LETTER, retention.keep_last)
     purged = 0
     looked_at = b"-1"
     while looked_at and purged < limit:
         asked = (retention.keep_closed_ms, looked_at, limit - purged, *spared)
-        looked_at, found = await courier.call("prune_letters", *asked)
+        looked_at, found = await scripts.call("prune_letters", *asked)
         purged += found
     return purged
 
 
-async def _spared(courier: Courier, status: Status, keep_last: Mapping[str, int]) -> list[bytes]:
+async def _spared(scripts: Scripts, status: Status, keep_last: Mapping[str, int]) -> list[bytes]:
     """The last jobs of each type that are kept whatever their age."""
     left = Counter(keep_last)
     spared: dict[bytes, None] = {}
     looked_at = b"0"
     while looked_at and any(count > 0 for count in left.values()):
         asked = (status.value, looked_at, *keep_last)
-        looked_at, rows = await courier.call("last_of_types", *asked)
+        looked_at, rows = await scripts.call("last_of_types", *asked)
         for job_id, type_ in rows:
             name = type_.decode()
             if left[name] > 0 and job_id not in spared:
@@ -114,38 +114,38 @@ async def _spared(courier: Courier, status: Status, keep_last: Mapping[str, int]
 class RedisUpkeep:
     """`Upkeep` on Redis."""
 
-    def __init__(self, courier: Courier) -> None:
-        self._courier = courier
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     async def lead(self, role: str, owner: str, term_ms: int) -> bool:
         """Take or keep the leadership for a term."""
-        return bool(await self._courier.call("lead", role, owner, term_ms))
+        return bool(await self._scripts.call("lead", role, owner, term_ms))
 
     async def resign(self, role: str, owner: str) -> None:
         """Give the leadership up at once."""
-        await self._courier.call("resign", role, owner)
+        await self._scripts.call("resign", role, owner)
 
     async def stage(self, limit: int = 1000) -> int:
         """Queue waiting jobs that fell due."""
-        queued: int = await self._courier.call("stage", limit)
+        queued: int = await self._scripts.call("stage", limit)
         return queued
 
     async def expire(self, limit: int = 1000) -> list[str]:
         """Dead-letter waiting jobs past their expiry."""
-        return [job_id.decode() for job_id in await self._courier.call("expire", limit)]
+        return [job_id.decode() for job_id in await self._scripts.call("expire", limit)]
 
     async def rescue(
         self, *, owner: str | None = None, max_rescues: int = 3, limit: int = 1000
     ) -> list[Rescued]:
         """Take away leases that ran out, or all leases of a dead owner."""
-        taken = await self._courier.call("rescue", owner or "", max_rescues, limit)
+        taken = await self._scripts.call("rescue", owner or "", max_rescues, limit)
         rows = ([part.decode() for part in row] for row in taken)
         return [Rescued(job_id, type_, name, Fate(fate)) for job_id, type_, name, fate in rows]
 
     async def release(self, limit: int = 1000) -> int:
         """Close edges whose parent has ended."""
-        return await sweep(self._courier, limit)
+        return await sweep(self._scripts, limit)
 
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""
-        return await prune(self._courier, retention, limit)
+        return await prune(self._scripts, retention, limit)

@@ -40,7 +40,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
         make_private(path)
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(str(path), flags)
-    connection.set_busy_handler(Patience())
+    connection.set_busy_handler(BusyWait())
     if read_only:
         connection.execute("PRAGMA query_only = ON")
         return connection
@@ -67,7 +67,7 @@ def _use_wal(connection: apsw.Connection) -> None:
             return
 
 
-class Patience:
+class BusyWait:
     """Waits for a lock in small steps; SQLite's own steps grow to 100 ms and starve writers."""
 
     def __init__(self) -> None:

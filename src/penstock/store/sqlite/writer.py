@@ -25,7 +25,7 @@ _UNLOCK, _TRY_LOCK, _TEST = 0, 2, 3
 _FRONT, _SECOND, _PLACES = 0, 1, 2
 
 
-class Line:
+class WriterQueue:
     """This process's place in the line; one thread at a time may use it."""
 
     def __init__(self, path: str) -> None:
@@ -163,8 +163,8 @@ class Writer(GroupCommit[SqliteTransaction]):
         self._clock = clock
         self._file = OpenFile(path)
         self._free_until = 0.0
-        self._patience = connect.Patience()
-        self._line = Line(path)
+        self._busy_wait = connect.BusyWait()
+        self._line = WriterQueue(path)
         self._wal_pages = 0
         self._usual_seconds = 0.0
         self._equip()
@@ -222,7 +222,7 @@ class Writer(GroupCommit[SqliteTransaction]):
             return False
 
     def _equip(self) -> None:
-        self._connection.set_busy_handler(self._patience)
+        self._connection.set_busy_handler(self._busy_wait)
         # A checkpoint is for the writer's own thread, once those who wait have been answered.
         self._connection.set_wal_hook(self._count_pages)
 
@@ -235,7 +235,7 @@ class Writer(GroupCommit[SqliteTransaction]):
         if not wait:
             return False
         self._line.enter()
-        self._patience.waits = True
+        self._busy_wait.waits = True
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         finally:
@@ -244,7 +244,7 @@ class Writer(GroupCommit[SqliteTransaction]):
 
     def _got_lock(self) -> bool:
         """Get the write lock if nobody has it."""
-        self._patience.waits = False
+        self._busy_wait.waits = False
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except apsw.BusyError:

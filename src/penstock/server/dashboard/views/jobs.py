@@ -136,7 +136,7 @@ async def _depths(visit: Visit) -> list[QueueDepth]:
     """What stands in the queues now, as far as the visitor may see it."""
     tenant_id = visit.caller.tenant_id
     if tenant_id is None:
-        return (await visit.server.glance.get()).depths
+        return (await visit.server.summary.get()).depths
     return (await visit.server.observer.stats.over(HOUR_MS, tenant_id)).queues
 
 

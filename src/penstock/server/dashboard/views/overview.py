@@ -16,8 +16,8 @@ from penstock.server.dashboard.charts import SPANS, figures_of, stack
 from penstock.server.dashboard.navigation import places_of
 from penstock.server.dashboard.request import ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
-from penstock.server.glance import Glance
 from penstock.server.guard import Presence
+from penstock.server.summary import Summary
 from penstock.store.contract import JobFilter, QueueDepth, WorkerInfo
 
 PLACES: Mapping[str, str] = {"workers": "workers", "queues": "queues", "dead_letters": "dead"}
@@ -94,7 +94,7 @@ class DepthBar(Struct, frozen=True):
 class Whole(Struct, frozen=True):
     """What is shown only to who may see the whole installation."""
 
-    seen: Glance
+    seen: Summary
     standing: Standing
     workers: list[WorkerInfo]
     more_workers: int
@@ -128,7 +128,7 @@ async def overview(visit: ReadVisit, span: Span = "1h") -> Response:
 
 async def _whole(visit: Visit) -> Whole:
     server = visit.server
-    seen = await server.glance.get()
+    seen = await server.summary.get()
     workers = await server.app.store.workers.list()
     return Whole(
         seen=seen,

@@ -58,7 +58,7 @@ async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> 
     pauses = await controls.pauses()
     limits = await controls.limits()
     windows = (await visit.server.observer.stats.over(HOUR_MS)).types
-    states = queue_states((await visit.server.glance.get()).depths, pauses, limits)
+    states = queue_states((await visit.server.summary.get()).depths, pauses, limits)
     shown = piece(named(find, states, lambda state: state.depth.queue), page)
     bounds = DepthLimits(limits, visit.server.app.settings.queue_limit)
     return await visit.page(

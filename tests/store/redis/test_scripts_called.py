@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock.store.contract import Held, Report
-from penstock.store.redis.pipeline import Line, Load
-from penstock.store.redis.scripts import Courier
+from penstock.store.redis.pipeline import Pipeline, Load
+from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.server import Server
 from penstock.store.redis.store import RedisStore
 from proof.conformance.build import (
@@ -36,19 +36,19 @@ async def test_calls_made_together_travel_together(
     valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trips: list[int] = []
-    post = Line.post
+    post = Pipeline.post
 
-    def counted(line: Line, load: Load) -> None:
+    def counted(line: Pipeline, load: Load) -> None:
         trips.append(len(load))
         post(line, load)
 
-    monkeypatch.setattr(Line, "post", counted)
+    monkeypatch.setattr(Pipeline, "post", counted)
     server = Server(valkey_url)
     await server.open()
-    courier = Courier(server)
-    await courier.call("stage", 1)
+    scripts = Scripts(server)
+    await scripts.call("stage", 1)
     trips.clear()
-    await asyncio.gather(*(courier.call("stage", 1) for _ in range(5)), courier.ask(("PING",)))
+    await asyncio.gather(*(scripts.call("stage", 1) for _ in range(5)), scripts.ask(("PING",)))
     assert trips == [1, 5]  # the first goes at once, and those behind it together
     await server.close()
 

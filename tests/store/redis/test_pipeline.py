@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 
-from penstock.store.redis.pipeline import Line
+from penstock.store.redis.pipeline import Pipeline
 from penstock.store.redis.server import Server
 from proof.proxy import Proxy
 
@@ -20,41 +20,43 @@ async def server(valkey_url: str) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def line(server: Server) -> AsyncIterator[Line]:
-    line = await server.line()
-    yield line
-    await line.close()
+async def pipeline(server: Server) -> AsyncIterator[Pipeline]:
+    pipeline = await server.pipeline()
+    yield pipeline
+    await pipeline.close()
 
 
-async def test_each_call_gets_its_own_answers_whatever_was_sent_before(line: Line) -> None:
-    trips = [line.send([("ECHO", n), ("ECHO", -n)]) for n in range(100)]
+async def test_each_call_gets_its_own_answers_whatever_was_sent_before(pipeline: Pipeline) -> None:
+    trips = [pipeline.send([("ECHO", n), ("ECHO", -n)]) for n in range(100)]
     expected = [[b"%d" % n, b"%d" % -n] for n in range(100)]
     assert await asyncio.gather(*trips) == expected
 
 
-async def test_the_answer_to_one_who_gave_up_is_nobody_elses(line: Line) -> None:
-    given_up, waited_for = line.send([("ECHO", "first")]), line.send([("ECHO", "second")])
+async def test_the_answer_to_one_who_gave_up_is_nobody_elses(pipeline: Pipeline) -> None:
+    given_up, waited_for = pipeline.send([("ECHO", "first")]), pipeline.send([("ECHO", "second")])
     given_up.cancel()
     assert await waited_for == [b"second"]
 
 
-async def test_an_error_stands_in_the_place_of_its_answer(line: Line) -> None:
-    unsendable, refused, answered = await line.send([("ECHO", "\ud800"), ("GET",), ("ECHO", "x")])
+async def test_an_error_stands_in_the_place_of_its_answer(pipeline: Pipeline) -> None:
+    unsendable, refused, answered = await pipeline.send(
+        [("ECHO", "\ud800"), ("GET",), ("ECHO", "x")]
+    )
     assert isinstance(unsendable, UnicodeEncodeError)
     assert isinstance(refused, redis.ResponseError)
     assert answered == b"x"
-    [alone] = await line.send([("ECHO", "\ud800")])
+    [alone] = await pipeline.send([("ECHO", "\ud800")])
     assert isinstance(alone, UnicodeEncodeError)
 
 
-async def test_an_answer_of_many_pieces_is_put_together(line: Line) -> None:
+async def test_an_answer_of_many_pieces_is_put_together(pipeline: Pipeline) -> None:
     long = b"x" * 5_000_000
-    assert await line.send([("ECHO", long), ("PING",)]) == [long, b"PONG"]
+    assert await pipeline.send([("ECHO", long), ("PING",)]) == [long, b"PONG"]
 
 
 async def test_what_is_told_unasked_is_no_answer(server: Server) -> None:
     told: list[object] = []
-    listening = await server.line(told.append)
+    listening = await server.pipeline(told.append)
     await listening.send([("SUBSCRIBE", "news")])
     await server.ask("PUBLISH", "news", "a")
     assert await listening.send([("PING",)]) == [[b"pong", b""]]
@@ -66,24 +68,24 @@ async def test_silence_ends_a_line_and_all_its_calls(valkey_url: str) -> None:
     with Proxy(valkey_url) as proxy:
         server = Server(f"{proxy.url}&timeout=0.2")
         await server.open()
-        line = await server.line()
+        pipeline = await server.pipeline()
         proxy.blackhole()
-        trips = [line.send([("PING",)]) for _ in range(3)]
+        trips = [pipeline.send([("PING",)]) for _ in range(3)]
         for trip in trips:
             with pytest.raises(redis.TimeoutError):
                 await trip
-        await line.lost()
+        await pipeline.lost()
         with pytest.raises(redis.ConnectionError):
-            await line.send([("PING",)])
+            await pipeline.send([("PING",)])
         await server.close()
 
 
-async def test_a_line_that_is_left_still_answers(line: Line) -> None:
-    trip = line.send([("ECHO", "last")])
-    line.leave()
+async def test_a_line_that_is_left_still_answers(pipeline: Pipeline) -> None:
+    trip = pipeline.send([("ECHO", "last")])
+    pipeline.leave()
     assert await trip == [b"last"]
-    await line.lost()
-    assert not line.open
+    await pipeline.lost()
+    assert not pipeline.open
 
 
 async def test_calls_at_once_share_the_first_connection(valkey_url: str) -> None:

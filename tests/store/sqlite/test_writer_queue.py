@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.store.sqlite import writer as lines
-from penstock.store.sqlite.writer import Line
+from penstock.store.sqlite.writer import WriterQueue
 
 STAND = """
 import fcntl, os, sys
@@ -44,14 +44,16 @@ def wal(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def line(wal: Path) -> Iterator[Line]:
-    line = Line(str(wal).removesuffix("-wal"))
+def line(wal: Path) -> Iterator[WriterQueue]:
+    line = WriterQueue(str(wal).removesuffix("-wal"))
     yield line
     line.close()
 
 
 @pytest.mark.parametrize("place", [FRONT, SECOND])
-def test_a_process_that_stands_in_line_is_not_passed(wal: Path, line: Line, place: int) -> None:
+def test_a_process_that_stands_in_line_is_not_passed(
+    wal: Path, line: WriterQueue, place: int
+) -> None:
     assert line.is_empty()
     other = Other(wal, place)
     assert not line.is_empty()
@@ -59,7 +61,7 @@ def test_a_process_that_stands_in_line_is_not_passed(wal: Path, line: Line, plac
     other.kill()
 
 
-def test_a_process_that_is_killed_leaves_the_line(wal: Path, line: Line) -> None:
+def test_a_process_that_is_killed_leaves_the_line(wal: Path, line: WriterQueue) -> None:
     other = Other(wal, FRONT)
     waiting = lines._Waiting(line._bytes[0])  # type: ignore[index]
     assert not waiting._at_front.acquire(blocking=False)
@@ -69,7 +71,7 @@ def test_a_process_that_is_killed_leaves_the_line(wal: Path, line: Line) -> None
 
 
 def test_nobody_stands_for_long_behind_one_that_does_not_move(
-    wal: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+    wal: Path, line: WriterQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
     stand = lines._Waiting.wait
@@ -87,7 +89,7 @@ def test_nobody_stands_for_long_behind_one_that_does_not_move(
 
 
 def test_a_line_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
-    line = Line(str(tmp_path / "missing.db"))
+    line = WriterQueue(str(tmp_path / "missing.db"))
     assert line.is_empty()
     line.enter()
     line.leave()

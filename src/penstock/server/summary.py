@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.store.contract import QueueDepth
 
 
-class Glance(Struct, frozen=True):
+class Summary(Struct, frozen=True):
     """What a look at the store has shown."""
 
     depths: "list[QueueDepth]"
@@ -29,7 +29,7 @@ class Glance(Struct, frozen=True):
         return sum(depth.in_progress for depth in self.depths)
 
 
-async def glance_at(app: "Penstock") -> Glance:
+async def summarise(app: "Penstock") -> Summary:
     """Look at an application's store."""
     store = app.store
     alerts = await Alerts(app).list()
@@ -38,7 +38,7 @@ async def glance_at(app: "Penstock") -> Glance:
     dead = await store.metrics.dead_count()
     limits = await store.controls.limits()
     pauses = await store.controls.pauses()
-    return Glance(
+    return Summary(
         depths=depths,
         dead=dead,
         workers=sum(worker.alive for worker in workers),

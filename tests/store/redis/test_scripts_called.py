@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock.store.contract import Held, Report
-from penstock.store.redis.pipeline import Pipeline, Load
+from penstock.store.redis.pipeline import Load, Pipeline
 from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.server import Server
 from penstock.store.redis.store import RedisStore

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.client.after import after
     from penstock.client.app import Penstock
     from penstock.client.arguments import hashed_key, inject
+    from penstock.client.blueprint import Blueprint
     from penstock.client.context import Context
     from penstock.client.flow import Chain, FlowHandle, Group, chain, group
     from penstock.client.handle import JobHandle
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "after": "client.after",
+    "Blueprint": "client.blueprint",
     "Penstock": "client.app",
     "hashed_key": "client.arguments",
     "Context": "client.context",
@@ -69,6 +71,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Blueprint",
     "CanariesUnproven",
     "Cancel",
     "Chain",

@@ -1,43 +1,35 @@
 """The application: it registers job types and enqueues jobs of them."""
 
-import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from penstock.client.admission import A, Admission, How, estimates
 from penstock.client.after import After, Input, add_edges
+from penstock.client.blueprint import Blueprint, Registry
 from penstock.client.check_payloads import Checked, PayloadCheck, check_payloads
-from penstock.client.context import Context, H, Hooks, M
+from penstock.client.context import H, Hooks, M
 from penstock.client.controls import Controls, PauseFields
 from penstock.client.dead import Triage
 from penstock.client.declare import (
-    Declaration,
-    DeclaredBreakers,
-    DeclaredLimits,
-    LimitFields,
-    T,
     declare,
-    limits_of,
-    scheduled,
 )
 from penstock.client.explain import explain
 from penstock.client.flow import Batch, Flow, FlowHandle
 from penstock.client.handle import JobHandle
-from penstock.client.job_type import Decorator, JobType, Partial, Prepared, Registration, RunIn
+from penstock.client.job_type import JobType, Partial, Prepared
 from penstock.client.lookups import check_rows, check_text, job_filter
-from penstock.client.options import AwaitingFields, JobOptions, OptionFields
+from penstock.client.options import AwaitingFields, JobOptions
 from penstock.client.schedules import Schedules, ScheduleView, TimeFields, put_schedule
 from penstock.client.sync import SharedLock, SyncPenstock
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
-from penstock.model.errors import InvalidOption, JobNotFound, UnknownType
+from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.job import Enqueued, Job, NewJob
-from penstock.model.retry import Classifier, ErrorClass
 from penstock.model.states import Status
 from penstock.store.contract import Execution, LogLine, Store
 from penstock.store.open import open_store
@@ -49,7 +41,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Penstock:
+class Penstock(Registry):
     """Durable jobs: `app = Penstock("sqlite:///work.db")`."""
 
     def __init__(
@@ -60,17 +52,20 @@ class Penstock:
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__()
         self.settings = (settings or load_settings()).replace(url=url, dispatch=dispatch)
         self.target: str | None = None
         """The `module:name` it was loaded from, where another process finds it, too."""
         self.hooks = Hooks()
         self.admission = Admission(self)
-        self._limits, self._breakers = DeclaredLimits(), DeclaredBreakers()
-        self.declarations: list[Declaration] = [self._limits, self._breakers]
         self._clock = clock
-        self._types: dict[str, JobType[..., ..., Any]] = {}
         self._openings = 0
         self._opening = SharedLock()
+
+    @property
+    def home(self) -> "Penstock":
+        """Calls of its types are enqueued by itself."""
+        return self
 
     @cached_property
     def store(self) -> Store:
@@ -114,70 +109,7 @@ class Penstock:
                 await self.store.close()
             self._openings = max(0, self._openings - 1)
 
-    @overload
-    def job(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
-    ) -> JobType[P, Concatenate[Context, P], R]: ...
-    @overload
-    def job(
-        self, function: Callable[Concatenate[Context, P], R], /
-    ) -> JobType[P, Concatenate[Context, P], R]: ...
-    @overload
-    def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> JobType[P, P, R]: ...
-    @overload
-    def job(self, function: Callable[P, R], /) -> JobType[P, P, R]: ...
-    @overload
-    def job(self, /, **registration: Unpack[Registration]) -> Decorator: ...
-
-    def job(self, function: Any = None, /, **registration: Any) -> Any:
-        """Register a handler: `@app.job` or `@app.job(queue="mail", max_retries=5)`."""
-        if function is not None:
-            return self._make_type(function, **registration)
-        return lambda handler: self._make_type(handler, **registration)
-
-    def _make_type(
-        self,
-        handler: Callable[..., Any],
-        *,
-        name: str | None = None,
-        aliases: Sequence[str] = (),
-        run_in: RunIn | None = None,
-        lease: float | None = None,
-        classify: Sequence[Classifier] = (),
-        budgets: Mapping[ErrorClass, int] | None = None,
-        retry_cap: float | None = None,
-        concurrency: int | None = None,
-        rate: str | None = None,
-        breaker: str | None = None,
-        critical: bool = False,
-        **options: Unpack[OptionFields],
-    ) -> JobType[..., ..., Any]:
-        if not inspect.isroutine(handler):
-            raise InvalidOption("handler", handler, "a function or a coroutine function")
-        if "after" in options:
-            raise InvalidOption("after", "given", "an option of a call: task.options(after=…)")
-        made: JobType[..., ..., Any] = JobType(
-            self,
-            handler,
-            name=name or handler.__name__,
-            aliases=aliases,
-            options=self.checked(self._default_options().with_(**options)),
-            run_in=run_in,
-            lease=lease,
-            classify=classify,
-            budgets=budgets or {},
-            retry_cap=retry_cap,
-            critical=critical,
-        )
-        if concurrency is not None or rate is not None:
-            for each in made.names:
-                self.limit(type=each, concurrency=concurrency, rate=rate)
-        if breaker is not None:
-            self._breakers.guard(breaker, made.names)
-        self._register(made)
-        return made
-
-    def _default_options(self) -> JobOptions:
+    def default_options(self) -> JobOptions:
         """What the settings say of a type whose author says nothing."""
         settings = self.settings
         return JobOptions(
@@ -186,14 +118,6 @@ class Penstock:
             retry_delay=settings.default_retry_delay,
             backoff=settings.default_backoff,
         )
-
-    def limit(self, **limit: Unpack[LimitFields]) -> None:
-        """Declare a limit: `app.limit(key="openai", concurrency=3, rate="60/min")`."""
-        self._limits.add(limits_of(limit, by_operator=False))
-
-    def breaker(self, name: str, *, failures: int = 5, cool_down: float = 30) -> None:
-        """Describe the breaker that `@app.job(breaker=name)` names."""
-        self._breakers.describe(name, failures, cool_down)
 
     def checked(self, options: JobOptions) -> JobOptions:
         """Refuse options this application's settings do not allow."""
@@ -205,17 +129,11 @@ class Penstock:
             )
         return options
 
-    def find_type(self, name: str) -> JobType[..., ..., Any]:
-        """The type registered under a name or an alias."""
-        try:
-            return self._types[name]
-        except (KeyError, TypeError):  # what cannot be hashed names nothing either
-            raise UnknownType(name, sorted({t.name for t in self._types.values()})) from None
-
-    @property
-    def types(self) -> dict[str, JobType[..., ..., Any]]:
-        """Every registered name and alias."""
-        return dict(self._types)
+    def include(self, blueprint: Blueprint) -> None:
+        """Take in the job types, schedules, limits and breakers of a blueprint, all or none."""
+        if not isinstance(blueprint, Blueprint):
+            raise InvalidOption("blueprint", blueprint, "a Blueprint")
+        blueprint.join(self)
 
     def middleware(self, function: M) -> M:
         """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
@@ -326,16 +244,6 @@ class Penstock:
         """
         return await put_schedule(self.schedules, name, call, arguments, times)
 
-    def scheduled(
-        self,
-        *,
-        name: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **times: Unpack[TimeFields],
-    ) -> Callable[[T], T]:
-        """Declare a schedule, above `@app.job`: `@app.scheduled(cron="0 3 * * *")`."""
-        return scheduled(self, name, arguments, times)
-
     async def declare(self) -> None:
         """Put what the application declares into the store; a worker does it when it starts."""
         await declare(self)
@@ -401,14 +309,3 @@ class Penstock:
         """Run a cancelled or dead job again, with a fresh retry budget."""
         await self.store.jobs.requeue([check_text("job_id", job_id)])
         return await self.get(job_id)
-
-    def _register(self, registered: JobType[..., ..., Any]) -> None:
-        for name in registered.names:
-            known = self._types.get(name)
-            if known is not None and known.place != registered.place:
-                raise InvalidOption(
-                    "name",
-                    name,
-                    f"one that no other job type has ({known.function.__qualname__} has it)",
-                )
-            self._types[name] = registered

@@ -1,6 +1,7 @@
 """What an application declares beside its job types, put into the store when a worker starts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from penstock.client.job_type import JobType
@@ -23,10 +24,8 @@ from penstock.model.job import MAX_TEXT
 from penstock.model.refused import ScheduleOver
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.client.app import Penstock
-    from penstock.client.job_type import JobType
+    from penstock.client.blueprint import Registry
 
 _SCOPES = tuple(scope.value for scope in LimitScope)
 _KINDS = tuple(kind.value for kind in LimitKind)
@@ -105,8 +104,18 @@ class DeclaredLimits:
 
     def add(self, limits: list[Limit]) -> None:
         """Declare limits; the same one may be declared again, another one in its place not."""
+        self.check(limits)
+        self._limits.update({(one.scope, one.name, one.kind): one for one in limits})
+
+    @property
+    def all(self) -> list[Limit]:
+        """Every limit that is declared."""
+        return list(self._limits.values())
+
+    def check(self, limits: list[Limit]) -> None:
+        """Refuse another limit in the place of one that is declared."""
         for limit in limits:
-            known = self._limits.setdefault((limit.scope, limit.name, limit.kind), limit)
+            known = self._limits.get((limit.scope, limit.name, limit.kind), limit)
             if known != limit:
                 raise InvalidOption(
                     limit.kind.value,
@@ -137,9 +146,23 @@ class DeclaredBreakers:
         if not whole or not 0 < failures <= MAX_FAILURES:
             raise InvalidOption("failures", failures, "a whole number, 1 or more")
         check_seconds("cool_down", cool_down)
-        chosen = (failures, max(1, int(cool_down * 1000)))
-        if self._described.setdefault(name, chosen) != chosen:
-            raise InvalidOption("breaker", name, "described once")
+        described = {name: (failures, max(1, int(cool_down * 1000)))}
+        self._check(described)
+        self._described.update(described)
+
+    def check(self, other: "DeclaredBreakers") -> None:
+        """Refuse breakers that are described otherwise already."""
+        self._check(other._described)
+
+    def include(self, other: "DeclaredBreakers") -> None:
+        """Take over what others declare, which was checked before."""
+        self._described.update(other._described)
+        self._guarded.update(other._guarded)
+
+    def _check(self, described: "Mapping[str, tuple[int, int]]") -> None:
+        for name, chosen in described.items():
+            if self._described.get(name, chosen) != chosen:
+                raise InvalidOption("breaker", name, "described once")
 
     def guard(self, name: str, types: "Sequence[str]") -> None:
         """Have a breaker hold back jobs of these types."""
@@ -197,6 +220,12 @@ class DeclaredSchedule:
         self._arguments = arguments
         self._times = times_of(times)
 
+    def of(self, type_: JobType[..., ..., Any]) -> "DeclaredSchedule":
+        """Return the same schedule of another job type."""
+        other = copy(self)
+        other.type = type_
+        return other
+
     async def declare(self, app: "Penstock") -> None:
         """Put the schedule into the store; one whose time is over is left out."""
         job = template_job(self.type, self._arguments)
@@ -211,22 +240,45 @@ class DeclaredSchedule:
 
 
 def scheduled(
-    app: "Penstock", name: str | None, arguments: Mapping[str, Any] | None, times: Mapping[str, Any]
+    registry: "Registry",
+    name: str | None,
+    arguments: Mapping[str, Any] | None,
+    times: Mapping[str, Any],
 ) -> Callable[[T], T]:
     """The decorator that declares a schedule of the job type it stands above."""
 
     def declared(type_: T) -> T:
-        _add(app, DeclaredSchedule(type_, name, arguments, times))
+        schedule = DeclaredSchedule(type_, name, arguments, times)
+        replaced = replaced_by(schedule, registry.declarations)
+        add_schedule(schedule, replaced, registry.declarations)
         return type_
 
     return declared
 
 
-def _add(app: "Penstock", schedule: DeclaredSchedule) -> None:
-    """Declare a schedule; a module that is loaded again replaces its own."""
-    for known in [one for one in app.declarations if isinstance(one, DeclaredSchedule)]:
+def schedules_in(declarations: "Sequence[Declaration]") -> list[DeclaredSchedule]:
+    """Return the schedules among all that is declared."""
+    return [one for one in declarations if isinstance(one, DeclaredSchedule)]
+
+
+def replaced_by(
+    schedule: DeclaredSchedule, declarations: "Sequence[Declaration]"
+) -> DeclaredSchedule | None:
+    """Find the schedule that a new one replaces, as a module does that is loaded again."""
+    for known in schedules_in(declarations):
         if known.name == schedule.name:
             if known.type is schedule.type or known.type.name != schedule.type.name:
                 raise InvalidOption("name", schedule.name, "one that no other schedule has")
-            app.declarations.remove(known)
-    app.declarations.append(schedule)
+            return known
+    return None
+
+
+def add_schedule(
+    schedule: DeclaredSchedule,
+    replaced: DeclaredSchedule | None,
+    declarations: list[Declaration],
+) -> None:
+    """Declare a schedule in the place of another."""
+    if replaced is not None:
+        declarations.remove(replaced)
+    declarations.append(schedule)

@@ -3,7 +3,9 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import copy
 from functools import cached_property, update_wrapper
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -34,6 +36,7 @@ from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
     InvalidResult,
+    NotIncluded,
     PayloadTooLarge,
     ResultNotSerializable,
 )
@@ -113,14 +116,17 @@ class Prepared(Partial[R_co]):
 class JobType(Generic[P, Q, R]):
     """What `@app.job` makes of a function."""
 
+    app: "Penstock"
+
     def __init__(
         self,
-        app: "Penstock",
+        app: "Penstock | None",
         function: Callable[Q, Any],
         *,
         name: str,
         aliases: Sequence[str],
         options: JobOptions,
+        given: Mapping[str, Any] = MappingProxyType({}),
         run_in: RunIn | None,
         lease: float | None,
         classify: Sequence[Classifier],
@@ -129,7 +135,8 @@ class JobType(Generic[P, Q, R]):
         critical: bool = False,
     ) -> None:
         update_wrapper(self, function)
-        self.app = app
+        if app is not None:
+            self.app = app
         self.function = function
         self.name = name
         self.names = (name, *aliases)
@@ -137,8 +144,8 @@ class JobType(Generic[P, Q, R]):
             check_name("name", each)
         if lease is not None:
             check_seconds("lease", lease)
-        self.defaults = options
-        self._template = options.new_job("", name, "")
+        self._given = given
+        self._set_defaults(options)
         self.is_async = inspect.iscoroutinefunction(function)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise InvalidOption("handler", name, "a function that returns, not one that yields")
@@ -162,6 +169,28 @@ class JobType(Generic[P, Q, R]):
     def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> Any:
         """Call the function itself, as if it had never been decorated."""
         return self.function(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # or a type checker would take every attribute for granted
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "app":
+                raise NotIncluded(self.name)
+            raise AttributeError(f"a job type has no attribute {name!r}")
+
+    def join(self, app: "Penstock") -> None:
+        """Become a type of an application, which fills in what its author left open."""
+        self._set_defaults(app.checked(app.default_options().with_(**self._given)))
+        self.app = app
+
+    def joined_to(self, app: "Penstock") -> "JobType[P, Q, R]":
+        """Return the same type as one of an application."""
+        joined = copy(self)
+        joined.join(app)
+        return joined
+
+    def _set_defaults(self, options: JobOptions) -> None:
+        self.defaults = options
+        self._template = options.new_job("", self.name, "")
 
     def __repr__(self) -> str:
         return f"<job type {self.name!r}>"

@@ -23,6 +23,17 @@ class UnknownType(PenstockError):
         )
 
 
+class NotIncluded(PenstockError):
+    """A job type of a blueprint that belongs to no application yet."""
+
+    def __init__(self, job_type: str) -> None:
+        self.job_type = job_type
+        super().__init__(
+            f"Job type {job_type!r} belongs to a blueprint that no application includes; "
+            "call app.include(blueprint) first."
+        )
+
+
 class InvalidArguments(PenstockError):
     """Arguments that do not fit the job type's signature."""
 

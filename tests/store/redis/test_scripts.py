@@ -11,8 +11,13 @@ from penstock.model.job import DEFAULT_PRIORITY, PRIORITY_STEP_MS
 from penstock.store.redis.scripts import script
 
 LUA = files("penstock.store.redis").joinpath("lua")
-NAMES = sorted(file.name.removesuffix(".lua") for file in LUA.iterdir())
-ALL = "\n".join(LUA.joinpath(f"{name}.lua").read_text("utf-8") for name in NAMES)
+TEXTS = {
+    (folder.name, file.name.removesuffix(".lua")): file.read_text("utf-8")
+    for folder in LUA.iterdir()
+    for file in folder.iterdir()
+}
+NAMES = sorted(name for _, name in TEXTS)
+ALL = "\n".join(TEXTS.values())
 NEEDED = re.compile(r"^-- (?:needs: ([\w ]+)$|later: (\w+) gives)", re.MULTILINE)
 FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
 WORD = re.compile(r"\w+")
@@ -29,19 +34,21 @@ def test_every_script_is_one_that_the_server_can_compile(
     client.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_file_begins_by_saying_what_it_is_for(name: str) -> None:
-    first = LUA.joinpath(f"{name}.lua").read_text("utf-8").partition("\n")[0]
+@pytest.mark.parametrize("file", sorted(TEXTS))
+def test_every_file_begins_by_saying_what_it_is_for(file: tuple[str, str]) -> None:
+    first = TEXTS[file].partition("\n")[0]
     assert first.startswith("-- ")
     assert first.endswith((".", ":", ",")) or len(first) > 40
 
 
-def test_every_file_is_called_or_needed_by_another() -> None:
+def test_scripts_are_called_and_parts_are_needed_by_others() -> None:
     package = files("penstock.store.redis")
     python = [file.read_text("utf-8") for file in package.iterdir() if file.name.endswith(".py")]
     called = {name for name in NAMES if any(f'"{name}"' in text for text in python)}
     needed = {part for named in NEEDED.findall(ALL) for part in " ".join(named).split()}
-    assert sorted({*NAMES} - called - needed) == []
+    scripts, parts = ({n for f, n in TEXTS if f == folder} for folder in ("scripts", "parts"))
+    assert sorted(scripts - called) == []
+    assert parts == needed
 
 
 def test_every_function_is_used() -> None:

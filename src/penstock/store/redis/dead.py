@@ -179,7 +179,7 @@ def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _dead_group(found: Sequence[Any]) -> DeadGroup:
-    """A group from what `lua/groups.lua` answers."""
+    """A group from what `lua/parts/groups.lua` answers."""
     name, error, error_code, count, opened, first_at, last_at, newest_id = found
     type_, fingerprint = _type_and_fingerprint(name)
     return DeadGroup(
@@ -201,7 +201,7 @@ def _type_and_fingerprint(group: bytes) -> tuple[str, str]:
 
 
 def _dead_letter(letter: Sequence[Any]) -> DeadLetter:
-    """A dead letter from its fields, see `lua/letters.lua`."""
+    """A dead letter from its fields, see `lua/parts/letters.lua`."""
     (
         job_id, lane, doc, payload, checkpoint, priority, scheduled_at, made_at, reason, error,
         error_code, fingerprint, attempts, rescues, executions, resolution, notes, resolved_by,

@@ -33,7 +33,7 @@ _STATUSES = {status.value.encode(): status for status in Status}
 
 
 def job(picture: Picture) -> Job:
-    """A job from its picture, see `lua/pictures.lua`."""
+    """A job from its picture, see `lua/parts/pictures.lua`."""
     (
         job_id, lease_until, status, lane, doc_text, priority, payload, result, error,
         error_details, attempts, snoozes, rescues, fence, timeout_ms, scheduled_at, expires_at,
@@ -116,7 +116,7 @@ def log_line(line: bytes) -> LogLine:
 
 
 def dependency(row: Sequence[Any]) -> Dependency:
-    """An edge from its row, see `lua/linked.lua`."""
+    """An edge from its row, see `lua/parts/linked.lua`."""
     child, parent, kind, argument, outcome, closed_at, terms, *about = row
     parent_type, parent_status, child_type, child_status = (text(value) for value in about)
     on_failure, on_requeue, position, condition = decode(terms)

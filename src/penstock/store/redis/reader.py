@@ -118,7 +118,7 @@ class _Looks:
 
 
 def _wanted(where: JobFilter, conditions: list[Condition]) -> bytes:
-    """What `lua/matching.lua` takes."""
+    """What `lua/parts/matching.lua` takes."""
     wanted: dict[str, Any] = {
         name: value for name in _PLAIN if (value := getattr(where, name)) is not None
     }

@@ -59,7 +59,7 @@ def row_of(field: bytes, value: bytes) -> Row:
 
 
 def _record(kind: str, row: Sequence[Any]) -> Record:
-    """A record from its fields, see `lua/records.lua`."""
+    """A record from its fields, see `lua/parts/records.lua`."""
     name, revision, updated_at, expires_at, document = row
     return Record(
         kind=kind,

@@ -95,7 +95,7 @@ def _or_empty(value: int | None) -> int | str:
 
 
 def _schedule(row: Sequence[Any]) -> Schedule:
-    """A schedule from its fields, see `lua/schedules.lua`."""
+    """A schedule from its fields, see `lua/parts/schedules.lua`."""
     schedule_id, doc, enabled, next_run_at, run_count, last_run_at, created, updated, revision = row
     return replace(
         _schedules.decode(doc),

@@ -73,7 +73,11 @@ def _later(name: str, needs: list[str]) -> Iterator[str]:
 
 @cache
 def _text(name: str) -> str:
-    return files("penstock.store.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
+    """A file of `lua/scripts`, which are called, or of `lua/parts`, which those include."""
+    folder = files("penstock.store.redis").joinpath("lua")
+    called = folder.joinpath("scripts", f"{name}.lua")
+    found = called if called.is_file() else folder.joinpath("parts", f"{name}.lua")
+    return found.read_text("utf-8")
 
 
 def _states(action: str) -> str:

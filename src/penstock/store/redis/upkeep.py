@@ -53,7 +53,7 @@ class RedisWorkers:
 
 
 def known(now: bytes, rows: Sequence[Sequence[Any]]) -> list[WorkerInfo]:
-    """Workers from what `lua/list_workers.lua` answers."""
+    """Workers from what `lua/scripts/list_workers.lua` answers."""
     found = [
         WorkerInfo(
             **asdict(_beats.decode(told)),

@@ -1,4 +1,4 @@
-"""What is kept under the keys that `lua/parts/common.lua` lists, and failures as scripts take them."""
+"""What is kept under the keys of `lua/parts/common.lua`, and failures as scripts take them."""
 
 from functools import cache, lru_cache
 

@@ -25,25 +25,9 @@ from penstock.model.states import Status
 from penstock.store.relational.breakers import define_breakers, known_breakers, reset_breaker
 from penstock.store.relational.gates import read_slots, read_starts
 from penstock.store.relational.jobs import hold
-from penstock.store.relational.transaction import Database, Transaction
+from penstock.store.relational.transaction import StorePart, Transaction, reads, writes
 
 SHOWN_HOLDERS = 10
-
-
-def set_limits(tx: Transaction, limits: Sequence[Limit]) -> None:
-    """Write limits."""
-    tx.lock("controls")
-    for limit in limits:
-        named = (limit.scope.value, limit.name, limit.kind.value)
-        row = (*named, limit.capacity, limit.interval_ms, limit.by_operator, tx.now)
-        tx.run("set_limit", row)
-    tx.changed = True
-
-
-def remove_limit(tx: Transaction, scope: LimitScope, name: str, kind: LimitKind) -> bool:
-    """Take a limit away; whether there was one."""
-    tx.changed = True
-    return tx.many("remove_limit", ((scope.value, name, kind.value),)) == 1
 
 
 def known_limits(tx: Transaction) -> list[Limit]:
@@ -91,37 +75,6 @@ def _state(
     return LimitState(limit=limit, used=used, holders=holders)
 
 
-def pause(
-    tx: Transaction, scope: PauseScope, name: str, reason: str | None, by: str | None
-) -> Pause:
-    """Write the pause; a job is also taken out of the queue."""
-    if scope is PauseScope.JOB:
-        _pause_job(tx, name)
-    told, who = redacted(reason, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
-    tx.run("pause", (scope.value, name, told, who, tx.now))
-    tx.changed = True
-    found = pause_of(tx, scope, name)
-    assert found is not None
-    return found
-
-
-def resume(tx: Transaction, scope: PauseScope, name: str) -> bool:
-    """Take the pause away; a job goes back to waiting for its own time."""
-    found = tx.many("resume", ((scope.value, name),)) == 1
-    if scope is PauseScope.JOB:
-        resumed = tx.many("resume_job", ({"id": name, "now": tx.now},)) == 1
-        if not resumed and tx.value("status_of", (name,)) is None:
-            raise JobNotFound(name)
-        found = found or resumed
-    tx.changed = True
-    return found
-
-
-def known_pauses(tx: Transaction) -> list[Pause]:
-    """Everything that is paused, the oldest first."""
-    return [_pause(*row) for row in tx.rows("pauses")]
-
-
 def pause_of(tx: Transaction, scope: PauseScope, name: str) -> Pause | None:
     """The pause of one thing, if there is one."""
     row = tx.row("pause_of", (scope.value, name))
@@ -149,49 +102,81 @@ def _pause(
     )
 
 
-class RelationalControls:
+class RelationalControls(StorePart):
     """`Controls` in SQL."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    async def pause(
-        self, scope: PauseScope, name: str, *, reason: str | None = None, by: str | None = None
+    @writes
+    def pause(
+        self,
+        tx: Transaction,
+        scope: PauseScope,
+        name: str,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
     ) -> Pause:
-        """Hold a queue, a type, a tenant or one waiting job."""
-        return await self._db.write(lambda tx: pause(tx, scope, name, reason, by))
+        """Hold a queue, a type, a tenant or one waiting job, which also leaves the queue."""
+        if scope is PauseScope.JOB:
+            _pause_job(tx, name)
+        told, who = redacted(reason, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
+        tx.run("pause", (scope.value, name, told, who, tx.now))
+        tx.changed = True
+        found = pause_of(tx, scope, name)
+        assert found is not None
+        return found
 
-    async def resume(self, scope: PauseScope, name: str) -> bool:
-        """Let it go on."""
-        return await self._db.write(lambda tx: resume(tx, scope, name))
+    @writes
+    def resume(self, tx: Transaction, scope: PauseScope, name: str) -> bool:
+        """Let it go on; a job goes back to waiting for its own time."""
+        found = tx.many("resume", ((scope.value, name),)) == 1
+        if scope is PauseScope.JOB:
+            resumed = tx.many("resume_job", ({"id": name, "now": tx.now},)) == 1
+            if not resumed and tx.value("status_of", (name,)) is None:
+                raise JobNotFound(name)
+            found = found or resumed
+        tx.changed = True
+        return found
 
-    async def pauses(self) -> list[Pause]:
+    @reads
+    def pauses(self, tx: Transaction) -> list[Pause]:
         """Everything that is paused, the oldest first."""
-        return await self._db.read(known_pauses)
+        return [_pause(*row) for row in tx.rows("pauses")]
 
-    async def set_limits(self, limits: Sequence[Limit]) -> None:
+    @writes
+    def set_limits(self, tx: Transaction, limits: Sequence[Limit]) -> None:
         """Set limits, all of them or none."""
         check_limits(limits)
-        await self._db.write(lambda tx: set_limits(tx, limits))
+        tx.lock("controls")
+        for limit in limits:
+            named = (limit.scope.value, limit.name, limit.kind.value)
+            row = (*named, limit.capacity, limit.interval_ms, limit.by_operator, tx.now)
+            tx.run("set_limit", row)
+        tx.changed = True
 
-    async def remove_limit(self, scope: LimitScope, name: str, kind: LimitKind) -> bool:
+    @writes
+    def remove_limit(self, tx: Transaction, scope: LimitScope, name: str, kind: LimitKind) -> bool:
         """Take a limit away; whether there was one."""
-        return await self._db.write(lambda tx: remove_limit(tx, scope, name, kind))
+        tx.changed = True
+        return tx.many("remove_limit", ((scope.value, name, kind.value),)) == 1
 
-    async def limits(self) -> list[LimitState]:
+    @reads
+    def limits(self, tx: Transaction) -> list[LimitState]:
         """All limits and how much of each is taken."""
-        return await self._db.read(lambda tx: limit_states(tx, known_limits(tx)))
+        return limit_states(tx, known_limits(tx))
 
-    async def define_breakers(
-        self, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
+    @writes
+    def define_breakers(
+        self, tx: Transaction, breakers: Sequence[Breaker], *, known_types: Collection[str] = ()
     ) -> None:
         """Set up breakers; those that exist keep their position."""
-        await self._db.write(lambda tx: define_breakers(tx, breakers, set(known_types)))
+        define_breakers(tx, breakers, set(known_types))
 
-    async def reset_breaker(self, name: str) -> bool:
+    @writes
+    def reset_breaker(self, tx: Transaction, name: str) -> bool:
         """Close a breaker by hand."""
-        return await self._db.write(lambda tx: reset_breaker(tx, name))
+        return reset_breaker(tx, name)
 
-    async def breakers(self) -> list[BreakerState]:
+    @reads
+    def breakers(self, tx: Transaction) -> list[BreakerState]:
         """All breakers."""
-        return await self._db.read(known_breakers)
+        return known_breakers(tx)

@@ -6,55 +6,10 @@ from typing import Any
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
 from penstock.model.redact import redacted
 from penstock.store.contract import OPEN, DeadGroup, DeadLetter, Resolution
-from penstock.store.relational.transaction import Database, Transaction, readable
+from penstock.store.relational.transaction import StorePart, Transaction, readable, reads, writes
 from penstock.store.relational.upkeep import purge
 
 _COLUMNS = DeadLetter.__struct_fields__
-
-
-def find(tx: Transaction, wanted: Mapping[str, Any]) -> list[DeadLetter]:
-    """A page, newest first."""
-    return [_dead_letter(row) for row in tx.rows(_query_for(wanted), dict(wanted))]
-
-
-def groups(tx: Transaction, wanted: Mapping[str, Any]) -> list[DeadGroup]:
-    """Alike ones together, a page: the group with the newest letter first."""
-    return [_dead_group(row) for row in tx.rows("dead_groups", dict(wanted))]
-
-
-def group(tx: Transaction, wanted: Mapping[str, Any]) -> DeadGroup | None:
-    """One group, or none."""
-    row = tx.row("one_dead_group", dict(wanted))
-    return None if row is None else _dead_group(row)
-
-
-def group_names(tx: Transaction, wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Type and fingerprint of every group."""
-    return [(type_, of) for type_, of in tx.rows("dead_group_names", dict(wanted))]
-
-
-def get(tx: Transaction, job_id: str) -> DeadLetter | None:
-    """One dead letter, or none."""
-    row = tx.row("dead_letter", (job_id,))
-    return None if row is None else _dead_letter(row)
-
-
-def resolve(
-    tx: Transaction,
-    ids: Sequence[str],
-    resolution: Resolution,
-    notes: str | None,
-    by: str | None,
-) -> list[str]:
-    """Record where a person stands with them."""
-    told, who = redacted(notes, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
-    row = {"resolution": resolution.value, "notes": told, "by": who, "now": tx.now}
-    return [i for i in ids if tx.many("resolve_dead_letter", ({"id": i, **row},)) == 1]
-
-
-def mark_canaries(tx: Transaction, ids: Sequence[str], group: str | None) -> None:
-    """Remember which jobs are replayed ahead of their group."""
-    tx.run("mark_canaries", (group, tx.listed(ids)))
 
 
 def _query_for(wanted: Mapping[str, Any]) -> str:
@@ -79,14 +34,13 @@ def _dead_group(row: tuple[Any, ...]) -> DeadGroup:
     return DeadGroup(**dict(zip(DeadGroup.__struct_fields__, row, strict=True)))
 
 
-class RelationalDeadLetters:
+class RelationalDeadLetters(StorePart):
     """`DeadLetters` in SQL."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    async def find(
+    @reads
+    def find(
         self,
+        tx: Transaction,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
@@ -108,10 +62,12 @@ class RelationalDeadLetters:
             "before": before,
             "limit": limit,
         }
-        return await self._db.read(lambda tx: find(tx, wanted))
+        return [_dead_letter(row) for row in tx.rows(_query_for(wanted), wanted)]
 
-    async def groups(
+    @reads
+    def groups(
         self,
+        tx: Transaction,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
@@ -127,43 +83,61 @@ class RelationalDeadLetters:
             "before": before,
             "limit": limit,
         }
-        return await self._db.read(lambda tx: groups(tx, wanted))
+        return [_dead_group(row) for row in tx.rows("dead_groups", wanted)]
 
-    async def group(
+    @reads
+    def group(
         self,
+        tx: Transaction,
         type: str,  # noqa: A002 - the column's name
         fingerprint: str,
         *,
         tenant_id: str | None = None,
     ) -> DeadGroup | None:
-        """One group, or none."""
+        """One group, or None."""
         wanted = {"type": type, "fingerprint": fingerprint, "tenant_id": tenant_id}
-        return await self._db.read(lambda tx: group(tx, wanted))
+        row = tx.row("one_dead_group", wanted)
+        return None if row is None else _dead_group(row)
 
-    async def group_names(
+    @reads
+    def group_names(
         self,
+        tx: Transaction,
         *,
         type: str | None = None,  # noqa: A002 - the column's name
         tenant_id: str | None = None,
     ) -> list[tuple[str, str]]:
         """Type and fingerprint of every group."""
-        wanted = {"type": type, "tenant_id": tenant_id}
-        return await self._db.read(lambda tx: group_names(tx, wanted))
+        rows = tx.rows("dead_group_names", {"type": type, "tenant_id": tenant_id})
+        return [(type_, fingerprint) for type_, fingerprint in rows]
 
-    async def get(self, job_id: str) -> DeadLetter | None:
-        """One dead letter, or none."""
-        return await self._db.read(lambda tx: get(tx, job_id))
+    @reads
+    def get(self, tx: Transaction, job_id: str) -> DeadLetter | None:
+        """One dead letter, or None."""
+        row = tx.row("dead_letter", (job_id,))
+        return None if row is None else _dead_letter(row)
 
-    async def resolve(
-        self, ids: Sequence[str], resolution: Resolution, *, notes: str | None, by: str | None
+    @writes
+    def resolve(
+        self,
+        tx: Transaction,
+        ids: Sequence[str],
+        resolution: Resolution,
+        *,
+        notes: str | None,
+        by: str | None,
     ) -> list[str]:
         """Record where a person stands with them."""
-        return await self._db.write(lambda tx: resolve(tx, ids, resolution, notes, by))
+        told, who = redacted(notes, MESSAGE_LIMIT), redacted(by, NAME_LIMIT)
+        row = {"resolution": resolution.value, "notes": told, "by": who, "now": tx.now}
+        return [i for i in ids if tx.many("resolve_dead_letter", ({"id": i, **row},)) == 1]
 
-    async def mark_canaries(self, ids: Sequence[str], group: str | None) -> None:
+    @writes
+    def mark_canaries(self, tx: Transaction, ids: Sequence[str], group: str | None) -> None:
         """Remember which jobs are replayed ahead of their group."""
-        await self._db.write(lambda tx: mark_canaries(tx, ids, group))
+        tx.run("mark_canaries", (group, tx.listed(ids)))
 
-    async def purge(self, ids: Sequence[str]) -> int:
+    @writes
+    def purge(self, tx: Transaction, ids: Sequence[str]) -> int:
         """Delete dead letters and their jobs for good."""
-        return await self._db.write(lambda tx: purge(tx, ids))
+        return purge(tx, ids)

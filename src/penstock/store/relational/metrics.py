@@ -22,7 +22,7 @@ from penstock.store.contract.metrics import (
     step_at,
     windows,
 )
-from penstock.store.relational.transaction import Database, Transaction
+from penstock.store.relational.transaction import StorePart, Transaction, reads
 
 LATE_MS = 2 * MINUTE_MS
 """A count may be committed so long after its time, and is folded then."""
@@ -150,21 +150,24 @@ def roll_up(tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
     return sum(tx.run("drop_metrics", (step, before)) for step, before in last.items())
 
 
-class RelationalMetrics:
+class RelationalMetrics(StorePart):
     """`Metrics` in SQL."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    async def depths(self, tenant_id: str | None = None) -> list[QueueDepth]:
+    @reads
+    def depths(self, tx: Transaction, tenant_id: str | None = None) -> list[QueueDepth]:
         """Every queue that has waiting or running jobs, of a tenant or of all."""
-        return await self._db.read(lambda tx: depths(tx, tenant_id))
+        return depths(tx, tenant_id)
 
-    async def dead_count(self, type: str | None = None) -> int:  # noqa: A002 - the column's name
+    @reads
+    def dead_count(
+        self,
+        tx: Transaction,
+        type: str | None = None,  # noqa: A002 - the column's name
+    ) -> int:
         """How many dead letters are open, of a type or of all."""
         if type is None:
-            return await self._db.read(lambda tx: int(tx.value("dead_count")))
-        return await self._db.read(lambda tx: int(tx.value("dead_count_of_type", (type,))))
+            return int(tx.value("dead_count"))
+        return int(tx.value("dead_count_of_type", (type,)))
 
     async def window(self, span_ms: int, tenant_id: str | None = None) -> list[Window]:
         """Figures over the last span; long ones read coarse steps, which must be up to date."""
@@ -187,9 +190,10 @@ class RelationalMetrics:
             lambda tx: series(tx, resolution_ms, span_ms, timings=timings, tenant_id=tenant_id)
         )
 
-    async def totals(self) -> list[Figure]:
+    @reads
+    def totals(self, tx: Transaction) -> list[Figure]:
         """Every counter since the installation began."""
-        return await self._db.read(totals)
+        return totals(tx)
 
     async def roll_up(self) -> int:
         """Fold, sample, drop; the sampling reads, so that no worker waits for it."""

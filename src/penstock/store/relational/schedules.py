@@ -8,66 +8,80 @@ from msgspec.structs import asdict
 from penstock.model.job import NewJob
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
 from penstock.store.relational.enqueue import enqueue
-from penstock.store.relational.transaction import Database, Transaction, readable
+from penstock.store.relational.transaction import StorePart, Transaction, readable, reads, writes
 
 _COLUMNS = Schedule.__struct_fields__
 
 
-class RelationalSchedules:
+class RelationalSchedules(StorePart):
     """`Schedules` in SQL."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    @writes
+    def put(self, tx: Transaction, schedule: Schedule) -> Schedule:
+        """Create or replace the schedule of this name; counts and last run are kept."""
+        tx.run("put_schedule", asdict(schedule) | {"now": tx.now})
+        stored = _get(tx, schedule.name, schedule.tenant_id)
+        assert stored is not None
+        return stored
 
-    async def put(self, schedule: Schedule) -> Schedule:
-        """Create or replace the schedule of this name."""
-        return await self._db.write(lambda tx: put(tx, schedule))
+    @reads
+    def get(self, tx: Transaction, name: str, tenant_id: str = "") -> Schedule | None:
+        """One schedule, or None."""
+        return _get(tx, name, tenant_id)
 
-    async def get(self, name: str, tenant_id: str = "") -> Schedule | None:
-        """One schedule, or none."""
-        return await self._db.read(lambda tx: get(tx, name, tenant_id))
-
-    async def known(self, limit: int = 1000, *, tenant_id: str | None = None) -> list[Schedule]:
+    @reads
+    def known(
+        self, tx: Transaction, limit: int = 1000, *, tenant_id: str | None = None
+    ) -> list[Schedule]:
         """All schedules, or those of one tenant, by name."""
-        asked = {"tenant_id": tenant_id, "limit": limit}
-        return await self._db.read(
-            lambda tx: [_schedule(row) for row in tx.rows("schedules", asked)]
-        )
+        rows = tx.rows("schedules", {"tenant_id": tenant_id, "limit": limit})
+        return [_schedule(row) for row in rows]
 
-    async def remove(self, name: str, tenant_id: str = "") -> bool:
+    @writes
+    def remove(self, tx: Transaction, name: str, tenant_id: str = "") -> bool:
         """Delete a schedule."""
-        return await self._db.write(
-            lambda tx: tx.many("delete_schedule", ((tenant_id, name),)) == 1
-        )
+        return tx.many("delete_schedule", ((tenant_id, name),)) == 1
 
-    async def pause(self, name: str, tenant_id: str = "", *, revision: int | None = None) -> bool:
+    @writes
+    def pause(
+        self, tx: Transaction, name: str, tenant_id: str = "", *, revision: int | None = None
+    ) -> bool:
         """Let a schedule fire no more."""
-        row = {"name": name, "tenant_id": tenant_id, "revision": revision}
-        return await self._db.write(
-            lambda tx: tx.many("pause_schedule", (row | {"now": tx.now},)) == 1
-        )
+        row = {"name": name, "tenant_id": tenant_id, "revision": revision, "now": tx.now}
+        return tx.many("pause_schedule", (row,)) == 1
 
-    async def resume(self, schedule: Schedule, next_run_at: int | None) -> bool:
+    @writes
+    def resume(self, tx: Transaction, schedule: Schedule, next_run_at: int | None) -> bool:
         """Let a paused schedule fire again."""
         row = {"id": schedule.id, "revision": schedule.revision, "next_run_at": next_run_at}
-        return await self._db.write(
-            lambda tx: tx.many("resume_schedule", (row | {"now": tx.now},)) == 1
-        )
+        return tx.many("resume_schedule", (row | {"now": tx.now},)) == 1
 
-    async def due(self, limit: int = 100) -> tuple[list[Schedule], int | None]:
+    @reads
+    def due(self, tx: Transaction, limit: int = 100) -> tuple[list[Schedule], int | None]:
         """Enabled schedules whose time has come, and milliseconds until the next one's."""
-        return await self._db.read(lambda tx: due(tx, limit))
+        rows = tx.rows("due_schedules", {"now": tx.now, "limit": limit})
+        upcoming = tx.value("next_schedule", (tx.now,))
+        return [_schedule(row) for row in rows], None if upcoming is None else upcoming - tx.now
 
-    async def fire(
+    @writes
+    def fire(
         self,
+        tx: Transaction,
         schedule: Schedule,
         jobs: Sequence[NewJob],
         next_run_at: int | None,
         *,
         last_run_at: int | None = None,
     ) -> bool:
-        """Enqueue a schedule's jobs and advance it, if it still is as it was seen."""
-        return await self._db.write(lambda tx: fire(tx, schedule, jobs, next_run_at, last_run_at))
+        """Advance a schedule, if it still is as it was seen, and only then enqueue its jobs."""
+        row = {"id": schedule.id, "revision": schedule.revision, "now": tx.now}
+        row |= {"next_run_at": next_run_at, "last_run_at": last_run_at}
+        if tx.many("advance_schedule", (row,)) != 1:
+            return False
+        if jobs:
+            created = sum(answer.created for answer in enqueue(tx, jobs))
+            tx.run("count_schedule_runs", (created, schedule.id))
+        return True
 
     async def expire(self) -> int:
         """Delete schedules past their expiry; it looks first, so that most passes write nothing."""
@@ -76,43 +90,9 @@ class RelationalSchedules:
         return await self._db.write(lambda tx: tx.many("delete_expired_schedules", ((tx.now,),)))
 
 
-def put(tx: Transaction, schedule: Schedule) -> Schedule:
-    """Create or replace the schedule of this name; counts and last run are kept."""
-    tx.run("put_schedule", asdict(schedule) | {"now": tx.now})
-    stored = get(tx, schedule.name, schedule.tenant_id)
-    assert stored is not None
-    return stored
-
-
-def get(tx: Transaction, name: str, tenant_id: str) -> Schedule | None:
-    """One schedule, or none."""
+def _get(tx: Transaction, name: str, tenant_id: str) -> Schedule | None:
     row = tx.row("schedule", (tenant_id, name))
     return None if row is None else _schedule(row)
-
-
-def due(tx: Transaction, limit: int) -> tuple[list[Schedule], int | None]:
-    """Schedules whose time has come, the most overdue first."""
-    rows = tx.rows("due_schedules", {"now": tx.now, "limit": limit})
-    upcoming = tx.value("next_schedule", (tx.now,))
-    return [_schedule(row) for row in rows], None if upcoming is None else upcoming - tx.now
-
-
-def fire(
-    tx: Transaction,
-    schedule: Schedule,
-    jobs: Sequence[NewJob],
-    next_run_at: int | None,
-    last_run_at: int | None,
-) -> bool:
-    """Advance the schedule, and only if that was still ours to do, enqueue."""
-    row = {"id": schedule.id, "revision": schedule.revision, "now": tx.now}
-    row |= {"next_run_at": next_run_at, "last_run_at": last_run_at}
-    if tx.many("advance_schedule", (row,)) != 1:
-        return False
-    if jobs:
-        created = sum(answer.created for answer in enqueue(tx, jobs))
-        tx.run("count_schedule_runs", (created, schedule.id))
-    return True
 
 
 def _schedule(row: tuple[Any, ...]) -> Schedule:

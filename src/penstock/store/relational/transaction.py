@@ -2,10 +2,11 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from importlib.resources import files
-from typing import Any, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from penstock.model.clock import Clock
 from penstock.model.states import sources
@@ -166,3 +167,36 @@ class Database(Protocol):
     def subscribe(self) -> Subscription:
         """Listen for changes made by this or any other process."""
         ...
+
+
+class StorePart:
+    """A part of a store: its methods are operations, each in a transaction of the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+
+S = TypeVar("S", bound=StorePart)
+P = ParamSpec("P")
+Operation = Callable[Concatenate[S, Transaction, P], T]
+Method = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+
+
+def writes(operation: Operation[S, P, T]) -> Method[S, P, T]:
+    """Give an operation the next transaction of the writer; it is committed on return."""
+
+    @wraps(operation)
+    async def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.write(lambda tx: operation(self, tx, *args, **kwargs))
+
+    return method
+
+
+def reads(question: Operation[S, P, T]) -> Method[S, P, T]:
+    """Give a question a transaction that sees one state of the database throughout."""
+
+    @wraps(question)
+    async def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.read(lambda tx: question(self, tx, *args, **kwargs))
+
+    return method

@@ -7,23 +7,7 @@ from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
 from penstock.store.contract.upkeep import COUNTED_TO, FORGET_AFTER_MS
-from penstock.store.relational.transaction import Database, Transaction
-
-
-def write_beat(tx: Transaction, beat: Beat) -> None:
-    """Write or refresh a worker's row."""
-    row = asdict(beat) | {
-        "queues": None if beat.queues is None else encode(beat.queues).decode(),
-        "types": encode(beat.types).decode(),
-        "now": tx.now,
-    }
-    tx.run("beat", row)
-
-
-def forget(tx: Transaction, owner: str) -> None:
-    """Remove a worker that stopped, and those nobody heard of for an hour."""
-    tx.run("forget_worker", (owner,))
-    tx.run("forget_stale_workers", (tx.now - FORGET_AFTER_MS,))
+from penstock.store.relational.transaction import StorePart, Transaction, reads, writes
 
 
 def known(tx: Transaction) -> list[WorkerInfo]:
@@ -38,41 +22,37 @@ def known(tx: Transaction) -> list[WorkerInfo]:
     return found
 
 
-def waiting_types(tx: Transaction) -> dict[str, int]:
-    """Types with queued jobs, and how many, counted up to a thousand each."""
-    return dict(tx.rows("waiting_types", {"most": COUNTED_TO}))
-
-
-def running_types(tx: Transaction) -> dict[str, int]:
-    """Types with jobs under a lease, and how many."""
-    found: Counter[str] = Counter()
-    for _, _, _, type_, _, leases, _ in tx.rows("leased_lanes"):
-        found[type_] += leases
-    return dict(found)
-
-
-class RelationalWorkers:
+class RelationalWorkers(StorePart):
     """`Workers` in SQL."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def beat(self, beat: Beat) -> None:
         """Write or refresh a worker's row."""
-        self._db.write_now(lambda tx: write_beat(tx, beat))
+        row = asdict(beat) | {
+            "queues": None if beat.queues is None else encode(beat.queues).decode(),
+            "types": encode(beat.types).decode(),
+        }
+        self._db.write_now(lambda tx: tx.run("beat", row | {"now": tx.now}))
 
-    async def forget(self, owner: str) -> None:
-        """Remove a worker that stopped."""
-        await self._db.write(lambda tx: forget(tx, owner))
+    @writes
+    def forget(self, tx: Transaction, owner: str) -> None:
+        """Remove a worker that stopped, and those nobody heard of for an hour."""
+        tx.run("forget_worker", (owner,))
+        tx.run("forget_stale_workers", (tx.now - FORGET_AFTER_MS,))
 
-    async def list(self) -> list[WorkerInfo]:
+    @reads
+    def list(self, tx: Transaction) -> "list[WorkerInfo]":
         """All known workers, the freshest first."""
-        return await self._db.read(known)
+        return known(tx)
 
-    async def waiting_types(self) -> dict[str, int]:
-        """Types with queued jobs, and how many."""
-        return await self._db.read(waiting_types)
+    @reads
+    def waiting_types(self, tx: Transaction) -> dict[str, int]:
+        """Types with queued jobs, and how many, counted up to a thousand each."""
+        return dict(tx.rows("waiting_types", {"most": COUNTED_TO}))
 
-    async def running_types(self) -> dict[str, int]:
+    @reads
+    def running_types(self, tx: Transaction) -> dict[str, int]:
         """Types with jobs under a lease, and how many."""
-        return await self._db.read(running_types)
+        found: Counter[str] = Counter()
+        for _, _, _, type_, _, leases, _ in tx.rows("leased_lanes"):
+            found[type_] += leases
+        return dict(found)

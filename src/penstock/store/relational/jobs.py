@@ -17,48 +17,7 @@ from penstock.store.relational.claim import Claims
 from penstock.store.relational.endings import Counters
 from penstock.store.relational.enqueue import take_key
 from penstock.store.relational.release import depend, end
-from penstock.store.relational.transaction import Database, Transaction
-
-
-def cancel(tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
-    """Cancel waiting jobs at once and ask running ones to stop; their status afterwards."""
-    counters = Counters()
-    reason = redact(str(reason))[:MESSAGE_LIMIT]
-    hold(tx, ids)
-    row = {"ids": tx.listed(ids), "reason": reason, "now": tx.now}
-    ended = counters.end_all(tx.rows("cancel_waiting", row), "cancelled")
-    tx.run("forget_job_pause", (tx.listed(ended),))
-    tx.run("request_cancel", row)
-    statuses: dict[str, str] = dict(tx.rows("statuses_of", (row["ids"],)))
-    end(tx, ended)
-    counters.write(tx)
-    tx.changed = True
-    return {job_id: statuses[job_id] for job_id in ids}
-
-
-def requeue(
-    tx: Transaction, ids: Sequence[str], spread_ms: float, delay_ms: float = 0
-) -> list[str]:
-    """Give ended jobs a fresh budget, all of them or none, each due a while after the last."""
-    hold(tx, ids)
-    for place, job_id in enumerate(ids):
-        refusal = _refusal(tx, job_id)
-        if refusal is not None:
-            raise refusal
-        _requeue(tx, job_id, tx.now + round(delay_ms + place * spread_ms))
-    _restore_dependents(tx, ids)
-    tx.changed = True
-    return list(ids)
-
-
-def amend(tx: Transaction, job_id: str, payload: str) -> None:
-    """Give an ended job other arguments, for its next requeue."""
-    hold(tx, (job_id,))
-    status = tx.value("status_of", (job_id,))
-    if status not in sources("requeue"):
-        raise IllegalTransition(status, "amend", job_id)
-    tx.run("set_payload", (payload, job_id))
-    tx.changed = True
+from penstock.store.relational.transaction import Database, StorePart, Transaction, reads, writes
 
 
 def hold(tx: Transaction, ids: Sequence[str]) -> None:
@@ -156,52 +115,79 @@ class RelationalLeases:
         return self._db.read_now(lambda tx: cancel_requests(tx, owner))
 
 
-class RelationalJobs:
+class RelationalJobs(StorePart):
     """`JobStore` in SQL, but for `enqueue`, which knows the connections of its dialect."""
 
     def __init__(self, database: Database, claims: Claims) -> None:
-        self._db = database
+        super().__init__(database)
         self._claims = claims
 
-    async def depend(self, child_id: str, edges: Sequence[Edge]) -> None:
+    @writes
+    def depend(self, tx: Transaction, child_id: str, edges: Sequence[Edge]) -> None:
         """Have a job that has not been queued yet wait for more parents."""
-        await self._db.write(lambda tx: depend(tx, child_id, edges))
+        depend(tx, child_id, edges)
 
-    async def depth(self, queue: str, up_to: int) -> int:
+    @reads
+    def depth(self, tx: Transaction, queue: str, up_to: int) -> int:
         """How many jobs are queued there, counted no further than asked."""
-        return await self._db.read(lambda tx: int(tx.value("queue_depth", (queue, up_to))))
+        return int(tx.value("queue_depth", (queue, up_to)))
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""
         return await self._db.write(lambda tx: self._claims.claim(tx, claim))
 
-    async def start(self, owner: str, leases: Sequence[tuple[str, int]]) -> None:
+    @writes
+    def start(self, tx: Transaction, owner: str, leases: Sequence[tuple[str, int]]) -> None:
         """Mark prefetched leases as started."""
-
-        def mark(tx: Transaction) -> None:
-            started = encode(list(leases)).decode()
-            tx.run("start", {"started": started, "owner": owner, "now": tx.now})
-
-        await self._db.write(mark)
+        started = encode(list(leases)).decode()
+        tx.run("start", {"started": started, "owner": owner, "now": tx.now})
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""
         return await self._db.write(lambda tx: settle.settle(tx, owner, settlements))
 
-    async def report(self, owner: str, reports: Sequence[Report]) -> list[str]:
+    @writes
+    def report(self, tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
         """Write progress, checkpoints and logs."""
-        return await self._db.write(lambda tx: settle.report(tx, owner, reports))
+        return settle.report(tx, owner, reports)
 
-    async def cancel(self, ids: Sequence[str], reason: str) -> dict[str, str]:
-        """Cancel waiting jobs, ask running ones to stop."""
-        return await self._db.write(lambda tx: cancel(tx, ids, reason))
+    @writes
+    def cancel(self, tx: Transaction, ids: Sequence[str], reason: str) -> dict[str, str]:
+        """Cancel waiting jobs, ask running ones to stop; the status each has then."""
+        counters = Counters()
+        reason = redact(str(reason))[:MESSAGE_LIMIT]
+        hold(tx, ids)
+        row = {"ids": tx.listed(ids), "reason": reason, "now": tx.now}
+        ended = counters.end_all(tx.rows("cancel_waiting", row), "cancelled")
+        tx.run("forget_job_pause", (tx.listed(ended),))
+        tx.run("request_cancel", row)
+        statuses: dict[str, str] = dict(tx.rows("statuses_of", (row["ids"],)))
+        end(tx, ended)
+        counters.write(tx)
+        tx.changed = True
+        return {job_id: statuses[job_id] for job_id in ids}
 
-    async def requeue(
-        self, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
+    @writes
+    def requeue(
+        self, tx: Transaction, ids: Sequence[str], *, spread_ms: float = 0, delay_ms: float = 0
     ) -> list[str]:
-        """Give ended jobs a fresh budget."""
-        return await self._db.write(lambda tx: requeue(tx, ids, spread_ms, delay_ms))
+        """Give ended jobs a fresh budget, all of them or none."""
+        hold(tx, ids)
+        for place, job_id in enumerate(ids):
+            refusal = _refusal(tx, job_id)
+            if refusal is not None:
+                raise refusal
+            _requeue(tx, job_id, tx.now + round(delay_ms + place * spread_ms))
+        _restore_dependents(tx, ids)
+        tx.changed = True
+        return list(ids)
 
-    async def amend(self, job_id: str, payload: str) -> None:
+    @writes
+    def amend(self, tx: Transaction, job_id: str, payload: str) -> None:
         """Give an ended job other arguments."""
-        await self._db.write(lambda tx: amend(tx, job_id, payload))
+        hold(tx, (job_id,))
+        status = tx.value("status_of", (job_id,))
+        if status not in sources("requeue"):
+            raise IllegalTransition(status, "amend", job_id)
+        tx.run("set_payload", (payload, job_id))
+        tx.changed = True

@@ -24,7 +24,7 @@ from penstock.store.relational import lookup, workers
 from penstock.store.relational.breakers import is_probing, known_breakers
 from penstock.store.relational.controls import known_limits, limit_states, pause_of
 from penstock.store.relational.search import Narrow, by_status, find, search, search_ids
-from penstock.store.relational.transaction import Database, Transaction
+from penstock.store.relational.transaction import Database, StorePart, Transaction, reads
 
 
 def dependencies(tx: Transaction, job_id: str, limit: int) -> Dependencies:
@@ -133,54 +133,62 @@ def _key_holder(tx: Transaction, job: Job) -> str | None:
     return None if holder == job.id else holder
 
 
-class RelationalReader:
+class RelationalReader(StorePart):
     """`JobReader` in SQL."""
 
     def __init__(self, database: Database, narrow: Narrow = by_status) -> None:
-        self._db = database
+        super().__init__(database)
         self._narrow = narrow
 
-    async def get(self, ids: Sequence[str]) -> list[Job]:
+    @reads
+    def get(self, tx: Transaction, ids: Sequence[str]) -> list[Job]:
         """The jobs that exist, in the order asked."""
-        return await self._db.read(lambda tx: lookup.get(tx, ids))
+        return lookup.get(tx, ids)
 
-    async def find(self, where: JobFilter) -> list[Job]:
+    @reads
+    def find(self, tx: Transaction, where: JobFilter) -> list[Job]:
         """A page of jobs, newest first."""
-        return await self._db.read(lambda tx: find(tx, where, self._narrow))
+        return find(tx, where, self._narrow)
 
-    async def search(self, where: JobFilter) -> Found:
+    @reads
+    def search(self, tx: Transaction, where: JobFilter) -> Found:
         """A page of jobs, newest first, in bounded time."""
-        return await self._db.read(lambda tx: search(tx, where, self._narrow))
+        return search(tx, where, self._narrow)
 
-    async def search_ids(self, where: JobFilter) -> FoundIds:
+    @reads
+    def search_ids(self, tx: Transaction, where: JobFilter) -> FoundIds:
         """The ids of such a page."""
-        return await self._db.read(lambda tx: search_ids(tx, where, self._narrow))
+        return search_ids(tx, where, self._narrow)
 
-    async def running(self, limit: int = 50) -> list[Job]:
+    @reads
+    def running(self, tx: Transaction, limit: int = 50) -> list[Job]:
         """Jobs under a lease, the longest running first."""
-        return await self._db.read(
-            lambda tx: lookup.get(tx, [row[0] for row in tx.rows("running_ids", (limit,))])
-        )
+        return lookup.get(tx, [row[0] for row in tx.rows("running_ids", (limit,))])
 
-    async def executions(self, job_id: str) -> list[Execution]:
+    @reads
+    def executions(self, tx: Transaction, job_id: str) -> list[Execution]:
         """A job's executions, oldest first."""
-        return await self._db.read(lambda tx: lookup.executions(tx, job_id))
+        return lookup.executions(tx, job_id)
 
-    async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
+    @reads
+    def logs(self, tx: Transaction, job_id: str, limit: int = 1000) -> list[LogLine]:
         """The latest lines its handler kept."""
-        return await self._db.read(lambda tx: lookup.logs(tx, job_id, limit))
+        return lookup.logs(tx, job_id, limit)
 
-    async def dependencies(self, job_id: str, limit: int = 1000) -> Dependencies:
+    @reads
+    def dependencies(self, tx: Transaction, job_id: str, limit: int = 1000) -> Dependencies:
         """The edges of a job in both directions."""
-        return await self._db.read(lambda tx: dependencies(tx, job_id, limit))
+        return dependencies(tx, job_id, limit)
 
-    async def waiting(self, after: str | None = None, limit: int = 1000) -> list[Job]:
+    @reads
+    def waiting(self, tx: Transaction, after: str | None = None, limit: int = 1000) -> list[Job]:
         """A page of all jobs that have not ended and do not run."""
-        return await self._db.read(lambda tx: lookup.waiting(tx, after, limit))
+        return lookup.waiting(tx, after, limit)
 
-    async def standing(self, job_id: str) -> Standing | None:
+    @reads
+    def standing(self, tx: Transaction, job_id: str) -> Standing | None:
         """All that decides whether a job runs now."""
-        return await self._db.read(lambda tx: standing(tx, job_id))
+        return standing(tx, job_id)
 
     def watch(self, ids: Sequence[str]) -> AsyncGenerator[Job, None]:
         """Each job now and whenever it changes, until all are terminal."""

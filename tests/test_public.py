@@ -29,3 +29,11 @@ def test_enqueueing_does_not_import_the_worker_or_the_command_line() -> None:
     loaded = set(done.stdout.split())
     assert not {m for m in loaded if m.startswith(("penstock.worker", "penstock.cli."))}
     assert not loaded & {"typer", "rich", "psutil", "structlog"}
+
+
+def test_a_command_loads_nothing_that_only_others_need() -> None:
+    code = "import sys; import penstock.cli.program; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"asyncio", "penstock.client.app", "penstock.store.contract"}
+    assert not {m for m in loaded if m.startswith(("rich.", "structlog.", "penstock.upkeep"))}

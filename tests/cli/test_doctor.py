@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli import doctor
+from penstock.cli import checks
 from penstock.client.health import Check, HealthStatus
 from penstock.model.redact import without_password
 from penstock.store.contract import QueueDepth
@@ -87,21 +87,21 @@ def test_the_redis_of_the_environment_goes_with_the_store_of_the_environment(
 
 
 def test_a_silent_worker_and_one_that_does_not_poll_are_wrong() -> None:
-    assert wrong(doctor.worker_checks([a_worker()], {}, WELL)) == []
+    assert wrong(checks.worker_checks([a_worker()], {}, WELL)) == []
     silent = a_worker(heartbeat_age_ms=60_000)
-    assert wrong(doctor.worker_checks([a_worker(), silent], {}, WELL)) == ["heartbeat"]
-    assert wrong(doctor.worker_checks([a_worker(poll_age_ms=60_000)], {}, WELL)) == ["poll"]
+    assert wrong(checks.worker_checks([a_worker(), silent], {}, WELL)) == ["heartbeat"]
+    assert wrong(checks.worker_checks([a_worker(poll_age_ms=60_000)], {}, WELL)) == ["poll"]
 
 
 def test_a_waiting_type_without_a_worker_is_wrong() -> None:
-    assert wrong(doctor.type_checks([a_worker(types=("greet",))], {"greet": 1}, None)) == []
-    assert wrong(doctor.type_checks([a_worker()], {"other": 1}, None)) == ["types"]
+    assert wrong(checks.type_checks([a_worker(types=("greet",))], {"greet": 1}, None)) == []
+    assert wrong(checks.type_checks([a_worker()], {"other": 1}, None)) == ["types"]
 
 
 def test_more_waiting_jobs_than_are_counted_are_told_as_at_least_so_many() -> None:
-    (nobody,) = doctor.worker_checks([], {"greet": 1_000, "mail": 12}, WELL)
+    (nobody,) = checks.worker_checks([], {"greet": 1_000, "mail": 12}, WELL)
     assert "and at least 1,012 jobs could run" in nobody.detail
-    (unserved,) = doctor.type_checks([a_worker()], {"other": 1_000}, None)
+    (unserved,) = checks.type_checks([a_worker()], {"other": 1_000}, None)
     assert "waiting: 1,000 or more" in unserved.detail
 
 
@@ -112,14 +112,14 @@ def test_a_waiting_queue_without_a_worker_is_wrong(
     queues: tuple[str, ...] | None, found: list[str]
 ) -> None:
     depth = QueueDepth(queue="mail", queued=2, oldest_queued_ms=5)
-    assert wrong(doctor.queue_checks([a_worker(queues=queues)], [depth])) == found
+    assert wrong(checks.queue_checks([a_worker(queues=queues)], [depth])) == found
 
 
 def test_a_message_that_a_server_delivers_needs_no_a_worker() -> None:
     assert (
-        wrong(doctor.type_checks([a_worker()], {"penstock.alert": 1}, frozenset({"greet"}))) == []
+        wrong(checks.type_checks([a_worker()], {"penstock.alert": 1}, frozenset({"greet"}))) == []
     )
-    assert wrong(doctor.worker_checks([], {"penstock.alert": 1}, WELL)) == []
+    assert wrong(checks.worker_checks([], {"penstock.alert": 1}, WELL)) == []
 
 
 def test_the_doctor_says_of_queues_and_dead_letters_what_health_says(shopped: Cli) -> None:
@@ -132,7 +132,7 @@ def test_the_doctor_says_of_queues_and_dead_letters_what_health_says(shopped: Cl
 
 
 def test_a_worker_that_the_store_fails_is_degraded() -> None:
-    found = list(doctor.worker_checks([a_worker(state="degraded", poll_age_ms=60_000)], {}, WELL))
+    found = list(checks.worker_checks([a_worker(state="degraded", poll_age_ms=60_000)], {}, WELL))
     assert wrong(found) == ["store"]
     assert "is degraded" in found[-1].detail
-    assert wrong(doctor.worker_checks([a_worker(state="running")], {}, WELL)) == []
+    assert wrong(checks.worker_checks([a_worker(state="running")], {}, WELL)) == []

@@ -8,7 +8,6 @@ from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, json_text, moment, plain, styled, write_json
 from penstock.cli.session import ask, ask_now, operate
 from penstock.client.documents import document
-from penstock.client.family import MAX_JOBS
 from penstock.model.clock import iso
 from penstock.model.states import Status
 from penstock.model.wording import counted
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 def show_tree(out: "Console", family: "Family") -> None:
     """One tree per job that waits for nobody; a job with several parents is written out once."""
     from rich.tree import Tree
+
+    from penstock.client.family import MAX_JOBS
 
     written: set[str] = set()
     for root in sorted(family.roots):

@@ -25,7 +25,7 @@ from penstock.cli.session import Session, session
 from penstock.cli.stats import stats
 from penstock.cli.store import backup, migrate, restore
 from penstock.cli.tokens import app as tokens
-from penstock.cli.top.run import top
+from penstock.cli.top.command import top
 from penstock.cli.torture import torture
 from penstock.cli.up import up
 from penstock.cli.users import app as users

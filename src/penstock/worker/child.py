@@ -21,7 +21,6 @@ from penstock.client import tracing
 from penstock.client.context import Context
 from penstock.client.job_type import JobType
 from penstock.model.outcome import Outcome
-from penstock.worker.execution import Resources
 from penstock.worker.memory import PeakMemory
 from penstock.worker.protocol import (
     HEADER,
@@ -40,6 +39,7 @@ from penstock.worker.protocol import (
     frame,
     to_child,
 )
+from penstock.worker.resources import Resources
 from penstock.worker.target import NotFoundInProcess, find_type
 
 PR_SET_PDEATHSIG = 1

@@ -1,9 +1,7 @@
 """One execution as a visible pipeline: decode, call, judge, tell. The body is the documentation."""
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +9,6 @@ import structlog
 
 from penstock.client import tracing
 from penstock.client.app import Penstock
-from penstock.client.arguments import Injected
 from penstock.client.context import Context
 from penstock.model.failure import Failure
 from penstock.model.outcome import Cancel, Completed, Outcome, Settlement, Snooze
@@ -20,45 +17,11 @@ from penstock.worker.memory import ExecutionMemory
 from penstock.worker.notify import Hook, is_being_cancelled, notify
 from penstock.worker.processes import ProcessDied, Processes
 from penstock.worker.reports import JobReporter, Reports
+from penstock.worker.resources import Resources
 from penstock.worker.running import Running, StopReason
 from penstock.worker.target import NotFoundInProcess
 from penstock.worker.threads import Threads
 from penstock.worker.verdict import Encoded, Verdict
-
-
-class Resources:
-    """Opens what handlers ask for, at the first request."""
-
-    def __init__(self) -> None:
-        self._stack = AsyncExitStack()
-        self._opened: dict[Callable[[], Any], Any] = {}
-        self._opening = asyncio.Lock()
-
-    async def fill(self, wanted: Mapping[str, Injected]) -> dict[str, Any]:
-        """The values for a handler's injected parameters."""
-        return {name: await self._get(injected.provider) for name, injected in wanted.items()}
-
-    async def close(self) -> None:
-        """Close everything, the latest first."""
-        await self._stack.aclose()
-        self._opened.clear()
-
-    async def _get(self, provider: Callable[[], Any]) -> Any:
-        async with self._opening:
-            if provider not in self._opened:
-                self._opened[provider] = await self._open(provider)
-            return self._opened[provider]
-
-    async def _open(self, provider: Callable[[], Any]) -> Any:
-        if inspect.isasyncgenfunction(provider):
-            return await self._stack.enter_async_context(asynccontextmanager(provider)())
-        if inspect.isgeneratorfunction(provider):
-            return self._stack.enter_context(contextmanager(provider)())
-        manager = provider()
-        if hasattr(manager, "__aenter__"):
-            return await self._stack.enter_async_context(manager)
-        return self._stack.enter_context(manager)
-
 
 log = structlog.get_logger("penstock.worker")
 

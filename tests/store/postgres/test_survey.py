@@ -39,3 +39,13 @@ async def test_a_claim_tells_whether_it_looked_everywhere(postgres_store_url: st
     assert (len(first.leases), first.whole) == (1, True)
     assert (len(second.leases), second.whole) == (0, False)
     assert second.next_due_in_ms is not None
+
+
+def test_what_a_test_s_clock_says_does_not_depend_on_how_busy_the_machine_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    survey = claim.Survey(trusted=False)
+    survey.walked(a_claim(), None, 0, 500)
+    later = claim.time.monotonic() + 0.4
+    monkeypatch.setattr(claim.time, "monotonic", lambda: later)
+    assert survey.ask_again_in_ms == 500

@@ -38,12 +38,15 @@ class Survey:
         self._walk_seconds = 0.0
         self._walked_at = 0.0
         self._due_at: float | None = None
+        self._due_in_ms: int | None = None
         self._hungry = False
         self.partial = False
 
     @property
     def ask_again_in_ms(self) -> int | None:
         """When the next waiting job falls due, or a walk may find what was not seen."""
+        if not self._trusted:  # the last walk was this very claim's, and no time has passed since
+            return self._due_in_ms
         times = [] if self._due_at is None else [self._due_at]
         if self._lanes is not None and self._hungry:
             times.append(self._walk_at)
@@ -74,6 +77,7 @@ class Survey:
         """Take what a walk found, and how long it was."""
         now = time.monotonic()
         self._walked_at, self._walk_seconds = now, took_us / 1e6
+        self._due_in_ms = due_in_ms
         self._due_at = None if due_in_ms is None else now + due_in_ms / 1000
         self._asked = _question(claim)
         if took_us < SLOW_US or lanes is None or not self._trusted:

@@ -134,7 +134,7 @@ class RelationalJobs(StorePart):
 
     async def claim(self, claim: Claim) -> Claimed:
         """Lease the most urgent jobs."""
-        return await self._db.write(lambda tx: self._claims.claim(tx, claim))
+        return await self.db.write(lambda tx: self._claims.claim(tx, claim))
 
     @writes
     def start(self, tx: Transaction, owner: str, leases: Sequence[tuple[str, int]]) -> None:
@@ -144,7 +144,7 @@ class RelationalJobs(StorePart):
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[str]:
         """End leases."""
-        return await self._db.write(lambda tx: settle.settle(tx, owner, settlements))
+        return await self.db.write(lambda tx: settle.settle(tx, owner, settlements))
 
     @writes
     def report(self, tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:

@@ -173,7 +173,7 @@ class RelationalMetrics(StorePart):
         """Figures over the last span; long ones read coarse steps, which must be up to date."""
         if span_ms > HOUR_MS:
             await self.roll_up()
-        return await self._db.read(lambda tx: window(tx, span_ms, tenant_id))
+        return await self.db.read(lambda tx: window(tx, span_ms, tenant_id))
 
     async def series(
         self,
@@ -186,7 +186,7 @@ class RelationalMetrics(StorePart):
         """Counters per step, oldest first."""
         if resolution_ms > FINE_MS:
             await self.roll_up()
-        return await self._db.read(
+        return await self.db.read(
             lambda tx: series(tx, resolution_ms, span_ms, timings=timings, tenant_id=tenant_id)
         )
 
@@ -198,7 +198,7 @@ class RelationalMetrics(StorePart):
     async def roll_up(self) -> int:
         """Fold, sample, drop; the sampling reads, so that no worker waits for it."""
         sampled = await self.depths()
-        return await self._db.write(lambda tx: self.fold(tx, sampled))
+        return await self.db.write(lambda tx: self.fold(tx, sampled))
 
     def fold(self, tx: Transaction, sampled: Sequence[QueueDepth]) -> int:
         """Roll up; how many rows were too old."""

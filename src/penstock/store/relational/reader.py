@@ -192,4 +192,4 @@ class RelationalReader(StorePart):
 
     def watch(self, ids: Sequence[str]) -> AsyncGenerator[Job, None]:
         """Each job now and whenever it changes, until all are terminal."""
-        return watch(self.get, self._db.subscribe, ids)
+        return watch(self.get, self.db.subscribe, ids)

@@ -85,9 +85,9 @@ class RelationalSchedules(StorePart):
 
     async def expire(self) -> int:
         """Delete schedules past their expiry; it looks first, so that most passes write nothing."""
-        if not await self._db.read(lambda tx: tx.value("any_expired_schedule", (tx.now,))):
+        if not await self.db.read(lambda tx: tx.value("any_expired_schedule", (tx.now,))):
             return 0
-        return await self._db.write(lambda tx: tx.many("delete_expired_schedules", ((tx.now,),)))
+        return await self.db.write(lambda tx: tx.many("delete_expired_schedules", ((tx.now,),)))
 
 
 def _get(tx: Transaction, name: str, tenant_id: str) -> Schedule | None:

@@ -2,15 +2,18 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from importlib.resources import files
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from penstock.model.clock import Clock
 from penstock.model.states import sources
 from penstock.store.contract import Subscription
+
+if TYPE_CHECKING:
+    from types import CoroutineType
 
 _NAME = re.compile(r"^-- (name|part): (\w+)[^\n]*\n", re.MULTILINE)
 _PART = re.compile(r"\{part (\w+)\}")
@@ -173,13 +176,13 @@ class StorePart:
     """A part of a store: its methods are operations, each in a transaction of the database."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self.db = database
 
 
 S = TypeVar("S", bound=StorePart)
 P = ParamSpec("P")
 Operation = Callable[Concatenate[S, Transaction, P], T]
-Method = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+Method = Callable[Concatenate[S, P], "CoroutineType[Any, Any, T]"]
 
 
 def writes(operation: Operation[S, P, T]) -> Method[S, P, T]:
@@ -187,9 +190,9 @@ def writes(operation: Operation[S, P, T]) -> Method[S, P, T]:
 
     @wraps(operation)
     async def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._db.write(lambda tx: operation(self, tx, *args, **kwargs))
+        return await self.db.write(lambda tx: operation(self, tx, *args, **kwargs))
 
-    return method
+    return method  # type: ignore[return-value]  # mypy calls what it returns a Coroutine
 
 
 def reads(question: Operation[S, P, T]) -> Method[S, P, T]:
@@ -197,6 +200,6 @@ def reads(question: Operation[S, P, T]) -> Method[S, P, T]:
 
     @wraps(question)
     async def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._db.read(lambda tx: question(self, tx, *args, **kwargs))
+        return await self.db.read(lambda tx: question(self, tx, *args, **kwargs))
 
-    return method
+    return method  # type: ignore[return-value]  # mypy calls what it returns a Coroutine

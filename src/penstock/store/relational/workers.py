@@ -31,7 +31,7 @@ class RelationalWorkers(StorePart):
             "queues": None if beat.queues is None else encode(beat.queues).decode(),
             "types": encode(beat.types).decode(),
         }
-        self._db.write_now(lambda tx: tx.run("beat", row | {"now": tx.now}))
+        self.db.write_now(lambda tx: tx.run("beat", row | {"now": tx.now}))
 
     @writes
     def forget(self, tx: Transaction, owner: str) -> None:

@@ -181,11 +181,12 @@ class StorePart:
 
 S = TypeVar("S", bound=StorePart)
 P = ParamSpec("P")
-Operation = Callable[Concatenate[S, Transaction, P], T]
-Method = Callable[Concatenate[S, P], "CoroutineType[Any, Any, T]"]
+if TYPE_CHECKING:
+    Operation = Callable[Concatenate[S, Transaction, P], T]
+    Method = Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
 
 
-def writes(operation: Operation[S, P, T]) -> Method[S, P, T]:
+def writes(operation: "Operation[S, P, T]") -> "Method[S, P, T]":
     """Give an operation the next transaction of the writer; it is committed on return."""
 
     @wraps(operation)
@@ -195,7 +196,7 @@ def writes(operation: Operation[S, P, T]) -> Method[S, P, T]:
     return method  # type: ignore[return-value]  # mypy calls what it returns a Coroutine
 
 
-def reads(question: Operation[S, P, T]) -> Method[S, P, T]:
+def reads(question: "Operation[S, P, T]") -> "Method[S, P, T]":
     """Give a question a transaction that sees one state of the database throughout."""
 
     @wraps(question)

@@ -11,6 +11,7 @@ STORE = "sqlite:///work.db"
 
 EXAMPLES: tuple[PenstockError, ...] = (
     errors.UnknownType("send", ["resize"]),
+    errors.NotIncluded("send"),
     errors.InvalidArguments("resize", "width", "int", "str"),
     errors.PayloadTooLarge("resize", 2_000_000, 1_048_576),
     errors.InvalidOption("priority", 11, "a whole number from 1 to 10"),

@@ -28,6 +28,7 @@ ERRORS: list[tuple[PenstockError, str]] = [
 
 
 MISTAKES = {
+    "NotIncluded",
     "PenstockError",
     "CorruptPayload",
     "InvalidResult",

@@ -40,8 +40,8 @@ class Registry:
 
     @property
     def home(self) -> "Penstock | None":
-        """The application that calls of its types are enqueued by; None while there is none."""
-        raise NotImplementedError
+        """The application that calls of its types are enqueued by; None if it is none itself."""
+        return None
 
     def default_options(self) -> JobOptions:
         """Return what holds for a type whose author says nothing."""
@@ -177,11 +177,6 @@ class Blueprint(Registry):
     def __init__(self) -> None:
         super().__init__()
         self._included = False
-
-    @property
-    def home(self) -> None:
-        """A blueprint enqueues nothing by itself."""
-        return
 
     def join(self, app: "Penstock") -> None:
         """Register everything with an application; if a part is refused, nothing is."""

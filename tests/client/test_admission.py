@@ -5,6 +5,7 @@ import weakref
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -280,3 +281,23 @@ async def _full(app: Penstock) -> QueueFull:
     with pytest.raises(QueueFull) as caught:
         await app.find_type("task").options(wait=False).enqueue()
     return caught.value
+
+
+async def test_drain_rates_that_are_being_read_are_waited_for(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, may_answer = app.store.metrics.window, asyncio.Event()
+
+    async def slow(window_ms: int) -> Any:
+        await may_answer.wait()
+        return await ask(window_ms)
+
+    await fill(app, 1)
+    await work_off(app)
+    monkeypatch.setattr(app.store.metrics, "window", slow)
+    app.admission.forget()
+    app.admission.rates.look()
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(may_answer.set)
+    await app.admission.rates.read()
+    assert app.admission.rates.of("default") is not None

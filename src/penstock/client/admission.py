@@ -108,12 +108,16 @@ class DrainRates:
         """Read them again in the background, if they are old."""
         reading = self._reading is not None and not self._reading.done()
         if not reading and self._old:
-            self._reading = asyncio.get_running_loop().create_task(self.read())
+            self._reading = asyncio.get_running_loop().create_task(self._read())
 
     async def read(self) -> None:
-        """Read them, if they are old; a store that does not answer leaves them as they were."""
-        if not self._old:
-            return
+        """Read them, if they are old; if somebody is reading them, wait for that."""
+        self.look()
+        if self._reading is not None and self._reading.get_loop() is asyncio.get_running_loop():
+            await asyncio.shield(self._reading)
+
+    async def _read(self) -> None:
+        """Read them; a store that does not answer leaves them as they were."""
         self._read_at = time.monotonic()
         with suppress(PenstockError):
             windows = await self._app.store.metrics.window(WINDOW_MS)

@@ -35,5 +35,5 @@ def test_a_command_loads_nothing_that_only_others_need() -> None:
     code = "import sys; import penstock.cli.program; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert not loaded & {"asyncio", "penstock.client.app", "penstock.store.contract"}
+    assert not loaded & {"asyncio", "penstock.app.penstock", "penstock.store.contract"}
     assert not {m for m in loaded if m.startswith(("rich.", "structlog.", "penstock.upkeep"))}

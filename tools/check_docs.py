@@ -23,7 +23,7 @@ _FENCE = re.compile(
 )
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
 _PLACE = re.compile(
-    r"`((?:src|proof|tests|tools|docs|cli|server|worker|upkeep|client|store|model)/[\w./-]+)`"
+    r"`((?:src|proof|tests|tools|docs|cli|server|worker|upkeep|app|operate|remote|store|model)/[\w./-]+)`"
 )
 _HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 _CODE_SPAN = re.compile(r"`[^`\n]*`")

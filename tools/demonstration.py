@@ -8,8 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.json import encode
 
-from penstock.client.app import Penstock
-from penstock.client.operator import Operator
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.model.alert import Alert, AlertState, Turn
 from penstock.model.dependency import Edge
@@ -18,6 +17,7 @@ from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
 from penstock.model.outcome import Buried, Completed, Failed
 from penstock.model.retry import ErrorClass
+from penstock.operate.operator import Operator
 from penstock.store.contract import Beat, Claim, Report
 from penstock.testing.clock import FakeClock
 

@@ -2,7 +2,7 @@
 
 import time
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 
 TARGET = "proof.bench.workload:app"

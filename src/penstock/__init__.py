@@ -8,15 +8,14 @@ TYPE_CHECKING = False  # not from typing, whose import would be most of this mod
 if TYPE_CHECKING:
     from typing import Any
 
-    from penstock.client.after import after
-    from penstock.client.app import Penstock
-    from penstock.client.arguments import hashed_key, inject
-    from penstock.client.blueprint import Blueprint
-    from penstock.client.context import Context
-    from penstock.client.flow import Chain, FlowHandle, Group, chain, group
-    from penstock.client.handle import JobHandle
-    from penstock.client.job_type import JobType, Prepared
-    from penstock.client.remote.connect import connect
+    from penstock.app.after import after
+    from penstock.app.arguments import hashed_key, inject
+    from penstock.app.blueprint import Blueprint
+    from penstock.app.context import Context
+    from penstock.app.flow import Chain, FlowHandle, Group, chain, group
+    from penstock.app.handle import JobHandle
+    from penstock.app.job_type import JobType, Prepared
+    from penstock.app.penstock import Penstock
     from penstock.config import Settings, load_settings
     from penstock.model.errors import (
         JobCancelled,
@@ -30,26 +29,27 @@ if TYPE_CHECKING:
     from penstock.model.refused import CanariesUnproven, QueueFull
     from penstock.model.retry import ErrorClass
     from penstock.model.states import Status
+    from penstock.remote.connect import connect
     from penstock.worker.worker import Worker
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "after": "client.after",
-    "Blueprint": "client.blueprint",
-    "Penstock": "client.app",
-    "hashed_key": "client.arguments",
-    "Context": "client.context",
-    "Chain": "client.flow",
-    "Group": "client.flow",
-    "chain": "client.flow",
-    "group": "client.flow",
-    "FlowHandle": "client.flow",
-    "JobHandle": "client.handle",
-    "inject": "client.arguments",
-    "JobType": "client.job_type",
-    "Prepared": "client.job_type",
-    "connect": "client.remote.connect",
+    "after": "app.after",
+    "Blueprint": "app.blueprint",
+    "Penstock": "app.penstock",
+    "hashed_key": "app.arguments",
+    "Context": "app.context",
+    "Chain": "app.flow",
+    "Group": "app.flow",
+    "chain": "app.flow",
+    "group": "app.flow",
+    "FlowHandle": "app.flow",
+    "JobHandle": "app.handle",
+    "inject": "app.arguments",
+    "JobType": "app.job_type",
+    "Prepared": "app.job_type",
+    "connect": "remote.connect",
     "Settings": "config",
     "load_settings": "config",
     "JobCancelled": "model.errors",

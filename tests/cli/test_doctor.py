@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import checks
-from penstock.client.health import Check, HealthStatus
 from penstock.model.redact import without_password
+from penstock.operate.health import Check, HealthStatus
 from penstock.store.contract import QueueDepth
 from tests.support.workers import a_worker
 

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from penstock.cli import app as program
-from penstock.client import reasons
+from penstock.operate import reasons
 
 from .conftest import Cli
 

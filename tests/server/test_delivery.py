@@ -4,9 +4,9 @@ import httpx
 import pytest
 
 from penstock import Dead, Penstock
-from penstock.client.alerts import TYPE
 from penstock.config import Settings
 from penstock.model.alert_rules import AlertSettings
+from penstock.operate.alerts import TYPE
 from penstock.server.delivery import Delivery
 from penstock.testing import drain
 from penstock.upkeep.alerts import Critical, judge_all

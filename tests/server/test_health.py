@@ -6,8 +6,8 @@ import pytest
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.client import health
-from penstock.client.health import dispatch_check
+from penstock.operate import health
+from penstock.operate.health import dispatch_check
 
 
 async def test_a_probe_learns_that_the_process_lives_and_nothing_else(http: AsyncClient) -> None:

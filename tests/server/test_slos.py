@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.client.stats import Slo, Stats
+from penstock.operate.stats import Slo, Stats
 from penstock.server.requests import Recent, Traffic
 from penstock.server.stats import slos
 from penstock.server.uptime import Uptime

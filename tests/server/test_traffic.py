@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from penstock import Penstock
-from penstock.client.tracing import unpacked
+from penstock.app.tracing import unpacked
 from penstock.server.requests import BUCKETS, Timing, Traffic
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

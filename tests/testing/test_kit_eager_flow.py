@@ -12,7 +12,7 @@ from penstock import (
 )
 from penstock.store.contract import JobFilter
 from penstock.testing import eager
-from tests.client.kitchen import Kitchen, kitchen
+from tests.app.kitchen import Kitchen, kitchen
 
 __all__ = ["kitchen"]
 

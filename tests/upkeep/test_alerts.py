@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from penstock import Context, Dead, Penstock
-from penstock.client.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import HISTORY, Alert, AlertState
 from penstock.model.alert_rules import (
@@ -18,6 +17,7 @@ from penstock.model.alert_rules import (
     RuleSettings,
 )
 from penstock.model.refused import AlertNotFiring, AlertNotFound
+from penstock.operate.alerts import Alerts
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, drain
 from penstock.upkeep.alerts import Critical, WatchAlerts, judge_all, last_judged_at

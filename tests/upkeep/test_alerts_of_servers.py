@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from penstock import Dead, Penstock
-from penstock.client.alerts import TYPE, Alerts
 from penstock.model.alert_rules import AlertSettings
+from penstock.operate.alerts import TYPE, Alerts
 from penstock.testing import FakeClock, drain
 from penstock.upkeep.alerts import Critical, judge_all
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.dependency import Edge
 from penstock.model.ids import new_ids
 from penstock.model.job import NewJob

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import psutil
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.ids import new_id
 from penstock.server.access.identity import Scope
 from penstock.server.access.secrets import random_secret

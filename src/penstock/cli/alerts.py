@@ -8,13 +8,13 @@ from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask_app, bare_app, operate
-from penstock.client.documents import alert_document, document, rules_document
 from penstock.model.wording import ago, counted, span
+from penstock.operate.documents import alert_document, document, rules_document
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.model.alert import Alert
     from penstock.model.alert_rules import Rule
 
@@ -35,7 +35,7 @@ def ls(
     """List the alerts that stand: pending ones have not been wrong for long enough yet."""
 
     async def look(penstock: "Penstock") -> "tuple[list[Alert], int]":
-        from penstock.client.alerts import Alerts
+        from penstock.operate.alerts import Alerts
 
         return await Alerts(penstock).list(), penstock.store.clock.now()
 
@@ -54,7 +54,7 @@ def show(ctx: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Show one alert with its last turns, newest first."""
 
     async def look(penstock: "Penstock") -> "tuple[Alert, int]":
-        from penstock.client.alerts import Alerts
+        from penstock.operate.alerts import Alerts
 
         return await Alerts(penstock).get(name), penstock.store.clock.now()
 
@@ -176,9 +176,9 @@ def rule_table(found: "list[Rule]") -> "Table":
 
 
 def _tried(penstock: "Penstock", route: str, number: int) -> dict[str, Any]:
-    from penstock.client.alerts import NotDelivered, deliver
     from penstock.model.alert_rules import shown
     from penstock.model.errors import InvalidOption
+    from penstock.operate.alerts import NotDelivered, deliver
 
     error: str | None = None
     try:

@@ -8,14 +8,14 @@ from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, parse_span, plain, table, write_json
 from penstock.cli.root import say
 from penstock.cli.session import ask, ask_now
-from penstock.client.documents import document, entry_document
 from penstock.model.wording import ago
+from penstock.operate.documents import document, entry_document
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.client.operating.actor import Verified
     from penstock.model.audit import Entry
+    from penstock.operate.operating.actor import Verified
     from penstock.store.contract import Store
 
 app = typer.Typer(no_args_is_help=True, help="See who did what, and check the record.")
@@ -80,7 +80,7 @@ def verify(
 
     That none was cut off at the end is proved by --known.
     """
-    from penstock.client.operating.actor import Journal
+    from penstock.operate.operating.actor import Journal
 
     async def look(store: "Store") -> "tuple[Verified, Entry | None]":
         return await Journal(store).verify(known), await store.audit.last()

@@ -6,9 +6,9 @@ import typer
 
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.session import ask_now, operate
-from penstock.client.documents import document
 from penstock.model.controls import BreakerPosition
 from penstock.model.wording import span
+from penstock.operate.documents import document
 
 if TYPE_CHECKING:
     from rich.table import Table

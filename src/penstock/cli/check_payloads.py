@@ -12,8 +12,8 @@ from penstock.model.wording import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.client.app import Penstock
-    from penstock.client.check_payloads import PayloadCheck, TypeCheck
+    from penstock.app.penstock import Penstock
+    from penstock.operate.check_payloads import PayloadCheck, TypeCheck
 
 
 def check_payloads(

@@ -6,10 +6,10 @@ Loaded when the doctor is called: what it needs would double the time of every o
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.client import health
-from penstock.client.health import HealthStatus, checks_of
 from penstock.config import Settings
 from penstock.model.wording import counted, span
+from penstock.operate import health
+from penstock.operate.health import HealthStatus, checks_of
 from penstock.store.contract import QueueDepth, Store, WorkerInfo
 from penstock.upkeep.sweeps import unserved
 

@@ -27,14 +27,14 @@ from penstock.cli.output import (
 )
 from penstock.cli.root import NotFound, Refused, say
 from penstock.cli.session import ask, ask_app, ask_now, bare_app, load, operate, operate_on, user
-from penstock.client.documents import dead_document, document
 from penstock.model.wording import counted
+from penstock.operate.documents import dead_document, document
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
-    from penstock.client.dead import Canaries, DeadView, Replay, Triage
-    from penstock.client.operating.jobs import Requeued
-    from penstock.client.operator import Operator
+    from penstock.app.penstock import Penstock
+    from penstock.operate.dead import Canaries, DeadView, Replay, Triage
+    from penstock.operate.operating.jobs import Requeued
+    from penstock.operate.operator import Operator
     from penstock.store.contract import DeadGroup, Store
 
 GroupId = Annotated[
@@ -266,7 +266,7 @@ def show(
 ) -> None:
     """Show a dead letter: why, with what arguments, every execution, and where it broke."""
     from penstock.cli.dead_view import show_letter, view_document
-    from penstock.client.dead import view
+    from penstock.operate.dead import view
 
     async def look(store: "Store") -> "DeadView":
         await known_letter(store, job_id)
@@ -368,7 +368,7 @@ def purge(
 
     What was requeued and has not ended is left alone.
     """
-    from penstock.client.dead import LetterFields
+    from penstock.operate.dead import LetterFields
 
     where = LetterFields(
         type_name=type_name,

@@ -7,15 +7,15 @@ import typer
 from penstock.cli.output import Fitted, highlighted, lines, plain, styled, table
 from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import ask
-from penstock.client.documents import dead_document, decoded, document
 from penstock.model.clock import iso
 from penstock.model.wording import ago, span
+from penstock.operate.documents import dead_document, decoded, document
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from penstock.client.dead import DeadView, Standing
+    from penstock.operate.dead import DeadView, Standing
     from penstock.store.contract import DeadGroup, DeadLetter, Store
 
 PAGE = 500
@@ -23,7 +23,7 @@ PAGE = 500
 
 def by_resolution(text: str) -> "Standing":
     """What a word for a resolution asks a store for."""
-    from penstock.client.dead import RESOLUTIONS, standing
+    from penstock.operate.dead import RESOLUTIONS, standing
 
     words = (*RESOLUTIONS, "any")
     if text not in words:

@@ -9,10 +9,10 @@ import typer
 from penstock.cli.output import JsonFlag, console, json_text, parse_span, plain, write_json
 from penstock.cli.root import Refused, say
 from penstock.cli.session import bare_app, load, place_of, run
-from penstock.client.documents import decoded
+from penstock.operate.documents import decoded
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.config import Settings
     from penstock.model.job import Job, NewJob
     from penstock.store.contract import Store
@@ -108,7 +108,7 @@ def untyped_job(
     from msgspec import MsgspecError
     from msgspec.json import decode
 
-    from penstock.client.options import JobOptions
+    from penstock.app.options import JobOptions
     from penstock.model.errors import PayloadTooLarge
     from penstock.model.ids import new_id
 

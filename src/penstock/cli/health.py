@@ -10,7 +10,7 @@ from penstock.cli.output import JsonFlag, console, parse_span, plain, write_json
 from penstock.cli.session import ask, session
 
 if TYPE_CHECKING:
-    from penstock.client.health import Health
+    from penstock.operate.health import Health
     from penstock.store.contract import Store
 
 MARKS = {"healthy": "[green]✓[/]", "degraded": "[yellow]![/]", "unhealthy": "[red]✗[/]"}
@@ -40,7 +40,7 @@ def health(
     if worker is not None:
         well = _judge(worker, parse_span(max_age, "max-age") / 1000, as_json=as_json)
         raise typer.Exit(exits.OK if well else exits.FAILED)
-    from penstock.client.health import check_health
+    from penstock.operate.health import check_health
 
     settings = session(ctx).settings
 

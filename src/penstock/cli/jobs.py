@@ -7,17 +7,17 @@ import typer
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, json_text, moment, plain, styled, write_json
 from penstock.cli.session import ask, ask_now, operate
-from penstock.client.documents import document
 from penstock.model.clock import iso
 from penstock.model.states import Status
 from penstock.model.wording import counted
+from penstock.operate.documents import document
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.client.family import Family
     from penstock.model.explain import Explanation
     from penstock.model.job import Job
+    from penstock.operate.family import Family
     from penstock.store.contract import Dependencies, Dependency, Execution, LogLine, Store
 
 
@@ -25,7 +25,7 @@ def show_tree(out: "Console", family: "Family") -> None:
     """One tree per job that waits for nobody; a job with several parents is written out once."""
     from rich.tree import Tree
 
-    from penstock.client.family import MAX_JOBS
+    from penstock.operate.family import MAX_JOBS
 
     written: set[str] = set()
     for root in sorted(family.roots):
@@ -140,8 +140,8 @@ def explain(
     as_json: JsonFlag = False,
 ) -> None:
     """Say why a job does not run, every reason, the weightiest first."""
-    from penstock.client.explain import explain as reasons_of
     from penstock.model.errors import JobNotFound
+    from penstock.operate.explain import explain as reasons_of
 
     found = ask(ctx, lambda store: store.reader.standing(job_id))
     if found is None:
@@ -215,8 +215,8 @@ def ls(
     as_json: JsonFlag = False,
 ) -> None:
     """List jobs, newest first."""
+    from penstock.app.lookups import expected, job_filter
     from penstock.cli.job_view import job_table
-    from penstock.client.lookups import expected, job_filter
 
     asked = {
         "status": status,
@@ -281,7 +281,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
 def tree(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job's whole flow: what it waits for and what waits for it."""
     from penstock.cli.jobs import show_tree, tree_document
-    from penstock.client.family import family_of
+    from penstock.operate.family import family_of
 
     async def look(store: "Store") -> "Family":
         return await family_of(store, await known(store, job_id))
@@ -338,7 +338,7 @@ def after(
     as_json: JsonFlag = False,
 ) -> None:
     """Have a job that has not been queued yet wait for more jobs; all of them or none."""
-    from penstock.client.after import after, edges_of
+    from penstock.app.after import after, edges_of
 
     entries = [after(each, when="completion" if completion else "success") for each in parents]
     edges = edges_of(entries)

@@ -6,15 +6,15 @@ import typer
 
 from penstock.cli.output import JsonFlag, bar, console, plain, table, write_json
 from penstock.cli.session import ask, operate
-from penstock.client.documents import document
 from penstock.model.controls import EVERY, LimitKind, LimitScope
 from penstock.model.wording import span
+from penstock.operate.documents import document
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.client.operator import Operator
     from penstock.model.controls import LimitState
+    from penstock.operate.operator import Operator
 
 app = typer.Typer(no_args_is_help=True, help="See and change limits while everything runs.")
 

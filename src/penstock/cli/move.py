@@ -11,7 +11,7 @@ from penstock.cli.session import actor, run, session
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
-    from penstock.client.move import Moved, Reopening
+    from penstock.operate.move import Moved, Reopening
     from penstock.store.contract import Part
 
 
@@ -40,8 +40,8 @@ def move(
     as_json: JsonFlag = False,
 ) -> None:
     """Move everything into another store; interrupted, run it again and it goes on."""
-    from penstock.client import move as moving
     from penstock.model.redact import without_password
+    from penstock.operate import move as moving
 
     old, new = without_password(source), without_password(target)
     if abandon:
@@ -93,10 +93,10 @@ def reopen(
     as_json: JsonFlag = False,
 ) -> None:
     """Use a store again that was moved away, because the one it was moved to is lost."""
-    from penstock.client import move as moving
-    from penstock.client.move import counted_parts
     from penstock.model.redact import without_password
     from penstock.model.wording import listed
+    from penstock.operate import move as moving
+    from penstock.operate.move import counted_parts
 
     place = without_password(store)
 

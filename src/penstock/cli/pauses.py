@@ -6,13 +6,13 @@ import typer
 
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
 from penstock.cli.session import ask_now, operate, user
-from penstock.client.documents import document
 from penstock.model.controls import PauseScope
 from penstock.model.wording import ago
+from penstock.operate.documents import document
 
 if TYPE_CHECKING:
-    from penstock.client.operator import Operator
     from penstock.model.controls import Pause
+    from penstock.operate.operator import Operator
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]

@@ -18,9 +18,9 @@ from penstock.cli.output import (
     write_json,
 )
 from penstock.cli.session import ask, ask_now, bare_app, load, operate, operate_on
-from penstock.client.documents import decoded, document
 from penstock.model.clock import iso, milliseconds
 from penstock.model.wording import ago, span
+from penstock.operate.documents import decoded, document
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from penstock.client.app import Penstock
-    from penstock.client.operator import Operator
-    from penstock.client.schedules import Schedules, ScheduleView, Times
+    from penstock.app.penstock import Penstock
+    from penstock.app.schedules import Schedules, ScheduleView, Times
     from penstock.model.job import NewJob
     from penstock.model.schedule import Schedule
+    from penstock.operate.operator import Operator
     from penstock.store.contract import Store
 
 SHOWN_RUNS = 5
@@ -204,7 +204,7 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Add a schedule, or change the one of this name; its counts are kept."""
-    from penstock.client.schedules import times_of
+    from penstock.app.schedules import times_of
 
     seconds = None if every is None else parse_span(every, "every") / 1000
     fields: dict[str, Any] = {"cron": cron, "every": seconds, "zone": zone, "max_runs": max_runs}
@@ -259,7 +259,7 @@ def run_now(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFl
 
 def schedules(store: "Store") -> "Schedules":
     """What an application has at hand; imported only when something has to run."""
-    from penstock.client.schedules import Schedules
+    from penstock.app.schedules import Schedules
 
     return Schedules(store)
 
@@ -285,8 +285,8 @@ def template(
     times: "Times",
 ) -> "tuple[Penstock, NewJob]":
     """The application and the job to enqueue at every tick, checked against its type if known."""
+    from penstock.app.schedules import check_template, samples
     from penstock.cli.enqueue import untyped_job
-    from penstock.client.schedules import check_template, samples
     from penstock.model.ids import new_id
 
     if target is None:

@@ -12,7 +12,7 @@ from penstock.cli.session import bare_app, load, pass_on, run, session
 from penstock.cli.worker import LogLevel
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.config import Settings
     from penstock.server.serve import Bind, ServerSpec
 

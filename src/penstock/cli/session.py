@@ -11,9 +11,9 @@ import typer
 from penstock.cli.root import Refused
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
-    from penstock.client.operator import Operator
+    from penstock.app.penstock import Penstock
     from penstock.config import Settings
+    from penstock.operate.operator import Operator
     from penstock.store.contract import Store
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def ask_now(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> 
 
 def bare_app(ctx: typer.Context) -> "Penstock":
     """An application that knows the store and no job type."""
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
     return Penstock(settings=session(ctx).settings)
 
@@ -96,7 +96,7 @@ def operate_on(
     app: "Penstock", action: "Callable[[Operator], Awaitable[T]]", *, create: bool = False
 ) -> T:
     """The same for an application that is already there; a missing store is refused."""
-    from penstock.client.operator import Operator
+    from penstock.operate.operator import Operator
 
     async def opened() -> T:
         if not create:

@@ -16,9 +16,9 @@ from penstock.cli.output import (
 )
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now
-from penstock.client.documents import document
 from penstock.model.clock import iso
 from penstock.model.wording import counted, span
+from penstock.operate.documents import document
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,7 +37,7 @@ def stats(
     as_json: JsonFlag = False,
 ) -> None:
     """Show depths, throughput, success rate and durations."""
-    from penstock.client.stats import open_letters, total_jobs
+    from penstock.operate.stats import open_letters, total_jobs
     from penstock.store.contract.metrics import LONGEST_MS, SHORTEST_MS, resolution_for
 
     span_ms = parse_span(window, "window")

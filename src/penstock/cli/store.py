@@ -81,8 +81,8 @@ def backup(
     as_json: JsonFlag = False,
 ) -> None:
     """Copy the store, of whatever kind, into one file while it runs, and verify the copy."""
-    from penstock.client import backup as copies
     from penstock.model.clock import SystemClock
+    from penstock.operate import backup as copies
 
     folder = target if target.is_dir() else None
     if folder is not None:
@@ -124,7 +124,7 @@ def restore(
     as_json: JsonFlag = False,
 ) -> None:
     """Put a verified copy in the place of a SQLite store, or into an empty one of another kind."""
-    from penstock.client.backup import restore as put_back
+    from penstock.operate.backup import restore as put_back
 
     url = session(ctx).settings.url
     place = place_of(url)

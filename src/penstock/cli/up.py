@@ -26,7 +26,7 @@ from penstock.cli.session import run
 from penstock.cli.worker import LogLevel, worker_spec
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.server.serve import ServerSpec
     from penstock.worker.process import WorkerSpec
 

@@ -18,8 +18,8 @@ from penstock.cli.output import (
 )
 from penstock.cli.root import Refused
 from penstock.cli.session import ask_now, load, run, session
-from penstock.client.documents import document
 from penstock.model.wording import ago, span
+from penstock.operate.documents import document
 
 if TYPE_CHECKING:
     from penstock.store.contract import WorkerInfo

@@ -5,8 +5,8 @@ import math
 import random
 import time
 
-from penstock.client.app import Penstock
-from penstock.client.context import Context
+from penstock.app.context import Context
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.model.outcome import Dead
 

@@ -8,8 +8,8 @@ flows, and a provider that takes five messages a second.
 import random
 from datetime import date
 
-from penstock.client.flow import group
-from penstock.client.job_type import Prepared
+from penstock.app.flow import group
+from penstock.app.job_type import Prepared
 from penstock.demo import jobs
 from penstock.demo.jobs import app
 

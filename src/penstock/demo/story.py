@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from penstock.client.app import Penstock
-from penstock.client.flow import group
-from penstock.client.job_type import Prepared
+from penstock.app.flow import group
+from penstock.app.job_type import Prepared
+from penstock.app.penstock import Penstock
 from penstock.demo import jobs
 from penstock.demo.screen import Scene, read_jobs
 from penstock.model.states import Status

@@ -30,7 +30,7 @@ from penstock.server.dashboard import install as dashboard
 from penstock.server.state import Server
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
 ROUTERS = (
     jobs.router,

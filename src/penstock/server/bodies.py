@@ -8,7 +8,7 @@ import msgspec
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from penstock.client.arguments import shape_of
+from penstock.app.arguments import shape_of
 from penstock.server.problems import Refusal
 
 if TYPE_CHECKING:

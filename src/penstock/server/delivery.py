@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.client.alerts import QUEUE, TYPE
+from penstock.operate.alerts import QUEUE, TYPE
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
 LOOK_SECONDS = 5.0
 AT_ONCE = 4

@@ -9,8 +9,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from msgspec.structs import replace
 
-from penstock.client.health import answered
 from penstock.model.errors import StoreError
+from penstock.operate.health import answered
 from penstock.server.access.identity import LOCAL, Identity, Scope
 from penstock.server.access.secrets import same
 from penstock.server.access.users import COOKIE

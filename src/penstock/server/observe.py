@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from penstock.client.stats import Stats
+from penstock.operate.stats import Stats
 from penstock.server.prometheus.scrape import Scraper
 from penstock.server.requests import Traffic
 from penstock.server.stats import RecentStats, slos, slos_of_jobs
 from penstock.server.uptime import Uptime
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
 
 class Observer:

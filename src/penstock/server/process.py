@@ -11,7 +11,7 @@ import webbrowser
 import msgspec
 import structlog
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.config import load_settings
 from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.datastructures import MutableHeaders
 
-from penstock.client.job_log import detailed
-from penstock.client.tracing import TRACEPARENT, came_with, packed
+from penstock.app.job_log import detailed
+from penstock.app.tracing import TRACEPARENT, came_with, packed
 from penstock.model.histogram import percentile, step_of
 from penstock.model.ids import new_id
 from penstock.store.contract.metrics import FINE_MS, HOUR_MS

@@ -28,7 +28,7 @@ from penstock.worker.worker import new_owner
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.service import Service
 
 HEADER_SECONDS = 10.0

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from penstock.client.operating.actor import Journal, kept
-from penstock.client.operator import Operator
+from penstock.operate.operating.actor import Journal, kept
+from penstock.operate.operator import Operator
 from penstock.server.access.identity import Identity, Rates
 from penstock.server.access.secrets import any_credentials, random_secret
 from penstock.server.access.tokens import Tokens
@@ -18,7 +18,7 @@ from penstock.server.streams import Live, Streams
 from penstock.server.summary import summarise
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
 SUMMARY_SECONDS = 1.0
 

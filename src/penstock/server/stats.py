@@ -7,8 +7,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from penstock.client.stats import Point, Slo, SloState, Stats, open_letters, total_jobs
 from penstock.model.histogram import percentile, steps_of
+from penstock.operate.stats import Point, Slo, SloState, Stats, open_letters, total_jobs
 from penstock.server.cached import Fresh
 from penstock.server.problems import Refusal
 from penstock.server.requests import Traffic

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from penstock.client.alerts import Alerts
-from penstock.client.health import Check, checks_of
 from penstock.model.alert import Alert, AlertState
+from penstock.operate.alerts import Alerts
+from penstock.operate.health import Check, checks_of
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.store.contract import QueueDepth
 
 

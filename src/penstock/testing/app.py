@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.model.clock import Clock
 from penstock.store.open import open_store

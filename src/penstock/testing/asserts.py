@@ -5,10 +5,10 @@ from typing import Any, overload
 
 import msgspec
 
-from penstock.client.app import Penstock
-from penstock.client.arguments import encode
-from penstock.client.job_type import JobType
-from penstock.client.sync import SyncPenstock
+from penstock.app.arguments import encode
+from penstock.app.job_type import JobType
+from penstock.app.penstock import Penstock
+from penstock.app.sync import SyncPenstock
 from penstock.model.job import Job
 
 AnyType = str | JobType[..., ..., Any] | None

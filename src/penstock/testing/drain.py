@@ -3,8 +3,8 @@
 from collections.abc import Coroutine
 from typing import Any, NamedTuple, overload
 
-from penstock.client.app import Penstock
-from penstock.client.sync import SyncPenstock
+from penstock.app.penstock import Penstock
+from penstock.app.sync import SyncPenstock
 from penstock.model.errors import InvalidOption
 from penstock.testing.clock import FakeClock
 from penstock.testing.timeline import Timeline

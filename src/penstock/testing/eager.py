@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 
 import msgspec
 
-from penstock.client.admission import How
-from penstock.client.app import Penstock
-from penstock.client.flow import Batch, FlowHandle, StepStatus
-from penstock.client.handle import JobHandle
-from penstock.client.job_type import Prepared
+from penstock.app.admission import How
+from penstock.app.flow import Batch, FlowHandle, StepStatus
+from penstock.app.handle import JobHandle
+from penstock.app.job_type import Prepared
+from penstock.app.penstock import Penstock
 from penstock.model.dependency import EdgeKind, Outcome, decide, with_inputs
 from penstock.model.errors import JobCancelled, JobFailed
 from penstock.model.failure import Failure, orphaned

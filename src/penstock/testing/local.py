@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from penstock.client.job_type import JobType
+from penstock.app.job_type import JobType
 
 
 def in_this_process(type_: JobType[..., ..., Any]) -> JobType[..., ..., Any]:

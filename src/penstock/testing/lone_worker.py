@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import NoReturn
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.job import Lease
 from penstock.model.outcome import Settlement
 from penstock.store.contract import Claim

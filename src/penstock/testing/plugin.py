@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
     from penstock.testing.clock import FakeClock
     from penstock.testing.drain import Drained
     from penstock.testing.virtual import VirtualTime

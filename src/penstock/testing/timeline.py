@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from penstock.upkeep.prune import retention_of

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypedDict, Unpack, overload
 from weakref import WeakKeyDictionary
 
-from penstock.client.app import Penstock
-from penstock.client.job_type import JobType
-from penstock.client.sync import SyncPenstock
+from penstock.app.job_type import JobType
+from penstock.app.penstock import Penstock
+from penstock.app.sync import SyncPenstock
 from penstock.model.clock import from_iso, milliseconds, utc
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import replaying

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from penstock.client.job_type import Prepared
+from penstock.app.job_type import Prepared
 from penstock.logs import configure_logs
 from penstock.model.errors import StoreFull, StoreUnavailable
 from penstock.torture.work import app, in_loop, in_process, in_thread

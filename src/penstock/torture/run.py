@@ -15,7 +15,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.config import load_settings
 from penstock.model.errors import StoreError
 from penstock.model.redact import without_password

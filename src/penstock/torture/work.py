@@ -4,8 +4,8 @@ import asyncio
 import os
 import time
 
-from penstock.client.app import Penstock
-from penstock.client.context import Context
+from penstock.app.context import Context
+from penstock.app.penstock import Penstock
 
 QUEUE = "penstock-torture"
 TARGET = f"{__name__}:app"

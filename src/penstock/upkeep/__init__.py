@@ -1,6 +1,6 @@
 """The passes that keep an installation healthy; whichever process leads runs them."""
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.service import Service
 from penstock.upkeep.alerts import WatchAlerts, WatchCritical
 from penstock.upkeep.leader import TERM_SECONDS, Leader

@@ -6,14 +6,14 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.client.alerts import TYPE as NOTICE
-from penstock.client.alerts import Alerts
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Reading, dropped, judged
 from penstock.model.alert_rules import EVERY_TYPE, MEASURES, Metric, Rule
 from penstock.model.controls import DepthLimits
 from penstock.model.refused import AlertNotFound
 from penstock.model.wording import listed
+from penstock.operate.alerts import TYPE as NOTICE
+from penstock.operate.alerts import Alerts
 from penstock.service import Service
 from penstock.store.contract import DeadLetter, QueueDepth, Window, WorkerInfo
 from penstock.upkeep.leader import Leader

@@ -2,7 +2,7 @@
 
 import structlog
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.service import Service
 
 log = structlog.get_logger("penstock.upkeep")

@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.model.states import Status
 from penstock.service import Service

@@ -2,7 +2,7 @@
 
 import structlog
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.service import Service
 from penstock.store.contract import Rescued
 from penstock.upkeep.leader import Leader

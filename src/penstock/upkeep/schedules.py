@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import structlog
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.schedule import MOST_AT_ONCE, Schedule, due_ticks, tick_jobs
 from penstock.service import Service

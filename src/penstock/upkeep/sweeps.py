@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from penstock.client.alerts import TYPE as NOTICE
-from penstock.client.app import Penstock
-from penstock.client.operating.actor import kept
+from penstock.app.penstock import Penstock
 from penstock.model.ids import new_id
+from penstock.operate.alerts import TYPE as NOTICE
+from penstock.operate.operating.actor import kept
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo
 from penstock.upkeep.leader import Leader

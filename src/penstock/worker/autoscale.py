@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.errors import StoreError
 from penstock.model.wording import counted, span
 from penstock.store.contract import QueueDepth, Store, Window, WorkerInfo

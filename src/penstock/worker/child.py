@@ -17,9 +17,9 @@ import traceback
 from queue import SimpleQueue
 from typing import Any
 
-from penstock.client import tracing
-from penstock.client.context import Context
-from penstock.client.job_type import JobType
+from penstock.app import tracing
+from penstock.app.context import Context
+from penstock.app.job_type import JobType
 from penstock.model.outcome import Outcome
 from penstock.worker.memory import PeakMemory
 from penstock.worker.protocol import (

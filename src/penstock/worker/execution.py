@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import structlog
 
-from penstock.client import tracing
-from penstock.client.app import Penstock
-from penstock.client.context import Context
+from penstock.app import tracing
+from penstock.app.context import Context
+from penstock.app.penstock import Penstock
 from penstock.model.failure import Failure
 from penstock.model.outcome import Cancel, Completed, Outcome, Settlement, Snooze
 from penstock.model.retry import ErrorClass

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from penstock.client.job_log import detailed
+from penstock.app.job_log import detailed
 from penstock.model.job import Lease
 from penstock.model.outcome import Buried, Crashed, Failed, Settlement
 

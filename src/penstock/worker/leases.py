@@ -14,7 +14,7 @@ from penstock.store.contract import Beat, Held, Renewal, Store
 from penstock.worker.running import Running
 
 if TYPE_CHECKING:
-    from penstock.client.job_type import JobType
+    from penstock.app.job_type import JobType
 
 TICK_SECONDS = 0.1
 

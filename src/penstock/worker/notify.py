@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from penstock.client.context import Context
+from penstock.app.context import Context
 from penstock.model.failure import Failure
 from penstock.model.retry import ErrorClass
 

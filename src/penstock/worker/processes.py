@@ -18,7 +18,7 @@ from io import BytesIO
 from itertools import count
 from typing import Any
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.errors import PenstockError
 from penstock.model.job import Lease
 from penstock.worker.protocol import (

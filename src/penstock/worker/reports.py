@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from penstock.client.context import Context
+from penstock.app.context import Context
 from penstock.model.errors import PenstockError
 from penstock.model.outcome import Settlement
 from penstock.model.wording import counted
@@ -17,7 +17,7 @@ from penstock.store.contract import Report, Store
 from penstock.worker.notify import notify
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
 log = structlog.get_logger("penstock.worker")
 

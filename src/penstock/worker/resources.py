@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
-from penstock.client.arguments import Injected
+from penstock.app.arguments import Injected
 
 
 class Resources:

@@ -5,8 +5,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum, auto
 
-from penstock.client.context import Context
-from penstock.client.job_type import JobType
+from penstock.app.context import Context
+from penstock.app.job_type import JobType
 from penstock.model.controls import LimitName, names_of
 from penstock.model.job import Lease
 from penstock.model.outcome import Settlement

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.model.errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from penstock.client.job_type import JobType
+from penstock.app.job_type import JobType
 from penstock.model.failure import MESSAGE_LIMIT, Failure
 from penstock.model.job import Lease
 from penstock.model.outcome import (

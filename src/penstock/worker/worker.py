@@ -10,9 +10,8 @@ from typing import Any
 import psutil
 import structlog
 
-from penstock.client.alerts import QUEUE, notice_types
-from penstock.client.app import Penstock
-from penstock.client.job_type import JobType
+from penstock.app.job_type import JobType
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.model.errors import InvalidOption, StoreError
 from penstock.model.ids import new_id
@@ -28,6 +27,7 @@ from penstock.model.outcome import (
     Snoozed,
     unstarted,
 )
+from penstock.operate.alerts import QUEUE, notice_types
 from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.client.backup import backup
 from penstock.model.outcome import Completed
+from penstock.operate.backup import backup
 from penstock.store.contract import Held, JobFilter, Retention, Store
 from penstock.store.open import open_store
 from tests.faults.support.children import say

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from penstock.client.app import Penstock
+from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.worker.worker import Worker
 from proof.bench.limits.sqlite import open_raw, raw_drain, raw_enqueue, raw_rows

@@ -3,7 +3,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.client.dead import RESOLUTIONS
+from penstock.operate.dead import RESOLUTIONS
 from penstock.store.contract import Resolution
 from penstock.testing import drain
 from proof.conformance.build import dead_job

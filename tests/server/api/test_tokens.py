@@ -1,7 +1,7 @@
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from penstock.client.operating.actor import Journal
+from penstock.operate.operating.actor import Journal
 from tests.server.conftest import TokenMaker
 
 

@@ -1,6 +1,6 @@
-from penstock.client.health import Check, HealthStatus
 from penstock.model.alert import Alert, AlertState
 from penstock.model.alert_rules import Severity
+from penstock.operate.health import Check, HealthStatus
 from penstock.server.dashboard.views.overview import standing_of
 
 WELL = Check(HealthStatus.HEALTHY, "Fine.")

@@ -6,13 +6,13 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Penstock
-from penstock.client.family import family_of
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
+from penstock.operate.family import family_of
 from penstock.server.access.identity import Scope
 from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.graph import HIGH, SLIM, TALL, WIDE, Graph, drawing, graph_of

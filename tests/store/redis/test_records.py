@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.client.operating.actor import Journal
 from penstock.model.errors import StoreFull
 from penstock.model.states import TERMINAL
+from penstock.operate.operating.actor import Journal
 from penstock.store.contract import Retention, Store
 from penstock.testing.clock import FakeClock
 from proof.conformance.build import enqueue

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from penstock import Penstock
-from penstock.client.move import move
 from penstock.config import Settings
 from penstock.model.errors import (
     AccessDenied,
@@ -23,6 +22,7 @@ from penstock.model.errors import (
     StoreUnavailable,
     UnsafeServer,
 )
+from penstock.operate.move import move
 from penstock.store.contract import Part, Store
 from penstock.store.open import open_store
 from penstock.store.redis.server import check_server, is_volatile, read_info

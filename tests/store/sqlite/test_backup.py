@@ -11,7 +11,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.client.backup import backup
 from penstock.model.errors import (
     InvalidOption,
     NotAPenstockStore,
@@ -20,6 +19,7 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.model.job import Job, NewJob
+from penstock.operate.backup import backup
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
 from penstock.store.sqlite import backup as copying

@@ -12,10 +12,10 @@ from typing import Any
 import apsw
 import pytest
 
-from penstock.client.health import HealthStatus, check_health
 from penstock.config import Settings
 from penstock.model.errors import StoreUnavailable
 from penstock.model.job import NewJob
+from penstock.operate.health import HealthStatus, check_health
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.sqlite.backup import copy_file as backup

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.client.documents import dead_document, document
 from penstock.model.clock import iso
 from penstock.model.controls import Pause, PauseScope
 from penstock.model.errors import JobNotFound
 from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.operate.documents import dead_document, document
 from penstock.store.contract import DeadLetter, QueueDepth, Window, WorkerInfo
 
 if TYPE_CHECKING:
-    from penstock.client.operator import Operator
+    from penstock.operate.operator import Operator
     from penstock.store.contract import Store
 
 WINDOW_MS = 300_000

@@ -9,7 +9,7 @@ from penstock.server.access.tokens import Token, Tokens
 from penstock.server.access.users import User, Users, checked_user_name
 
 if TYPE_CHECKING:
-    from penstock.client.operating.actor import Acting
+    from penstock.operate.operating.actor import Acting
 
 
 class AccessOperator:

@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from penstock.client.documents import document
-from penstock.client.operating.actor import Journal
 from penstock.model.errors import InvalidOption
 from penstock.model.refused import UserNotFound
+from penstock.operate.documents import document
+from penstock.operate.operating.actor import Journal
 from penstock.server.access.identity import Identity, Rates, Scope
 from penstock.server.access.secrets import (
     hash_of_password,

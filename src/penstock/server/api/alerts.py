@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from penstock.client.alerts import Alerts as Book
-from penstock.client.documents import alert_document, document, rules_document
 from penstock.model.alert import Alert as Found
 from penstock.model.alert import AlertState, Turn
 from penstock.model.alert_rules import Metric, Severity, Unit
 from penstock.model.clock import iso
+from penstock.operate.alerts import Alerts as Book
+from penstock.operate.documents import alert_document, document, rules_document
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperateAll, MayReadAll

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from penstock.client.documents import entry_document
-from penstock.client.operating.actor import own_tenant
 from penstock.model.clock import milliseconds
+from penstock.operate.documents import entry_document
+from penstock.operate.operating.actor import own_tenant
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import Document, Moment, PageSize, Word
 from penstock.server.api.router import api_router

@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import astuple, replace
 
-from penstock.client.after import awaited
-from penstock.client.arguments import deeper_than
-from penstock.client.job_type import Prepared
-from penstock.client.options import MAX_METADATA
+from penstock.app.after import awaited
+from penstock.app.arguments import deeper_than
+from penstock.app.job_type import Prepared
+from penstock.app.options import MAX_METADATA
 from penstock.model.dependency import Edge, EdgeKind, check_condition
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import id_time_ms, is_id, new_id
@@ -23,9 +23,9 @@ from penstock.server.bodies import Reading, items_of, read_body
 from penstock.server.problems import Refusal, field_of
 
 if TYPE_CHECKING:
-    from penstock.client.job_type import JobType
-    from penstock.client.operator import Operator
+    from penstock.app.job_type import JobType
     from penstock.model.job import NewJob
+    from penstock.operate.operator import Operator
 
 LEEWAY_MS = 86_400_000
 """How far the clock of a caller who makes ids may be off: pages and pruning go by their time."""

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
-from penstock.client.controls import queue_states
-from penstock.client.documents import document
-from penstock.client.operating.actor import own_tenant
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope, LimitState, PauseScope
 from penstock.model.job import MAX_REASON
+from penstock.operate.controls import queue_states
+from penstock.operate.documents import document
+from penstock.operate.operating.actor import own_tenant
 from penstock.server.api.models import Document, Moment, Name, Text, Why
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperateAll, MayRead, MayReadAll

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import Field
 
-from penstock.client.arguments import encode
-from penstock.client.dead import MOST_CANARIES, LetterFields
-from penstock.client.documents import dead_document, decoded, document
+from penstock.app.arguments import encode
 from penstock.model.errors import JobNotFound
 from penstock.model.job import MAX_NOTES
+from penstock.operate.dead import MOST_CANARIES, LetterFields
+from penstock.operate.documents import dead_document, decoded, document
 from penstock.server.api.filters import gathered
 from penstock.server.api.models import Document, Job, JobId, Moment, PageSize, Word, job_documents
 from penstock.server.api.router import api_router

@@ -7,11 +7,11 @@ from typing import Annotated, TypeVar
 from msgspec.structs import replace
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from penstock.client.lookups import expected
-from penstock.client.operating.actor import own_tenant
+from penstock.app.lookups import expected
 from penstock.model.clock import milliseconds
 from penstock.model.job import MAX_IDS
 from penstock.model.states import Status
+from penstock.operate.operating.actor import own_tenant
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import JobId, PageSize, Word
 from penstock.store.contract import JobFilter

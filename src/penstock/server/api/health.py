@@ -6,8 +6,8 @@ from fastapi import Response
 from msgspec.json import encode
 from pydantic import Field
 
-from penstock.client.health import HealthStatus, check_health, ping
 from penstock.model.errors import PenstockError
+from penstock.operate.health import HealthStatus, check_health, ping
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayReadAll

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
-from penstock.client.documents import document
-from penstock.client.handle import JobHandle
-from penstock.client.operating.jobs import MOST, BulkAction
+from penstock.app.handle import JobHandle
 from penstock.model import job as model
 from penstock.model.job import MAX_BATCH, MAX_TEXT
+from penstock.operate.documents import document
+from penstock.operate.operating.jobs import MOST, BulkAction
 from penstock.server.api.calls import Call, CallEdge, Drafts, edges_in, read_calls
 from penstock.server.api.filters import JobSelection, JobsQuery, gathered
 from penstock.server.api.models import (

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from penstock.client.documents import document
 from penstock.model import explain as model
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.explain import ReasonKind
 from penstock.model.job import MAX_NAME, MAX_PAGE, MAX_REASON, MAX_TAGS, MAX_TEXT, KeyScope
 from penstock.model.job import Job as StoredJob
 from penstock.model.states import Status
+from penstock.operate.documents import document
 from penstock.store import contract
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]

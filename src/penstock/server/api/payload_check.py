@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from penstock.client.check_payloads import TypeCheck
+from penstock.operate.check_payloads import TypeCheck
 from penstock.server.api.models import Document
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayReadAll

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from penstock.client.arguments import encode
-from penstock.client.documents import decoded, document
-from penstock.client.schedules import ScheduleView, times_of
+from penstock.app.arguments import encode
+from penstock.app.schedules import ScheduleView, times_of
 from penstock.model.job import MAX_PAGE, MAX_TEXT
 from penstock.model.schedule import Misfire, ScheduleKind
+from penstock.operate.documents import decoded, document
 from penstock.server.api.models import CallOptions, Document, JobId, Moment, Name, PageSize, Word
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperate, MayRead, MaySchedule

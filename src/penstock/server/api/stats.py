@@ -6,9 +6,9 @@ from fastapi import Query, Response
 from msgspec.structs import asdict
 from pydantic import Field
 
-from penstock.client.documents import document
-from penstock.client.operating.actor import own_tenant
-from penstock.client.stats import SloState
+from penstock.operate.documents import document
+from penstock.operate.operating.actor import own_tenant
+from penstock.operate.stats import SloState
 from penstock.server.api.models import Document, Moment, Text
 from penstock.server.api.router import api_router, encoded
 from penstock.server.guard import MayRead

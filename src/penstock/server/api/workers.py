@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from penstock.client.documents import document
+from penstock.operate.documents import document
 from penstock.server.api.models import Document, Moment
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayReadAll

@@ -7,8 +7,8 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.json import encode
 
-from penstock.client.stats import Point, Stats
 from penstock.model.clock import utc
+from penstock.operate.stats import Point, Stats
 from penstock.store.contract import Execution, Window
 from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 

@@ -13,12 +13,12 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from penstock.client.documents import decoded
 from penstock.model import wording
 from penstock.model.clock import iso
 from penstock.model.errors import InvalidOption
 from penstock.model.failure import attempts_allowed, bound_by
 from penstock.model.wording import counted
+from penstock.operate.documents import decoded
 
 UNFOLDED = 12
 """Parts with more entries than this are opened by a click."""

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock import __version__
-from penstock.client.operator import Operator
 from penstock.model.errors import InvalidOption, PenstockError, UnknownType
+from penstock.operate.operator import Operator
 from penstock.server.access.identity import Identity, Scope
 from penstock.server.dashboard import links
 from penstock.server.dashboard.links import Flash, Links

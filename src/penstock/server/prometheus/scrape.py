@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from penstock.client.alerts import Alerts
-from penstock.client.health import ping
 from penstock.model.alert import AlertState
 from penstock.model.controls import DepthLimits
 from penstock.model.errors import PenstockError
+from penstock.operate.alerts import Alerts
+from penstock.operate.health import ping
 from penstock.server.cached import Fresh
 from penstock.store.contract import QueueDepth, Window, WorkerInfo
 from penstock.store.contract.metrics import Figure
 from penstock.worker.autoscale import WINDOW_MS
 
 if TYPE_CHECKING:
-    from penstock.client.app import Penstock
+    from penstock.app.penstock import Penstock
 
 OTHER = "other"
 

@@ -3,9 +3,9 @@
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.alerts import NOTE_LIMIT, Alerts
 from penstock.model.alert import Alert, AlertState
 from penstock.model.alert_rules import MEASURES, AlertSettings, Rule, figure, shown
+from penstock.operate.alerts import NOTE_LIMIT, Alerts
 from penstock.server.dashboard.navigation import places_of
 from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit
 from penstock.server.dashboard.route import page_router

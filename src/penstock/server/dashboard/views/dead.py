@@ -6,11 +6,11 @@ from fastapi import Query
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.dead import MOST_CANARIES, LetterFields
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import MAX_NOTES, Job
 from penstock.model.wording import counted
+from penstock.operate.dead import MOST_CANARIES, LetterFields
 from penstock.server.dashboard.request import OperateVisit, Question, ReadVisit, Visit, ask
 from penstock.server.dashboard.route import page_router
 from penstock.server.problems import Refusal

@@ -9,8 +9,8 @@ from msgspec import Raw
 from msgspec.json import encode
 from starlette.responses import Response
 
-from penstock.client.handle import JobHandle
-from penstock.client.job_type import JobType
+from penstock.app.handle import JobHandle
+from penstock.app.job_type import JobType
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import new_id
 from penstock.server.api.calls import Call, Drafts, read_calls

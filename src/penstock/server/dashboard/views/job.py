@@ -2,9 +2,9 @@
 
 from starlette.responses import Response
 
-from penstock.client.family import family_of
 from penstock.model.dependency import fell_with_parent
 from penstock.model.job import Job
+from penstock.operate.family import family_of
 from penstock.server.access.identity import Scope
 from penstock.server.dashboard.charts import runs_of
 from penstock.server.dashboard.graph import Graph, drawing, graph_of

@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.operating.jobs import MOST, Bulk
 from penstock.model.clock import iso
 from penstock.model.ids import is_id
 from penstock.model.states import Status
 from penstock.model.wording import counted
+from penstock.operate.operating.jobs import MOST, Bulk
 from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.navigation import ACTIONS, BY_NAME, Action
 from penstock.server.dashboard.request import Asked, OperateVisit, ReadVisit, Visit, asked

@@ -4,9 +4,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from penstock.client.documents import decoded
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.states import sources
+from penstock.operate.documents import decoded
 from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.request import Entered, OperateVisit, Question, ReadVisit, Visit, ask
 from penstock.server.dashboard.route import page_router

@@ -8,10 +8,10 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response, StreamingResponse
 
-from penstock.client.health import Check, HealthStatus
 from penstock.model.alert import Alert
 from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.operate.health import Check, HealthStatus
 from penstock.server.dashboard.charts import SPANS, figures_of, stack
 from penstock.server.dashboard.navigation import places_of
 from penstock.server.dashboard.request import ReadVisit, Visit

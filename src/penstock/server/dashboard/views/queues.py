@@ -6,7 +6,6 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.controls import QueueState, queue_states
 from penstock.model.controls import (
     PAUSABLE,
     BreakerPosition,
@@ -20,6 +19,7 @@ from penstock.model.controls import (
 )
 from penstock.model.errors import InvalidOption
 from penstock.model.job import MAX_REASON
+from penstock.operate.controls import QueueState, queue_states
 from penstock.server.dashboard.render import Find, PageNumber, named, piece
 from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit, Visit
 from penstock.server.dashboard.route import page_router

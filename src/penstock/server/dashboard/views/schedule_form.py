@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from penstock.client.schedules import ScheduleView, Times, new_schedule, times_of
+from penstock.app.schedules import ScheduleView, Times, new_schedule, times_of
 from penstock.model.cron import aware, find_zone
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.job import NewJob

@@ -8,10 +8,10 @@ from fastapi import Query
 from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.client.documents import decoded
-from penstock.client.schedules import ScheduleView
+from penstock.app.schedules import ScheduleView
 from penstock.model.schedule import Schedule, ScheduleKind
 from penstock.model.wording import span
+from penstock.operate.documents import decoded
 from penstock.server.dashboard.render import Find, PageNumber, named, piece
 from penstock.server.dashboard.request import (
     OperateVisit,

@@ -1,0 +1,216 @@
+"""What a handler knows of its own execution, and what is called around it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+import msgspec
+
+from penstock.app.arguments import encode
+from penstock.model.clock import utc
+from penstock.model.errors import InvalidOption, PayloadTooLarge
+from penstock.model.job import Lease
+from penstock.model.redact import redact
+
+if TYPE_CHECKING:
+    from penstock.app.flow import Flow, FlowHandle
+    from penstock.app.handle import JobHandle
+    from penstock.app.job_type import Prepared
+
+R = TypeVar("R")
+MAX_CHECKPOINT = 1_048_576
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class Reporter(Protocol):
+    """Takes what a context says to the store."""
+
+    def now(self) -> int:
+        """The store's wall clock, in milliseconds since the epoch."""
+        ...
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """Remember the latest progress; written soon."""
+        ...
+
+    def log(self, level: str, message: str) -> None:
+        """Keep a line; written soon."""
+        ...
+
+    async def checkpoint(self, value: str) -> None:
+        """Write a checkpoint; durable when this returns."""
+        ...
+
+    async def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them."""
+        ...
+
+
+class Context:
+    """The first argument of a handler that asks for it."""
+
+    __penstock_context__ = True
+
+    def __init__(
+        self, job: Lease, reporter: Reporter, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.job = job
+        self._reporter = reporter
+        self._loop = loop
+        self._stop_requested = False
+        self._checkpoint: str | None = job.checkpoint
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return self.job.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1; snoozes and rescues do not count."""
+        return self.job.attempts + 1
+
+    @property
+    def fence(self) -> int:
+        """The number that proves the lease; pass it to systems that can refuse older ones."""
+        return self.job.fence
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every execution of this job: its unique key, or else its id."""
+        return self.job.key or self.job.id
+
+    @property
+    def now(self) -> datetime:
+        """The time in UTC by the store's clock, which a test may move."""
+        return utc(self._reporter.now())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked the job to stop; check it between steps and return early."""
+        return self._stop_requested
+
+    @property
+    def checkpoint(self) -> Any:
+        """What an earlier execution, or this one, saved with `save_checkpoint`; None at first."""
+        return None if self._checkpoint is None else msgspec.json.decode(self._checkpoint)
+
+    @cached_property
+    def sync(self) -> "SyncContext":
+        """The awaitable methods for handlers that are plain functions."""
+        return SyncContext(self)
+
+    def progress(self, percent: float, message: str | None = None) -> None:
+        """Tell how far the job is, 0 to 100."""
+        try:
+            done = float(percent)
+        except (TypeError, ValueError):
+            done = -1.0
+        if not 0 <= done <= 100:
+            raise InvalidOption("percent", percent, "a number from 0 to 100")
+        self._reporter.progress(done, None if message is None else redact(str(message))[:500])
+
+    def log(self, message: str, level: str = "info") -> None:
+        """Keep a line with the job; secrets in it are redacted."""
+        if level not in LEVELS:
+            raise InvalidOption("level", level, f"one of: {', '.join(LEVELS)}")
+        self._reporter.log(level, redact(str(message))[:4000])
+
+    async def save_checkpoint(self, value: Any) -> None:
+        """Save where the job has got to; a retry or a rescue finds it in `checkpoint`."""
+        text = self._encode_checkpoint(value)
+        await self._reporter.checkpoint(text)
+        self._checkpoint = text
+
+    @overload
+    async def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]": ...
+    @overload
+    async def enqueue(self, prepared: "Flow[R]") -> "FlowHandle[R]": ...
+
+    async def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them: `await ctx.enqueue(resize.new("a.png", 100))`."""
+        return await self._reporter.enqueue(prepared.child_of(self.job))
+
+    def _encode_checkpoint(self, value: Any) -> str:
+        try:
+            text = encode(value)
+        except (TypeError, ValueError) as error:
+            raise InvalidOption("checkpoint", value, "something JSON can hold") from error
+        if len(text) > MAX_CHECKPOINT:
+            raise PayloadTooLarge(self.job.type, len(text), MAX_CHECKPOINT, "checkpoint")
+        return text
+
+    def request_stop(self) -> None:
+        """Set `cancelled`; the worker calls this."""
+        self._stop_requested = True
+
+    def wait_in_thread(self, start: Callable[[], Any]) -> Any:
+        """Run a coroutine on the worker's event loop and wait for it in this thread."""
+        if self._loop is None:
+            return asyncio.run(start())
+        return asyncio.run_coroutine_threadsafe(start(), self._loop).result()
+
+
+class SyncContext:
+    """`ctx.sync`: blocking twins of the context's awaitable methods."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def save_checkpoint(self, value: Any) -> None:
+        """Save where the job has got to."""
+        self._context.wait_in_thread(lambda: self._context.save_checkpoint(value))
+
+    @overload
+    def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]": ...
+    @overload
+    def enqueue(self, prepared: "Flow[R]") -> "FlowHandle[R]": ...
+
+    def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a child, or a flow of them."""
+        return self._context.wait_in_thread(lambda: self._context.enqueue(prepared))
+
+
+CallNext = Callable[[], Awaitable[Any]]
+Middleware = Callable[[Context, CallNext], Awaitable[Any]]
+Hook = Callable[..., Any]
+H = TypeVar("H", bound=Hook)
+M = TypeVar("M", bound=Middleware)
+
+
+class Hooks:
+    """What the application hangs around its jobs, in the order it was registered."""
+
+    def __init__(self) -> None:
+        self.middleware: list[Middleware] = []
+        self.start: list[Hook] = []
+        self.complete: list[Hook] = []
+        self.failed: list[Hook] = []
+        self.progress: list[Hook] = []
+
+    def add_middleware(self, function: M) -> M:
+        """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
+        self.middleware.append(function)
+        return function
+
+    def on_start(self, hook: H) -> H:
+        """Call `hook(ctx)` before a handler runs."""
+        self.start.append(hook)
+        return hook
+
+    def on_complete(self, hook: H) -> H:
+        """Call `hook(ctx, result)` after a handler returned a value."""
+        self.complete.append(hook)
+        return hook
+
+    def on_failed(self, hook: H) -> H:
+        """Call `hook(ctx, error)` after a handler raised; what becomes of the job is decided."""
+        self.failed.append(hook)
+        return hook
+
+    def on_progress(self, hook: H) -> H:
+        """Call `hook(ctx, percent, message)` when a handler's progress is written."""
+        self.progress.append(hook)
+        return hook

@@ -1,0 +1,94 @@
+"""What an enqueue gives back: the job's id, and the way to its result."""
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from penstock.app.lookups import check_patience
+from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout
+from penstock.model.job import Job
+from penstock.model.states import Status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    from penstock.app.admission import Estimate
+    from penstock.app.job_type import JobType
+    from penstock.app.penstock import Penstock
+
+R = TypeVar("R")
+
+
+class JobHandle(Generic[R]):
+    """A job that was enqueued; `created` is false when a unique key found an earlier one."""
+
+    __slots__ = ("_app", "_estimate", "_type", "created", "id")
+
+    def __init__(
+        self,
+        app: "Penstock",
+        job_id: str,
+        type_: "JobType[..., ..., R] | None",
+        created: bool,
+        estimate: "Estimate | None" = None,
+    ) -> None:
+        self._app = app
+        self._type = type_
+        self._estimate = estimate
+        self.id = job_id
+        self.created = created
+
+    def __repr__(self) -> str:
+        name = self._type.name if self._type else "?"
+        return f"<job {self.id} of type {name!r}>"
+
+    @property
+    def estimated_start(self) -> "datetime | None":
+        """When it will start, by what waits ahead of it and how fast that goes; none if unknown."""
+        if self._estimate is None or not self.created:
+            return None
+        return self._estimate.start(self._app.admission.rates.of(self._estimate.queue))
+
+    async def get(self) -> Job:
+        """The job as it stands now."""
+        return await self._app.get(self.id)
+
+    async def cancel(self, reason: str = "cancelled by the caller") -> Status:
+        """Cancel it, or ask it to stop if it runs."""
+        return await self._app.cancel(self.id, reason)
+
+    async def result(self, timeout: float | None = None) -> R:
+        """Wait for the value; raises JobFailed, JobCancelled or ResultTimeout."""
+        seen: Job | None = None
+        try:
+            async with asyncio.timeout(check_patience(timeout)):
+                async for job in self._changes():
+                    seen = job
+        except TimeoutError:
+            status = seen.status if seen else None
+            raise ResultTimeout(self.id, timeout or 0, status) from None
+        if seen is None:
+            raise JobNotFound(self.id)
+        return self.value(seen)
+
+    def value(self, job: Job) -> R:
+        """The value of the job once it has ended; raises JobFailed or JobCancelled."""
+        if job.status is Status.CANCELLED:
+            raise JobCancelled(job.id, job.error)
+        if job.status is not Status.COMPLETED:
+            raise JobFailed(job.id, job.status, job.error)
+        try:
+            return self._decoded(job)
+        except (msgspec.DecodeError, ValueError) as error:
+            problem = f"its stored result does not fit the handler's annotation ({error})"
+            raise JobFailed(job.id, job.status, problem) from error
+
+    def _changes(self) -> "AsyncIterator[Job]":
+        """The job now and whenever it changes, until it has ended."""
+        return self._app.store.reader.watch([self.id])
+
+    def _decoded(self, job: Job) -> R:
+        type_ = self._type or self._app.find_type(job.type)
+        return type_.decode_result(job.result)

@@ -1,0 +1,316 @@
+"""The application: it registers job types and enqueues jobs of them."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+
+from penstock.app.admission import A, Admission, How, estimates
+from penstock.app.after import After, Input, add_edges
+from penstock.app.blueprint import Blueprint, Registry
+from penstock.app.context import H, Hooks, M
+from penstock.app.declare import declare
+from penstock.app.flow import Batch, Flow, FlowHandle
+from penstock.app.handle import JobHandle
+from penstock.app.job_type import JobType, Partial, Prepared
+from penstock.app.lookups import check_rows, check_text, job_filter
+from penstock.app.options import AwaitingFields, JobOptions
+from penstock.app.schedules import Schedules, ScheduleView, TimeFields, put_schedule
+from penstock.app.sync import SharedLock, SyncPenstock
+from penstock.config import Settings, load_settings
+from penstock.model.clock import Clock
+from penstock.model.controls import Pause
+from penstock.model.dependency import Edge
+from penstock.model.errors import InvalidOption, JobNotFound
+from penstock.model.explain import Explanation
+from penstock.model.job import Enqueued, Job, NewJob
+from penstock.model.states import Status
+from penstock.store.contract import Execution, LogLine, Store
+from penstock.store.open import open_store
+
+if TYPE_CHECKING:
+    from penstock.app.after import Parent
+    from penstock.operate.check_payloads import Checked, PayloadCheck
+    from penstock.operate.controls import Controls, PauseFields
+    from penstock.operate.dead import Triage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Penstock(Registry):
+    """Durable jobs: `app = Penstock("sqlite:///work.db")`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        dispatch: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = (settings or load_settings()).replace(url=url, dispatch=dispatch)
+        self.target: str | None = None
+        """The `module:name` it was loaded from, where another process finds it, too."""
+        self.hooks = Hooks()
+        self.admission = Admission(self)
+        self._clock = clock
+        self._openings = 0
+        self._opening = SharedLock()
+
+    @property
+    def home(self) -> "Penstock":
+        """Calls of its types are enqueued by itself."""
+        return self
+
+    @cached_property
+    def store(self) -> Store:
+        """The store behind the URL; opened by `async with app`."""
+        chosen = self.settings
+        beside = chosen.dispatch or None  # an empty one takes back what the environment says
+        return open_store(
+            chosen.url, self._clock, dispatch=beside, allow_volatile=chosen.allow_volatile
+        )
+
+    @cached_property
+    def sync(self) -> SyncPenstock:
+        """The same methods for code without an event loop."""
+        return SyncPenstock(self)
+
+    async def __aenter__(self) -> "Penstock":
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the store; calls nest, and the last close closes."""
+        async with self._opening:
+            if self._openings == 0:
+                self.admission.forget()
+                await self.store.open()
+            self._openings += 1
+
+    async def close(self) -> None:
+        """Undo one `open`."""
+        async with self._opening:
+            if self._openings == 1:
+                await self.admission.rates.close()
+                await self.store.close()
+            self._openings = max(0, self._openings - 1)
+
+    def default_options(self) -> JobOptions:
+        """What the settings say of a type whose author says nothing."""
+        settings = self.settings
+        return JobOptions(
+            timeout=settings.default_timeout,
+            max_retries=settings.default_max_retries,
+            retry_delay=settings.default_retry_delay,
+            backoff=settings.default_backoff,
+        )
+
+    def checked(self, options: JobOptions) -> JobOptions:
+        """Refuse options this application's settings do not allow."""
+        if options.timeout > self.settings.max_timeout:
+            raise InvalidOption(
+                "timeout",
+                options.timeout,
+                f"at most {self.settings.max_timeout:g} s, or raise the setting max_timeout",
+            )
+        return options
+
+    def include(self, blueprint: Blueprint) -> None:
+        """Take in the job types, schedules, limits and breakers of a blueprint, all or none."""
+        if not isinstance(blueprint, Blueprint):
+            raise InvalidOption("blueprint", blueprint, "a Blueprint")
+        blueprint.join(self)
+
+    def middleware(self, function: M) -> M:
+        """Wrap every execution: `async def timed(ctx, call_next): return await call_next()`."""
+        return self.hooks.add_middleware(function)
+
+    def on_start(self, hook: H) -> H:
+        """Call `hook(ctx)` before a handler runs."""
+        return self.hooks.on_start(hook)
+
+    def on_complete(self, hook: H) -> H:
+        """Call `hook(ctx, result)` after a handler returned a value."""
+        return self.hooks.on_complete(hook)
+
+    def on_failed(self, hook: H) -> H:
+        """Call `hook(ctx, error)` after a handler raised."""
+        return self.hooks.on_failed(hook)
+
+    def on_progress(self, hook: H) -> H:
+        """Call `hook(ctx, percent, message)` when a handler's progress is written."""
+        return self.hooks.on_progress(hook)
+
+    def admit(self, hook: A) -> A:
+        """Ask `hook(jobs)` about every enqueue; it refuses by raising."""
+        return self.admission.add_hook(hook)
+
+    @overload
+    async def enqueue(self, prepared: Prepared[R], **how: Unpack[How]) -> JobHandle[R]: ...
+    @overload
+    async def enqueue(self, prepared: Flow[R], **how: Unpack[How]) -> FlowHandle[R]: ...
+
+    async def enqueue(self, prepared: Any, **how: Unpack[How]) -> Any:
+        """Enqueue a call made with `new`, or a chain or group of them; durable on return.
+
+        It waits while the queue is full: up to `wait` seconds, or not at all with `wait=False`.
+        """
+        return (await self.enqueue_many([prepared], **how))[0]
+
+    @overload
+    async def enqueue_many(
+        self, prepared: Sequence[Prepared[R]], **how: Unpack[How]
+    ) -> list[JobHandle[R]]: ...
+    @overload
+    async def enqueue_many(
+        self, prepared: Sequence[Prepared[Any] | Flow[Any]], **how: Unpack[How]
+    ) -> list[Any]: ...
+
+    async def enqueue_many(self, prepared: Sequence[Any], **how: Unpack[How]) -> list[Any]:
+        """Enqueue all of them in one transaction, or none."""
+        batch = Batch(prepared)
+        jobs = [call.job for call in batch.calls]
+        return self._handles(batch, jobs, await self.admission.enqueue(jobs, how))
+
+    def enqueue_now(self, prepared: Sequence[Any], how: How) -> list[Any] | None:
+        """Enqueue in the calling thread; None, with nothing done, if that takes an event loop."""
+        batch = Batch(prepared)
+        jobs = [call.job for call in batch.calls]
+        answers = self.admission.enqueue_now(jobs, how)
+        return None if answers is None else self._handles(batch, jobs, answers)
+
+    def _handles(
+        self, batch: Batch, jobs: Sequence[NewJob], answers: Sequence[Enqueued]
+    ) -> list[Any]:
+        expected = estimates(self.admission, jobs, self.store.clock.now())
+        handles: list[JobHandle[Any]] = [
+            JobHandle(self, answer.id, call.type, answer.created, estimate)
+            for call, answer, estimate in zip(batch.calls, answers, expected, strict=True)
+        ]
+        return batch.handles(self, handles)
+
+    async def enqueue_payload(
+        self, type_name: str, payload: str = "{}", **options: Unpack[AwaitingFields]
+    ) -> JobHandle[Any]:
+        """Enqueue by name with arguments as JSON text, checked like any other call."""
+        type_ = self.find_type(type_name)
+        chosen = self.checked(type_.defaults.with_(**options))
+        return await self.enqueue(type_.from_payload(payload, chosen))
+
+    @property
+    def controls(self) -> "Controls":
+        """What holds work back: pauses, limits and breakers, changed while everything runs."""
+        from penstock.operate.controls import Controls
+
+        return Controls(self.store)
+
+    async def pause(
+        self, *, reason: str | None = None, by: str | None = None, **what: "Unpack[PauseFields]"
+    ) -> Pause:
+        """Hold jobs back until they are resumed: `await app.pause(queue="mail")`."""
+        return await self.controls.pause(reason=reason, by=by, **what)
+
+    async def resume(self, **what: "Unpack[PauseFields]") -> bool:
+        """Let them go on, with their own times and order; whether they were paused."""
+        return await self.controls.resume(**what)
+
+    @property
+    def schedules(self) -> Schedules:
+        """What is scheduled: look at it, pause, resume, remove, run now."""
+        return Schedules(self.store)
+
+    async def schedule(
+        self,
+        name: str,
+        call: Partial[Any] | JobType[..., ..., Any],
+        arguments: Mapping[str, Any] | None = None,
+        **times: Unpack[TimeFields],
+    ) -> ScheduleView:
+        """Enqueue a call again and again: `schedule("nightly", report.new(), cron="0 3 * * *")`.
+
+        Instead of `cron` also `every` (seconds) or `at` (once). `arguments` may hold placeholders.
+        """
+        return await put_schedule(self.schedules, name, call, arguments, times)
+
+    async def declare(self) -> None:
+        """Put what the application declares into the store; a worker does it when it starts."""
+        await declare(self)
+
+    def connection(self) -> Any:
+        """A connection whose transaction `enqueue(..., connection=…)` joins (apsw or psycopg)."""
+        return self.store.connection()
+
+    async def get(self, job_id: str) -> Job:
+        """The job, or JobNotFound."""
+        found = await self.store.reader.get([check_text("job_id", job_id)])
+        if not found:
+            raise JobNotFound(job_id)
+        return found[0]
+
+    async def find(self, **where: Any) -> list[Job]:
+        """A page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
+        return await self.store.reader.find(job_filter(where))
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Every reason why a job does, or does not, run now, the weightiest first."""
+        from penstock.operate.explain import explain
+
+        found = await self.store.reader.standing(check_text("job_id", job_id))
+        if found is None:
+            raise JobNotFound(job_id)
+        return explain(found)
+
+    @property
+    def dead(self) -> "Triage":
+        """Dead letters in groups: try a few, release the rest, correct arguments, take notes."""
+        from penstock.operate.dead import Triage
+
+        return Triage(self)
+
+    async def check_payloads(
+        self, *, examples: int = 3, progress: "Checked | None" = None
+    ) -> "PayloadCheck":
+        """Whether everything that waits fits this application's types, asked before a deploy."""
+        from penstock.operate.check_payloads import check_payloads
+
+        return await check_payloads(self, examples=examples, progress=progress)
+
+    async def executions(self, job_id: str) -> list[Execution]:
+        """Every execution of a job, oldest first."""
+        return await self.store.reader.executions(check_text("job_id", job_id))
+
+    async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
+        """The latest lines its handler logged, oldest first."""
+        return await self.store.reader.logs(check_text("job_id", job_id), check_rows(limit))
+
+    async def handle(self, job_id: str) -> JobHandle[Any]:
+        """A handle on a job enqueued elsewhere."""
+        job = await self.get(job_id)
+        return JobHandle(self, job.id, self._types.get(job.type), created=False)
+
+    async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
+        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        asked = [check_text("job_id", job_id)]
+        return Status((await self.store.jobs.cancel(asked, reason))[job_id])
+
+    async def add_dependency(
+        self, child: "Parent", *parents: "Parent | After | Input | Edge"
+    ) -> None:
+        """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
+        await add_edges(self, child, parents)
+
+    async def requeue(self, job_id: str) -> Job:
+        """Run a cancelled or dead job again, with a fresh retry budget."""
+        await self.store.jobs.requeue([check_text("job_id", job_id)])
+        return await self.get(job_id)

@@ -1,0 +1,143 @@
+"""One thin synchronous façade: every call runs on a background event loop of its own."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+if TYPE_CHECKING:
+    from penstock.app.admission import How
+    from penstock.app.flow import Flow, FlowHandle
+    from penstock.app.handle import JobHandle
+    from penstock.app.job_type import JobType, Partial, Prepared
+    from penstock.app.penstock import Penstock
+    from penstock.app.schedules import ScheduleView, TimeFields
+    from penstock.model.job import Job
+    from penstock.model.states import Status
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SharedLock:
+    """A lock for tasks of several event loops, held for a moment and rarely."""
+
+    LOOK_AGAIN_SECONDS = 0.001
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        while not self._lock.acquire(blocking=False):  # noqa: ASYNC110  # an Event has one loop
+            await asyncio.sleep(self.LOOK_AGAIN_SECONDS)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class SyncPenstock:
+    """`app.sync`: for scripts, Django views and anything else without an event loop."""
+
+    def __init__(self, app: "Penstock") -> None:
+        self.app = app
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @overload
+    def enqueue(self, prepared: "Prepared[R]", **how: "Unpack[How]") -> "JobHandle[R]": ...
+    @overload
+    def enqueue(self, prepared: "Flow[R]", **how: "Unpack[How]") -> "FlowHandle[R]": ...
+
+    def enqueue(self, prepared: Any, **how: "Unpack[How]") -> Any:
+        """Enqueue a call made with `new`, or a chain or group of them; durable on return."""
+        return self._enqueue([prepared], how)[0]
+
+    @overload
+    def enqueue_many(
+        self, prepared: "Sequence[Prepared[R]]", **how: "Unpack[How]"
+    ) -> "list[JobHandle[R]]": ...
+    @overload
+    def enqueue_many(
+        self, prepared: "Sequence[Prepared[Any] | Flow[Any]]", **how: "Unpack[How]"
+    ) -> "list[Any]": ...
+
+    def enqueue_many(self, prepared: Sequence[Any], **how: "Unpack[How]") -> list[Any]:
+        """Enqueue all of them in one transaction, or none."""
+        return self._enqueue(list(prepared) if isinstance(prepared, Iterator) else prepared, how)
+
+    def _enqueue(self, prepared: Sequence[Any], how: "How") -> list[Any]:
+        self._started()
+        handles = self._enqueue_here(prepared, how)
+        return self.run(self.app.enqueue_many(prepared, **how)) if handles is None else handles
+
+    def _enqueue_here(self, prepared: Sequence[Any], how: "How") -> list[Any] | None:
+        """Enqueue in this very thread: to the event loop and back would cost more than the job."""
+        return self.app.enqueue_now(prepared, how)
+
+    def get(self, job_id: str) -> "Job":
+        """The job, or JobNotFound."""
+        return self.run(self.app.get(job_id))
+
+    def find(self, **where: Any) -> "list[Job]":
+        """A page of jobs, newest first."""
+        return self.run(self.app.find(**where))
+
+    def result(self, handle: "JobHandle[R] | FlowHandle[R]", timeout: float | None = None) -> R:
+        """Wait for the value of a job or a flow."""
+        return self.run(handle.result(timeout))
+
+    def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> "Status":
+        """Cancel a waiting job, or ask a running one to stop."""
+        return self.run(self.app.cancel(job_id, reason))
+
+    def requeue(self, job_id: str) -> "Job":
+        """Run a cancelled or dead job again."""
+        return self.run(self.app.requeue(job_id))
+
+    def schedule(
+        self,
+        name: str,
+        call: "Partial[Any] | JobType[..., ..., Any]",
+        arguments: Mapping[str, Any] | None = None,
+        **times: "Unpack[TimeFields]",
+    ) -> "ScheduleView":
+        """Enqueue a call again and again."""
+        return self.run(self.app.schedule(name, call, arguments, **times))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run any other coroutine on the background loop: `app.sync.run(app.logs(job.id))`."""
+        return asyncio.run_coroutine_threadsafe(work, self._started()).result()
+
+    def close(self) -> None:
+        """Close the store and end the background loop; a later call starts it again."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self.app.close(), loop).result()
+            self._end(loop)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        return self._loop or self._start()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=loop.run_forever, name="penstock-sync", daemon=True
+                )
+                self._thread.start()
+                try:
+                    asyncio.run_coroutine_threadsafe(self.app.open(), loop).result()
+                except BaseException:
+                    self._end(loop)
+                    raise
+                self._loop = loop
+            return self._loop
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+        loop.close()

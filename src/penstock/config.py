@@ -23,7 +23,7 @@ Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 _PLACE = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 _BLANK = re.compile(r"\$\{(file:)?([^}]+)\}")
 
-_LISTS = frozenset({"worker_types", "worker_queues"})
+_LISTS = frozenset({"extensions", "worker_types", "worker_queues"})
 
 PREFIX = "PENSTOCK_"
 DEFAULT_FILE = "penstock.toml"
@@ -34,6 +34,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     url: str = "sqlite:///penstock.db"
     dispatch: str | None = None
+    tables: str | None = None
+    extensions: tuple[str, ...] = ()
+    extension: dict[str, dict[str, Any]] = {}
     allow_volatile: bool = False
     payload_limit: Count = 1_048_576
     payload_depth: Count = 64
@@ -104,7 +107,13 @@ def load_settings(
     env = os.environ if environ is None else environ
     named = file or env.get(PREFIX + "CONFIG")
     values = _from_toml(Path(named or DEFAULT_FILE), required=named is not None)
-    values |= _from_environment(env)
+    said = _from_environment(env)
+    for name, fields in values.get("extension", {}).items():
+        said.setdefault("extension", {})[name] = {
+            **fields,
+            **said.get("extension", {}).get(name, {}),
+        }
+    values |= said
     values |= {name: value for name, value in overrides.items() if value is not None}
     return _checked(values)
 
@@ -137,16 +146,29 @@ def _from_toml(path: Path, *, required: bool) -> dict[str, Any]:
         document = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidOption("config", str(path), f"valid TOML ({error})") from error
-    return dict(document.get("penstock", document))
+    return _with_extensions(dict(document.get("penstock", document)))
+
+
+def _with_extensions(values: dict[str, Any]) -> dict[str, Any]:
+    """Tables that are no setting of ours are those of extensions, by their names."""
+    own = set(Settings.__struct_fields__)
+    theirs = {n: v for n, v in values.items() if n not in own and isinstance(v, dict)}
+    rest = {name: value for name, value in values.items() if name not in theirs}
+    return {**rest, "extension": theirs | rest.get("extension", {})} if theirs else rest
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    named = {name: PREFIX + name.upper() for name in Settings.__struct_fields__}
+    own = set(Settings.__struct_fields__) - {"extension"}
+    named = {name: PREFIX + name.upper() for name in own}
     given: dict[str, Any] = {
         name: env[variable] for name, variable in named.items() if variable in env
     }
     for name in _LISTS & given.keys():
         given[name] = [each.strip() for each in given[name].split(",") if each.strip()]
+    for variable, value in env.items():
+        name, mark, field = variable.removeprefix(PREFIX).lower().partition("__")
+        if variable.startswith(PREFIX) and mark:
+            given.setdefault("extension", {}).setdefault(name, {})[field] = value
     return given
 
 

@@ -10,6 +10,7 @@ from penstock.app.after import After, Input, add_edges
 from penstock.app.blueprint import Blueprint, Registry
 from penstock.app.context import H, Hooks, M
 from penstock.app.declare import declare
+from penstock.app.extensions import Extensions
 from penstock.app.flow import Batch, Flow, FlowHandle
 from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType, Partial, Prepared
@@ -30,6 +31,7 @@ from penstock.store.open import open_store
 
 if TYPE_CHECKING:
     from penstock.app.after import Parent
+    from penstock.extension import Extension
     from penstock.operate.check_payloads import Checked, PayloadCheck
     from penstock.operate.controls import Controls, PauseFields
     from penstock.operate.dead import Triage
@@ -46,11 +48,14 @@ class Penstock(Registry):
         url: str | None = None,
         *,
         dispatch: str | None = None,
+        tables: str | None = None,
+        extensions: "Sequence[Extension | str]" = (),
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
-        self.settings = (settings or load_settings()).replace(url=url, dispatch=dispatch)
+        chosen = settings or load_settings()
+        self.settings = chosen.replace(url=url, dispatch=dispatch, tables=tables)
         self.target: str | None = None
         """The `module:name` it was loaded from, where another process finds it, too."""
         self.hooks = Hooks()
@@ -58,6 +63,15 @@ class Penstock(Registry):
         self._clock = clock
         self._openings = 0
         self._opening = SharedLock()
+        self.extensions = Extensions(self, extensions)
+
+    if not TYPE_CHECKING:  # where it would hide every misspelt name
+
+        def __getattr__(self, name: str) -> Any:
+            """What an extension calls by its own name: `app.events`."""
+            if name.startswith("_") or "extensions" not in self.__dict__:
+                raise AttributeError(f"'Penstock' object has no attribute {name!r}")
+            return self.extensions.namespace(name)
 
     @property
     def home(self) -> "Penstock":

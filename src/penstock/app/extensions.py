@@ -1,0 +1,131 @@
+"""The extensions of an application: those it names, those its settings name, those installed."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.extension import Extension, load
+from penstock.model.errors import InvalidOption, MissingExtra
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+GROUP = "penstock.extensions"
+
+
+@cache
+def installed() -> dict[str, Extension]:
+    """Extensions of installed packages, by name: entry points of the group `penstock.extensions`.
+
+    They are looked for when one is asked for by name, and where everything starts that may need
+    any: workers, the server, the command line. A program that only enqueues does not pay for it.
+    """
+    from importlib.metadata import entry_points
+
+    found = [_checked(point.name, point.load()) for point in entry_points(group=GROUP)]
+    return {extension.name: extension for extension in found}
+
+
+class Extensions:
+    """What an application is extended by; each is there once."""
+
+    def __init__(self, app: "Penstock", given: Sequence[Extension | str]) -> None:
+        self._app = app
+        self._enabled: dict[str, Extension] = {}
+        self._namespaces: dict[str, Any] = {}
+        self._settings: dict[str, Any] = {}
+        for one in (*given, *app.settings.extensions):
+            self.enable(_loaded(one))
+
+    def __iter__(self) -> Iterator[Extension]:
+        """Those that are enabled, in the order in which they were."""
+        return iter(list(self._enabled.values()))
+
+    def enable(self, extension: Extension) -> None:
+        """Take an extension in: its job types, schedules, limits and breakers at once."""
+        known = self._enabled.get(extension.name)
+        if known is extension:
+            return
+        if known is not None or hasattr(type(self._app), extension.name):
+            raise InvalidOption("extension", extension.name, "a name that nothing else has")
+        if extension.settings is None and extension.name in self._app.settings.extension:
+            expected = "left out: this extension has no settings"
+            raise InvalidOption(extension.name, "a table", expected)
+        if extension.blueprint is not None:
+            self._app.include(load(extension.blueprint))
+        self._enabled[extension.name] = extension
+        if extension.settings is not None:
+            self.settings(extension.name)
+
+    def enable_installed(self) -> None:
+        """Take in what is installed and always on, and refuse settings that nobody reads."""
+        for extension in installed().values():
+            if extension.always:
+                self.enable(extension)
+        for name in self._app.settings.extension:
+            if self.find(name) is None:
+                known = ", ".join(sorted({*self._enabled, *installed()})) or "none"
+                raise InvalidOption(name, "a table", f"the name of an extension (known: {known})")
+
+    def find(self, name: str) -> Extension | None:
+        """An extension that is enabled or installed."""
+        return self._enabled.get(name) or installed().get(name)
+
+    def settings(self, name: str) -> Any:
+        """The settings of an extension: its TOML table, and `PENSTOCK_<NAME>__<FIELD>`."""
+        extension = self.find(name)
+        if extension is None or extension.settings is None:
+            raise InvalidOption("extension", name, "one that has settings")
+        if name not in self._settings:
+            given = self._app.settings.extension.get(name, {})
+            try:
+                self._settings[name] = msgspec.convert(given, extension.settings, strict=False)
+            except msgspec.ValidationError as error:
+                # Of secrets among them nothing is said.
+                expected = f"a valid table of settings ({error})"
+                raise InvalidOption(name, "given", expected) from error
+        return self._settings[name]
+
+    def namespace(self, name: str) -> Any:
+        """What `app.NAME` is; AttributeError if no extension brings it."""
+        if name not in self._namespaces:
+            extension = self.find(name)
+            if extension is None or extension.namespace is None:
+                raise AttributeError(f"'Penstock' object has no attribute {name!r}")
+            self.enable(extension)
+            self._namespaces[name] = loaded_part(extension, extension.namespace)(self._app)
+        return self._namespaces[name]
+
+
+def loaded_part(extension: Extension, part: Any) -> Any:
+    """A part of an extension; what it lacks is named by the extra that brings it."""
+    try:
+        return load(part)
+    except ModuleNotFoundError as error:
+        if extension.needs is None:
+            raise
+        raise MissingExtra(extension.needs, error.name or part) from error
+
+
+def _loaded(given: Extension | str) -> Extension:
+    if not isinstance(given, str):
+        return _checked(repr(given), given)
+    if ":" not in given:
+        found = installed().get(given)
+        if found is None:
+            known = ", ".join(sorted(installed())) or "none"
+            expected = f"an installed extension ({known}) or its place, module:name"
+            raise InvalidOption("extensions", given, expected)
+        return found
+    try:
+        return _checked(given, load(given))
+    except (ImportError, AttributeError) as error:
+        raise InvalidOption("extensions", given, f"one that can be loaded ({error})") from error
+
+
+def _checked(name: str, found: object) -> Extension:
+    if not isinstance(found, Extension):
+        raise InvalidOption("extensions", name, "a penstock.Extension")
+    return found

@@ -1,0 +1,267 @@
+"""What an application brings: one object, found by name, and the core is not edited for it.
+
+Everything in it is data. The server mounts routes and pages, the command line its commands, the
+worker its job types, the leader its passes: an extension imports none of them. Whatever is heavy
+to load stands as a text, `"module:name"`, and is loaded when it is first used.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from penstock.model.alert import Reading
+from penstock.model.alert_rules import Measure, Rule
+from penstock.model.errors import InvalidOption
+from penstock.store.contract.tables import Queries, Table, Tables
+
+if TYPE_CHECKING:
+    from penstock.app.blueprint import Blueprint
+    from penstock.app.penstock import Penstock
+    from penstock.operate.health import Check
+    from penstock.service import Service
+
+__all__ = [
+    "Asking",
+    "Body",
+    "Command",
+    "Concern",
+    "Erasing",
+    "Extension",
+    "Gate",
+    "Measured",
+    "Metric",
+    "Page",
+    "Pass",
+    "Queries",
+    "Request",
+    "Route",
+    "Table",
+    "Tables",
+    "Tile",
+    "Way",
+    "load",
+]
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+
+Loaded = str | Callable[..., Any]
+"""Something to call, or the `module:name` where it is found."""
+
+
+def load(what: Any) -> Any:
+    """What a `module:name` stands for; anything else is itself."""
+    if not isinstance(what, str):
+        return what
+    module, _, name = what.partition(":")
+    return getattr(import_module(module), name)
+
+
+class Pass(Struct, frozen=True, kw_only=True):
+    """Something the leader does again and again: `await run(app)`, every so many seconds."""
+
+    name: str
+    every: float
+    run: Loaded
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """A command of the group `penstock NAME`: `async def run(app, …)`; options are its parameters.
+
+    What it returns is printed: a list as a table, a record line by line, a text as it is, and all
+    of it as JSON with `--json`. Its docstring is its help. `writes` makes the store it was given.
+    """
+
+    name: str
+    run: Loaded
+    writes: bool = False
+
+
+class Body(StrEnum):
+    """How the body of a request reaches its route."""
+
+    NONE = "none"
+    JSON = "json"
+    """Decoded into the route's `takes`."""
+    LINES = "lines"
+    """One JSON document per line (NDJSON), each decoded into `takes`."""
+    RAW = "raw"
+    """Bytes as they came, such as OTLP; `media` says which type."""
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What a route or page is given: who asks, and for what.
+
+    `tenant` binds the caller to one tenant; None sees all of them. `body` is as the route says:
+    a record, a list of records, or bytes.
+    """
+
+    app: "Penstock"
+    actor: str
+    tenant: str | None
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any = None
+    form: Mapping[str, str] = {}
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """An address of the API: `await run(request)` answers with a record, a list or a document.
+
+    `path` stands below `/api/`. `whole` refuses callers that are bound to a tenant. `limit` bounds
+    the body in bytes. `takes` and `gives` are the types of body and answer in the API's document.
+    """
+
+    method: str
+    path: str
+    run: Loaded
+    scope: str = "read"
+    whole: bool = False
+    body: Body = Body.NONE
+    takes: Any = None
+    gives: Any = None
+    media: str = "application/json"
+    limit: int = 1 << 20
+    status: int = 200
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """A page of the dashboard: `await show(request)` gives what its template needs.
+
+    `title` puts it into the navigation, in the extension's group. `act(request)` takes its form
+    and answers with a sentence; the browser is then sent back to the page.
+    """
+
+    path: str
+    template: str
+    show: Loaded
+    title: str = ""
+    act: Loaded | None = None
+    scope: str = "read"
+    acts: str = "operate"
+    whole: bool = False
+    count: Loaded | None = None
+
+
+class Tile(Struct, frozen=True, kw_only=True):
+    """A figure on the overview: `await figure(app)`, and the page behind it."""
+
+    title: str
+    figure: Loaded
+    path: str = ""
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """A family for Prometheus: `await read(app)` gives a number, or one for each set of labels."""
+
+    name: str
+    help: str
+    read: Loaded
+    labels: tuple[str, ...] = ()
+    counts: bool = False
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """A reading that rules of alerts may name as their metric: `await read(app, rule)`."""
+
+    name: str
+    measure: Measure
+    read: Callable[["Penstock", Rule], Awaitable[Reading]] | str
+    page: str = ""
+
+
+class Way(StrEnum):
+    """How a job comes in."""
+
+    ENQUEUE = "enqueue"
+    CHILD = "child"
+    SCHEDULE = "schedule"
+    REQUEUE = "requeue"
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """A job that wants in, as a gate sees it."""
+
+    way: Way
+    type: str
+    queue: str
+    tenant_id: str = ""
+    workspace_id: str | None = None
+    created_by: str | None = None
+    payload: str = "{}"
+
+
+class Concern(Struct, frozen=True):
+    """One thing that is not as it should be, for the overview: how grave, what, and where to look."""
+
+    status: str
+    title: str
+    text: str
+    path: str = ""
+    since_at: int | None = None
+
+
+Gate = Callable[["Penstock", Asking], str | None]
+"""Says why a job may not come in, in a sentence; None lets it in. It may be asked again."""
+
+
+class Erasing(Struct, frozen=True, kw_only=True):
+    """Whose traces are to go: those of a tenant, of a person, or of a person within a tenant."""
+
+    tenant: str | None = None
+    person: str | None = None
+
+
+class Extension(Struct, frozen=True, kw_only=True):
+    """One application's share of everything.
+
+    `name` begins the names of its tables, is its TOML table and its environment's prefix, its
+    group of commands and its namespace on `app`. `needs` names the extra of the wheel without
+    which `namespace`, routes and commands cannot be loaded.
+
+    An installed one is enabled by its name in `extensions`, by its namespace, or `always`.
+
+    `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app)` becomes `tx.NAME`, and
+    `on_remote(remote)` becomes `remote.NAME`. `redact` is asked for every text that is kept, after
+    our own rules. `concerns(app)` lists what is wrong. `on_change` hears of every job that changed its state, in order and at least
+    once. `erase(app, erasing)` removes what is not in its tables, and says how much it was.
+    """
+
+    name: str
+    title: str = ""
+    always: bool = False
+    needs: str | None = None
+    blueprint: "Blueprint | str | None" = None
+    settings: type[Struct] | None = None
+    tables: Tables | None = None
+    passes: tuple[Pass, ...] = ()
+    services: tuple["Callable[[Penstock], Service] | str", ...] = ()
+    commands: tuple[Command, ...] = ()
+    help: str = ""
+    routes: tuple[Route, ...] = ()
+    pages: tuple[Page, ...] = ()
+    templates: str | None = None
+    tiles: tuple[Tile, ...] = ()
+    concerns: Loaded | None = None
+    metrics: tuple[Metric, ...] = ()
+    readings: tuple[Measured, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    checks: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
+    doctor: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
+    gates: tuple[Gate, ...] = ()
+    redact: Callable[[str], str] | None = None
+    on_change: Loaded | None = None
+    erase: Loaded | None = None
+    namespace: Loaded | None = None
+    in_transaction: Loaded | None = None
+    on_remote: Loaded | None = None
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise InvalidOption("name", self.name, "a word of a-z, 0-9 and _ that begins with a-z")
+        for table in self.tables.tables if self.tables else ():
+            if not table.name.startswith(f"{self.name}_"):
+                raise InvalidOption("table", table.name, f"a name that begins with {self.name}_")

@@ -1,0 +1,116 @@
+"""Tables of extensions: declared here, kept by the stores that speak SQL beside their own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from penstock.model.job import Enqueued, NewJob
+
+T = TypeVar("T")
+Bindings = tuple[Any, ...] | dict[str, Any]
+
+
+class Table(Struct, frozen=True):
+    """A table: its primary key, and whose its rows are.
+
+    Rows with a `tenant` column are seen by that tenant alone where the server keeps tenants apart,
+    and go when it is erased; those with a `person` column go when that person is erased.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    tenant: str | None = None
+    person: str | None = None
+
+
+class Tables(Struct, frozen=True):
+    """An extension's tables, and the package whose folder `sql` makes and asks them.
+
+    `sql/0001_begin.sql` is a step of its version line, `sql/queries.sql` holds queries, each under
+    `-- name: word`. A file `….sqlite.sql` or `….postgres.sql` is for one dialect. Queries take `?`
+    or `:name`. Every table's name begins with the extension's.
+    """
+
+    extension: str
+    package: str
+    tables: tuple[Table, ...]
+
+
+class Queries(Protocol):
+    """The named queries of one extension, inside a transaction."""
+
+    def run(self, name: str, bindings: Bindings = ()) -> int:
+        """Run a query; the number of rows it changed."""
+        ...
+
+    def rows(self, name: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """All rows."""
+        ...
+
+    def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        ...
+
+    def value(self, name: str, bindings: Bindings = ()) -> Any:
+        """The first column of the first row, or None."""
+        ...
+
+    def many(self, name: str, rows: Sequence[Bindings]) -> int:
+        """Run a query for every row; the number of rows it changed in all."""
+        ...
+
+
+class TableTransaction(Protocol):
+    """One transaction over the tables of all extensions, and over the jobs beside them."""
+
+    @property
+    def now(self) -> int:
+        """The store's time in milliseconds, the same throughout."""
+        ...
+
+    def of(self, tables: Tables) -> Queries:
+        """The queries of one extension, whose tables are there."""
+        ...
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs in this transaction."""
+        ...
+
+
+class TableStore(Protocol):
+    """The tables of extensions in one database."""
+
+    async def make(self, tables: Tables) -> tuple[int, int]:
+        """Bring an extension's tables up to date; its versions before and after."""
+        ...
+
+    async def versions(self) -> dict[str, int]:
+        """The extensions that have tables here, and the version of each."""
+        ...
+
+    async def write(self, work: Callable[[TableTransaction], T]) -> T:
+        """Do something in one commit; it may be repeated, so it has no effects elsewhere."""
+        ...
+
+    async def read(self, question: Callable[[TableTransaction], T]) -> T:
+        """Ask something of one state of the database."""
+        ...
+
+    async def page(
+        self, table: Table, after: Sequence[Any] | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """Rows by key, from the first one after a key."""
+        ...
+
+    async def put(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows as they were read elsewhere; one that is there is replaced."""
+        ...
+
+    async def count(self, table: Table) -> int:
+        """How many rows there are."""
+        ...
+
+    async def delete(self, table: Table, column: str | None = None, value: str = "") -> int:
+        """Delete the rows with a value in a column, or all; how many."""
+        ...

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from penstock.model.states import TRANSITIONS
 from penstock.store.contract import Part
 from penstock.store.relational.transaction import load_queries
 
@@ -16,6 +17,11 @@ PARTS = [part.replace(" ", "_") for part in Part]
 MADE = {f"{verb}_{part}" for verb, part in product(("page", "adopt"), PARTS)} | {
     f"delete_{table}" for table in ("jobs", "executions", "logs", "dead_letters", "edges")
 }
+# What changes a state, and where a statement or a function says in its own words from which.
+UNIT = re.compile(r"^(?:-- (?:name|part): |CREATE OR REPLACE FUNCTION )", re.MULTILINE)
+CHANGES = re.compile(r"\bSET (?:live = \w+, )?status = '(\w+)'")
+GUARDED = re.compile(r"\{from (\w+)\}")
+WRITTEN_OUT = re.compile(r"\bstatus\b(?: \|\| '')? (?:=|<>|IN|NOT IN) \(?'\w+'")
 NAMED = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 ASKED = re.compile(r'\b(?:run|rows?|value|many|fenced)\(\s*"(\w+)"')
 
@@ -51,3 +57,36 @@ def test_no_name_is_given_twice(dialect: str) -> None:
     texts = [file.read_text("utf-8") for file in folder.iterdir()]
     names = Counter(name for text in texts for name in NAMED.findall(text))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def changing(dialect: str) -> list[str]:
+    """Every statement and function of a dialect that gives jobs another state."""
+    package = files(f"penstock.store.{dialect}")
+    folders = [package.joinpath(name) for name in ("sql", "functions")]
+    texts = [
+        file.read_text("utf-8")
+        for folder in folders
+        if folder.is_dir()
+        for file in folder.iterdir()
+    ]
+    return [unit for text in texts for unit in UNIT.split(text)[1:] if CHANGES.search(unit)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_change_of_state_is_guarded_by_a_list_written_by_hand(dialect: str) -> None:
+    units = changing(dialect)
+    assert len(units) > 10
+    assert [unit for unit in units if WRITTEN_OUT.search(CHANGES.sub("", unit))] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_change_of_state_is_guarded_by_an_action_that_leads_there(dialect: str) -> None:
+    targets = {step.action: step.target for step in TRANSITIONS}
+    strays = [
+        unit
+        for unit in changing(dialect)
+        # What a claim leases it has locked itself, by functions that have the guard.
+        if not unit.startswith("{schema}.lease(")
+        and not {*CHANGES.findall(unit)} <= {targets[action] for action in GUARDED.findall(unit)}
+    ]
+    assert strays == []

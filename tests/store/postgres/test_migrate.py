@@ -51,10 +51,15 @@ def test_an_empty_database_gets_the_newest_schema(address: Address) -> None:
 
 
 def test_migrating_again_changes_nothing(made: Address, admin: Connection) -> None:
-    state = "SELECT oid, xmin::text FROM pg_class WHERE relnamespace = %s::regnamespace ORDER BY 1"
-    before = admin.execute(state, (made.schema,)).fetchall()
+    state = """
+        SELECT oid, xmin::text FROM pg_class WHERE relnamespace = %(schema)s::regnamespace
+        UNION ALL
+        SELECT oid, xmin::text FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
+        ORDER BY 1
+    """
+    before = admin.execute(state, {"schema": made.schema}).fetchall()
     assert migrate(made) == (latest(), latest())
-    assert admin.execute(state, (made.schema,)).fetchall() == before
+    assert admin.execute(state, {"schema": made.schema}).fetchall() == before
 
 
 def test_several_may_migrate_an_empty_database_at_the_same_moment(address: Address) -> None:
@@ -159,6 +164,60 @@ def test_an_upgrade_runs_only_what_is_new(
     monkeypatch.setattr(migrating, "migrations", lambda: more)
     assert migrate(made) == (before, before + 1)
     assert "more" in tables(admin, schema)
+
+
+CHANGED = """
+CREATE OR REPLACE FUNCTION {schema}.clock_ms() RETURNS bigint LANGUAGE sql VOLATILE RETURN 7;
+"""
+
+
+def _clock(admin: Connection, schema: str) -> int:
+    row = admin.execute(f"SELECT {schema}.clock_ms()".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _change_functions(monkeypatch: pytest.MonkeyPatch, release: str = "") -> None:
+    """Have this penstock bring other functions, as a newer or an older one would."""
+    text = f"{migrating.functions()}\n{CHANGED}"
+    monkeypatch.setattr(migrating, "functions", lambda: text)
+    if release:
+        monkeypatch.setattr(migrating, "__version__", release)
+
+
+def test_functions_that_changed_are_installed_without_a_migration(
+    made: Address, admin: Connection, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _change_functions(monkeypatch)
+    assert migrate(made) == (latest(), latest())
+    assert _clock(admin, schema) == 7
+    monkeypatch.undo()
+    assert migrate(made) == (latest(), latest())
+    assert _clock(admin, schema) > 7
+
+
+def test_functions_of_a_newer_penstock_are_left_alone(
+    made: Address, admin: Connection, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _change_functions(monkeypatch, "999.10.0")
+    migrate(made)
+    monkeypatch.setattr(migrating, "__version__", "999.9.1")
+    monkeypatch.setattr(migrating, "functions", lambda: "")
+    assert migrate(made) == (latest(), latest())
+    assert _clock(admin, schema) == 7
+
+
+def test_a_worker_is_told_when_the_functions_are_behind_and_not_when_they_are_ahead(
+    made: Address, logins: Logins, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = address_of(logins.make("", f"GRANT {schema}_worker TO {{}}"))
+    _change_functions(monkeypatch, "999.0.0")
+    with pytest.raises(StoreError, match=r"functions of penstock .* needs 999.*`penstock migrate`"):
+        migrate(worker)
+    migrate(made)
+    assert migrate(worker) == (latest(), latest())
+    monkeypatch.undo()
+    assert migrate(worker) == (latest(), latest())
 
 
 def test_the_printed_sql_makes_the_same_schema(

@@ -24,7 +24,7 @@ from penstock.model.errors import (
 from penstock.model.job import KeyScope
 from penstock.model.redact import without_password
 from penstock.store.contract import Store
-from penstock.store.postgres import connect as connecting
+from penstock.store.postgres import migrate as migrating
 from penstock.store.postgres.connect import (
     Address,
     Connection,
@@ -186,14 +186,15 @@ def test_a_server_that_never_answers_is_told() -> None:
 def test_a_server_that_is_too_old_is_refused(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "OLDEST", 99)
+    monkeypatch.setattr(migrating, "OLDEST", 99)
     with pytest.raises(ServerTooOld, match="upgrade it to 99") as told:
         migrate(address)
     _said(told.value)
 
 
 def test_a_standby_is_refused(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(queries(), "is_standby", b"SELECT true")
+    survey = queries()["survey"].replace(b"pg_is_in_recovery()", b"true")
+    monkeypatch.setitem(queries(), "survey", survey)
     with pytest.raises(StoreReadOnly, match="name the primary") as told:
         migrate(address)
     _said(told.value)

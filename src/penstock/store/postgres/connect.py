@@ -14,15 +14,9 @@ from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 
-from penstock.model.errors import (
-    AccessDenied,
-    InvalidOption,
-    ServerTooOld,
-    StoreError,
-    StoreReadOnly,
-)
+from penstock.model.errors import InvalidOption
 from penstock.model.redact import without_password
-from penstock.store.postgres.errors import NAME_PRIMARY, is_full, translated
+from penstock.store.postgres.errors import is_full, translated
 from penstock.store.postgres.queries import queries
 
 SCHEMES = ("postgresql", "postgres")
@@ -241,30 +235,3 @@ def _prepare(connection: Connection, address: Address) -> None:
         tenant = sql.Literal(address.tenant)
         connection.execute(sql.SQL("SET penstock.tenant = {}").format(tenant))
     connection.commit()
-
-
-OLDEST = 15
-
-
-def check_server(connection: Connection, address: Address) -> None:
-    """Refuse a server that is too old, that can only be read, or that cannot hold every text."""
-    if answer(connection, "server_number") < OLDEST * 10_000:
-        found = str(answer(connection, "server_version")).partition(" ")[0]
-        raise ServerTooOld(address.name, found, str(OLDEST))
-    if answer(connection, "is_standby"):
-        raise StoreReadOnly(address.name, NAME_PRIMARY)
-    encoding = answer(connection, "encoding")
-    if encoding != "UTF8":
-        problem = f"has the encoding {encoding}, which cannot hold every text; use a UTF8 database"
-        raise StoreError(address.name, problem)
-
-
-def check_account(connection: Connection, address: Address) -> None:
-    """Refuse a URL that names a tenant where this user may not work for one."""
-    if address.tenant is None or answer(connection, "is_member", role=address.tenant_role):
-        return
-    user, role = str(answer(connection, "user")), quoted(address.tenant_role)
-    known = answer(connection, "known_roles", roles=[address.tenant_role])
-    first = "" if known else f"make the role with `penstock migrate` (or CREATE ROLE {role}), then "
-    advice = f"{first}GRANT {role} TO {quoted(user)}"
-    raise AccessDenied(address.name, f"user {user!r} may not work for a tenant", advice)

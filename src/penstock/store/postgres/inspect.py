@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from penstock.model.wording import span
 from penstock.store.contract import Durability
-from penstock.store.postgres.migrate import latest
+from penstock.store.postgres.migrate import are_current, latest
 from penstock.store.relational.transaction import Transaction
 
 OLD_MS = 300_000
@@ -144,6 +144,11 @@ def _schema_checks(tx: Transaction) -> Iterator[Check]:
         found == latest(),
         f"{schema} is at version {found}, this penstock knows {latest()}",
     )
+    functions = str(tx.value("meta", ("functions",)) or "none")
+    detail = f"those of penstock {functions}"
+    if not are_current(functions):
+        detail += "; run `penstock migrate` as the user who owns the tables"
+    yield "functions", are_current(functions), detail
     kind = "a superuser" if sees_all else "the owner of the tables" if owns else "without DDL"
     yield "role", True, f"connected as {user}, {kind}"
     bare = [name for (name,) in tx.rows("unprotected")]

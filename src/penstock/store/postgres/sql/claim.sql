@@ -1,12 +1,15 @@
+-- Claims that have to weigh pauses, limits or breakers, one at a time. All others are made by
+-- functions/claim.sql.
+
 -- name: next_due
 SELECT ms(min(scheduled_at)) FROM jobs_live
-WHERE status IN ('pending', 'failed') AND waiting_on = 0;
+WHERE status IN ({from stage}) AND waiting_on = 0;
 
 -- name: stage
 -- A job with an order key joins its line first; `queued_at` says whether it has.
 WITH due AS MATERIALIZED (
     SELECT id FROM jobs_live
-    WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= at(:now)
+    WHERE status IN ({from stage}) AND waiting_on = 0 AND scheduled_at <= at(:now)
       AND (order_key IS NULL OR queued_at IS NOT NULL)
     ORDER BY scheduled_at LIMIT :limit
     FOR UPDATE SKIP LOCKED

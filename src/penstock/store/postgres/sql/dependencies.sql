@@ -212,7 +212,7 @@ RETURNING child_id, parent_id;
 -- Jobs that another claim has begun to line up are waited for: those behind them must not join
 -- the line before them.
 SELECT id, tenant_id, order_key FROM jobs_live
-WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= at(?)
+WHERE status IN ({from stage}) AND waiting_on = 0 AND scheduled_at <= at(?)
   AND order_key IS NOT NULL AND queued_at IS NULL
 ORDER BY scheduled_at, seq LIMIT ?
 FOR UPDATE;

@@ -1,3 +1,6 @@
+-- Jobs with a key, an order or dependencies, and those that were there before. All others are enqueued
+-- by functions/enqueue.sql.
+
 -- name: insert_job
 INSERT INTO jobs_live (
     live, id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms,

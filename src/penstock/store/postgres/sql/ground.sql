@@ -3,51 +3,25 @@
 -- name: backend_pid
 SELECT pg_backend_pid();
 
--- name: server_version
-SELECT current_setting('server_version');
-
--- name: server_number
-SELECT current_setting('server_version_num')::integer;
-
--- name: is_standby
-SELECT pg_is_in_recovery();
-
--- name: encoding
-SELECT current_setting('server_encoding');
-
--- name: user
-SELECT current_user;
-
--- name: may_make_roles
-SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user;
-
--- name: may_create
--- In a schema that exists, or else in the database that is to get one.
-SELECT coalesce(
-    (SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = :schema),
-    has_database_privilege(current_database(), 'CREATE'));
-
--- name: schema_exists
-SELECT 1 FROM pg_namespace WHERE nspname = :schema;
-
--- name: is_owner
-SELECT pg_has_role(relowner, 'USAGE') FROM pg_class
-WHERE relname = 'penstock_meta'
-  AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema);
-
--- name: known_roles
-SELECT count(*) FROM pg_roles WHERE rolname = ANY(:roles);
-
--- name: is_member
-SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :role;
-
--- name: table_names
-SELECT array_agg(relname::text) FROM pg_class
-WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
-  AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema);
+-- name: survey
+-- All that decides what can be opened, and what has to be made first; the fields of State.
+SELECT current_setting('server_version_num')::integer, current_setting('server_version'),
+    pg_is_in_recovery(), current_setting('server_encoding'), current_user::text,
+    (SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user),
+    -- In a schema that exists, or else in the database that is to get one.
+    coalesce(has_schema_privilege(schema.oid, 'CREATE'),
+        has_database_privilege(current_database(), 'CREATE')),
+    schema.oid IS NOT NULL,
+    coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class
+        WHERE relname = 'penstock_meta' AND relnamespace = schema.oid), false),
+    (SELECT count(*) FROM pg_roles WHERE rolname = ANY(:roles)) = cardinality(:roles),
+    (SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :tenant),
+    ARRAY(SELECT relname::text FROM pg_class
+        WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relnamespace = schema.oid)
+FROM (SELECT) AS always LEFT JOIN pg_namespace AS schema ON nspname = :schema;
 
 -- name: versions
-SELECT name, value FROM penstock_meta WHERE name IN ('schema', 'access');
+SELECT name, value FROM penstock_meta WHERE name IN ('schema', 'access', 'functions');
 
 -- name: lock_migration
 SELECT pg_advisory_xact_lock(hashtextextended('penstock migrates ' || :schema, 0));

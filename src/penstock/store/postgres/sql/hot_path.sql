@@ -1,4 +1,4 @@
--- The functions behind these are in the migrations: their plans are kept by the session.
+-- The functions behind these are in functions/: their plans are kept by the session.
 
 -- name: claim_quietly
 -- At least one row, which tells of the claim itself; without a job if there was none. Without a

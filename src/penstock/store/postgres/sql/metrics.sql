@@ -139,7 +139,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: waiting_depths
 SELECT queue, status, count(*) FROM jobs_live
-WHERE status IN ('pending', 'failed') AND waiting_on = 0
+WHERE status IN ({from stage}) AND waiting_on = 0
   AND (:tenant_id::text IS NULL OR tenant_id = :tenant_id)
 GROUP BY queue, status;
 

@@ -1,3 +1,4 @@
+-- What is not simply completed; that is functions/settle.sql.
 -- Every statement that ends a lease matches (id, fence, lease_owner): a late worker does nothing.
 -- A job that ends moves to the other partition by an update of `jobs`, not by a deletion and an
 -- insertion: whoever waits for its row then hears that it moved, and does not miss it.

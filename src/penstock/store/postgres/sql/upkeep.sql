@@ -8,7 +8,7 @@ DELETE FROM leaders WHERE role = ? AND owner = ?;
 
 -- name: expiring
 SELECT id, type, queue, tenant_id, attempts FROM jobs_live
-WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed') AND expires_at <= at(?)
+WHERE expires_at IS NOT NULL AND status IN ({from expire}) AND expires_at <= at(?)
 ORDER BY expires_at LIMIT ?
 FOR UPDATE SKIP LOCKED;
 

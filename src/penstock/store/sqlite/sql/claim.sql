@@ -1,5 +1,5 @@
 -- name: next_due
-SELECT min(scheduled_at) FROM jobs WHERE status IN ('pending', 'failed') AND waiting_on = 0;
+SELECT min(scheduled_at) FROM jobs WHERE status IN ({from stage}) AND waiting_on = 0;
 
 -- name: stage
 -- A job with an order key joins its line first; `queued_at` says whether it has.
@@ -8,7 +8,7 @@ SET status = 'queued', queued_at = :now, updated_at = :now,
     rank = scheduled_at + (priority - 1) * :priority_weight
 WHERE seq IN (
     SELECT seq FROM jobs
-    WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= :now
+    WHERE status IN ({from stage}) AND waiting_on = 0 AND scheduled_at <= :now
       AND (order_key IS NULL OR queued_at IS NOT NULL)
     ORDER BY scheduled_at LIMIT :limit
 );

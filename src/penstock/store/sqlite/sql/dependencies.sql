@@ -166,7 +166,7 @@ RETURNING child_id, parent_id;
 
 -- name: due_ordered
 SELECT id, tenant_id, order_key FROM jobs
-WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= ?
+WHERE status IN ({from stage}) AND waiting_on = 0 AND scheduled_at <= ?
   AND order_key IS NOT NULL AND queued_at IS NULL
 ORDER BY scheduled_at, seq LIMIT ?;
 

@@ -92,7 +92,7 @@ SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_leased
     WHERE :in_progress AND status = 'in_progress' AND seq < :below AND seq >= :above LIMIT :looks)
 UNION ALL
 SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_due
-    WHERE (:pending OR :failed) AND status IN ('pending', 'failed') AND waiting_on = 0
+    WHERE (:pending OR :failed) AND status IN ({from stage}) AND waiting_on = 0
       AND seq < :below AND seq >= :above LIMIT :looks)
 UNION ALL
 SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_blocked

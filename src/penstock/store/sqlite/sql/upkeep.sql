@@ -8,7 +8,7 @@ DELETE FROM leaders WHERE role = ? AND owner = ?;
 
 -- name: expiring
 SELECT id, type, queue, tenant_id, attempts FROM jobs
-WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed') AND expires_at <= ?
+WHERE expires_at IS NOT NULL AND status IN ({from expire}) AND expires_at <= ?
 ORDER BY expires_at LIMIT ?;
 
 -- name: expire

@@ -1,13 +1,6 @@
--- What a worker does all day, each in one round trip and with plans kept by the session. A function
--- that takes or answers something else gets a new name: processes of the last version go on
--- calling this one.
+-- Leasing jobs in one round trip, with plans kept by the session.
 
--- A lane is all jobs that a claim takes from one end, and how far it is known to be empty.
-CREATE TYPE {schema}.lane AS (
-    queue text COLLATE "C", tenant_id text COLLATE "C", type text COLLATE "C",
-    limit_key text COLLATE "C", priority smallint, from_rank bigint);
-
-CREATE FUNCTION {schema}.lanes_after(
+CREATE OR REPLACE FUNCTION {schema}.lanes_after(
     p_walked_to json, p_types text[], p_queues text[], p_max_priority integer,
     OUT lanes {schema}.lane[], OUT walked_to json)
 LANGUAGE plpgsql AS $$
@@ -25,14 +18,14 @@ BEGIN
             (SELECT jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority,
                 lane.went_round
              FROM {schema}.jobs_live AS jobs
-             WHERE jobs.status = 'queued'
+             WHERE jobs.status IN ({from claim})
                AND (jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority)
                 > (lane.queue, lane.tenant_id, lane.type, lane.limit_key, lane.priority)
              ORDER BY jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority LIMIT 1)
             UNION ALL
             (SELECT jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority, true
              FROM {schema}.jobs_live AS jobs
-             WHERE jobs.status = 'queued' AND NOT lane.went_round
+             WHERE jobs.status IN ({from claim}) AND NOT lane.went_round
              ORDER BY jobs.queue, jobs.tenant_id, jobs.type, jobs.limit_key, jobs.priority LIMIT 1)
             LIMIT 1
         ) AS following
@@ -60,7 +53,7 @@ END
 $$;
 COMMENT ON FUNCTION {schema}.lanes_after IS 'The lanes that hold queued jobs, found step by step.';
 
-CREATE FUNCTION {schema}.quotas(p_lanes {schema}.lane[], p_limit integer, p_last_tenant text)
+CREATE OR REPLACE FUNCTION {schema}.quotas(p_lanes {schema}.lane[], p_limit integer, p_last_tenant text)
 RETURNS integer[]
 LANGUAGE sql STABLE AS $$
     -- How many of each lane the turns of the tenants come to; nothing is locked yet.
@@ -73,7 +66,7 @@ LANGUAGE sql STABLE AS $$
             row_number() OVER (PARTITION BY lane.tenant_id ORDER BY found.rank, found.seq) AS turn
         FROM lane CROSS JOIN LATERAL (
             SELECT rank, seq FROM {schema}.jobs_live AS jobs
-            WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
+            WHERE jobs.status IN ({from claim}) AND jobs.queue = lane.queue
               AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
               AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
               AND jobs.rank >= lane.from_rank
@@ -90,53 +83,15 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION {schema}.quotas IS 'How many jobs of each lane a claim should take.';
 
-CREATE FUNCTION {schema}.gated() RETURNS boolean
+CREATE OR REPLACE FUNCTION {schema}.gated() RETURNS boolean
 LANGUAGE sql STABLE
 RETURN EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
     OR EXISTS (SELECT FROM {schema}.limits WHERE kind <> 'depth')
     OR EXISTS (SELECT FROM {schema}.breakers);
 COMMENT ON FUNCTION {schema}.gated IS 'Whether claims must weigh pauses, limits or breakers.';
 
-CREATE FUNCTION {schema}.due_in(p_now bigint) RETURNS bigint
-LANGUAGE sql STABLE
-RETURN (SELECT {schema}.ms(min(scheduled_at)) - p_now FROM {schema}.jobs_live
-    WHERE status IN ('pending', 'failed') AND waiting_on = 0);
-COMMENT ON FUNCTION {schema}.due_in
-    IS 'Milliseconds until the next waiting job falls due; not above 0 if one has.';
-
-CREATE FUNCTION {schema}.stage_due(p_now bigint, p_limit integer) RETURNS integer
-LANGUAGE plpgsql
--- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_now timestamptz := {schema}.at(p_now);
-    v_staged integer;
-BEGIN
-    -- A job with an order key joins its line first, which the caller sees to; `queued_at` says
-    -- whether it has. One that has expired is not queued any more.
-    WITH due AS MATERIALIZED (
-        SELECT id FROM {schema}.jobs_live
-        WHERE status IN ('pending', 'failed') AND waiting_on = 0 AND scheduled_at <= v_now
-          AND (order_key IS NULL OR queued_at IS NOT NULL)
-          AND (expires_at IS NULL OR expires_at > v_now)
-        ORDER BY scheduled_at LIMIT p_limit
-        FOR UPDATE SKIP LOCKED
-    )
-    UPDATE {schema}.jobs_live AS jobs
-    SET status = 'queued', queued_at = v_now, updated_at = v_now,
-        rank = {schema}.ms(scheduled_at) + (priority - 1) * 3600000::bigint
-    FROM due WHERE jobs.id = due.id;
-    GET DIAGNOSTICS v_staged = ROW_COUNT;
-    RETURN v_staged;
-END
-$$;
-COMMENT ON FUNCTION {schema}.stage_due
-    IS 'Queues waiting jobs that fell due, those first that did so first; how many they were.';
-
 -- A row about the claim itself, with the ids of the jobs to lease, which are locked now.
-CREATE FUNCTION {schema}.choose_quietly(
+CREATE OR REPLACE FUNCTION {schema}.choose_quietly(
     p_types text[], p_queues text[], p_max_priority integer, p_limit integer, p_last_tenant text,
     p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_stage integer, p_now bigint,
     OUT needs text, OUT due bigint, OUT staged integer, OUT walked_to text, OUT lanes text,
@@ -168,7 +123,7 @@ BEGIN
         -- What expired, and what must join a line, is seen to by the caller.
         IF p_tidy AND (due <= 0 AND staged < p_stage
             OR EXISTS (SELECT FROM {schema}.jobs_live
-                WHERE status IN ('pending', 'queued', 'failed') AND expires_at <= v_now))
+                WHERE status IN ({from expire}) AND expires_at <= v_now))
         THEN
             needs := 'tidying';
             RETURN;
@@ -194,7 +149,7 @@ BEGIN
             AS lane (queue, tenant_id, type, limit_key, priority, from_rank, jobs)
         CROSS JOIN LATERAL (
             SELECT jobs.id, jobs.rank, jobs.seq FROM {schema}.jobs_live AS jobs
-            WHERE jobs.status = 'queued' AND jobs.queue = lane.queue
+            WHERE jobs.status IN ({from claim}) AND jobs.queue = lane.queue
               AND jobs.tenant_id = lane.tenant_id AND jobs.type = lane.type
               AND jobs.limit_key = lane.limit_key AND jobs.priority = lane.priority
               AND jobs.rank >= lane.from_rank
@@ -208,7 +163,7 @@ $$;
 COMMENT ON FUNCTION {schema}.choose_quietly
     IS 'Locks the most urgent jobs, tenants in turn, while nothing is paused or limited.';
 
-CREATE FUNCTION {schema}.lock_queued(p_ids text[], p_now bigint) RETURNS text[]
+CREATE OR REPLACE FUNCTION {schema}.lock_queued(p_ids text[], p_now bigint) RETURNS text[]
 LANGUAGE plpgsql
 -- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -219,7 +174,7 @@ DECLARE
 BEGIN
     WITH locked AS MATERIALIZED (
         SELECT id FROM {schema}.jobs_live
-        WHERE id = ANY(p_ids) AND status || '' = 'queued'
+        WHERE id = ANY(p_ids) AND status || '' IN ({from claim})
           AND (expires_at IS NULL OR expires_at > {schema}.at(p_now))
         FOR UPDATE SKIP LOCKED
     )
@@ -230,7 +185,7 @@ $$;
 COMMENT ON FUNCTION {schema}.lock_queued
     IS 'Locks those of the jobs that are still queued, for a claim that has chosen them.';
 
-CREATE FUNCTION {schema}.lease(
+CREATE OR REPLACE FUNCTION {schema}.lease(
     p_ids text[], p_owner text, p_start integer, p_lease_ms bigint, p_type_lease_ms json,
     p_now bigint, p_monotonic bigint
 ) RETURNS TABLE (
@@ -286,82 +241,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION {schema}.lease IS 'Leases jobs that the caller has locked, in the order given.';
-
-CREATE FUNCTION {schema}.complete_all(p_ended jsonb, p_owner text, p_sums jsonb, p_now bigint)
-RETURNS text
-LANGUAGE plpgsql
--- The plans are made once, perhaps while the tables are empty, and must still do when they are not.
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_now timestamptz := {schema}.at(p_now);
-    v_given integer;
-    v_done text[];
-    v_keyed text[];
-    v_ordered boolean;
-BEGIN
-    WITH ended AS MATERIALIZED (
-        SELECT value ->> 0 AS id, (value ->> 1)::bigint AS fence, (value ->> 2)::json AS result,
-            {schema}.at((value ->> 3)::bigint) AS started_at, (value ->> 4)::bigint AS wait_ms,
-            (value ->> 5)::bigint AS duration_ms, (value ->> 6)::bigint AS cpu_ms,
-            (value ->> 7)::bigint AS memory_kb
-        FROM jsonb_array_elements(p_ended)
-    ),
-    -- An update and not a deletion and an insertion: whoever waits for such a row is told that it
-    -- moved, and asks again.
-    gone AS (
-        UPDATE {schema}.jobs
-        SET live = false, status = 'completed', attempts = attempts + 1, result = ended.result,
-            error = NULL, error_details = NULL, started_at = ended.started_at,
-            completed_at = v_now, updated_at = v_now, lease_owner = NULL, lease_until = NULL,
-            cancel_requested_at = NULL, cancel_reason = NULL
-        FROM ended
-        WHERE jobs.live AND jobs.id = ended.id AND jobs.fence = ended.fence
-          -- By their ids, one by one: the index of the owner's leases would be walked for each.
-          AND jobs.lease_owner || '' = p_owner AND jobs.status || '' = 'in_progress'
-        RETURNING jobs.id, jobs.key, jobs.order_key, ended.fence, ended.result, ended.started_at,
-            ended.wait_ms, ended.duration_ms, ended.cpu_ms, ended.memory_kb
-    ),
-    history AS (
-        INSERT INTO {schema}.job_executions (job_id, fence, status, started_at, ended_at, wait_ms,
-            duration_ms, cpu_ms, memory_kb, worker, result)
-        SELECT id, fence, 'completed', started_at, v_now, wait_ms, duration_ms, cpu_ms, memory_kb,
-            p_owner, result
-        FROM gone
-        ON CONFLICT (job_id, fence) DO NOTHING
-    )
-    SELECT (SELECT count(*) FROM ended), array_agg(id), array_agg(id) FILTER (WHERE key IS NOT NULL),
-        bool_or(order_key IS NOT NULL)
-    INTO v_given, v_done, v_keyed, v_ordered
-    FROM gone;
-
-    IF v_keyed IS NOT NULL THEN
-        DELETE FROM {schema}.job_keys
-        WHERE job_id = ANY(v_keyed) AND scope IN ('while_pending', 'until_done');
-    END IF;
-    IF v_given = coalesce(cardinality(v_done), 0) AND p_sums IS NOT NULL THEN
-        INSERT INTO {schema}.metric_deltas (bucket, sums) VALUES (p_now / 10000 * 10000, p_sums);
-    END IF;
-    -- A statement of its own, after the jobs have ended: an edge that was added meanwhile is seen.
-    RETURN json_build_object('done', coalesce(to_json(v_done), '[]'::json),
-        'follows', coalesce(v_ordered, false) OR EXISTS (
-            SELECT FROM {schema}.job_dependencies
-            WHERE parent_id = ANY(v_done) AND outcome IS NULL),
-        'guarded', EXISTS (SELECT FROM {schema}.breakers));
-END
-$$;
-COMMENT ON FUNCTION {schema}.complete_all
-    IS 'Ends executions that returned, where the fence still holds, and says what else must be done.';
-
-CREATE FUNCTION {schema}.refuse_ended(p_id text) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    -- Sees more than the statement that calls it: a job that ended while that one waited for it.
-    IF EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_id) THEN
-        RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the job ended meanwhile';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION {schema}.refuse_ended
-    IS 'Has an insertion repeated whose job ended meanwhile, so that it does not live a second time.';

@@ -1,14 +1,20 @@
 -- Enqueueing one job, or many that differ in nothing but id and payload, in one round trip and with
--- the server's own time. A function that takes or answers something else gets a new name: processes
--- of the last version go on calling this one.
+-- the server's own time.
 
-CREATE FUNCTION {schema}.clock_ms() RETURNS bigint
-LANGUAGE sql VOLATILE
-RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
-COMMENT ON FUNCTION {schema}.clock_ms IS 'The time by the server''s clock, as UTC milliseconds.';
+CREATE OR REPLACE FUNCTION {schema}.refuse_ended(p_id text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    -- Sees more than the statement that calls it: a job that ended while that one waited for it.
+    IF EXISTS (SELECT FROM {schema}.jobs_ended WHERE id = p_id) THEN
+        RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the job ended meanwhile';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION {schema}.refuse_ended
+    IS 'Has an insertion repeated whose job ended meanwhile, so that it does not live a second time.';
 
 -- Its values are typed: reading them from a document would take a third of the time.
-CREATE FUNCTION {schema}.enqueue_one(
+CREATE OR REPLACE FUNCTION {schema}.enqueue_one(
     p_id text, p_type text, p_payload json, p_queue text, p_category text, p_priority smallint,
     p_max_retries integer, p_retry_delay_ms bigint, p_backoff_multiplier double precision,
     p_timeout_ms bigint, p_delay_ms bigint, p_scheduled_at bigint, p_expires_in_ms bigint,
@@ -47,7 +53,7 @@ END
 $$;
 COMMENT ON FUNCTION {schema}.enqueue_one IS 'Enqueues a job; not fresh if it was there before.';
 
-CREATE FUNCTION {schema}.row_like(p_like json, p_now bigint)
+CREATE OR REPLACE FUNCTION {schema}.row_like(p_like json, p_now bigint)
 RETURNS TABLE (
     type text, queue text, tenant_id text, status text, rank bigint, priority smallint,
     max_retries integer, timeout_ms bigint, scheduled_at timestamptz, created_at timestamptz,
@@ -74,7 +80,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION {schema}.row_like IS 'What jobs that are enqueued together have in common.';
 
-CREATE FUNCTION {schema}.enqueue_alike(
+CREATE OR REPLACE FUNCTION {schema}.enqueue_alike(
     p_like json, p_ids text, p_payloads text, p_now bigint, OUT now bigint, OUT fresh boolean)
 LANGUAGE plpgsql
 -- The plans are made once, perhaps while the tables are empty, and must still do when they are not.

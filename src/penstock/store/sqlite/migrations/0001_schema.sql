@@ -54,8 +54,10 @@ CREATE TABLE jobs (
     payload             TEXT NOT NULL
 ) STRICT;
 
--- Claims walk the lanes (queue, tenant, type) and take each in rank order.
-CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, rank, priority) WHERE status = 'queued';
+-- Claims walk the lanes (queue, tenant, type, limit key) and take each in rank order: a full limit is
+-- passed over in one step.
+CREATE INDEX jobs_queued ON jobs (queue, tenant_id, type, limit_key, rank, priority)
+    WHERE status = 'queued';
 CREATE INDEX jobs_due ON jobs (scheduled_at) WHERE status IN ('pending', 'failed') AND waiting_on = 0;
 CREATE INDEX jobs_leased ON jobs (lease_owner) WHERE status = 'in_progress';
 CREATE INDEX jobs_cancel_requested ON jobs (lease_owner)
@@ -64,6 +66,11 @@ CREATE INDEX jobs_expiring ON jobs (expires_at)
     WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed');
 CREATE INDEX jobs_ended ON jobs (status, completed_at)
     WHERE status IN ('completed', 'cancelled', 'dead_letter');
+CREATE INDEX jobs_blocked ON jobs (queue) WHERE status = 'pending' AND waiting_on > 0;
+-- Jobs that have to join a line when they fall due.
+CREATE INDEX jobs_due_ordered ON jobs (scheduled_at)
+    WHERE order_key IS NOT NULL AND queued_at IS NULL AND status IN ('pending', 'failed') AND waiting_on = 0;
+CREATE INDEX jobs_scheduled ON jobs (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 CREATE INDEX jobs_children ON jobs (parent_job_id) WHERE parent_job_id IS NOT NULL;
 
 CREATE TABLE job_executions (
@@ -97,32 +104,46 @@ CREATE TABLE job_keys (
 CREATE INDEX job_keys_job ON job_keys (job_id);
 CREATE INDEX job_keys_expiring ON job_keys (expires_at) WHERE expires_at IS NOT NULL;
 
--- Reserved: no code reads or writes job_dependencies, job_schedules, pauses, limits and audit_log yet.
 CREATE TABLE job_dependencies (
-    child_id     TEXT NOT NULL,
-    parent_id    TEXT NOT NULL,
-    kind         TEXT NOT NULL,
-    condition    TEXT,
-    on_failure   TEXT NOT NULL,
-    satisfied_at INTEGER,
-    created_at   INTEGER NOT NULL,
-    PRIMARY KEY (child_id, parent_id)
+    child_id   TEXT NOT NULL,
+    parent_id  TEXT NOT NULL,
+    kind       TEXT NOT NULL,
+    argument   TEXT NOT NULL DEFAULT '',
+    position   INTEGER,
+    condition  TEXT,
+    on_failure TEXT NOT NULL,
+    on_requeue TEXT NOT NULL,
+    outcome    TEXT CHECK (outcome IN ('satisfied', 'cancelled', 'dead', 'not_met')),
+    result     TEXT,
+    created_at INTEGER NOT NULL,
+    closed_at  INTEGER,
+    PRIMARY KEY (child_id, parent_id, kind, argument)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX job_dependencies_open ON job_dependencies (parent_id) WHERE outcome IS NULL;
 CREATE INDEX job_dependencies_parent ON job_dependencies (parent_id);
+
+-- The last job in line for each order key that has one.
+CREATE TABLE order_lines (
+    tenant_id TEXT NOT NULL,
+    order_key TEXT NOT NULL,
+    last_id   TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, order_key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX order_lines_last ON order_lines (last_id);
 
 CREATE TABLE job_schedules (
     id               TEXT PRIMARY KEY,
     name             TEXT NOT NULL,
-    tenant_id        TEXT NOT NULL DEFAULT '',
     type             TEXT NOT NULL,
+    kind             TEXT NOT NULL CHECK (kind IN ('cron', 'interval', 'once')),
+    tenant_id        TEXT NOT NULL DEFAULT '',
     payload_template TEXT NOT NULL,
-    options          TEXT,
-    kind             TEXT NOT NULL,
+    options          TEXT NOT NULL,
     expression       TEXT,
     interval_ms      INTEGER,
-    zone             TEXT NOT NULL DEFAULT 'UTC',
-    misfire          TEXT NOT NULL DEFAULT 'one',
-    enabled          INTEGER NOT NULL DEFAULT 1,
+    zone             TEXT NOT NULL,
+    misfire          TEXT NOT NULL CHECK (misfire IN ('skip', 'one', 'all')),
+    enabled          INTEGER NOT NULL,
     starts_at        INTEGER,
     ends_at          INTEGER,
     expires_at       INTEGER,
@@ -130,12 +151,17 @@ CREATE TABLE job_schedules (
     run_count        INTEGER NOT NULL DEFAULT 0,
     last_run_at      INTEGER,
     next_run_at      INTEGER,
+    by_operator      INTEGER NOT NULL DEFAULT 0,
     created_by       TEXT,
     metadata         TEXT,
     created_at       INTEGER NOT NULL,
     updated_at       INTEGER NOT NULL,
+    revision         INTEGER NOT NULL DEFAULT 0,
     UNIQUE (tenant_id, name)
 ) STRICT;
+CREATE INDEX job_schedules_due ON job_schedules (next_run_at)
+    WHERE enabled = 1 AND next_run_at IS NOT NULL;
+CREATE INDEX job_schedules_expiring ON job_schedules (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE job_logs (
     seq     INTEGER PRIMARY KEY,
@@ -166,9 +192,24 @@ CREATE TABLE dead_letter_jobs (
     notes       TEXT,
     resolved_by TEXT,
     resolved_at INTEGER,
-    created_at  INTEGER NOT NULL
+    created_at  INTEGER NOT NULL,
+    -- The group the job was replayed for, ahead of the others.
+    canary_of   TEXT
 ) STRICT;
-CREATE INDEX dead_letter_jobs_open ON dead_letter_jobs (type) WHERE resolution = 'pending';
+CREATE INDEX dead_letter_jobs_canaries ON dead_letter_jobs (canary_of) WHERE canary_of IS NOT NULL;
+-- A dead letter is open until it is resolved or ignored. In the order of seq, so that the newest is
+-- found without a look at those that are closed; with the resolution, so that they are counted
+-- without a look at any.
+CREATE INDEX dead_letter_jobs_open ON dead_letter_jobs (seq, resolution)
+    WHERE resolution IN ('pending', 'investigating');
+CREATE INDEX dead_letter_jobs_open_type ON dead_letter_jobs (type, seq, resolution)
+    WHERE resolution IN ('pending', 'investigating');
+-- What is pruned of those that are closed.
+CREATE INDEX dead_letter_jobs_closed ON dead_letter_jobs (resolved_at)
+    WHERE resolution IN ('resolved', 'ignored');
+-- All that a group of alike letters is counted from.
+CREATE INDEX dead_letter_jobs_group
+    ON dead_letter_jobs (fingerprint, type, seq, resolution, created_at, tenant_id);
 
 CREATE TABLE pauses (
     scope      TEXT NOT NULL,
@@ -180,12 +221,43 @@ CREATE TABLE pauses (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE limits (
-    limit_key   TEXT NOT NULL,
-    kind        TEXT NOT NULL,
-    capacity    INTEGER NOT NULL,
+    scope       TEXT NOT NULL CHECK (scope IN ('type', 'key', 'tenant', 'queue')),
+    name        TEXT NOT NULL,
+    kind        TEXT NOT NULL CHECK (kind IN ('concurrency', 'rate', 'depth')),
+    capacity    INTEGER NOT NULL CHECK (capacity > 0),
     interval_ms INTEGER,
+    by_operator INTEGER NOT NULL DEFAULT 0,
     updated_at  INTEGER NOT NULL,
-    PRIMARY KEY (limit_key, kind)
+    PRIMARY KEY (scope, name, kind)
+) STRICT, WITHOUT ROWID;
+
+-- How many jobs under a concurrency limit each owner may run at once. Only as many count as it
+-- has leases: a slot dies with its lease, whatever is written here.
+CREATE TABLE slots (
+    scope TEXT NOT NULL,
+    name  TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    slots INTEGER NOT NULL,
+    PRIMARY KEY (scope, name, owner)
+) STRICT, WITHOUT ROWID;
+
+-- The latest starts under each rate, as JSON: [[milliseconds, count], ...].
+CREATE TABLE rate_starts (
+    scope  TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    starts TEXT NOT NULL,
+    PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE breakers (
+    name         TEXT PRIMARY KEY,
+    types        TEXT NOT NULL,
+    failures     INTEGER NOT NULL,
+    cool_down_ms INTEGER NOT NULL,
+    failed       INTEGER NOT NULL DEFAULT 0,
+    opened_at    INTEGER,
+    probe_id     TEXT,
+    updated_at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE workers (
@@ -204,7 +276,8 @@ CREATE TABLE workers (
     poll_age_ms  INTEGER NOT NULL,
     state        TEXT NOT NULL,
     started_at   INTEGER NOT NULL,
-    heartbeat_at INTEGER NOT NULL
+    heartbeat_at INTEGER NOT NULL,
+    max_priority INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE leaders (
@@ -223,16 +296,34 @@ CREATE TABLE metrics (
     PRIMARY KEY (resolution_ms, bucket, type, queue, name)
 ) STRICT, WITHOUT ROWID;
 
+-- Small documents: tokens, users, sessions, alerts.
+CREATE TABLE records (
+    kind       TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    document   TEXT NOT NULL,
+    revision   INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX records_expiring ON records (expires_at) WHERE expires_at IS NOT NULL;
+
 CREATE TABLE audit_log (
-    seq      INTEGER PRIMARY KEY,
-    at       INTEGER NOT NULL,
-    actor    TEXT NOT NULL,
-    action   TEXT NOT NULL,
-    subject  TEXT NOT NULL,
-    details  TEXT,
-    previous TEXT,
-    hash     TEXT NOT NULL
+    seq       INTEGER PRIMARY KEY,
+    at        INTEGER NOT NULL,
+    actor     TEXT NOT NULL,
+    action    TEXT NOT NULL,
+    subject   TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    details   TEXT NOT NULL,
+    previous  TEXT NOT NULL,
+    hash      TEXT NOT NULL
 ) STRICT;
+-- What one person did, what was done to one thing and what concerns one tenant, newest first, without
+-- a look at the rest of the log.
+CREATE INDEX audit_log_actor ON audit_log (actor, seq);
+CREATE INDEX audit_log_subject ON audit_log (subject, seq);
+CREATE INDEX audit_log_tenant ON audit_log (tenant_id, seq);
 
 -- The names the Global Context Network knows this queue by.
 CREATE VIEW job_queue AS

@@ -182,7 +182,7 @@ def _change_functions(monkeypatch: pytest.MonkeyPatch, release: str = "") -> Non
     text = f"{migrating.functions()}\n{CHANGED}"
     monkeypatch.setattr(migrating, "functions", lambda: text)
     if release:
-        monkeypatch.setattr(migrating, "__version__", release)
+        monkeypatch.setattr(migrating, "release", lambda: release)
 
 
 def test_functions_that_changed_are_installed_without_a_migration(
@@ -201,7 +201,7 @@ def test_functions_of_a_newer_penstock_are_left_alone(
 ) -> None:
     _change_functions(monkeypatch, "999.10.0")
     migrate(made)
-    monkeypatch.setattr(migrating, "__version__", "999.9.1")
+    monkeypatch.setattr(migrating, "release", lambda: "999.9.1")
     monkeypatch.setattr(migrating, "functions", lambda: "")
     assert migrate(made) == (latest(), latest())
     assert _clock(admin, schema) == 7

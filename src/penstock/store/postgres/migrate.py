@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 from typing import NamedTuple
 
 import structlog
 
-from penstock import __version__
 from penstock.model.errors import (
     AccessDenied,
     NotAPenstockStore,
@@ -60,9 +60,15 @@ def latest() -> int:
     return max(migrations())
 
 
+@cache
+def release() -> str:
+    """The version of this penstock."""
+    return version("penstock")
+
+
 def functions_version() -> str:
     """Whose functions these are, and which: the version of penstock and a hash of what they say."""
-    return f"{__version__} {sha256(functions().encode()).hexdigest()[:16]}"
+    return f"{release()} {sha256(functions().encode()).hexdigest()[:16]}"
 
 
 def are_current(installed: str) -> bool:
@@ -71,7 +77,7 @@ def are_current(installed: str) -> bool:
     A newer one still answers what this one asks: a function that takes or returns something else
     gets another name.
     """
-    return installed == functions_version() or _release(installed) > _release(__version__)
+    return installed == functions_version() or _numbers(installed) > _numbers(release())
 
 
 class State(NamedTuple):
@@ -175,19 +181,18 @@ def _with_versions(connection: Connection, address: Address, state: State) -> St
         return state
     with connection.transaction():
         connection.execute("; ".join(address.settings()).encode())
-        meta = dict(connection.execute(queries()["versions"]).fetchall())
-    version = int(meta.get("schema", 0))
-    if version > latest():
-        raise SchemaTooNew(address.name, version, latest())
-    access, installed = int(meta.get("access", 0)), str(meta.get("functions", ""))
-    return state._replace(schema=version, access=access, functions=installed)
+        meta: dict[str, str] = dict(connection.execute(queries()["versions"]).fetchall())
+    schema, access = (int(meta.get(name, 0)) for name in ("schema", "access"))
+    if schema > latest():
+        raise SchemaTooNew(address.name, schema, latest())
+    return state._replace(schema=schema, access=access, functions=meta.get("functions", ""))
 
 
 def _refuse_server(state: State, address: Address) -> None:
     """Refuse a server that is too old, that can only be read, or that cannot hold every text."""
     if state.server_number < OLDEST * 10_000:
-        version = state.server_version.partition(" ")[0]
-        raise ServerTooOld(address.name, version, str(OLDEST))
+        known_as = state.server_version.partition(" ")[0]
+        raise ServerTooOld(address.name, known_as, str(OLDEST))
     if state.is_standby:
         raise StoreReadOnly(address.name, NAME_PRIMARY)
     if state.encoding != "UTF8":
@@ -233,8 +238,8 @@ def _missing(state: State) -> Iterator[str]:
         yield from _grants(make_roles=state.may_make_roles)
 
 
-def _tables_after(version: int) -> Iterator[str]:
-    yield from (text for number, text in migrations().items() if number > version)
+def _tables_after(schema: int) -> Iterator[str]:
+    yield from (text for number, text in migrations().items() if number > schema)
     yield _texts("access")["owner"]
     yield _remembering("schema", str(latest()))
 
@@ -271,9 +276,9 @@ def _texts(folder: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _release(version: str) -> tuple[int, ...]:
+def _numbers(release: str) -> tuple[int, ...]:
     """`0.1.0` and what follows it, as numbers that compare."""
-    return tuple(int(number) for number in re.findall(r"\d+", version.partition(" ")[0]))
+    return tuple(int(number) for number in re.findall(r"\d+", release.partition(" ")[0]))
 
 
 def _remembering(name: str, value: str) -> str:

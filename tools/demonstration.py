@@ -17,7 +17,7 @@ from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
 from penstock.model.outcome import Buried, Completed, Failed
 from penstock.model.retry import ErrorClass
-from penstock.operate.operator import Operator
+from penstock.operate.actor import Operator
 from penstock.store.contract import Beat, Claim, Report
 from penstock.testing.clock import FakeClock
 
@@ -146,11 +146,11 @@ class Demonstration:
     async def _operate(self) -> None:
         """What an operator did this morning."""
         operator = Operator(self.app, "user:ana")
-        await operator.controls.pause("queue", "archive", reason="the disk is being replaced")
-        await operator.controls.set_limit("key", "bank", concurrency=3, rate="60/min")
-        await operator.controls.set_limit("queue", "mail", concurrency=20)
+        await operator.controls.pause(queue="archive", reason="the disk is being replaced")
+        await operator.controls.set_limit(key="bank", concurrency=3, rate="60/min")
+        await operator.controls.set_limit(queue="mail", concurrency=20)
         late, *_ = await self.app.find(status="pending", type="card.charge")
-        await operator.cancel(late.id, "ordered twice")
+        await operator.jobs.cancel(late.id, "ordered twice")
         await operator.schedules.pause("reindex")
 
     async def _alert(self) -> None:

@@ -240,7 +240,7 @@ async def _edit(app: Penstock, job_id: str, value: Any, column: str = "payload")
 WRONG_KINDS: dict[str, Callable[[Penstock, str], Awaitable[Any]]] = {
     "get": lambda app, _: app.get([]),  # type: ignore[arg-type]
     "enqueue_many": lambda app, _: app.enqueue_many(5),  # type: ignore[call-overload]
-    "pause": lambda app, _: app.pause(queue="mail", reason=5),  # type: ignore[arg-type]
+    "pause": lambda app, _: app.controls.pause(queue="mail", reason=5),  # type: ignore[arg-type]
     "zone": lambda app, _: app.schedule("n", app.find_type("double"), every=5, zone=[]),  # type: ignore[arg-type]
     "replay": lambda app, _: app.dead.replay("ab", canary="x"),  # type: ignore[arg-type]
     "amend": lambda app, job_id: app.dead.amend(job_id, 5),  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ ODD_TEXTS = {"number": 5, "list": [], "bytes": b"a", "surrogate": "\udc80", "nul
 LIMITED: dict[str, Call] = {
     "find": lambda app, limit: app.find(limit=limit),
     "logs": lambda app, limit: app.logs("a", limit),
-    "schedules.list": lambda app, limit: app.schedules.list(limit),
+    "schedules.list": lambda app, limit: app.schedules.list(limit=limit),
     "dead.groups": lambda app, limit: app.dead.groups(limit=limit),
-    "dead.letters": lambda app, limit: app.dead.letters("a", limit),
+    "dead.find": lambda app, limit: app.dead.find(group="a", limit=limit),
 }
 
 NAMED: dict[str, Call] = {
@@ -48,17 +48,17 @@ NAMED: dict[str, Call] = {
     "dead.show": lambda app, name: app.dead.show(name),
     "dead.group": lambda app, name: app.dead.group(name),
     "dead.groups": lambda app, name: app.dead.groups(name),
-    "dead.letters": lambda app, name: app.dead.letters(name),
+    "dead.find": lambda app, name: app.dead.find(group=name),
     "dead.replay": lambda app, name: app.dead.replay(name),
     "dead.canaries": lambda app, name: app.dead.canaries(name),
     "dead.release": lambda app, name: app.dead.release(name),
     "dead.amend": lambda app, name: app.dead.amend(name, {"a": 1}),
     "dead.resolve several": lambda app, name: app.dead.resolve([name]),
     "dead.resolve resolution": lambda app, name: app.dead.resolve(["a"], name),
-    "pause queue": lambda app, name: app.pause(queue=name),
-    "pause tenant": lambda app, name: app.pause(tenant=name),
-    "pause job": lambda app, name: app.pause(job=name),
-    "resume": lambda app, name: app.resume(type=name),
+    "pause queue": lambda app, name: app.controls.pause(queue=name),
+    "pause tenant": lambda app, name: app.controls.pause(tenant=name),
+    "pause job": lambda app, name: app.controls.pause(job=name),
+    "resume": lambda app, name: app.controls.resume(type=name),
     "set_limit key": lambda app, name: app.controls.set_limit(key=name, concurrency=1),
     "set_limit tenant": lambda app, name: app.controls.set_limit(tenant=name, rate="1/s"),
     "set_limit rate": lambda app, name: app.controls.set_limit(key="a", rate=name),
@@ -70,8 +70,8 @@ NAMED: dict[str, Call] = {
 REMARKS: dict[str, Call] = {
     "dead.resolve notes": lambda app, words: app.dead.resolve(["a"], notes=words),
     "dead.resolve by": lambda app, words: app.dead.resolve(["a"], by=words),
-    "pause reason": lambda app, words: app.pause(queue="mail", reason=words),
-    "pause by": lambda app, words: app.pause(queue="mail", by=words),
+    "pause reason": lambda app, words: app.controls.pause(queue="mail", reason=words),
+    "pause by": lambda app, words: app.controls.pause(queue="mail", by=words),
 }
 
 TEXT_OPTIONS = (
@@ -161,7 +161,7 @@ async def test_a_remark_must_be_a_text_and_is_kept_as_far_as_stores_can(app: Pen
     for how, call in REMARKS.items():
         for kind in ("number", "list", "bytes"):
             assert "must be a text" in await _refusal(call(app, ODD_TEXTS[kind]), how)
-    pause = await app.pause(queue="mail", reason="a\0b\udc80", by="ann\0")
+    pause = await app.controls.pause(queue="mail", reason="a\0b\udc80", by="ann\0")
     assert (pause.reason, pause.paused_by) == ("a\ufffdb?", "ann\ufffd")
     assert await app.controls.pauses() == [pause]
 

@@ -91,7 +91,7 @@ async def test_no_canary_is_left_in_the_store(place: Place) -> None:
         await app.store.dead.resolve(
             [jobs["raise"].id], Resolution.IGNORED, notes=SECRETS, by="ann"
         )
-        await app.pause(queue="mail", reason=SECRETS, by="ann")
+        await app.controls.pause(queue="mail", reason=SECRETS, by="ann")
         held = await app.get(jobs["raise"].id)
         assert held.error is not None
         assert held.error.startswith("error marker: [REDACTED_EMAIL]")

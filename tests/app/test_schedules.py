@@ -402,4 +402,4 @@ def test_scripts_schedule_without_an_event_loop() -> None:
 
 
 async def _by_operator(app: Penstock, name: str, type_: Any, cron: str) -> None:
-    await app.schedules.put(name, type_.new().job, times_of({"cron": cron}), by="operator")
+    await app.schedules.put(name, type_.new().job, times_of({"cron": cron}))

@@ -70,7 +70,7 @@ def test_no_page_breaks_its_own_policy_or_lacks_a_label(page: Page, site: Site) 
     hostile = "<img src=x onerror=alert(1)>"
     job_id = died(site, hostile)
     site.do(site.app.schedule("nightly", site.app.types["charge"].new(order=hostile), every=900))
-    site.do(site.app.pause(queue="data", reason=hostile, by=hostile))
+    site.do(site.app.controls.pause(queue="data", reason=hostile, by=hostile))
     for path in every_page(job_id):
         answer = page.goto(path)
         assert answer is not None

@@ -5,6 +5,7 @@ import pytest
 from penstock import Penstock, Status
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
 from penstock.model.errors import InvalidOption, JobNotFound
+from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.testing import FakeClock
 
 
@@ -54,10 +55,11 @@ async def test_limits_are_dropped_by_kind_or_all_at_once(app: Penstock) -> None:
     async def task() -> None: ...
 
     await app.controls.set_limit(type=task, concurrency=3, rate="1/s")
-    assert await app.controls.remove_limit(type=task, kind="rate")
+    await app.controls.remove_limit(type=task, kind="rate")
     assert list(await limits(app)) == [("type", "task", "concurrency")]
-    assert await app.controls.remove_limit(type="task")
-    assert not await app.controls.remove_limit(type="task")
+    await app.controls.remove_limit(type="task")
+    with pytest.raises(LimitNotFound, match="no limit on type 'task'"):
+        await app.controls.remove_limit(type="task")
 
 
 @pytest.mark.parametrize(
@@ -152,10 +154,11 @@ async def test_a_breaker_is_reset_by_hand(app: Penstock, clock: FakeClock) -> No
     await Worker(app, burst=True, upkeep=False).run()
     [state] = await app.controls.breakers()
     assert state.position(clock.now()) is BreakerPosition.OPEN
-    assert await app.controls.reset_breaker("stripe")
+    await app.controls.reset_breaker("stripe")
     [state] = await app.controls.breakers()
     assert state.position(clock.now()) is BreakerPosition.CLOSED
-    assert not await app.controls.reset_breaker("nobody")
+    with pytest.raises(BreakerNotFound, match="no breaker 'nobody'"):
+        await app.controls.reset_breaker("nobody")
 
 
 @pytest.mark.parametrize(
@@ -179,11 +182,11 @@ async def test_jobs_queues_types_and_tenants_are_paused_and_resumed(app: Penstoc
     async def task() -> None: ...
 
     handle = await task.enqueue()
-    await app.pause(job=handle, reason="look first", by="ada")
+    await app.controls.pause(job=handle, reason="look first", by="ada")
     assert (await handle.get()).status is Status.PAUSED
-    await app.pause(queue="mail")
-    await app.pause(type=task)
-    await app.pause(tenant="acme corp")
+    await app.controls.pause(queue="mail")
+    await app.controls.pause(type=task)
+    await app.controls.pause(tenant="acme corp")
     found = {(pause.scope.value, pause.name) for pause in await app.controls.pauses()}
     assert found == {
         ("job", handle.id),
@@ -191,10 +194,10 @@ async def test_jobs_queues_types_and_tenants_are_paused_and_resumed(app: Penstoc
         ("type", "task"),
         ("tenant", "acme corp"),
     }
-    assert await app.resume(job=handle.id)
+    assert await app.controls.resume(job=handle.id)
     assert (await handle.get()).status is Status.PENDING
-    assert await app.resume(tenant="acme corp")
-    assert not await app.resume(tenant="acme corp")
+    assert await app.controls.resume(tenant="acme corp")
+    assert not await app.controls.resume(tenant="acme corp")
 
 
 @pytest.mark.parametrize(
@@ -204,14 +207,14 @@ async def test_a_pause_of_not_exactly_one_thing_is_refused(
     app: Penstock, what: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidOption):
-        await app.pause(**what)
+        await app.controls.pause(**what)
     with pytest.raises(InvalidOption):
-        await app.resume(**what)
+        await app.controls.resume(**what)
 
 
 async def test_pausing_a_job_that_does_not_exist_is_an_error(app: Penstock) -> None:
     with pytest.raises(JobNotFound):
-        await app.pause(job="01JD0000000000000000000000")
+        await app.controls.pause(job="01JD0000000000000000000000")
 
 
 async def test_limits_say_what_they_are(app: Penstock) -> None:

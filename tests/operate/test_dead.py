@@ -52,7 +52,7 @@ async def test_orders_that_died_alike_are_one_group(shop: Shop) -> None:
     group = await shop.dies("a-1", "b-2", "c-3")
     assert (group.count, group.open, group.error_code) == (3, 3, "ConnectionError")
     assert len(await shop.app.dead.groups()) == 1
-    assert len(await shop.app.dead.letters(group.id)) == 3
+    assert len(await shop.app.dead.find(group=group.id)) == 3
 
 
 async def in_many_states(app: Penstock, clock: FakeClock) -> dict[str, str]:
@@ -267,7 +267,7 @@ async def test_two_who_replay_at_once_share_their_canaries(
 async def test_a_large_release_tells_how_far_it_is(
     app: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.operate.operating.jobs.PAGE", 2)
+    monkeypatch.setattr("penstock.operate.jobs.PAGE", 2)
     for _ in range(5):
         await dead_job(app.store)
     [group] = await app.dead.groups()
@@ -343,7 +343,7 @@ async def test_a_whole_group_is_resolved_with_a_note(shop: Shop) -> None:
     group = await shop.dies("a", "b", "c")
     done = await shop.app.dead.resolve(group.id, "ignored", notes="test orders", by="ada")
     assert len(done) == 3
-    letters = await shop.app.dead.letters(group.id)
+    letters = await shop.app.dead.find(group=group.id)
     assert {(x.resolution, x.notes, x.resolved_by) for x in letters} == {
         (Resolution.IGNORED, "test orders", "ada")
     }
@@ -360,7 +360,7 @@ async def test_single_letters_are_resolved(shop: Shop) -> None:
 
 async def test_the_newest_letters_are_the_last_that_died(shop: Shop) -> None:
     group = await shop.dies("a", "b", "c")
-    oldest = (await shop.app.dead.letters(group.id))[-1].job_id
+    oldest = (await shop.app.dead.find(group=group.id))[-1].job_id
     await shop.app.requeue(oldest)
     await drain(shop.app)
     with pytest.raises(JobFailed):
@@ -380,7 +380,7 @@ async def test_a_letter_says_what_its_job_was_corrected_to(shop: Shop) -> None:
 
 async def test_canaries_are_taken_from_open_letters_of_either_kind(shop: Shop) -> None:
     group = await shop.dies("a", "b", "c")
-    newest = [letter.job_id for letter in await shop.app.dead.letters(group.id)]
+    newest = [letter.job_id for letter in await shop.app.dead.find(group=group.id)]
     await shop.app.dead.resolve(newest[1], "investigating")
     await shop.app.dead.resolve(newest[0], "ignored")
     replay = await shop.app.dead.replay(group.id, canary=5)

@@ -29,7 +29,7 @@ async def half_done(app: Penstock) -> tuple[FlowHandle[list[int]], str]:
     kitchen = Kitchen(app)
     night = kitchen.peel.options(queue="night", priority=9)
     async with app:
-        await app.pause(queue="night", reason="quiet")
+        await app.controls.pause(queue="night", reason="quiet")
         flow = await app.enqueue(group(kitchen.peel.new(1), night.new(2)) | kitchen.serve.new())
         burnt = await kitchen.burn.enqueue(3)
         await app.schedule("hourly", kitchen.clean.new(), every=3600)
@@ -47,7 +47,7 @@ async def test_a_flow_ends_where_its_second_half_was_moved(
     kitchen = Kitchen(moved_to)
     async with moved_to:
         assert (await drain(moved_to)).completed == 0
-        assert await moved_to.resume(queue="night")
+        assert await moved_to.controls.resume(queue="night")
         await drain(moved_to)
         assert kitchen.did == [("peel", 2), ("serve", [1, 2])]
         assert (await moved_to.get(flow.ids[-1])).result == "[1,2]"

@@ -14,8 +14,8 @@ from penstock.model.transfer import (
     StoreMoving,
     TargetInUse,
 )
+from penstock.operate.journal import Journal
 from penstock.operate.move import Mover, Reopening, abandon, move, reopen
-from penstock.operate.operating.actor import Journal
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import lasting_name, open_store
 from penstock.testing.clock import FakeClock

@@ -7,6 +7,7 @@ from penstock import Dead, Penstock
 from penstock.model.alert import AlertState
 from penstock.model.alert_rules import AlertSettings, shown
 from penstock.model.errors import InvalidOption
+from penstock.operate.actor import Actor
 from penstock.operate.alerts import QUEUE, TYPE, Alerts, NotDelivered, deliver
 from penstock.testing import FakeClock, drain
 from penstock.upkeep.alerts import Critical, judge_all
@@ -56,7 +57,7 @@ async def test_an_alert_is_delivered_acknowledged_and_resolved(
     assert sent["title"] == "[warning] dead_letters is firing"
     assert "Open dead letters: 11 dead letters" in sent["message"]
     assert (sent["type"], "Review the dead letters" in sent["message"]) == ("warning", True)
-    await Alerts(routed).acknowledge("dead_letters", "ann", "on it")
+    await Alerts(routed, Actor("ann")).acknowledge("dead_letters", "on it")
     await resolve(routed)
     await judge_all(routed)
     await drain(routed)

@@ -8,10 +8,10 @@ from msgspec.json import decode
 from penstock import Penstock
 from penstock.model.errors import IllegalTransition, JobNotFound
 from penstock.model.refused import BreakerNotFound, ForeignTenant, LimitNotFound
-from penstock.operate.operating import actor
-from penstock.operate.operating.actor import Journal
-from penstock.operate.operating.jobs import BulkAction
-from penstock.operate.operator import Operator
+from penstock.operate import actor
+from penstock.operate.actor import Operator
+from penstock.operate.jobs import BulkAction
+from penstock.operate.journal import Journal
 from penstock.store.contract import AuditFilter, JobFilter
 from proof.conformance.build import dead_job
 
@@ -39,7 +39,7 @@ async def test_an_action_is_written_down_before_it_is_done_and_again_if_it_is_re
     handle = await app.enqueue(app.find_type("add").new(1))
     operator = Operator(app, "user:ann")
     with pytest.raises(IllegalTransition):
-        await operator.requeue(handle.id)
+        await operator.jobs.requeue(handle.id)
     assert await actions(app) == ["job.requeue", "job.requeue.refused"]
     assert (await Journal(app.store).verify()).problem is None
 
@@ -49,14 +49,14 @@ async def test_what_is_not_found_leaves_no_trace(app: Penstock) -> None:
     bound = Operator(app, "user:ann", "acme")
     for job_id in (handle.id, "01JD3Z6K3V9M0Q2T4W6Y8A0C2E", "no id"):
         with pytest.raises(JobNotFound):
-            await bound.cancel(job_id)
+            await bound.jobs.cancel(job_id)
     assert await actions(app) == []
 
 
 async def test_who_did_it_is_told_in_words_that_no_gate_takes_for_a_secret(app: Penstock) -> None:
     handle = await app.enqueue(app.find_type("add").new(1))
     operator = Operator(app, "token:01JD3Z6K3V9M0Q2T4W6Y8A0C2E")
-    await operator.cancel(handle.id)
+    await operator.jobs.cancel(handle.id)
     assert (await handle.get()).error == "cancelled by token 01JD3Z6K3V9M0Q2T4W6Y8A0C2E"
 
 
@@ -64,8 +64,8 @@ async def test_jobs_chosen_one_by_one_are_acted_on_within_the_tenant(app: Pensto
     add = app.find_type("add")
     own = await app.enqueue(add.options(tenant="acme").new(1))
     other = await app.enqueue(add.options(tenant="other").new(1))
-    bulk = Operator(app, "user:ann", "acme").bulk
-    done = await bulk.act_on(BulkAction.CANCEL, [own.id, other.id])
+    jobs = Operator(app, "user:ann", "acme").jobs
+    done = await jobs.act_on(BulkAction.CANCEL, [own.id, other.id])
     assert (done.found, done.done, done.refused) == (2, 1, 1)
     assert (await other.get()).status == "queued"
 
@@ -75,10 +75,10 @@ async def test_a_page_in_which_one_job_is_gone_is_done_for_the_others(
 ) -> None:
     add = app.find_type("add")
     ids = [(await app.enqueue(add.new(n))).id for n in range(5)]
-    bulk = Operator(app, "user:ann").bulk
-    done = await bulk._cancel([*ids[:2], "01JD3Z6K3V9M0Q2T4W6Y8A0C2E", *ids[2:]])
+    jobs = Operator(app, "user:ann").jobs
+    done = await jobs._cancel([*ids[:2], "01JD3Z6K3V9M0Q2T4W6Y8A0C2E", *ids[2:]])
     assert done == 5
-    again = await bulk.act(BulkAction.REQUEUE, JobFilter(type="add"))
+    again = await jobs.act(BulkAction.REQUEUE, JobFilter(type="add"))
     assert (again.found, again.done) == (5, 5)
 
 
@@ -120,8 +120,8 @@ async def test_an_entry_belongs_to_the_tenant_to_whom_all_it_touches_belongs(
     group = (await app.dead.groups())[0].id
     await whole.dead.replay(group, canary=1)
     await whole.dead.release(group, None, force=True)
-    await whole.cancel_all([one, two], "withdrawn")
-    await whole.bulk.act_on(BulkAction.REQUEUE, [one, two])
+    await whole.jobs.cancel_all([one, two], "withdrawn")
+    await whole.jobs.act_on(BulkAction.REQUEUE, [one, two])
     found = await app.store.audit.find(AuditFilter(tenant_id="acme"))
     assert [entry.action for entry in found][::-1] == [
         "dead.replay",
@@ -137,7 +137,7 @@ async def test_an_entry_about_several_tenants_belongs_to_none_of_them(app: Penst
     group = (await app.dead.groups())[0].id
     await whole.dead.resolve(group, "investigating")
     await whole.dead.resolve(ids, "investigating")
-    await whole.bulk.act_on(BulkAction.PAUSE, ids)
+    await whole.jobs.act_on(BulkAction.PAUSE, ids)
     await whole.dead.purge(ids[:1])
     found = await app.store.audit.find(AuditFilter())
     assert [(entry.action, entry.tenant_id) for entry in found][::-1] == [
@@ -151,12 +151,12 @@ async def test_an_entry_about_several_tenants_belongs_to_none_of_them(app: Penst
 async def test_what_is_done_to_one_job_reads_the_same_however_it_was_named(app: Penstock) -> None:
     whole = Operator(app, "user:ann")
     ids = [await dead_job(app.store, type="add", tenant_id="acme") for _ in range(3)]
-    await whole.requeue(ids[0])
-    await whole.requeue_all(ids[1:2])
-    await whole.bulk.requeue(ids[2:])
-    await whole.cancel(ids[0])
-    await whole.cancel_all(ids[1:2], "withdrawn")
-    await whole.bulk.act_on(BulkAction.CANCEL, ids[2:])
+    await whole.jobs.requeue(ids[0])
+    await whole.jobs.requeue_all(ids[1:2])
+    await whole.jobs.requeue_each(ids[2:])
+    await whole.jobs.cancel(ids[0])
+    await whole.jobs.cancel_all(ids[1:2], "withdrawn")
+    await whole.jobs.act_on(BulkAction.CANCEL, ids[2:])
     entries = (await app.store.audit.find(AuditFilter(tenant_id="acme")))[::-1]
     assert [entry.action for entry in entries] == ["job.requeue"] * 3 + ["job.cancel"] * 3
     assert [entry.subject for entry in entries] == [f"job:{job_id}" for job_id in ids] * 2
@@ -168,7 +168,7 @@ async def test_what_is_done_to_several_jobs_names_each(app: Penstock) -> None:
     whole = Operator(app, "user:ann")
     ids = [await dead_job(app.store, type="add") for _ in range(2)]
     await whole.dead.resolve(ids, "investigating")
-    await whole.requeue_all(ids)
+    await whole.jobs.requeue_all(ids)
     for entry in await app.store.audit.find(AuditFilter()):
         assert entry.subject == "jobs"
         assert decode(entry.details)["ids"] == ids
@@ -205,7 +205,7 @@ async def test_many_letters_are_purged_without_a_question_about_each(
 async def test_taking_away_what_is_not_there_is_on_record_as_refused(app: Penstock) -> None:
     controls = Operator(app, "user:ann").controls
     with pytest.raises(LimitNotFound, match="no limit of rate on key 'gas'"):
-        await controls.remove_limit("key", "gas", "rate")
+        await controls.remove_limit(key="gas", kind="rate")
     with pytest.raises(BreakerNotFound, match="no breaker 'oven'"):
         await controls.reset_breaker("oven")
     assert await actions(app) == [
@@ -219,7 +219,7 @@ async def test_taking_away_what_is_not_there_is_on_record_as_refused(app: Pensto
 async def test_a_cancelled_job_is_amended_on_record(app: Penstock) -> None:
     handle = await app.enqueue(app.find_type("add").options(tenant="acme").new(1))
     bound = Operator(app, "user:ann", "acme")
-    await bound.cancel(handle.id)
+    await bound.jobs.cancel(handle.id)
     amended = await bound.dead.amend(handle.id, {"a": 2})
     assert amended.payload == '{"a":2}'
     assert await actions(app) == ["job.cancel", "job.amend"]

@@ -51,7 +51,7 @@ async def test_a_token_of_a_tenant_sees_and_makes_only_what_is_its_own(
         with pytest.raises(ForeignTenant, match="'other' is not yours"):
             await remote.enqueue_payload("add", '{"a": 3}', tenant="other")
         with pytest.raises(AccessDenied, match="whole installation"):
-            await remote.pause(queue="default")
+            await remote.controls.pause(queue="default")
 
 
 async def test_an_id_that_is_another_tenants_job_is_taken(

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.app.schedules import Schedules
 from penstock.app.sync import SyncPenstock
 from penstock.operate.controls import Controls
-from penstock.operate.dead import Triage
+from penstock.operate.dead import DeadLetters
+from penstock.operate.schedules import Schedules
 from penstock.remote.client import Remote
 from penstock.remote.connect import SyncRemote
 from penstock.remote.controls import RemoteControls
-from penstock.remote.dead import RemoteTriage
+from penstock.remote.dead import RemoteDeadLetters
 from penstock.remote.schedules import RemoteSchedules
 
 DECLARES = "it declares what workers run, and a remote caller runs nothing"
@@ -26,7 +26,6 @@ LOCAL_ONLY = {
     "connection": STORE,
     "declare": DECLARES,
     "default_options": DECLARES,
-    "enqueue_now": STORE,
     "find_type": "`types` has those of the application that was given",
     "home": DECLARES,
     "include": DECLARES,
@@ -41,14 +40,16 @@ LOCAL_ONLY = {
     "register": DECLARES,
     "scheduled": DECLARES,
     "store": STORE,
+    "matching": "`count` and `purge` take the filter itself; a list of ids has no bound",
+    "new_job": "a part of `put`",
     "put": "`remote.schedule` does it; here it takes a job that is already built",
 }
-REMOTE_ONLY = {"health", "stats", "url", "watch", "workers"}
+REMOTE_ONLY = {"health", "stats", "url", "workers"}
 PAIRS = [
     (Penstock, Remote),
     (Controls, RemoteControls),
     (Schedules, RemoteSchedules),
-    (Triage, RemoteTriage),
+    (DeadLetters, RemoteDeadLetters),
     (SyncPenstock, SyncRemote),
 ]
 PAIR_NAMES = [local.__name__ for local, _ in PAIRS]

@@ -20,7 +20,12 @@ from penstock import (
 from penstock.app.tracing import came_with
 from penstock.model.errors import InvalidArguments, InvalidOption, NoTransactions, UnknownType
 from penstock.model.ids import new_id
-from penstock.model.refused import DependencyCycle, ParentNotFound
+from penstock.model.refused import (
+    BreakerNotFound,
+    DependencyCycle,
+    LimitNotFound,
+    ParentNotFound,
+)
 from penstock.remote.client import Remote
 from penstock.remote.wire import Wire
 from penstock.server.app import create_server
@@ -223,7 +228,7 @@ async def test_more_dead_letters_may_be_wanted_than_a_page_has(
     assert await remote.dead.groups(before=died[2], limit=3) == groups[3:]
     assert await remote.dead.groups(limit=3) == groups[:3]
     again = [await dead_job(behind.store, type="t0") for _ in range(2)]
-    letters = await remote.dead.letters(groups[4].id)
+    letters = await remote.dead.find(group=groups[4].id)
     assert [letter.job_id for letter in letters] == [*again[::-1], died[0]]
 
 
@@ -246,33 +251,35 @@ async def test_jobs_are_paused_resumed_cancelled_and_requeued(
     remote: Remote, behind: Penstock, types: Penstock
 ) -> None:
     job = await remote.enqueue(types.types["add"].new(1))
-    pause = await remote.pause(job=job, reason="wait")
+    pause = await remote.controls.pause(job=job, reason="wait")
     assert (pause.scope, pause.name, pause.reason) == ("job", job.id, "wait")
     assert (await behind.get(job.id)).status is Status.PAUSED
     explained = await remote.explain(job.id)
     assert explained.reasons == (await behind.explain(job.id)).reasons
-    assert await remote.resume(job=job)
-    assert not await remote.resume(job=job)
+    assert await remote.controls.resume(job=job)
+    assert not await remote.controls.resume(job=job)
     assert await remote.cancel(job.id) is Status.CANCELLED
     assert (await remote.requeue(job.id)).status in (Status.PENDING, Status.QUEUED)
     with pytest.raises(InvalidOption, match="'by'"):
-        await remote.pause(job=job, by="me")
+        await remote.controls.pause(job=job, by="me")
 
 
 async def test_queues_limits_and_breakers_are_controlled(remote: Remote, behind: Penstock) -> None:
     await behind.declare()
-    pause = await remote.pause(queue="stove", reason="cleaning")
+    pause = await remote.controls.pause(queue="stove", reason="cleaning")
     assert await behind.controls.pauses() == [pause] == await remote.controls.pauses()
-    assert await remote.resume(queue="stove")
-    assert not await remote.resume(queue="stove")
+    assert await remote.controls.resume(queue="stove")
+    assert not await remote.controls.resume(queue="stove")
     await remote.controls.set_limit(key="gas", concurrency=3, rate="60/min")
     assert await remote.controls.limits() == await behind.controls.limits()
     assert len(await remote.controls.limits()) == 2
-    assert await remote.controls.remove_limit(key="gas", kind="rate")
-    assert not await remote.controls.remove_limit(key="gas", kind="rate")
+    await remote.controls.remove_limit(key="gas", kind="rate")
+    with pytest.raises(LimitNotFound, match="no limit of rate on key 'gas'"):
+        await remote.controls.remove_limit(key="gas", kind="rate")
     assert await remote.controls.breakers() == await behind.controls.breakers()
-    assert await remote.controls.reset_breaker("oven")
-    assert not await remote.controls.reset_breaker("fridge")
+    await remote.controls.reset_breaker("oven")
+    with pytest.raises(BreakerNotFound, match="no breaker 'fridge'"):
+        await remote.controls.reset_breaker("fridge")
 
 
 @pytest.mark.every_store
@@ -326,7 +333,7 @@ async def test_dead_letters_are_sorted_out(
     [group_] = await remote.dead.groups("burn")
     assert group_ == (await behind.dead.groups("burn"))[0]
     assert await remote.dead.group(group_.id[:6]) == group_
-    assert {each.job_id for each in await remote.dead.letters(group_.id)} == {
+    assert {each.job_id for each in await remote.dead.find(group=group_.id)} == {
         handle.id for handle in handles
     }
     shown = await remote.dead.show(handles[0].id)

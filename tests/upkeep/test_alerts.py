@@ -17,6 +17,7 @@ from penstock.model.alert_rules import (
     RuleSettings,
 )
 from penstock.model.refused import AlertNotFiring, AlertNotFound
+from penstock.operate.actor import Actor
 from penstock.operate.alerts import Alerts
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, drain
@@ -294,17 +295,19 @@ async def test_a_person_acknowledges_an_alert_that_fires(
     app: Penstock, clock: FakeClock, ground: Ground
 ) -> None:
     with pytest.raises(AlertNotFound):
-        await Alerts(app).acknowledge("dead_letters", "ann")
+        await Alerts(app, Actor("ann")).acknowledge("dead_letters")
     await ground.work(11, dies=True)
     await look(app)
-    found = await Alerts(app).acknowledge("dead_letters", "ann", "looking; token=abc123def456")
+    found = await Alerts(app, Actor("ann")).acknowledge(
+        "dead_letters", "looking; token=abc123def456"
+    )
     assert (found.state, found.acknowledged_by) == ("firing", "ann")
     assert found.note == "looking; token=[REDACTED_TOKEN]"
     assert (found.history[-1].by, found.history[-1].note) == ("ann", found.note)
     await ground.resolve()
     await look(app)
     with pytest.raises(AlertNotFiring, match="is resolved"):
-        await Alerts(app).acknowledge("dead_letters", "ann")
+        await Alerts(app, Actor("ann")).acknowledge("dead_letters")
     await ground.work(11, dies=True)
     again = (await look(app))["dead_letters"]
     assert (again.state, again.acknowledged_by, again.number) == ("firing", None, 2)

@@ -216,13 +216,13 @@ async def test_a_paused_queue_waits_while_others_run(app: Penstock) -> None:
     async def task() -> str:
         return "done"
 
-    await app.pause(queue="mail", reason="deploy", by="ada")
+    await app.controls.pause(queue="mail", reason="deploy", by="ada")
     held = await task.options(queue="mail").enqueue()
     free = await task.enqueue()
     async with working(app):
         assert await free.result(timeout=30) == "done"
         assert (await held.get()).status is Status.QUEUED
-        assert await app.resume(queue="mail")
+        assert await app.controls.resume(queue="mail")
         assert await held.result(timeout=30) == "done"
 
 

@@ -393,13 +393,15 @@ class _Inside:
 class Estimate(Struct, frozen=True, gc=False):
     """Where a job stood when it was enqueued; the rest is worked out when somebody asks."""
 
+    rates: "DrainRates"
     queue: str
     ahead: int
     enqueued_at: int
     due: int
 
-    def start(self, per_second: float | None) -> "datetime | None":
+    def start(self) -> "datetime | None":
         """The time it starts, never before its own; none if nothing is known to leave its queue."""
+        per_second = self.rates.of(self.queue)
         if per_second is None:
             return None
         reached = self.enqueued_at + self.ahead * 1000 / per_second
@@ -418,5 +420,7 @@ def estimates(admission: "Admission", jobs: Sequence[NewJob], now: int) -> list[
             found.append(None)
             continue
         due = now + job.delay_ms if job.scheduled_at is None else job.scheduled_at
-        found.append(Estimate(job.queue, max(0, before - len(jobs) + place), now, due))
+        found.append(
+            Estimate(admission.rates, job.queue, max(0, before - len(jobs) + place), now, due)
+        )
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 from penstock.app.job_type import JobType
 from penstock.app.lookups import check_text
 from penstock.app.options import check_name, check_seconds
-from penstock.app.schedules import check_template, template_job, times_of
+from penstock.app.schedules import check_template, put, template_job, times_of
 from penstock.model.controls import (
     DEFAULT_COOL_DOWN_MS,
     DEFAULT_FAILURES,
@@ -231,7 +231,7 @@ class DeclaredSchedule:
         job = template_job(self.type, self._arguments)
         check_template(self.type, self.name, job, self._times)
         try:
-            await app.schedules.put(self.name, job, self._times, by="declaration")
+            await put(app.store, self.name, job, self._times, by="declaration")
         except ScheduleOver as error:
             import structlog
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, 
 import msgspec
 from msgspec import Struct
 
-from penstock.app.handle import JobHandle
+from penstock.app.handle import JobHandle, Jobs
 from penstock.app.job_type import Partial, Prepared, R_co, Step
 from penstock.app.lookups import check_patience
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, find_cycle
@@ -19,9 +19,7 @@ from penstock.model.refused import DependencyCycle
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from penstock.app.penstock import Penstock
+    pass
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -257,7 +255,7 @@ class FlowHandle(Generic[R]):
 
     __slots__ = ("_app", "_places", "_plan", "jobs")
 
-    def __init__(self, app: "Penstock", plan: Plan, jobs: "list[JobHandle[Any]]") -> None:
+    def __init__(self, app: Jobs, plan: Plan, jobs: "list[JobHandle[Any]]") -> None:
         self._app = app
         self._plan = plan
         self.jobs = jobs
@@ -289,8 +287,7 @@ class FlowHandle(Generic[R]):
 
     async def cancel(self, reason: str = "cancelled by the caller") -> dict[str, Status]:
         """Cancel what waits and ask what runs to stop; each job's status afterwards."""
-        answers = await self._app.store.jobs.cancel(self.ids, reason)
-        return {job_id: Status(status) for job_id, status in answers.items()}
+        return await self._app.cancel_many(self.ids, reason)
 
     async def progress(self) -> FlowProgress:
         """How many of its jobs stand where."""
@@ -304,7 +301,7 @@ class FlowHandle(Generic[R]):
         try:
             async with (
                 asyncio.timeout(check_patience(timeout)),
-                aclosing(self._changes(ids)) as changes,
+                aclosing(self._app.watch(*ids)) as changes,
             ):
                 async for job in changes:
                     ended[job.id] = job
@@ -324,7 +321,7 @@ class FlowHandle(Generic[R]):
 
     async def statuses(self) -> list[StepStatus]:
         """How each of its jobs stands, in the order written."""
-        found = {job.id: job for job in await self._found()}
+        found = {job.id: job for job in await self._app.get_many(self.ids)}
         for job_id in self.ids:
             if job_id not in found:
                 raise JobNotFound(job_id)
@@ -340,13 +337,6 @@ class FlowHandle(Generic[R]):
         if status is Status.CANCELLED:
             return JobCancelled(self.jobs[place].id, words)
         return JobFailed(self.jobs[place].id, status, words)
-
-    def _changes(self, ids: list[str]) -> "AsyncGenerator[Job, None]":
-        """Each of these jobs now and whenever it changes, until all have ended."""
-        return self._app.store.reader.watch(ids)
-
-    async def _found(self) -> list[Job]:
-        return await self._app.store.reader.get(self.ids)
 
     def _to_blame(self, place: int, statuses: list[StepStatus]) -> int:
         """Walk up from a job that failed over the parents it failed because of."""
@@ -394,7 +384,7 @@ class Batch:
 
     def handles(
         self,
-        app: "Penstock",
+        app: Jobs,
         jobs: Sequence[JobHandle[Any]],
         flow: Callable[..., FlowHandle[Any]] = FlowHandle,
     ) -> list[Any]:

@@ -1,24 +1,52 @@
 """What an enqueue gives back: the job's id, and the way to its result."""
 
 import asyncio
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from penstock.app.lookups import check_patience
-from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout
+from penstock.model.errors import JobCancelled, JobFailed, JobNotFound, ResultTimeout, UnknownType
 from penstock.model.job import Job
 from penstock.model.states import Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
 
     from penstock.app.admission import Estimate
     from penstock.app.job_type import JobType
-    from penstock.app.penstock import Penstock
 
 R = TypeVar("R")
+
+
+class Jobs(Protocol):
+    """What handles ask of an application, be it here or behind a server."""
+
+    @property
+    def types(self) -> "dict[str, JobType[..., ..., Any]]":
+        """Every registered name and alias, and its type."""
+        ...
+
+    async def get(self, job_id: str) -> Job:
+        """The job, or JobNotFound."""
+        ...
+
+    async def get_many(self, ids: "Sequence[str]") -> list[Job]:
+        """The jobs that exist, in the order of their ids."""
+        ...
+
+    def watch(self, *job_ids: str) -> "AsyncGenerator[Job, None]":
+        """Each job now and whenever it changes, until all have ended."""
+        ...
+
+    async def cancel(self, job_id: str, reason: str = ...) -> Status:
+        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        ...
+
+    async def cancel_many(self, ids: "Sequence[str]", reason: str = ...) -> dict[str, Status]:
+        """Cancel jobs that all exist; each one's status afterwards."""
+        ...
 
 
 class JobHandle(Generic[R]):
@@ -28,7 +56,7 @@ class JobHandle(Generic[R]):
 
     def __init__(
         self,
-        app: "Penstock",
+        app: Jobs,
         job_id: str,
         type_: "JobType[..., ..., R] | None",
         created: bool,
@@ -49,7 +77,7 @@ class JobHandle(Generic[R]):
         """When it will start, by what waits ahead of it and how fast that goes; none if unknown."""
         if self._estimate is None or not self.created:
             return None
-        return self._estimate.start(self._app.admission.rates.of(self._estimate.queue))
+        return self._estimate.start()
 
     async def get(self) -> Job:
         """The job as it stands now."""
@@ -64,7 +92,7 @@ class JobHandle(Generic[R]):
         seen: Job | None = None
         try:
             async with asyncio.timeout(check_patience(timeout)):
-                async for job in self._changes():
+                async for job in self._app.watch(self.id):
                     seen = job
         except TimeoutError:
             status = seen.status if seen else None
@@ -85,10 +113,8 @@ class JobHandle(Generic[R]):
             problem = f"its stored result does not fit the handler's annotation ({error})"
             raise JobFailed(job.id, job.status, problem) from error
 
-    def _changes(self) -> "AsyncIterator[Job]":
-        """The job now and whenever it changes, until it has ended."""
-        return self._app.store.reader.watch([self.id])
-
     def _decoded(self, job: Job) -> R:
-        type_ = self._type or self._app.find_type(job.type)
+        type_ = self._type or self._app.types.get(job.type)
+        if type_ is None:
+            raise UnknownType(job.type, sorted({each.name for each in self._app.types.values()}))
         return type_.decode_result(job.result)

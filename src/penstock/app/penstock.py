@@ -1,6 +1,6 @@
 """The application: it registers job types and enqueues jobs of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
@@ -16,11 +16,10 @@ from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType, Partial, Prepared
 from penstock.app.lookups import check_rows, check_text, job_filter
 from penstock.app.options import AwaitingFields, JobOptions
-from penstock.app.schedules import Schedules, ScheduleView, TimeFields, put_schedule
+from penstock.app.schedules import ScheduleView, TimeFields, put_call
 from penstock.app.sync import SharedLock, SyncPenstock
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
-from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.explain import Explanation
@@ -33,8 +32,10 @@ if TYPE_CHECKING:
     from penstock.app.after import Parent
     from penstock.extension import Extension
     from penstock.operate.check_payloads import Checked, PayloadCheck
-    from penstock.operate.controls import Controls, PauseFields
-    from penstock.operate.dead import Triage
+    from penstock.operate.controls import Controls
+    from penstock.operate.dead import DeadLetters
+    from penstock.operate.jobs import Jobs
+    from penstock.operate.schedules import Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -222,27 +223,19 @@ class Penstock(Registry):
         chosen = self.checked(type_.defaults.with_(**options))
         return await self.enqueue(type_.from_payload(payload, chosen))
 
-    @property
+    @cached_property
     def controls(self) -> "Controls":
         """What holds work back: pauses, limits and breakers, changed while everything runs."""
         from penstock.operate.controls import Controls
 
-        return Controls(self.store)
+        return Controls(self)
 
-    async def pause(
-        self, *, reason: str | None = None, by: str | None = None, **what: "Unpack[PauseFields]"
-    ) -> Pause:
-        """Hold jobs back until they are resumed: `await app.pause(queue="mail")`."""
-        return await self.controls.pause(reason=reason, by=by, **what)
-
-    async def resume(self, **what: "Unpack[PauseFields]") -> bool:
-        """Let them go on, with their own times and order; whether they were paused."""
-        return await self.controls.resume(**what)
-
-    @property
-    def schedules(self) -> Schedules:
+    @cached_property
+    def schedules(self) -> "Schedules":
         """What is scheduled: look at it, pause, resume, remove, run now."""
-        return Schedules(self.store)
+        from penstock.operate.schedules import Schedules
+
+        return Schedules(self)
 
     async def schedule(
         self,
@@ -255,7 +248,7 @@ class Penstock(Registry):
 
         Instead of `cron` also `every` (seconds) or `at` (once). `arguments` may hold placeholders.
         """
-        return await put_schedule(self.schedules, name, call, arguments, times)
+        return await put_call(self.store, name, call, arguments, times)
 
     async def declare(self) -> None:
         """Put what the application declares into the store; a worker does it when it starts."""
@@ -272,25 +265,28 @@ class Penstock(Registry):
             raise JobNotFound(job_id)
         return found[0]
 
+    async def get_many(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs that exist, in the order of their ids."""
+        return await self.store.reader.get([check_text("job_id", each) for each in ids])
+
+    def watch(self, *job_ids: str) -> AsyncGenerator[Job, None]:
+        """Each job now and whenever it changes, until all have ended."""
+        return self.store.reader.watch([check_text("job_id", each) for each in job_ids])
+
     async def find(self, **where: Any) -> list[Job]:
         """A page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
         return await self.store.reader.find(job_filter(where))
 
     async def explain(self, job_id: str) -> Explanation:
         """Every reason why a job does, or does not, run now, the weightiest first."""
-        from penstock.operate.explain import explain
+        return await self._jobs.explain(job_id)
 
-        found = await self.store.reader.standing(check_text("job_id", job_id))
-        if found is None:
-            raise JobNotFound(job_id)
-        return explain(found)
-
-    @property
-    def dead(self) -> "Triage":
+    @cached_property
+    def dead(self) -> "DeadLetters":
         """Dead letters in groups: try a few, release the rest, correct arguments, take notes."""
-        from penstock.operate.dead import Triage
+        from penstock.operate.dead import DeadLetters
 
-        return Triage(self)
+        return DeadLetters(self)
 
     async def check_payloads(
         self, *, examples: int = 3, progress: "Checked | None" = None
@@ -315,8 +311,13 @@ class Penstock(Registry):
 
     async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
-        asked = [check_text("job_id", job_id)]
-        return Status((await self.store.jobs.cancel(asked, reason))[job_id])
+        return await self._jobs.cancel(job_id, reason)
+
+    async def cancel_many(
+        self, ids: Sequence[str], reason: str = "cancelled by the caller"
+    ) -> dict[str, Status]:
+        """Cancel jobs that all exist, or none; each one's status afterwards."""
+        return await self._jobs.cancel_all(ids, reason)
 
     async def add_dependency(
         self, child: "Parent", *parents: "Parent | After | Input | Edge"
@@ -326,5 +327,10 @@ class Penstock(Registry):
 
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
-        await self.store.jobs.requeue([check_text("job_id", job_id)])
-        return await self.get(job_id)
+        return await self._jobs.requeue(job_id)
+
+    @cached_property
+    def _jobs(self) -> "Jobs":
+        from penstock.operate.jobs import Jobs
+
+        return Jobs(self)

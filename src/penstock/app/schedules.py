@@ -1,4 +1,4 @@
-"""Schedules as an application sees them: put, looked at, paused, resumed, removed, run now."""
+"""Schedules as a program declares them: times, calls, and putting them into the store."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,14 +9,13 @@ import msgspec
 
 from penstock.app.arguments import encode
 from penstock.app.job_type import JobType, Partial
-from penstock.app.lookups import check_rows, check_text
 from penstock.app.options import check_name
 from penstock.model.clock import from_iso, iso, milliseconds
 from penstock.model.cron import aware, find_zone, parse_cron
 from penstock.model.errors import InvalidArguments
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
-from penstock.model.refused import InvalidSchedule, ScheduleNotFound, ScheduleOver
+from penstock.model.refused import InvalidSchedule, ScheduleOver
 from penstock.model.schedule import (
     Misfire,
     Schedule,
@@ -26,7 +25,6 @@ from penstock.model.schedule import (
     next_ticks,
     options_of,
     render,
-    tick_job,
 )
 
 if TYPE_CHECKING:
@@ -180,7 +178,6 @@ def _misfire(value: Any) -> Misfire:
         raise InvalidSchedule("misfire", value, f"one of {', '.join(Misfire)}") from None
 
 
-NAMED = 20
 By = Literal["call", "declaration", "operator"]
 
 
@@ -238,76 +235,26 @@ class ScheduleView:
             return None
 
 
-class Schedules:
-    """`app.schedules`: what is scheduled, and an operator's hand on it."""
+async def put(store: "Store", name: str, job: NewJob, times: Times, *, by: By) -> ScheduleView:
+    """Create or change a schedule; one that already is so is left alone.
 
-    def __init__(self, store: "Store") -> None:
-        self._store = store
-        self._schedules = store.schedules
-
-    async def get(self, name: str, tenant: str = "") -> ScheduleView:
-        """One schedule, or ScheduleNotFound."""
-        return ScheduleView(await self._known(name, tenant))
-
-    async def list(self, limit: int = 1000) -> list[ScheduleView]:
-        """All schedules, by name."""
-        return [ScheduleView(found) for found in await self._schedules.known(check_rows(limit))]
-
-    async def pause(self, name: str, tenant: str = "") -> ScheduleView:
-        """Fire nothing until resumed, through restarts and deploys."""
-        await self._known(name, tenant)
-        await self._schedules.pause(name, tenant)
-        return await self.get(name, tenant)
-
-    async def resume(self, name: str, tenant: str = "") -> ScheduleView:
-        """Go on from now; ticks that passed while it was paused are not made up for."""
-        found = await self._known(name, tenant)
-        while not found.enabled:
-            over = found.max_runs is not None and found.run_count >= found.max_runs
-            upcoming = None if over else first_tick(found, self._store.clock.now())
-            await self._schedules.resume(found, upcoming)
-            found = await self._known(name, tenant)
-        return ScheduleView(found)
-
-    async def remove(self, name: str, tenant: str = "") -> None:
-        """Remove a schedule; jobs it enqueued stay."""
-        if not await self._schedules.remove(*_asked_for(name, tenant)):
-            await self._known(name, tenant)
-
-    async def run(self, name: str, tenant: str = "") -> str:
-        """Enqueue one job of it now, beside its ticks; the job's id."""
-        found = await self._known(name, tenant)
-        now, run = self._store.clock.now(), found.run_count + 1
-        job = tick_job(found, new_id(), now, run=run, previous=found.last_run_at)
-        return (await self._store.jobs.enqueue([job]))[0].id
-
-    async def put(self, name: str, job: NewJob, times: Times, *, by: By) -> ScheduleView:
-        """Create or change a schedule; one that already is so is left alone.
-
-        Whoever declares it again at every start changes nothing that an operator did meanwhile.
-        """
-        now = self._store.clock.now()
-        previous = await self._schedules.get(name, job.tenant_id)
-        told, known = fingerprint(job, times), declared(previous)
-        if previous is not None and known == told and may_stay(previous, by):
-            return ScheduleView(previous)
-        made = times.applied(new_schedule(name, job, previous), now, previous)
-        times.refuse_over(made, now)
-        kept = known if by == "operator" else told
-        metadata = None if kept is None else encode({"declared": kept})
-        made = msgspec.structs.replace(made, by_operator=by == "operator", metadata=metadata)
-        return ScheduleView(await self._schedules.put(made))
-
-    async def _known(self, name: str, tenant: str) -> Schedule:
-        found = await self._schedules.get(*_asked_for(name, tenant))
-        if found is None:
-            known = await self._schedules.known(NAMED, tenant_id=tenant)
-            raise ScheduleNotFound(name, [each.name for each in known])
-        return found
+    Whoever declares it again at every start changes nothing that an operator did meanwhile.
+    """
+    now = store.clock.now()
+    previous = await store.schedules.get(name, job.tenant_id)
+    told, known = fingerprint(job, times), declared(previous)
+    if previous is not None and known == told and may_stay(previous, by):
+        return ScheduleView(previous)
+    made = times.applied(new_schedule(name, job, previous), now, previous)
+    times.refuse_over(made, now)
+    kept = known if by == "operator" else told
+    metadata = None if kept is None else encode({"declared": kept})
+    made = msgspec.structs.replace(made, by_operator=by == "operator", metadata=metadata)
+    return ScheduleView(await store.schedules.put(made))
 
 
-async def put_schedule(
-    schedules: Schedules,
+async def put_call(
+    store: "Store",
     name: str,
     call: "Partial[Any] | JobType[..., ..., Any]",
     arguments: Mapping[str, Any] | None,
@@ -317,7 +264,7 @@ async def put_schedule(
     times = times_of(fields)
     job = template_job(call, arguments)
     check_template(call if isinstance(call, JobType) else call.type, name, job, times)
-    return await schedules.put(name, job, times, by="call")
+    return await put(store, name, job, times, by="call")
 
 
 def template_job(
@@ -368,10 +315,6 @@ def new_schedule(name: str, job: NewJob, previous: Schedule | None) -> Schedule:
         last_run_at=None if previous is None else previous.last_run_at,
         created_by=job.created_by,
     )
-
-
-def _asked_for(name: object, tenant: object) -> tuple[str, str]:
-    return check_text("name", name), check_text("tenant", tenant)
 
 
 def may_stay(schedule: Schedule, by: By) -> bool:

@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+
+from penstock.app.handle import Jobs
 
 if TYPE_CHECKING:
     from penstock.app.admission import How
@@ -35,11 +37,49 @@ class SharedLock:
         self._lock.release()
 
 
-class SyncPenstock:
-    """`app.sync`: for scripts, Django views and anything else without an event loop."""
+class Application(Jobs, Protocol):
+    """What is done for code without an event loop, by an application here or behind a server."""
 
-    def __init__(self, app: "Penstock") -> None:
-        self.app = app
+    async def open(self) -> None:
+        """Make ready."""
+        ...
+
+    async def close(self) -> None:
+        """Undo one `open`."""
+        ...
+
+    async def enqueue_many(self, prepared: Sequence[Any], **how: "Unpack[How]") -> list[Any]:
+        """Enqueue all of them in one transaction, or none."""
+        ...
+
+    def enqueue_now(self, prepared: Sequence[Any], how: "How") -> list[Any] | None:
+        """Enqueue in the calling thread; None, with nothing done, if that takes an event loop."""
+        ...
+
+    async def find(self, **where: Any) -> "list[Job]":
+        """A page of jobs, newest first."""
+        ...
+
+    async def requeue(self, job_id: str) -> "Job":
+        """Run a cancelled or dead job again."""
+        ...
+
+    async def schedule(
+        self,
+        name: str,
+        call: "Partial[Any] | JobType[..., ..., Any]",
+        arguments: Mapping[str, Any] | None = None,
+        **times: "Unpack[TimeFields]",
+    ) -> "ScheduleView":
+        """Enqueue a call again and again."""
+        ...
+
+
+class Sync:
+    """Methods of an application that block until they are done."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -68,20 +108,21 @@ class SyncPenstock:
 
     def _enqueue(self, prepared: Sequence[Any], how: "How") -> list[Any]:
         self._started()
-        handles = self._enqueue_here(prepared, how)
-        return self.run(self.app.enqueue_many(prepared, **how)) if handles is None else handles
-
-    def _enqueue_here(self, prepared: Sequence[Any], how: "How") -> list[Any] | None:
-        """Enqueue in this very thread: to the event loop and back would cost more than the job."""
-        return self.app.enqueue_now(prepared, how)
+        # In this very thread if it can be: to the event loop and back would cost more than the job.
+        handles = self._app.enqueue_now(prepared, how)
+        return self.run(self._app.enqueue_many(prepared, **how)) if handles is None else handles
 
     def get(self, job_id: str) -> "Job":
         """The job, or JobNotFound."""
-        return self.run(self.app.get(job_id))
+        return self.run(self._app.get(job_id))
+
+    def get_many(self, ids: Sequence[str]) -> "list[Job]":
+        """The jobs that exist, in the order of their ids."""
+        return self.run(self._app.get_many(ids))
 
     def find(self, **where: Any) -> "list[Job]":
         """A page of jobs, newest first."""
-        return self.run(self.app.find(**where))
+        return self.run(self._app.find(**where))
 
     def result(self, handle: "JobHandle[R] | FlowHandle[R]", timeout: float | None = None) -> R:
         """Wait for the value of a job or a flow."""
@@ -89,11 +130,17 @@ class SyncPenstock:
 
     def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> "Status":
         """Cancel a waiting job, or ask a running one to stop."""
-        return self.run(self.app.cancel(job_id, reason))
+        return self.run(self._app.cancel(job_id, reason))
+
+    def cancel_many(
+        self, ids: Sequence[str], reason: str = "cancelled by the caller"
+    ) -> "dict[str, Status]":
+        """Cancel jobs; each one's status afterwards."""
+        return self.run(self._app.cancel_many(ids, reason))
 
     def requeue(self, job_id: str) -> "Job":
         """Run a cancelled or dead job again."""
-        return self.run(self.app.requeue(job_id))
+        return self.run(self._app.requeue(job_id))
 
     def schedule(
         self,
@@ -103,7 +150,7 @@ class SyncPenstock:
         **times: "Unpack[TimeFields]",
     ) -> "ScheduleView":
         """Enqueue a call again and again."""
-        return self.run(self.app.schedule(name, call, arguments, **times))
+        return self.run(self._app.schedule(name, call, arguments, **times))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any other coroutine on the background loop: `app.sync.run(app.logs(job.id))`."""
@@ -114,7 +161,7 @@ class SyncPenstock:
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
-            asyncio.run_coroutine_threadsafe(self.app.close(), loop).result()
+            asyncio.run_coroutine_threadsafe(self._app.close(), loop).result()
             self._end(loop)
 
     def _started(self) -> asyncio.AbstractEventLoop:
@@ -129,7 +176,7 @@ class SyncPenstock:
                 )
                 self._thread.start()
                 try:
-                    asyncio.run_coroutine_threadsafe(self.app.open(), loop).result()
+                    asyncio.run_coroutine_threadsafe(self._app.open(), loop).result()
                 except BaseException:
                     self._end(loop)
                     raise
@@ -141,3 +188,11 @@ class SyncPenstock:
         if self._thread is not None:
             self._thread.join()
         loop.close()
+
+
+class SyncPenstock(Sync):
+    """`app.sync`: for scripts, Django views and anything else without an event loop."""
+
+    def __init__(self, app: "Penstock") -> None:
+        super().__init__(app)
+        self.app = app

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.model.audit import Entry
-    from penstock.operate.operating.actor import Verified
+    from penstock.operate.journal import Verified
     from penstock.store.contract import Store
 
 app = typer.Typer(no_args_is_help=True, help="See who did what, and check the record.")
@@ -80,7 +80,7 @@ def verify(
 
     That none was cut off at the end is proved by --known.
     """
-    from penstock.operate.operating.actor import Journal
+    from penstock.operate.journal import Journal
 
     async def look(store: "Store") -> "tuple[Verified, Entry | None]":
         return await Journal(store).verify(known), await store.audit.last()

@@ -32,9 +32,9 @@ from penstock.operate.documents import dead_document, document
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.operate.dead import Canaries, DeadView, Replay, Triage
-    from penstock.operate.operating.jobs import Requeued
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
+    from penstock.operate.dead import Canaries, DeadLetters, DeadView, Replay
+    from penstock.operate.jobs import Requeued
     from penstock.store.contract import DeadGroup, Store
 
 GroupId = Annotated[
@@ -89,7 +89,7 @@ def replay(
     async def work(operator: "Operator") -> "tuple[Replay, Canaries]":
         replayed = await operator.dead.replay(group, canary)
         if seconds is not None:
-            await operator.app.dead.wait(replayed, seconds)
+            await operator.dead.wait(replayed, seconds)
         return replayed, await operator.dead.canaries(replayed.group.id)
 
     replayed, tried = operate(ctx, work)
@@ -173,9 +173,9 @@ def amend(
         typer.echo(f"{job.id} has new arguments; run it with `penstock dead requeue {job.id}`.")
 
 
-async def _state_of(triage: "Triage", group: str) -> "tuple[DeadGroup, Canaries]":
-    found = await triage.group(group)
-    return found, await triage.canaries(found.id)
+async def _state_of(dead: "DeadLetters", group: str) -> "tuple[DeadGroup, Canaries]":
+    found = await dead.group(group)
+    return found, await dead.canaries(found.id)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def requeue(
     ids = chosen_ids(ctx, job_ids, type_name, all_)
     if all_ and ids:
         confirm(f"Run {len(ids):,} dead jobs again?", yes=yes)
-    answer = operate(ctx, lambda operator: operator.bulk.requeue(ids))
+    answer = operate(ctx, lambda operator: operator.jobs.requeue_each(ids))
     if as_json:
         write_json({"requeued": answer.done, "refused": answer.refused})
     elif ids:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.model.explain import Explanation
     from penstock.model.job import Job
-    from penstock.operate.family import Family
+    from penstock.operate.jobs import Family
     from penstock.store.contract import Dependencies, Dependency, Execution, LogLine, Store
 
 
@@ -25,7 +25,7 @@ def show_tree(out: "Console", family: "Family") -> None:
     """One tree per job that waits for nobody; a job with several parents is written out once."""
     from rich.tree import Tree
 
-    from penstock.operate.family import MAX_JOBS
+    from penstock.operate.jobs import MAX_JOBS
 
     written: set[str] = set()
     for root in sorted(family.roots):
@@ -281,7 +281,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
 def tree(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job's whole flow: what it waits for and what waits for it."""
     from penstock.cli.jobs import show_tree, tree_document
-    from penstock.operate.family import family_of
+    from penstock.operate.jobs import family_of
 
     async def look(store: "Store") -> "Family":
         return await family_of(store, await known(store, job_id))
@@ -303,7 +303,7 @@ def cancel(
     as_json: JsonFlag = False,
 ) -> None:
     """Cancel waiting jobs and ask running ones to stop."""
-    answers = operate(ctx, lambda operator: operator.cancel_all(job_ids, reason))
+    answers = operate(ctx, lambda operator: operator.jobs.cancel_all(job_ids, reason))
     if as_json:
         write_json([{"id": job_id, "status": str(status)} for job_id, status in answers.items()])
     else:
@@ -317,7 +317,7 @@ def cancel(
 @app.command("requeue")
 def requeue(ctx: typer.Context, job_ids: JobIds, as_json: JsonFlag = False) -> None:
     """Run cancelled or dead jobs again, with a fresh retry budget; all of them or none."""
-    done = operate(ctx, lambda operator: operator.requeue_all(job_ids))
+    done = operate(ctx, lambda operator: operator.jobs.requeue_all(job_ids))
     if as_json:
         write_json({"requeued": done})
     else:
@@ -342,7 +342,7 @@ def after(
 
     entries = [after(each, when="completion" if completion else "success") for each in parents]
     edges = edges_of(entries)
-    job = operate(ctx, lambda operator: operator.add_dependency(job_id, edges))
+    job = operate(ctx, lambda operator: operator.jobs.add_dependency(job_id, edges))
     if as_json:
         write_json(document(job))
     elif job.waiting_on:

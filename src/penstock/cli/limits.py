@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.model.controls import LimitState
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
 
 app = typer.Typer(no_args_is_help=True, help="See and change limits while everything runs.")
 
@@ -47,10 +47,9 @@ def set_(
     """Set limits; they hold from the next claim on, and no deploy overwrites them."""
 
     async def put(operator: "Operator") -> "list[LimitState]":
-        await operator.controls.set_limit(
-            about.value, name, concurrency=concurrency, rate=rate, depth=depth
-        )
-        known = await operator.app.store.controls.limits()
+        what: Any = {about.value: name, "concurrency": concurrency, "rate": rate, "depth": depth}
+        await operator.controls.set_limit(**what)
+        known = await operator.controls.limits()
         return [state for state in known if is_about(state, about, name)]
 
     found = operate(ctx, put)
@@ -72,7 +71,8 @@ def rm(
 ) -> None:
     """Take limits away; one that code declares comes back with the next worker that starts."""
     chosen = None if kind is None else kind.value
-    operate(ctx, lambda operator: operator.controls.remove_limit(about.value, name, chosen))
+    what: Any = {about.value: name}
+    operate(ctx, lambda operator: operator.controls.remove_limit(kind=chosen, **what))
     if as_json:
         write_json({"removed": {"kind": about.value, "name": name}})
     else:

@@ -1,6 +1,6 @@
 """`penstock pause`, `resume` and `pauses`: holding work back, and letting it go on."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,10 +9,6 @@ from penstock.cli.session import ask_now, operate, user
 from penstock.model.controls import PauseScope
 from penstock.model.wording import ago
 from penstock.operate.documents import document
-
-if TYPE_CHECKING:
-    from penstock.model.controls import Pause
-    from penstock.operate.operator import Operator
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]
@@ -27,14 +23,8 @@ def pause(
     as_json: JsonFlag = False,
 ) -> None:
     """Hold back the jobs of a queue, type or tenant, or one job; what runs already runs on."""
-    who = by or user()
-
-    async def hold(operator: "Operator") -> "Pause":
-        if kind is PauseScope.JOB:
-            return await operator.pause(name, reason, by=who)
-        return await operator.controls.pause(kind.value, name, reason=reason, by=who)
-
-    made = operate(ctx, hold)
+    who, what = by or user(), _about(kind, name)
+    made = operate(ctx, lambda it: it.controls.pause(reason=reason, by=who, **what))
     if as_json:
         write_json(document(made))
     else:
@@ -43,13 +33,8 @@ def pause(
 
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:
     """Let what is paused go on, with its own times and order."""
-
-    async def let_go(operator: "Operator") -> bool:
-        if kind is PauseScope.JOB:
-            return await operator.resume(name)
-        return await operator.controls.resume(kind.value, name)
-
-    resumed = operate(ctx, let_go)
+    what = _about(kind, name)
+    resumed = operate(ctx, lambda it: it.controls.resume(**what))
     if as_json:
         write_json({"resumed": resumed})
     elif resumed:
@@ -76,3 +61,7 @@ def pauses(ctx: typer.Context, as_json: JsonFlag = False) -> None:
                 plain(one.reason or "–"),
             )
         console().print(made)
+
+
+def _about(kind: PauseScope, name: str) -> Any:
+    return {kind.value: name}

@@ -1,6 +1,6 @@
 """`penstock schedules`: what is enqueued again and again, and when."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -17,7 +17,7 @@ from penstock.cli.output import (
     table,
     write_json,
 )
-from penstock.cli.session import ask, ask_now, bare_app, load, operate, operate_on
+from penstock.cli.session import ask_app, bare_app, load, operate, operate_on
 from penstock.model.clock import iso, milliseconds
 from penstock.model.wording import ago, span
 from penstock.operate.documents import decoded, document
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.app.penstock import Penstock
-    from penstock.app.schedules import Schedules, ScheduleView, Times
+    from penstock.app.schedules import ScheduleView, Times
     from penstock.model.job import NewJob
     from penstock.model.schedule import Schedule
-    from penstock.operate.operator import Operator
-    from penstock.store.contract import Store
+    from penstock.operate.actor import Operator
 
 SHOWN_RUNS = 5
+T = TypeVar("T")
 
 
 def schedule_document(view: "ScheduleView") -> dict[str, Any]:
@@ -151,7 +151,7 @@ def ls(
     """List the schedules, by name, each with its next run in its zone."""
     from penstock.cli.schedules import schedule_document, schedule_table
 
-    found, now = ask_now(ctx, lambda store: schedules(store).list(limit))
+    found, now = _look(ctx, lambda app: app.schedules.list(limit=limit))
     if as_json:
         write_json([schedule_document(view) for view in found])
     elif found:
@@ -163,7 +163,7 @@ def ls(
 @app.command("show")
 def show(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag = False) -> None:
     """Show a schedule and its next five runs in its zone."""
-    tell(*ask_now(ctx, lambda store: schedules(store).get(name, tenant)), as_json=as_json)
+    tell(*_look(ctx, lambda app: app.schedules.get(name, tenant)), as_json=as_json)
 
 
 @app.command("add")
@@ -238,7 +238,7 @@ def rm(
     as_json: JsonFlag = False,
 ) -> None:
     """Remove a schedule; jobs it enqueued stay."""
-    ask(ctx, lambda store: schedules(store).get(name, tenant))
+    _look(ctx, lambda app: app.schedules.get(name, tenant))
     confirm(f"Remove the schedule {plain(name)}?", yes=yes)
     operate(ctx, lambda operator: operator.schedules.remove(name, tenant))
     if as_json:
@@ -257,11 +257,16 @@ def run_now(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFl
         typer.echo(f"Enqueued {job_id} (schedule {name}).")
 
 
-def schedules(store: "Store") -> "Schedules":
-    """What an application has at hand; imported only when something has to run."""
-    from penstock.app.schedules import Schedules
+def _look(ctx: typer.Context, question: "Callable[[Penstock], Awaitable[T]]") -> "tuple[T, int]":
+    """What an application knows of schedules, and when."""
 
-    return Schedules(store)
+    async def timed(app: "Penstock") -> "tuple[T, int]":
+        return await question(app), app.store.clock.now()
+
+    looked_at = bare_app(ctx)
+    # What is there already may be looked at, wherever it is kept.
+    looked_at.settings = looked_at.settings.replace(allow_volatile=True)
+    return ask_app(looked_at, timed)
 
 
 def changed(
@@ -308,7 +313,7 @@ def put(
     """Write it as an operator's word, which no deploy overrules until its declaration changes."""
 
     async def act(operator: "Operator") -> "tuple[ScheduleView, int]":
-        written = await operator.schedules.put_checked(name, job, times)
+        written = await operator.schedules.put(name, job, times, checked=True)
         return written, operator.app.store.clock.now()
 
     return operate_on(application, act, create=True)

@@ -13,7 +13,7 @@ from penstock.cli.root import Refused
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.config import Settings
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
     from penstock.store.contract import Store
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def operate_on(
     app: "Penstock", action: "Callable[[Operator], Awaitable[T]]", *, create: bool = False
 ) -> T:
     """The same for an application that is already there; a missing store is refused."""
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
 
     async def opened() -> T:
         if not create:

@@ -11,7 +11,7 @@ from penstock.model.wording import ago
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
     from penstock.server.access.tokens import Token
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens for programs.")

@@ -14,7 +14,7 @@ from penstock.model.wording import ago
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
     from penstock.server.access.users import User
 
 app = typer.Typer(no_args_is_help=True, help="Say who may log in to the dashboard.")

@@ -16,6 +16,7 @@ from penstock.model.ids import new_id
 from penstock.model.job import KeyScope, NewJob
 from penstock.model.redact import redact, redacted
 from penstock.model.refused import AlertNotFiring, AlertNotFound
+from penstock.operate.actor import PROGRAM, Actor
 from penstock.store.contract.records import every
 
 if TYPE_CHECKING:
@@ -145,8 +146,9 @@ Change = Callable[[Alert], Alert]
 class Alerts:
     """Which alerts stand, and which did: `await Alerts(app).list()`."""
 
-    def __init__(self, app: "Penstock") -> None:
+    def __init__(self, app: "Penstock", actor: Actor = PROGRAM) -> None:
         self._app = app
+        self._actor = actor
         self._records = app.store.records
         self.clock = app.store.clock
 
@@ -179,17 +181,22 @@ class Alerts:
             if after == before or await self._put(after, 0 if record is None else record.revision):
                 return await self._settled(after)
 
-    async def acknowledge(self, name: str, by: str, note: str | None = None) -> Alert:
-        """Say that somebody knows of a firing alert, and what they found."""
+    async def acknowledge(self, name: str, note: str | None = None) -> Alert:
+        """Say that the actor knows of a firing alert, and what they found."""
         found = await self.get(name)
         kept = redacted(note, NOTE_LIMIT)
 
         def noted(alert: Alert) -> Alert:
             if alert.state is not AlertState.FIRING:
                 raise AlertNotFiring(name, alert.state)
-            return acknowledged(alert, by, kept, self.clock.now())
+            return acknowledged(alert, self._actor.name, kept, self.clock.now())
 
-        return await self.change(name, found.rule, noted)
+        details = {"state": found.state, "severity": found.severity}
+        hashed = await self._actor.hashed(note)
+        async with self._actor.doing(
+            "alert.acknowledge", f"alert:{name}", **details, note_hash=hashed
+        ):
+            return await self.change(name, found.rule, noted)
 
     async def _settled(self, alert: Alert) -> Alert:
         if not alert.owed:

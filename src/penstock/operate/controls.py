@@ -1,6 +1,7 @@
-"""What an operator may do to work as a whole: pause it, limit it, reset a breaker."""
+"""What holds work back, in somebody's hands: pauses, limits, breakers."""
 
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from msgspec import Struct
@@ -17,12 +18,16 @@ from penstock.model.controls import (
     PauseScope,
 )
 from penstock.model.errors import InvalidOption
+from penstock.model.refused import BreakerNotFound, LimitNotFound
+from penstock.operate.actor import PROGRAM, Actor
+from penstock.operate.jobs import Jobs
 from penstock.store.contract import QueueDepth
 
 if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.job_type import JobType
-    from penstock.store.contract import Store
+    from penstock.app.penstock import Penstock
+    from penstock.store.contract.controls import Controls as StoredControls
 
 
 class QueueState(Struct, frozen=True):
@@ -61,53 +66,92 @@ class PauseFields(TypedDict, total=False):
     tenant: str
 
 
-class Controls:
-    """Changed while everything runs; the next claim of every worker obeys."""
+def about(scope: str, name: str) -> Any:
+    """The keyword argument that names something: `about("queue", "mail")` is `queue="mail"`."""
+    return {str(scope): name}
 
-    def __init__(self, store: "Store") -> None:
-        self._store = store
+
+class Controls:
+    """`app.controls`: changed while everything runs; the next claim of every worker obeys."""
+
+    def __init__(self, app: "Penstock", actor: Actor = PROGRAM) -> None:
+        self._app = app
+        self._actor = actor
 
     async def pause(
         self, *, reason: str | None = None, by: str | None = None, **what: Unpack[PauseFields]
     ) -> Pause:
-        """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on."""
+        """Hold jobs back: `pause(queue="mail", reason="deploy")`; what runs already runs on.
+
+        `by` is whom others see, if not the actor.
+        """
         scope, name = pause_subject(what)
         for option, words in (("reason", reason), ("by", by)):
             check_words(option, words)
-        return await self._store.controls.pause(scope, name, reason=reason, by=by)
+        said = await self._actor.hashed(reason)
+        async with self._doing("pause", scope, name, reason_hash=said):
+            return await self._store.pause(
+                scope, name, reason=reason, by=by or self._actor.signature
+            )
 
     async def resume(self, **what: Unpack[PauseFields]) -> bool:
         """Let them go on, with their own times and order; whether they were paused."""
-        return await self._store.controls.resume(*pause_subject(what))
+        scope, name = pause_subject(what)
+        async with self._doing("resume", scope, name):
+            return await self._store.resume(scope, name)
 
     async def pauses(self) -> list[Pause]:
         """Everything that is paused, the oldest first."""
-        return await self._store.controls.pauses()
+        return await self._store.pauses()
 
     async def set_limit(self, **limit: Unpack[LimitFields]) -> None:
-        """Set a limit that outlives a deploy: `set_limit(key="openai", concurrency=5)`."""
-        await self._store.controls.set_limits(limits_of(limit, by_operator=True))
+        """Set a limit that outlives a deploy: `set_limit(key="openai", concurrency=5)`.
 
-    async def remove_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
-        """Take limits away, all kinds or one: `remove_limit(key="openai", kind="rate")`."""
+        A kind that is left out stays as it is.
+        """
+        limits = limits_of(limit, by_operator=True)
+        bounds: dict[str, Any] = {each.kind.value: each.capacity for each in limits}
+        subject = f"{limits[0].scope}:{limits[0].name}"
+        async with self._actor.doing("limit.set", subject, **bounds):
+            await self._store.set_limits(limits)
+
+    async def remove_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> None:
+        """Take limits away, all kinds or one: `remove_limit(key="openai", kind="rate")`.
+
+        LimitNotFound if there is none.
+        """
         scope, name = subject_of(about)
-        if kind is not None and kind not in list(LimitKind):
-            raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
-        kinds = list(LimitKind) if kind is None else [LimitKind(kind)]
-        removed = [await self._store.controls.remove_limit(scope, name, each) for each in kinds]
-        return any(removed)
+        kinds = limit_kinds(kind)
+        async with self._actor.doing("limit.remove", f"{scope}:{name}", kind=kind):
+            if not any([await self._store.remove_limit(scope, name, each) for each in kinds]):
+                raise LimitNotFound(scope, name, kind)
 
     async def limits(self) -> list[LimitState]:
         """All limits, and how much of each is taken."""
-        return await self._store.controls.limits()
+        return await self._store.limits()
 
     async def breakers(self) -> list[BreakerState]:
         """All circuit breakers."""
-        return await self._store.controls.breakers()
+        return await self._store.breakers()
 
-    async def reset_breaker(self, name: str) -> bool:
-        """Close a breaker by hand; whether there is one of this name."""
-        return await self._store.controls.reset_breaker(check_text("name", name))
+    async def reset_breaker(self, name: str) -> None:
+        """Close a breaker by hand; BreakerNotFound if there is none of this name."""
+        check_text("name", name)
+        async with self._actor.doing("breaker.reset", f"breaker:{name}"):
+            if not await self._store.reset_breaker(name):
+                raise BreakerNotFound(name)
+
+    @property
+    def _store(self) -> "StoredControls":
+        return self._app.store.controls
+
+    def _doing(
+        self, action: str, scope: PauseScope, name: str, **details: Any
+    ) -> AbstractAsyncContextManager[object]:
+        """Record an action; a single job has to be of the actor's tenant."""
+        if scope is PauseScope.JOB:
+            return Jobs(self._app, self._actor).doing(action, name)
+        return self._actor.doing(action, f"{scope}:{name}", **details)
 
 
 def pause_subject(fields: Any) -> tuple[PauseScope, str]:
@@ -121,3 +165,10 @@ def pause_subject(fields: Any) -> tuple[PauseScope, str]:
     if name == EVERY:
         raise InvalidOption(scope, name, f"the name of one {scope}; pause each of them by itself")
     return PauseScope(scope), name
+
+
+def limit_kinds(kind: str | None) -> list[LimitKind]:
+    """The kinds that are meant by one of their names, or by none: all."""
+    if kind is not None and kind not in list(LimitKind):
+        raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
+    return list(LimitKind) if kind is None else [LimitKind(kind)]

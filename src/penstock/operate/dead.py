@@ -1,97 +1,29 @@
 """Dead letters in groups: look, try a few, release the rest, correct arguments, take notes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 from msgspec import Struct
 
-from penstock.app.arguments import encode
 from penstock.app.handle import JobHandle
 from penstock.app.lookups import check_patience, check_rows, check_text, check_words
 from penstock.model.controls import parse_rate
-from penstock.model.dependency import Edge, EdgeKind
-from penstock.model.errors import InvalidArguments, InvalidOption, JobNotFound, PenstockError
+from penstock.model.errors import IllegalTransition, InvalidOption, JobNotFound
 from penstock.model.failure import group_id
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.model.states import Status
-from penstock.operate.operating.actor import own_tenant
-from penstock.operate.operating.jobs import PAGE, Progress, Requeued, requeue_all
+from penstock.operate.actor import PROGRAM, Actor, listed, own_tenant, shared
+from penstock.operate.check_payloads import amended
+from penstock.operate.jobs import PAGE, Jobs, Progress, Requeued, requeue_all
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
 
 if TYPE_CHECKING:
-    from penstock.app.job_type import JobType
     from penstock.app.penstock import Penstock
     from penstock.model.job import Job
     from penstock.store.contract import Store
-
-EdgesOf = Callable[[str], Awaitable[Sequence[Edge]]]
-"""Tells what a job waits for, by its id."""
-
-
-async def amended(
-    app: "Penstock", job: "Job", arguments: Mapping[str, Any], payload: str | None
-) -> str:
-    """The payload with the named arguments changed, or a whole new one, if it fits the type."""
-    type_ = app.find_type(job.type)
-    if bool(arguments) == (payload is not None):
-        raise InvalidOption("arguments", "given twice or not at all", "arguments or a payload")
-    text = _changed(job, arguments) if payload is None else payload
-    type_.check_bounds(text)
-    problem = await misfit(stored_edges(app.store), type_, job, text)
-    if problem is not None:
-        raise problem
-    return text
-
-
-def stored_edges(store: "Store") -> EdgesOf:
-    """What a job waits for, read from its store."""
-
-    async def edges_of(job_id: str) -> list[Edge]:
-        return [each.edge for each in (await store.reader.dependencies(job_id)).parents]
-
-    return edges_of
-
-
-async def misfit(
-    edges_of: EdgesOf, type_: "JobType[..., ..., Any]", job: "Job", payload: str
-) -> PenstockError | None:
-    """Why a payload does not fit; an argument that a parent is still to give may be missing."""
-    try:
-        type_.arguments.check(payload, await _awaited(edges_of, job, payload))
-    except PenstockError as error:
-        return error
-    return None
-
-
-async def _awaited(edges_of: EdgesOf, job: "Job", payload: str) -> list[str]:
-    """The arguments that parents have not given yet."""
-    if job.waiting_on == 0:
-        return []
-    names = {each.argument for each in await edges_of(job.id) if each.kind is EdgeKind.DATA}
-    try:
-        given = msgspec.json.decode(payload, type=dict[str, msgspec.Raw]).keys()
-    except (msgspec.MsgspecError, RecursionError):
-        return []
-    return [name for name in names if name is not None and name not in given]
-
-
-def _changed(job: "Job", arguments: Mapping[str, Any]) -> str:
-    try:
-        given = msgspec.json.decode(job.payload, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidArguments(
-            job.type, "payload", "an object, or a whole new payload", str(error)
-        ) from error
-    try:
-        changes = {name: msgspec.Raw(encode(value)) for name, value in arguments.items()}
-        return msgspec.json.encode(given | changes).decode()
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InvalidArguments(
-            job.type, "payload", "something JSON can hold", str(error)
-        ) from error
-
 
 MOST_CANARIES = 1_000
 
@@ -157,12 +89,21 @@ class Canaries(Struct, frozen=True):
     unfinished: list[str]
 
 
-class Triage:
+class _Chosen(Struct, frozen=True):
+    """The jobs of some letters, the tenant they have in common, and their group if it was named."""
+
+    ids: list[str]
+    tenant_id: str | None = None
+    group: str | None = None
+
+
+class DeadLetters:
     """`app.dead`: what could not be done, and what a person decides about it."""
 
-    def __init__(self, app: "Penstock", tenant_id: str | None = None) -> None:
+    def __init__(self, app: "Penstock", actor: Actor = PROGRAM) -> None:
         self._app = app
-        self._tenant_id = tenant_id
+        self._actor = actor
+        self._jobs = Jobs(app, actor)
 
     async def groups(
         self,
@@ -191,15 +132,32 @@ class Triage:
         """The group of a short id, or of an unmistakable beginning of one."""
         return await find_group(self._store, group, tenant_id=self._tenant_id)
 
-    async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
-        """Dead letters of a group, newest first, the closed ones too."""
-        rows = check_rows(limit)
-        found = await self.group(group)
+    async def find(
+        self,
+        *,
+        group: str | DeadGroup | None = None,
+        type_name: str | None = None,
+        tenant: str | None = None,
+        resolution: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[DeadLetter]:
+        """A page of dead letters, newest first, of a group or a type or all.
+
+        `resolution` is one of `RESOLUTIONS`.
+        """
+        rows, wanted = check_rows(limit), standing(resolution)
+        for option, given in (("type_name", type_name), ("tenant", tenant), ("before", before)):
+            if given is not None:
+                check_text(option, given)
+        found = None if group is None else await self._group(group)
         return await self._store.dead.find(
-            type=found.type,
-            fingerprint=found.fingerprint,
-            tenant_id=self._tenant_id,
+            type=type_name if found is None else found.type,
+            fingerprint=None if found is None else found.fingerprint,
+            tenant_id=self._actor.tenant_of(tenant),
+            before=before,
             limit=rows,
+            **wanted,
         )
 
     async def show(self, job_id: str) -> DeadView:
@@ -216,6 +174,13 @@ class Triage:
         if not isinstance(counted, int) or not 1 <= canary <= MOST_CANARIES:
             raise InvalidOption("canary", canary, f"a number from 1 to {MOST_CANARIES:,}")
         found = await self.group(group)
+        tenant = await self._tenant_of(found)
+        async with self._actor.doing(
+            "dead.replay", f"group:{found.id}", tenant_id=tenant, canary=canary
+        ):
+            return await self._replay(found, canary)
+
+    async def _replay(self, found: DeadGroup, canary: int) -> Replay:
         chosen = await open_ids(self._store, found, canary, tenant_id=self._tenant_id)
         earlier = await canaries_of(self._store, found.id, self._tenant_id)
         await self._store.dead.mark_canaries([*earlier.completed, *earlier.failed], None)
@@ -240,9 +205,9 @@ class Triage:
             pass
         return await canaries_of(self._store, replay.group.id, self._tenant_id)
 
-    async def canaries(self, group: str) -> Canaries:
+    async def canaries(self, group: str | DeadGroup) -> Canaries:
         """How the canaries of a group have fared."""
-        return await canaries_of(self._store, (await self.group(group)).id, self._tenant_id)
+        return await canaries_of(self._store, (await self._group(group)).id, self._tenant_id)
 
     async def release(
         self,
@@ -263,11 +228,14 @@ class Triage:
             count, interval_ms = parse_rate(rate)
             spread_ms = interval_ms / count
         found = await self.group(group)
-        tried = await canaries_of(self._store, found.id, self._tenant_id)
-        if not force and (tried.failed or tried.unfinished):
-            raise CanariesUnproven(found.id, tried.failed, tried.unfinished)
-        ids = (await open_ids(self._store, found, tenant_id=self._tenant_id))[::-1]
-        return await requeue_all(self._store, ids, spread_ms=spread_ms, progress=progress)
+        subject, tenant = f"group:{found.id}", await self._tenant_of(found)
+        details = {"rate": rate, "force": force}
+        async with self._actor.doing("dead.release", subject, tenant_id=tenant, **details):
+            tried = await canaries_of(self._store, found.id, self._tenant_id)
+            if not force and (tried.failed or tried.unfinished):
+                raise CanariesUnproven(found.id, tried.failed, tried.unfinished)
+            ids = (await open_ids(self._store, found, tenant_id=self._tenant_id))[::-1]
+            return await requeue_all(self._store, ids, spread_ms=spread_ms, progress=progress)
 
     async def amend(
         self,
@@ -284,10 +252,14 @@ class Triage:
         given: object = arguments
         if given is not None and not isinstance(given, Mapping):
             raise InvalidOption("arguments", given, "a mapping of arguments by name")
-        job = await self._app.get(job_id)
-        text = await amended(self._app, job, arguments or {}, payload)
-        await self._store.jobs.amend(job_id, text)
-        return await (self._app.requeue(job_id) if requeue else self._app.get(job_id))
+        job = await self._jobs.get(job_id)
+        details = {"arguments": sorted(arguments or {}), "requeue": requeue}
+        async with self._actor.on_jobs("amend", [job], **details):
+            text = await amended(self._app, job, arguments or {}, payload)
+            await self._store.jobs.amend(job_id, text)
+            if requeue:
+                await self._store.jobs.requeue([job_id])
+        return await self._jobs.get(job_id)
 
     async def resolve(
         self,
@@ -297,29 +269,30 @@ class Triage:
         notes: str | None = None,
         by: str | None = None,
     ) -> list[str]:
-        """Record where a person stands with jobs, or with the open ones of a group."""
+        """Record where a person stands with jobs, or with the open ones of a group.
+
+        `by` is whom others see, if not the actor.
+        """
         if resolution not in list(Resolution):
             raise InvalidOption("resolution", resolution, f"one of: {', '.join(Resolution)}")
-        named: object = which
-        if not isinstance(named, Sequence):
-            raise InvalidOption("which", named, "the id of a job or a group, or a list of job ids")
-        state = Resolution(resolution)
-        ids = [check_text("which", each) for each in ([which] if isinstance(which, str) else which)]
         for option, words in (("notes", notes), ("by", by)):
             check_words(option, words)
-        if isinstance(which, str) and await self._store.dead.get(which) is None:
-            ids = await open_ids(self._store, await self.group(which), tenant_id=self._tenant_id)
-        elif self._tenant_id is not None:
-            ids = await self._own(ids)
+        state, who = Resolution(resolution), by or self._actor.signature
+        chosen = await self._chosen(which)
+        details = {"resolution": state.value, "notes_hash": await self._actor.hashed(notes)}
         done: list[str] = []
-        for start in range(0, len(ids), PAGE):
-            page = ids[start : start + PAGE]
-            done += await self._store.dead.resolve(page, state, notes=notes, by=by)
+        async with self._doing("dead.resolve", chosen, **details):
+            for page in _pages(chosen.ids):
+                done += await self._store.dead.resolve(page, state, notes=notes, by=who)
         return done
+
+    async def matching(self, **where: Unpack[LetterFields]) -> list[str]:
+        """The letters that a filter names, newest first, but for what was requeued and lives."""
+        return await matching_ids(self._store, self._tenant_id, **where)
 
     async def count(self, **where: Unpack[LetterFields]) -> int:
         """How many letters a purge would delete: `count(resolution="resolved")`."""
-        return len(await matching_ids(self._store, self._tenant_id, **where))
+        return len(await self.matching(**where))
 
     async def purge(
         self, which: str | Sequence[str] | None = None, **where: Unpack[LetterFields]
@@ -328,28 +301,90 @@ class Triage:
 
         By ids, by a group (its open ones), or by a filter; what was requeued lives on.
         """
-        ids = await self._chosen(which, where)
-        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
-        return sum([await self._store.dead.purge(page) for page in pages])
-
-    async def _chosen(self, which: str | Sequence[str] | None, where: LetterFields) -> list[str]:
         if which is None:
-            return await matching_ids(self._store, self._tenant_id, **where)
+            return await self._purge_where(where)
         if where:
             raise InvalidOption("which", "given", "left out beside a filter")
-        if isinstance(which, str) and await self._store.dead.get(which) is None:
-            return await open_ids(self._store, await self.group(which), tenant_id=self._tenant_id)
-        ids = [check_text("which", each) for each in ([which] if isinstance(which, str) else which)]
-        return ids if self._tenant_id is None else await self._own(ids)
+        chosen = await self._chosen(which)
+        if isinstance(which, str) and chosen.group is None:
+            await self._refuse_alive(which)
+        async with self._doing("dead.purge", chosen):
+            return await self._purge(chosen.ids)
 
-    async def _own(self, ids: Sequence[str]) -> list[str]:
-        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
-        known = [job for page in pages for job in await self._store.reader.get(page)]
-        return [job.id for job in known if job.tenant_id == self._tenant_id]
+    async def _purge_where(self, where: LetterFields) -> int:
+        ids = await self.matching(**where)
+        given = {name: value for name, value in where.items() if value is not None}
+        told = {"filter": given, **listed(ids)}
+        tenant = where.get("tenant")
+        async with self._actor.doing("dead.purge", "jobs", tenant_id=tenant, **told):
+            return await self._purge(ids)
+
+    async def _purge(self, ids: Sequence[str]) -> int:
+        return sum([await self._store.dead.purge(page) for page in _pages(ids)])
+
+    async def _chosen(self, which: str | Sequence[str]) -> _Chosen:
+        """The letters that are meant: one, several, or the open ones of a group."""
+        named: object = which
+        if not isinstance(named, Sequence):
+            raise InvalidOption("which", named, "the id of a job or a group, or a list of job ids")
+        ids = [check_text("which", each) for each in ([which] if isinstance(which, str) else which)]
+        if isinstance(which, str):
+            letter = await self._store.dead.get(which)
+            if letter is not None and self._actor.owns(letter.tenant_id):
+                return _Chosen(ids, letter.tenant_id)
+            group = await self.group(which)
+            ids = await open_ids(self._store, group, tenant_id=self._tenant_id)
+            return _Chosen(ids, await self._tenant_of(group), group.id)
+        if self._actor.is_free:
+            return _Chosen(ids)
+        known = await self._jobs.known(ids)
+        return _Chosen([job.id for job in known], shared(job.tenant_id for job in known))
+
+    def _doing(
+        self, action: str, chosen: _Chosen, **details: Any
+    ) -> AbstractAsyncContextManager[object]:
+        if chosen.group is not None:
+            subject, told = f"group:{chosen.group}", {"count": len(chosen.ids)}
+        elif len(chosen.ids) == 1:
+            subject, told = f"job:{chosen.ids[0]}", {}
+        else:
+            subject, told = "jobs", listed(chosen.ids)
+        return self._actor.doing(action, subject, tenant_id=chosen.tenant_id, **told, **details)
+
+    async def _group(self, group: str | DeadGroup) -> DeadGroup:
+        """A group, looked up unless it is at hand."""
+        return group if isinstance(group, DeadGroup) else await self.group(group)
+
+    async def _tenant_of(self, group: DeadGroup) -> str | None:
+        """The tenant to whom all of a group belongs, as far as an entry is to tell it."""
+        if self._actor.tenant is not None or self._actor.is_free:
+            return None
+        newest = await self._store.dead.get(group.newest_id)
+        if newest is None:
+            return None
+        theirs = await self._store.dead.group(
+            group.type, group.fingerprint, tenant_id=newest.tenant_id
+        )
+        whole = theirs is not None and theirs.count == group.count
+        return newest.tenant_id if whole else None
+
+    async def _refuse_alive(self, job_id: str) -> None:
+        """One that was requeued lives on: its dead letter is its history."""
+        for job in await self._store.reader.get([job_id]):
+            if not job.status.terminal:
+                raise IllegalTransition(job.status, "purge", job_id)
 
     @property
     def _store(self) -> "Store":
         return self._app.store
+
+    @property
+    def _tenant_id(self) -> str | None:
+        return self._actor.tenant
+
+
+def _pages(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
 
 
 async def view(store: "Store", job_id: str, tenant_id: str | None = None) -> DeadView:

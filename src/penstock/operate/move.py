@@ -35,7 +35,7 @@ from penstock.model.transfer import (
     refuse_half,
     refuse_moved,
 )
-from penstock.operate.operating.actor import Journal
+from penstock.operate.journal import Journal
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
 from penstock.store.open import lasting_name, open_store
 

@@ -1,9 +1,9 @@
 """The methods of an application, done by its server."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -16,7 +16,6 @@ from penstock.app.lookups import check_text, job_filter
 from penstock.app.options import AwaitingFields
 from penstock.app.schedules import ScheduleView, TimeFields
 from penstock.config import Settings
-from penstock.model.controls import Pause
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation
@@ -30,14 +29,13 @@ from penstock.operate.check_payloads import (
     check_jobs,
     check_schedules,
 )
-from penstock.operate.controls import PauseFields
 from penstock.operate.health import Health
 from penstock.operate.stats import Stats
 from penstock.remote.calls import Enqueuer, edge_document, named_document, query_of
 from penstock.remote.connect import SyncRemote
 from penstock.remote.controls import RemoteControls
-from penstock.remote.dead import RemoteTriage
-from penstock.remote.handle import RemoteFlowHandle, RemoteHandle, follow, follow_all
+from penstock.remote.dead import RemoteDeadLetters
+from penstock.remote.handle import RemoteHandle, follow, follow_all
 from penstock.remote.schedules import RemoteSchedules, put_schedule
 from penstock.remote.wire import (
     Document,
@@ -186,9 +184,11 @@ class Remote:
             RemoteHandle(self, answer.id, call.type, answer.created, answer.estimated_start)
             for call, answer in zip(batch.calls, answers, strict=True)
         ]
-        return batch.handles(
-            cast("Penstock", self), handles, partial(RemoteFlowHandle, get_many=self._get_many)
-        )
+        return batch.handles(self, handles)
+
+    def enqueue_now(self, prepared: Sequence[Any], how: How) -> list[Any] | None:
+        """None, with nothing done: it takes an event loop to speak to the server."""
+        return None
 
     async def enqueue_payload(
         self, type_name: str, payload: str = "{}", **options: Unpack[AwaitingFields]
@@ -200,22 +200,12 @@ class Remote:
         type_ = self.types.get(type_name)
         return RemoteHandle(self, answer.id, type_, answer.created, answer.estimated_start)
 
-    @property
+    @cached_property
     def controls(self) -> RemoteControls:
         """What holds work back: pauses, limits and breakers, changed while everything runs."""
         return RemoteControls(self._wire)
 
-    async def pause(
-        self, *, reason: str | None = None, by: str | None = None, **what: Unpack[PauseFields]
-    ) -> Pause:
-        """Hold jobs back until they are resumed: `await remote.pause(queue="mail")`."""
-        return await self.controls.pause(reason=reason, by=by, **what)
-
-    async def resume(self, **what: Unpack[PauseFields]) -> bool:
-        """Let them go on, with their own times and order; whether they were paused."""
-        return await self.controls.resume(**what)
-
-    @property
+    @cached_property
     def schedules(self) -> RemoteSchedules:
         """What is scheduled: look at it, pause, resume, remove, run now."""
         return RemoteSchedules(self._wire)
@@ -247,10 +237,10 @@ class Remote:
         with self._wire.understanding():
             return explanation(found)
 
-    @property
-    def dead(self) -> RemoteTriage:
+    @cached_property
+    def dead(self) -> RemoteDeadLetters:
         """Dead letters in groups: try a few, release the rest, correct arguments, take notes."""
-        return RemoteTriage(self, self._wire)
+        return RemoteDeadLetters(self, self._wire)
 
     async def check_payloads(
         self, *, examples: int = 3, progress: Checked | None = None
@@ -290,6 +280,12 @@ class Remote:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
         return (await self._act(job_id, "cancel", {"reason": reason}, repeatable=True)).status
 
+    async def cancel_many(
+        self, ids: Sequence[str], reason: str = "cancelled by the caller"
+    ) -> dict[str, Status]:
+        """Cancel jobs, one after the other; each one's status afterwards."""
+        return {job_id: await self.cancel(job_id, reason) for job_id in ids}
+
     async def add_dependency(
         self, child: "Parent", *parents: "Parent | After | Input | Edge"
     ) -> None:
@@ -320,8 +316,8 @@ class Remote:
         with self._wire.understanding():
             return record(Health, found)
 
-    async def _get_many(self, ids: Sequence[str]) -> list[Job]:
-        """The jobs that exist, in the order asked."""
+    async def get_many(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs that exist, in the order of their ids."""
         found: list[Job] = []
         for first in range(0, len(ids), MAX_IDS):
             some = [("id", check_text("job_id", each)) for each in ids[first : first + MAX_IDS]]

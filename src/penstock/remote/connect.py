@@ -2,60 +2,40 @@
 
 import re
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from penstock.app.options import check_seconds
-from penstock.app.sync import SyncPenstock
+from penstock.app.sync import Sync
 from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.model.redact import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.app.admission import How
     from penstock.app.after import After, Input, Parent
     from penstock.app.handle import JobHandle
     from penstock.app.options import AwaitingFields
     from penstock.app.penstock import Penstock
-    from penstock.model.controls import Pause
     from penstock.model.dependency import Edge
     from penstock.model.explain import Explanation
     from penstock.operate.check_payloads import Checked, PayloadCheck
-    from penstock.operate.controls import PauseFields
     from penstock.operate.health import Health
     from penstock.operate.stats import Stats
     from penstock.remote.client import Remote
     from penstock.store.contract import Execution, LogLine, WorkerInfo
 
 
-class SyncRemote(SyncPenstock):
+class SyncRemote(Sync):
     """`remote.sync`; anything else runs through `remote.sync.run(remote.dead.groups())`."""
 
     def __init__(self, remote: "Remote") -> None:
-        # It calls methods that a remote application has under the same names.
-        super().__init__(cast("Penstock", remote))
+        super().__init__(remote)
         self._remote = remote
-
-    def _enqueue_here(self, prepared: "Sequence[Any]", how: "How") -> list[Any] | None:
-        """Leave it to the event loop, which speaks to the server."""
-        return None
 
     def enqueue_payload(
         self, type_name: str, payload: str = "{}", **options: "Unpack[AwaitingFields]"
     ) -> "JobHandle[Any]":
         """Enqueue by name with arguments as JSON text."""
         return self.run(self._remote.enqueue_payload(type_name, payload, **options))
-
-    def pause(
-        self, *, reason: str | None = None, by: str | None = None, **what: "Unpack[PauseFields]"
-    ) -> "Pause":
-        """Hold jobs back until they are resumed."""
-        return self.run(self._remote.pause(reason=reason, by=by, **what))
-
-    def resume(self, **what: "Unpack[PauseFields]") -> bool:
-        """Let them go on; whether they were paused."""
-        return self.run(self._remote.resume(**what))
 
     def explain(self, job_id: str) -> "Explanation":
         """Every reason why a job does, or does not, run now."""

@@ -1,14 +1,13 @@
 """Pauses, limits and breakers of an installation, through its server."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from penstock.app.declare import LimitFields, Subject, limits_of, subject_of
 from penstock.model.controls import BreakerState, LimitKind, LimitState, Pause, PauseScope
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Job
-from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.model.states import Status
-from penstock.operate.controls import PauseFields, pause_subject
+from penstock.operate.controls import PauseFields, limit_kinds, pause_subject
 from penstock.remote.wire import Wire, breaker_state, limit_state, quoted, record, several
 
 
@@ -53,13 +52,16 @@ class RemoteControls:
         told = {"scope": first.scope, "name": first.name, **bounds}
         await self._wire.ask("PUT", "limits", told)
 
-    async def remove_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> bool:
-        """Take limits away, all kinds or one: `remove_limit(key="openai", kind="rate")`."""
+    async def remove_limit(self, *, kind: str | None = None, **about: Unpack[Subject]) -> None:
+        """Take limits away, all kinds or one: `remove_limit(key="openai", kind="rate")`.
+
+        LimitNotFound if there is none.
+        """
         scope, name = subject_of(about)
-        if kind is not None and kind not in set(LimitKind):
-            raise InvalidOption("kind", kind, f"one of: {', '.join(LimitKind)}")
-        query = [("scope", scope), ("name", name), *([("kind", kind)] if kind else [])]
-        return await self._is_there("DELETE", "limits", query)
+        limit_kinds(kind)
+        query: list[tuple[str, str]] = [("scope", scope), ("name", name)]
+        query += [("kind", kind)] if kind else []
+        await self._wire.ask("DELETE", "limits", query=query, repeatable=True)
 
     async def limits(self) -> list[LimitState]:
         """All limits, and how much of each is taken."""
@@ -73,16 +75,9 @@ class RemoteControls:
         with self._wire.understanding():
             return [breaker_state(each) for each in several(found["breakers"])]
 
-    async def reset_breaker(self, name: str) -> bool:
-        """Close a breaker by hand; whether there is one of this name."""
-        return await self._is_there("POST", f"breakers/{quoted(name)}/reset", [])
-
-    async def _is_there(self, method: str, path: str, query: list[tuple[str, Any]]) -> bool:
-        try:
-            await self._wire.ask(method, path, query=query, repeatable=True)
-        except (BreakerNotFound, LimitNotFound):
-            return False
-        return True
+    async def reset_breaker(self, name: str) -> None:
+        """Close a breaker by hand; BreakerNotFound if there is none of this name."""
+        await self._wire.ask("POST", f"breakers/{quoted(name)}/reset", repeatable=True)
 
     async def _pause_job(self, job_id: str, reason: str | None) -> Pause:
         path = f"jobs/{quoted(job_id)}/pause"

@@ -13,7 +13,7 @@ from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import MAX_PAGE, Job
 from penstock.operate.dead import Canaries, DeadView, LetterFields, Replay
-from penstock.operate.operating.jobs import Progress, Requeued
+from penstock.operate.jobs import Progress, Requeued
 from penstock.remote.calls import payload_document
 from penstock.remote.controls import refuse_by
 from penstock.remote.handle import RemoteHandle
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RemoteTriage:
+class RemoteDeadLetters:
     """`remote.dead`: what could not be done, and what a person decides about it."""
 
     def __init__(self, remote: "Remote", wire: Wire) -> None:
@@ -54,10 +54,25 @@ class RemoteTriage:
         with self._wire.understanding():
             return _group(found)
 
-    async def letters(self, group: str, limit: int = 50) -> list[DeadLetter]:
-        """Dead letters of a group, newest first, the closed ones too; without their snapshots."""
-        query = [("group", group)]
-        return await self._pages("dead-letters", query, "letters", dead_letter, None, limit)
+    async def find(
+        self,
+        *,
+        group: str | DeadGroup | None = None,
+        type_name: str | None = None,
+        tenant: str | None = None,
+        resolution: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[DeadLetter]:
+        """A page of dead letters, newest first, without their snapshots."""
+        words = {
+            "group": group.id if isinstance(group, DeadGroup) else group,
+            "type": type_name,
+            "tenant": tenant,
+            "resolution": resolution,
+        }
+        query = [(name, value) for name, value in words.items() if value is not None]
+        return await self._pages("dead-letters", query, "letters", dead_letter, before, limit)
 
     async def show(self, job_id: str) -> DeadView:
         """One dead letter, its group, and the traceback of its last execution."""
@@ -89,9 +104,10 @@ class RemoteTriage:
             pass
         return await self.canaries(replay.group.id)
 
-    async def canaries(self, group: str) -> Canaries:
+    async def canaries(self, group: str | DeadGroup) -> Canaries:
         """How the canaries of a group have fared."""
-        found = await self._wire.ask("GET", f"{_group_path(group)}/canaries")
+        name = group.id if isinstance(group, DeadGroup) else group
+        found = await self._wire.ask("GET", f"{_group_path(name)}/canaries")
         with self._wire.understanding():
             return record(Canaries, found)
 

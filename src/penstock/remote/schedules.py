@@ -29,12 +29,12 @@ class RemoteSchedules:
         """One schedule, or ScheduleNotFound."""
         return await self._view("GET", name, tenant)
 
-    async def list(self, limit: int = 1000) -> list[ScheduleView]:
-        """All schedules, by name."""
+    async def list(self, tenant: str | None = None, limit: int = 1000) -> list[ScheduleView]:
+        """All schedules, or those of a tenant, by name."""
         found: list[ScheduleView] = []
         after: str | None = ""
         while after is not None and len(found) < limit:
-            query = [("runs", "0"), ("after", after)]
+            query = [("runs", "0"), ("after", after), *_of(tenant or "")]
             page = await self._wire.ask("GET", "schedules", query=query)
             with self._wire.understanding():
                 found += [schedule_view(each) for each in several(page["schedules"])]

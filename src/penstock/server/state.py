@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from penstock.operate.operating.actor import Journal, kept
-from penstock.operate.operator import Operator
+from penstock.operate.actor import Operator
+from penstock.operate.journal import Journal, kept
 from penstock.server.access.identity import Identity, Rates
 from penstock.server.access.secrets import any_credentials, random_secret
 from penstock.server.access.tokens import Tokens
@@ -56,7 +56,7 @@ class Server:
         return self._csrf
 
     def operator(self, identity: Identity) -> Operator:
-        """What a caller does to jobs, written into the audit log."""
+        """The application in a caller's hands; what they do is on record."""
         return Operator(self.app, identity.actor, identity.tenant_id)
 
 

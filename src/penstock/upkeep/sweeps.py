@@ -9,7 +9,7 @@ import structlog
 from penstock.app.penstock import Penstock
 from penstock.model.ids import new_id
 from penstock.operate.alerts import TYPE as NOTICE
-from penstock.operate.operating.actor import kept
+from penstock.operate.journal import kept
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo
 from penstock.upkeep.leader import Leader

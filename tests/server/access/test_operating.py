@@ -10,7 +10,7 @@ from msgspec.json import decode
 from penstock import Penstock
 from penstock.model.errors import InvalidOption
 from penstock.model.refused import TokenNotFound, UserNotFound
-from penstock.operate.operator import Operator
+from penstock.operate.actor import Operator
 from penstock.server.access.identity import LOCAL, Scope
 from penstock.server.access.operating import AccessOperator
 from penstock.server.access.tokens import Tokens

@@ -7,23 +7,25 @@ from penstock.model.controls import PAUSABLE
 from penstock.server.api.controls import Pausable
 from proof.conformance.workers import BEAT
 
+MAIL = {"scope": "queue", "name": "mail"}
+
 
 async def test_queues_show_what_stands_in_them_and_what_bounds_them(
     app: Penstock, http: AsyncClient
 ) -> None:
     await app.enqueue(app.find_type("send_mail").new("ann"))
     await http.put("/api/limits", json={"scope": "queue", "name": "idle", "depth": 7})
-    await http.post("/api/queues/mail/pause", json={"reason": "deploy"})
+    await http.post("/api/pauses", json=MAIL | {"reason": "deploy"})
     idle, mail = (await http.get("/api/queues")).json()["queues"]
     assert (idle["queue"], idle["queued"], idle["limits"][0]["capacity"]) == ("idle", 0, 7)
     assert (mail["queue"], mail["queued"], mail["pause"]["reason"]) == ("mail", 1, "deploy")
 
 
 async def test_a_queue_is_paused_and_resumed(app: Penstock, http: AsyncClient) -> None:
-    held = (await http.post("/api/queues/mail/pause", json={"reason": "deploy"})).json()
+    held = (await http.post("/api/pauses", json=MAIL | {"reason": "deploy"})).json()
     assert (held["scope"], held["name"], held["paused_by"]) == ("queue", "mail", "local")
-    assert (await http.post("/api/queues/mail/resume")).json() == {"resumed": True}
-    assert (await http.post("/api/queues/mail/resume")).json() == {"resumed": False}
+    assert (await http.delete("/api/pauses", params=MAIL)).json() == {"resumed": True}
+    assert (await http.delete("/api/pauses", params=MAIL)).json() == {"resumed": False}
     entries = (await http.get("/api/audit")).json()["entries"]
     assert [entry["action"] for entry in entries] == ["resume", "resume", "pause"]
     assert "deploy" not in str(entries)
@@ -35,9 +37,9 @@ async def test_types_and_tenants_are_paused_too(http: AsyncClient) -> None:
         assert held.status_code == 201, held.text
     found = (await http.get("/api/pauses")).json()["pauses"]
     assert [each["name"] for each in found] == ["add", "acme", "a/b"]
-    query = {"scope": "tenant", "name": "acme"}
-    assert (await http.delete("/api/pauses", params=query)).json() == {"resumed": True}
-    assert (await http.post("/api/queues/a/b/resume")).json() == {"resumed": True}
+    for scope, name in (("tenant", "acme"), ("queue", "a/b")):
+        query = {"scope": scope, "name": name}
+        assert (await http.delete("/api/pauses", params=query)).json() == {"resumed": True}
 
 
 async def test_limits_are_set_listed_and_dropped(http: AsyncClient) -> None:

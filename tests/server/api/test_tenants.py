@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.operate.operator import Operator
+from penstock.operate.actor import Operator
 from penstock.store.contract import JobFilter
 from proof.conformance.build import dead_job, enqueue_after
 from tests.server.api.operations import operations

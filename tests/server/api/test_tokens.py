@@ -1,7 +1,7 @@
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from penstock.operate.operating.actor import Journal
+from penstock.operate.journal import Journal
 from tests.server.conftest import TokenMaker
 
 
@@ -43,7 +43,7 @@ async def test_an_unknown_token_is_not_found(http: AsyncClient) -> None:
 
 async def test_the_audit_log_is_read_page_by_page_and_filtered(http: AsyncClient) -> None:
     for queue in ("a", "b", "c"):
-        await http.post(f"/api/queues/{queue}/pause")
+        await http.post("/api/pauses", json={"scope": "queue", "name": queue})
     first = (await http.get("/api/audit?limit=2")).json()
     rest = (await http.get("/api/audit", params={"limit": 2, "before": first["next"]})).json()
     subjects = [entry["subject"] for entry in first["entries"] + rest["entries"]]

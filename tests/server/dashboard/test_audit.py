@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.operate.operating.actor import Journal
+from penstock.operate.journal import Journal
 from penstock.server.access.identity import Scope
 from penstock.server.dashboard.views.audit import place_of
 from tests.server.dashboard.conftest import Browser

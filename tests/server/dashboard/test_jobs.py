@@ -12,7 +12,7 @@ from penstock.model.job import NewJob
 from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
-from penstock.operate.family import family_of
+from penstock.operate.jobs import family_of
 from penstock.server.access.identity import Scope
 from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.graph import HIGH, SLIM, TALL, WIDE, Graph, drawing, graph_of

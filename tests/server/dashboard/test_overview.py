@@ -129,7 +129,7 @@ async def test_the_first_line_says_whether_all_is_well(browser: Browser, app: Pe
     text = await browser.text("")
     assert 'class="health is-healthy"' in text
     assert "All is well." in text
-    await app.pause(queue="mail", reason="a test")
+    await app.controls.pause(queue="mail", reason="a test")
     await app.enqueue_payload("mail.send", '{"to": "a"}')
     text = await browser.text("")
     assert 'class="health is-degraded"' in text

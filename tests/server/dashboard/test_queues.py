@@ -56,7 +56,7 @@ async def test_types_and_tenants_are_held_back_too(browser: Browser, app: Pensto
     for scope, name in (("type", "mail.send"), ("tenant", "north")):
         await browser.send("queues/pause", {"scope": scope, "name": name})
     job = await app.enqueue_payload("import", '{"file": "b"}')
-    await app.pause(job=job.id)
+    await app.controls.pause(job=job.id)
     text = await browser.text("queues")
     assert 'href="/jobs?type=mail.send">mail.send</a>' in text
     assert 'href="/jobs?tenant=north">north</a>' in text

@@ -154,7 +154,7 @@ async def test_depths_have_the_usual_words_and_the_colour_of_their_limit(
         await add.options(delay=60).enqueue()
         await add.options(after=[parent]).enqueue()
         held = await add.enqueue(3)
-        await app.pause(job=held.id)
+        await app.controls.pause(job=held.id)
         series = await scraped(http)
     assert value(empty, "penstock_queue_depth", queue="default", state="waiting") == 0
     states = {

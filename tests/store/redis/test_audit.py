@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from penstock.operate.operating.actor import Journal
+from penstock.operate.journal import Journal
 from penstock.store.contract import AuditFilter, Store
 from penstock.store.open import open_store
 from penstock.store.redis import records

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.model.errors import StoreFull
 from penstock.model.states import TERMINAL
-from penstock.operate.operating.actor import Journal
+from penstock.operate.journal import Journal
 from penstock.store.contract import Retention, Store
 from penstock.testing.clock import FakeClock
 from proof.conformance.build import enqueue

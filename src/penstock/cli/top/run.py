@@ -20,7 +20,7 @@ from penstock.cli.top.view import screen
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
 
 NAMES = {
     "\x1b[A": "up",

@@ -15,7 +15,7 @@ from penstock.operate.documents import dead_document, document
 from penstock.store.contract import DeadLetter, QueueDepth, Window, WorkerInfo
 
 if TYPE_CHECKING:
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
     from penstock.store.contract import Store
 
 WINDOW_MS = 300_000
@@ -177,7 +177,7 @@ class Actions:
         if self._cancels is None:
             return None
         job_id, self._cancels = self._cancels, None
-        status = await self._operator.cancel(job_id, f"cancelled in {BY}")
+        status = await self._operator.jobs.cancel(job_id, f"cancelled in {BY}")
         stopped = "is cancelled" if status is Status.CANCELLED else "was asked to stop"
         return f"Job {job_id} {stopped}."
 
@@ -192,7 +192,7 @@ class Actions:
             case "p", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
                 return await self._toggle(PauseScope.JOB, chosen, snapshot)
             case "r", Panel.FAILURES if chosen is not None:
-                await self._operator.requeue(chosen)
+                await self._operator.jobs.requeue(chosen)
                 return f"Job {chosen} will run again."
             case "e", (Panel.RUNNING | Panel.FAILURES) if chosen is not None:
                 return await self._explained(chosen)
@@ -209,20 +209,17 @@ class Actions:
 
     async def _explained(self, job_id: str) -> str:
         try:
-            return (await self._operator.explain(job_id)).summary
+            return (await self._operator.jobs.explain(job_id)).summary
         except JobNotFound:
             return "The job is gone."
 
     async def _toggle(self, scope: PauseScope, name: str, snapshot: Snapshot) -> str:
         paused = any((pause.scope, pause.name) == (scope, name) for pause in snapshot.pauses)
         reason = f"paused in {BY}"
-        match scope, paused:
-            case PauseScope.JOB, True:
-                await self._operator.resume(name)
-            case PauseScope.JOB, False:
-                await self._operator.pause(name, reason)
-            case _, True:
-                await self._operator.controls.resume("queue", name)
-            case _:
-                await self._operator.controls.pause("queue", name, reason=reason, by=BY)
+        what: Any = {scope.value: name}
+        if paused:
+            await self._operator.controls.resume(**what)
+        else:
+            by = BY if scope is PauseScope.QUEUE else None
+            await self._operator.controls.pause(reason=reason, by=by, **what)
         return f"The {scope} {name} " + ("goes on." if paused else "is paused; p resumes it.")

@@ -9,16 +9,16 @@ from penstock.server.access.tokens import Token, Tokens
 from penstock.server.access.users import User, Users, checked_user_name
 
 if TYPE_CHECKING:
-    from penstock.operate.operating.actor import Acting
+    from penstock.operate.actor import Operator
 
 
 class AccessOperator:
     """`AccessOperator(operator)`: for operators who let others in."""
 
-    def __init__(self, acting: "Acting") -> None:
-        self._acting = acting
-        self._tokens = Tokens(acting.app.store)
-        self._users = Users(acting.app.store)
+    def __init__(self, operator: "Operator") -> None:
+        self._actor = operator.actor
+        self._tokens = Tokens(operator.app.store)
+        self._users = Users(operator.app.store)
 
     async def create_token(
         self,
@@ -31,11 +31,11 @@ class AccessOperator:
         """Make a token; what is known of it, and the text that is shown once."""
         self._check(scopes, tenant_id)
         told: dict[str, Any] = {"name": checked_name(name), "scopes": scopes, "tenant": tenant_id}
-        async with self._acting.doing("token.create", "tokens", tenant_id=tenant_id, **told):
+        async with self._actor.doing("token.create", "tokens", tenant_id=tenant_id, **told):
             return await self._tokens.create(
                 name,
                 scopes,
-                by=self._acting.actor,
+                by=self._actor.name,
                 tenant_id=tenant_id,
                 expires_in_ms=expires_in_ms,
             )
@@ -44,7 +44,7 @@ class AccessOperator:
         """Let a token open nothing any more; TokenNotFound if there is none."""
         token = await self._tokens.known(token_id)
         subject = f"token:{token.id}"
-        async with self._acting.doing("token.revoke", subject, tenant_id=token.tenant_id):
+        async with self._actor.doing("token.revoke", subject, tenant_id=token.tenant_id):
             return await self._tokens.revoke(token.id)
 
     async def add_user(
@@ -54,31 +54,31 @@ class AccessOperator:
         self._check(scopes, tenant_id)
         subject = f"user:{checked_user_name(name)}"
         told: dict[str, Any] = {"scopes": scopes, "tenant": tenant_id}
-        async with self._acting.doing("user.add", subject, tenant_id=tenant_id, **told):
+        async with self._actor.doing("user.add", subject, tenant_id=tenant_id, **told):
             return await self._users.create(
-                name, password, scopes, by=self._acting.actor, tenant_id=tenant_id
+                name, password, scopes, by=self._actor.name, tenant_id=tenant_id
             )
 
     async def set_password(self, name: str, password: str) -> User:
         """Give a user another password, which ends their sessions; UserNotFound if none is so."""
         user = await self._users.known(name)
         subject = f"user:{user.name}"
-        async with self._acting.doing("user.password", subject, tenant_id=user.tenant_id):
+        async with self._actor.doing("user.password", subject, tenant_id=user.tenant_id):
             return await self._users.set_password(user.name, password)
 
     async def remove_user(self, name: str) -> User:
         """Remove a user, which ends their sessions; nobody removes themselves."""
         user = await self._users.known(name)
         subject = f"user:{user.name}"
-        if self._acting.actor == subject:
+        if self._actor.name == subject:
             raise InvalidOption("user", user.name, "somebody else than you")
-        async with self._acting.doing("user.remove", subject, tenant_id=user.tenant_id):
+        async with self._actor.doing("user.remove", subject, tenant_id=user.tenant_id):
             return await self._users.remove(user.name)
 
     def _check(self, scopes: tuple[Scope, ...], tenant_id: str | None) -> None:
         """Who came in while nobody was named yet must be able to let others in afterwards."""
         checked_tenant(tenant_id)
-        first = self._acting.actor == LOCAL.actor
+        first = self._actor.name == LOCAL.actor
         if first and (Scope.ADMIN not in scopes or tenant_id is not None):
             raise InvalidOption(
                 "scopes", ", ".join(scopes), "admin, of no tenant, for the first one of all"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from penstock.model.errors import InvalidOption
 from penstock.model.refused import UserNotFound
 from penstock.operate.documents import document
-from penstock.operate.operating.actor import Journal
+from penstock.operate.journal import Journal
 from penstock.server.access.identity import Identity, Rates, Scope
 from penstock.server.access.secrets import (
     hash_of_password,

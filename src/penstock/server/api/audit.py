@@ -6,8 +6,8 @@ from fastapi import Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from penstock.model.clock import milliseconds
+from penstock.operate.actor import own_tenant
 from penstock.operate.documents import entry_document
-from penstock.operate.operating.actor import own_tenant
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import Document, Moment, PageSize, Word
 from penstock.server.api.router import api_router

@@ -25,7 +25,7 @@ from penstock.server.problems import Refusal, field_of
 if TYPE_CHECKING:
     from penstock.app.job_type import JobType
     from penstock.model.job import NewJob
-    from penstock.operate.operator import Operator
+    from penstock.operate.actor import Operator
 
 LEEWAY_MS = 86_400_000
 """How far the clock of a caller who makes ids may be off: pages and pruning go by their time."""
@@ -211,24 +211,24 @@ class Drafts:
         metadata = _metadata(call.metadata, self._app.settings.payload_depth)
         if metadata is not None:
             given["metadata"] = metadata
-        tenant = self._operator.tenant(call.tenant)
+        tenant = self._operator.actor.tenant_of(call.tenant)
         if tenant is not None:
             given["tenant"] = tenant
-        given["created_by"] = self._operator.actor
+        given["created_by"] = self._operator.actor.name
         return given
 
     async def _refuse_others(self, calls: list[Call]) -> None:
         """Whoever is bound to a tenant cannot tell another's job from one that is not there."""
         ids = made_ids(calls, self._app.store.clock.now())
         parents = parents_of(calls) - ids
-        for parent in parents - await self._operator.own_ids(parents):
+        for parent in parents - await self._operator.jobs.own_ids(parents):
             raise ParentNotFound(parent)
-        if ids and self._operator.tenant_id is not None:
+        if ids and self._operator.actor.tenant is not None:
             await self._refuse_taken(ids)
 
     async def _refuse_taken(self, ids: set[str]) -> None:
         for job in await self._app.store.reader.get(sorted(ids)):
-            if not self._operator.owns(job.tenant_id):
+            if not self._operator.actor.owns(job.tenant_id):
                 raise Refusal(409, "This id is taken; make another.", field="id")
 
 

@@ -7,10 +7,10 @@ from pydantic import ConfigDict, Field
 
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope, LimitState, PauseScope
 from penstock.model.job import MAX_REASON
-from penstock.operate.controls import queue_states
+from penstock.operate.actor import own_tenant
+from penstock.operate.controls import about, queue_states
 from penstock.operate.documents import document
-from penstock.operate.operating.actor import own_tenant
-from penstock.server.api.models import Document, Moment, Name, Text, Why
+from penstock.server.api.models import Document, Moment, Name, Text
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperateAll, MayRead, MayReadAll
 from penstock.server.state import Here, Server
@@ -157,22 +157,6 @@ async def list_queues(server: Here, caller: MayRead, tenant: Text | None = None)
     return Queues.model_construct(queues=found)
 
 
-@router.post("/queues/{queue:path}/pause", operation_id="pause_queue")
-async def pause_queue(
-    server: Here, caller: MayOperateAll, queue: str, why: Why | None = None
-) -> Pause:
-    """Hold a queue back; what runs already runs on."""
-    reason = None if why is None else why.reason
-    found = await server.operator(caller).controls.pause("queue", queue, reason=reason)
-    return Pause.model_construct(**document(found))
-
-
-@router.post("/queues/{queue:path}/resume", operation_id="resume_queue")
-async def resume_queue(server: Here, caller: MayOperateAll, queue: str) -> Resumed:
-    """Let a queue go on."""
-    return Resumed(resumed=await server.operator(caller).controls.resume("queue", queue))
-
-
 @router.get("/pauses", operation_id="list_pauses")
 async def list_pauses(server: Here, _: MayReadAll) -> Pauses:
     """Everything that is paused: queues, types, tenants and single jobs."""
@@ -183,7 +167,9 @@ async def list_pauses(server: Here, _: MayReadAll) -> Pauses:
 @router.post("/pauses", operation_id="pause", status_code=201)
 async def pause(server: Here, caller: MayOperateAll, new: NewPause) -> Pause:
     """Hold a queue, a type or a tenant back."""
-    found = await server.operator(caller).controls.pause(new.scope, new.name, reason=new.reason)
+    found = await server.operator(caller).controls.pause(
+        reason=new.reason, **about(new.scope, new.name)
+    )
     return Pause.model_construct(**document(found))
 
 
@@ -192,7 +178,7 @@ async def resume(
     server: Here, caller: MayOperateAll, scope: Pausable, name: Annotated[Text, Query()]
 ) -> Resumed:
     """Let it go on."""
-    return Resumed(resumed=await server.operator(caller).controls.resume(scope, name))
+    return Resumed(resumed=await server.operator(caller).controls.resume(**about(scope, name)))
 
 
 @router.get("/limits", operation_id="list_limits", tags=["limits"])
@@ -206,11 +192,10 @@ async def list_limits(server: Here, _: MayReadAll) -> Limits:
 async def set_limits(server: Here, caller: MayOperateAll, new: NewLimit) -> Limits:
     """Set limits that outlive a deploy; a kind that is left out stays as it is."""
     await server.operator(caller).controls.set_limit(
-        new.scope,
-        new.name,
         concurrency=new.concurrency,
         rate=new.rate,
         depth=new.depth,
+        **about(new.scope, new.name),
     )
     return await _limits_of(server, new.scope, new.name)
 
@@ -224,7 +209,7 @@ async def remove_limits(
     kind: LimitKind | None = None,
 ) -> Limits:
     """Take limits away, all kinds or one; what is left is answered."""
-    await server.operator(caller).controls.remove_limit(scope, name, kind)
+    await server.operator(caller).controls.remove_limit(kind=kind, **about(scope, name))
     return await _limits_of(server, scope, name)
 
 

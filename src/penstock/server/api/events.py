@@ -53,7 +53,7 @@ async def follow_job(
     request: Request, server: Here, caller: MayRead, bearer: Bearer, job_id: str
 ) -> StreamingResponse:
     """Follow a job: its state and its progress, now and whenever they change, until it ends."""
-    job = await server.operator(caller).get(job_id)
+    job = await server.operator(caller).jobs.get(job_id)
     lasts = Presence(request, server, caller, bearer).lasts
     return server.streams.open(caller.actor, events_of(server.app.store, job.id), lasts)
 

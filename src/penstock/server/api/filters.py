@@ -11,7 +11,7 @@ from penstock.app.lookups import expected
 from penstock.model.clock import milliseconds
 from penstock.model.job import MAX_IDS
 from penstock.model.states import Status
-from penstock.operate.operating.actor import own_tenant
+from penstock.operate.actor import own_tenant
 from penstock.server.access.identity import Identity
 from penstock.server.api.models import JobId, PageSize, Word
 from penstock.store.contract import JobFilter

@@ -12,7 +12,7 @@ from penstock.app.handle import JobHandle
 from penstock.model import job as model
 from penstock.model.job import MAX_BATCH, MAX_TEXT
 from penstock.operate.documents import document
-from penstock.operate.operating.jobs import MOST, BulkAction
+from penstock.operate.jobs import MOST, BulkAction
 from penstock.server.api.calls import Call, CallEdge, Drafts, edges_in, read_calls
 from penstock.server.api.filters import JobSelection, JobsQuery, gathered
 from penstock.server.api.models import (
@@ -78,8 +78,8 @@ async def act_on_jobs(server: Here, caller: MayOperate, bulk: NewBulk) -> BulkDo
     if not bulk.filter.model_fields_set:
         raise Refusal(422, "Say which jobs: the filter is empty.", field="filter")
     where = replace(bulk.filter.filter(caller), before=bulk.before)
-    operator = server.operator(caller).bulk
-    act = operator.count if bulk.dry_run else operator.act
+    jobs = server.operator(caller).jobs
+    act = jobs.count if bulk.dry_run else jobs.act
     answer = await act(bulk.action, where, bulk.limit)
     return BulkDone(
         action=bulk.action,
@@ -173,7 +173,7 @@ async def list_jobs(server: Here, caller: MayRead, query: Annotated[JobsQuery, Q
         first = query.id.index(before) + 1 if before in query.id else 0
         ids = query.id[first : first + limit]
         rest = len(query.id) > first + limit
-        return await server.operator(caller).known(ids), ids[-1] if rest else None
+        return await server.operator(caller).jobs.known(ids), ids[-1] if rest else None
 
     jobs, following = await gathered(named if query.id else step, where.before, where.limit, _size)
     return JobPage.model_construct(jobs=job_documents(jobs), next=following)
@@ -182,9 +182,9 @@ async def list_jobs(server: Here, caller: MayRead, query: Annotated[JobsQuery, Q
 @router.get("/{job_id}", operation_id="get_job")
 async def get_job(server: Here, caller: MayRead, job_id: str) -> JobDetail:
     """One job as it stands, with its executions, dependencies and log."""
-    operator, reader = server.operator(caller), server.app.store.reader
-    job = await operator.get(job_id)
-    edges = await operator.dependencies(job_id, EDGES_SHOWN)
+    jobs, reader = server.operator(caller).jobs, server.app.store.reader
+    job = await jobs.get(job_id)
+    edges = await jobs.dependencies(job_id, EDGES_SHOWN)
     executions = await reader.executions(job_id)
     return JobDetail.model_construct(
         **document(job),
@@ -198,31 +198,31 @@ async def get_job(server: Here, caller: MayRead, job_id: str) -> JobDetail:
 @router.get("/{job_id}/explain", operation_id="explain_job")
 async def explain_job(server: Here, caller: MayRead, job_id: str) -> Explanation:
     """Every reason why a job does, or does not, run now, the weightiest first."""
-    return explanation_document(await server.operator(caller).explain(job_id))
+    return explanation_document(await server.operator(caller).jobs.explain(job_id))
 
 
 @router.post("/{job_id}/cancel", operation_id="cancel_job")
 async def cancel_job(server: Here, caller: MayOperate, job_id: str, why: Why | None = None) -> Job:
     """Cancel a waiting job, or ask a running one to stop."""
-    operator = server.operator(caller)
-    await operator.cancel(job_id, None if why is None else why.reason)
-    return job_documents([await operator.get(job_id)])[0]
+    jobs = server.operator(caller).jobs
+    await jobs.cancel(job_id, None if why is None else why.reason)
+    return job_documents([await jobs.get(job_id)])[0]
 
 
 @router.post("/{job_id}/pause", operation_id="pause_job")
 async def pause_job(server: Here, caller: MayOperate, job_id: str, why: Why | None = None) -> Job:
     """Hold a waiting job back."""
     operator = server.operator(caller)
-    await operator.pause(job_id, None if why is None else why.reason)
-    return job_documents([await operator.get(job_id)])[0]
+    await operator.controls.pause(job=job_id, reason=None if why is None else why.reason)
+    return job_documents([await operator.jobs.get(job_id)])[0]
 
 
 @router.post("/{job_id}/resume", operation_id="resume_job")
 async def resume_job(server: Here, caller: MayOperate, job_id: str) -> Job:
     """Let a paused job go on, with its own time and order."""
     operator = server.operator(caller)
-    await operator.resume(job_id)
-    return job_documents([await operator.get(job_id)])[0]
+    await operator.controls.resume(job=job_id)
+    return job_documents([await operator.jobs.get(job_id)])[0]
 
 
 @router.post("/{job_id}/dependencies", operation_id="add_dependencies")
@@ -231,13 +231,13 @@ async def add_dependencies(
 ) -> Job:
     """Have a job that has not been queued yet wait for more jobs, all of them or none."""
     edges = edges_in([_entry(each) for each in more.after])
-    return job_documents([await server.operator(caller).add_dependency(job_id, edges)])[0]
+    return job_documents([await server.operator(caller).jobs.add_dependency(job_id, edges)])[0]
 
 
 @router.post("/{job_id}/requeue", operation_id="requeue_job")
 async def requeue_job(server: Here, caller: MayOperate, job_id: str) -> Job:
     """Run a cancelled or dead job again, with a fresh retry budget."""
-    return job_documents([await server.operator(caller).requeue(job_id)])[0]
+    return job_documents([await server.operator(caller).jobs.requeue(job_id)])[0]
 
 
 def _entry(given: str | NewEdge) -> str | CallEdge:

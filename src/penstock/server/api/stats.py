@@ -6,8 +6,8 @@ from fastapi import Query, Response
 from msgspec.structs import asdict
 from pydantic import Field
 
+from penstock.operate.actor import own_tenant
 from penstock.operate.documents import document
-from penstock.operate.operating.actor import own_tenant
 from penstock.operate.stats import SloState
 from penstock.server.api.models import Document, Moment, Text
 from penstock.server.api.router import api_router, encoded

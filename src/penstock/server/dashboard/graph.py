@@ -5,7 +5,7 @@ from collections import defaultdict
 from markupsafe import Markup
 from msgspec import Struct
 
-from penstock.operate.family import Family
+from penstock.operate.jobs import Family
 from penstock.server.dashboard.render import word
 
 WIDE, HIGH = 184, 46

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from penstock.model.alert_rules import AlertSettings, Metric
 from penstock.model.states import Status
-from penstock.operate.operating.jobs import STARTS_FROM, BulkAction
+from penstock.operate.jobs import STARTS_FROM, BulkAction
 from penstock.server.access.identity import Identity, Scope
 from penstock.server.state import Server
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock import __version__
 from penstock.model.errors import InvalidOption, PenstockError, UnknownType
-from penstock.operate.operator import Operator
+from penstock.operate.actor import Operator
 from penstock.server.access.identity import Identity, Scope
 from penstock.server.dashboard import links
 from penstock.server.dashboard.links import Flash, Links
@@ -215,7 +215,7 @@ class Visit:
 
     @property
     def operator(self) -> Operator:
-        """What the caller does to jobs, written into the audit log."""
+        """The application in the caller's hands; what they do is on record."""
         return self.server.operator(self.caller)
 
     @property

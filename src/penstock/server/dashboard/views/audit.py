@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from penstock.model.audit import Entry
 from penstock.model.ids import is_id
-from penstock.operate.operating.actor import Verified
+from penstock.operate.journal import Verified
 from penstock.server.api.audit import AuditQuery
 from penstock.server.dashboard.request import Asked, ReadAllVisit, ReadVisit, Visit, asked
 from penstock.server.dashboard.route import page_router

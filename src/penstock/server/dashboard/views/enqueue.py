@@ -119,5 +119,5 @@ async def _enqueue(visit: Visit, call: Call) -> JobHandle[Any]:
     [made] = await Drafts(operator, visit.server.reading).prepared([call], len(call.payload))
     job = made.job
     told = {"type": job.type, "tenant_id": job.tenant_id}
-    async with operator.doing("job.enqueue", f"job:{job.id}", **told):
+    async with operator.actor.doing("job.enqueue", f"job:{job.id}", **told):
         return await operator.app.enqueue(made, wait=False)

@@ -4,7 +4,8 @@ from starlette.responses import Response
 
 from penstock.model.dependency import fell_with_parent
 from penstock.model.job import Job
-from penstock.operate.family import family_of
+from penstock.operate.actor import Operator
+from penstock.operate.jobs import BulkAction
 from penstock.server.access.identity import Scope
 from penstock.server.dashboard.charts import runs_of
 from penstock.server.dashboard.graph import Graph, drawing, graph_of
@@ -25,7 +26,7 @@ EXECUTIONS_SHOWN = 50
 @router.get("/jobs/{job_id}")
 async def job_page(visit: ReadVisit, job_id: str) -> Response:
     """Everything about a job."""
-    job = await visit.operator.get(job_id)
+    job = await visit.operator.jobs.get(job_id)
     reader = visit.server.app.store.reader
     executions = await reader.executions(job.id)
     children = await reader.search(
@@ -37,7 +38,7 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
         "job.html",
         "jobs",
         job=job,
-        reasons=(await visit.operator.explain(job.id)).reasons,
+        reasons=(await visit.operator.jobs.explain(job.id)).reasons,
         runs=runs_of(executions[::-1][:EXECUTIONS_SHOWN], visit.now),
         hidden_executions=max(0, len(executions) - EXECUTIONS_SHOWN),
         documents=_documents(job),
@@ -58,20 +59,29 @@ async def act(visit: OperateVisit, job_id: str, action: str) -> Response:
     chosen = BY_NAME.get(action)
     if chosen is None:
         raise Refusal(404, f"There is no action {action!r}; take {', '.join(BY_NAME)}.")
-    operator = visit.operator
-    await getattr(operator, chosen.name)(job_id)
-    job = await operator.get(job_id)
+    await _do(visit.operator, chosen.name, job_id)
+    job = await visit.operator.jobs.get(job_id)
     text = f"The job is {chosen.done}."
     if action == "cancel" and not job.status.terminal:
         text = "The job was asked to stop."
     return visit.redirect(f"jobs/{job.id}", text)
 
 
+async def _do(operator: Operator, action: BulkAction, job_id: str) -> None:
+    match action:
+        case BulkAction.CANCEL:
+            await operator.jobs.cancel(job_id)
+        case BulkAction.REQUEUE:
+            await operator.jobs.requeue(job_id)
+        case BulkAction.PAUSE:
+            await operator.controls.pause(job=job_id)
+        case BulkAction.RESUME:
+            await operator.controls.resume(job=job_id)
+
+
 async def _graph(visit: Visit, job: Job) -> Graph | None:
     """The flow it belongs to; what is another tenant's is left out."""
-    family = await family_of(visit.server.app.store, job, GRAPH_JOBS)
-    if visit.caller.tenant_id is not None and len(family.jobs) > 1:
-        family.keep(await visit.operator.own_ids(set(family.jobs)))
+    family = await visit.operator.jobs.family(job, GRAPH_JOBS)
     return graph_of(family) if len(family.jobs) > 1 else None
 
 

@@ -9,7 +9,7 @@ from penstock.model.clock import iso
 from penstock.model.ids import is_id
 from penstock.model.states import Status
 from penstock.model.wording import counted
-from penstock.operate.operating.jobs import MOST, Bulk
+from penstock.operate.jobs import MOST, Bulk
 from penstock.server.api.filters import JobQuery
 from penstock.server.dashboard.navigation import ACTIONS, BY_NAME, Action
 from penstock.server.dashboard.request import Asked, OperateVisit, ReadVisit, Visit, asked
@@ -33,12 +33,12 @@ async def bulk(visit: OperateVisit) -> Response:
     if not picked:
         return visit.back("Select the jobs first.", bad=True, otherwise="jobs")
     if visit.form.get("sure"):
-        return _done(visit, action, await visit.operator.bulk.act_on(action.name, picked))
+        return _done(visit, action, await visit.operator.jobs.act_on(action.name, picked))
     return await _picked(visit, action, picked)
 
 
 async def _picked(visit: Visit, action: Action, picked: list[str]) -> Response:
-    known = await visit.operator.known(picked)
+    known = await visit.operator.jobs.known(picked)
     fit = [job for job in known if job.status in action.starts_from]
     hidden = [("whom", "picked"), *(("id", job.id) for job in fit)]
     return await _sure(visit, action, len(fit), hidden, unfit=len(picked) - len(fit), shown=fit)
@@ -53,10 +53,10 @@ async def _matching(visit: Visit, action: Action) -> Response:
     if wanted.query is None:
         raise Refusal(422, "The filter cannot be read; go back to the list.")
     where = wanted.query.filter(visit.caller)
-    operator = visit.operator.bulk
+    jobs = visit.operator.jobs
     if visit.form.get("sure"):
-        return _done(visit, action, await operator.act(action.name, where))
-    fit = await operator.count(action.name, where)
+        return _done(visit, action, await jobs.act(action.name, where))
+    fit = await jobs.count(action.name, where)
     hidden = [("whom", "all")]
     for field, value in wanted.filters.items():
         hidden += [(field, each) for each in ([value] if isinstance(value, str) else value)]

@@ -47,7 +47,7 @@ async def amend(visit: OperateVisit, job_id: str) -> Response:
 async def requeue(visit: OperateVisit, job_id: str) -> Response:
     """Run it again as it is."""
     await visit.operator.dead.show(job_id)
-    job = await visit.operator.requeue(job_id)
+    job = await visit.operator.jobs.requeue(job_id)
     return visit.redirect(f"jobs/{job.id}", "The job is requeued.")
 
 

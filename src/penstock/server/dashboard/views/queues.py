@@ -19,7 +19,7 @@ from penstock.model.controls import (
 )
 from penstock.model.errors import InvalidOption
 from penstock.model.job import MAX_REASON
-from penstock.operate.controls import QueueState, queue_states
+from penstock.operate.controls import QueueState, about, queue_states
 from penstock.server.dashboard.render import Find, PageNumber, named, piece
 from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit, Visit
 from penstock.server.dashboard.route import page_router
@@ -82,7 +82,7 @@ async def pause(visit: OperateAllVisit) -> Response:
     """Hold a queue, a type or a tenant back."""
     scope, name = _subject(visit, PAUSABLE)
     reason = visit.form.words("reason", MAX_REASON)
-    await visit.operator.controls.pause(scope, name, reason=reason)
+    await visit.operator.controls.pause(reason=reason, **about(scope, name))
     return visit.redirect("queues", f"The {scope} {name} is paused; what runs already runs on.")
 
 
@@ -90,7 +90,7 @@ async def pause(visit: OperateAllVisit) -> Response:
 async def resume(visit: OperateAllVisit) -> Response:
     """Let it go on."""
     scope, name = _subject(visit, PAUSABLE)
-    was_paused = await visit.operator.controls.resume(scope, name)
+    was_paused = await visit.operator.controls.resume(**about(scope, name))
     text = f"The {scope} {name} goes on." if was_paused else f"The {scope} {name} was not paused."
     return visit.redirect("queues", text)
 
@@ -100,11 +100,10 @@ async def set_limit(visit: OperateAllVisit) -> Response:
     """Set limits that outlive a deploy; what is left empty stays as it is."""
     scope, name = _subject(visit, tuple(LimitScope))
     await visit.operator.controls.set_limit(
-        scope,
-        name,
         concurrency=visit.form.whole("concurrency"),
         rate=visit.form.get("rate") or None,
         depth=visit.form.whole("depth"),
+        **about(scope, name),
     )
     return visit.redirect("queues", f"The limit of {scope} {name} is set.")
 
@@ -113,7 +112,7 @@ async def set_limit(visit: OperateAllVisit) -> Response:
 async def remove_limit(visit: OperateAllVisit) -> Response:
     """Take one limit away."""
     scope, name = _subject(visit, tuple(LimitScope))
-    await visit.operator.controls.remove_limit(scope, name, visit.form.get("kind"))
+    await visit.operator.controls.remove_limit(kind=visit.form.get("kind"), **about(scope, name))
     return visit.redirect("queues", f"The limit of {scope} {name} is gone.")
 
 

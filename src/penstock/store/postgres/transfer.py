@@ -1,6 +1,7 @@
 """Moving a whole installation into or out of PostgreSQL: a page travels as one document."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import DecodeError, Raw
@@ -8,14 +9,13 @@ from msgspec.json import decode, encode
 
 from penstock.model.errors import InvalidOption
 from penstock.model.transfer import DONE
-from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
+from penstock.store.contract import COLUMNS, Bookmark, Part, Row, Tally
 from penstock.store.postgres.connect import Address
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.relational.transaction import Transaction
-from penstock.store.relational.transfer import FIRST, RelationalTransfer, page
+from penstock.store.relational.transfer import FIRST, RelationalTransfer
 
 LAST = list(Part)[-1]
-_FIRST = {**FIRST, Part.JOBS: ("",)}
 _DOCUMENTS = {
     Part.JOBS: ("payload", "result", "error_details", "metadata"),
     Part.EXECUTIONS: ("result",),
@@ -29,27 +29,30 @@ _DOCUMENTS = {
 class PostgresTransfer(RelationalTransfer):
     """`Transfer` on PostgreSQL."""
 
+    first = MappingProxyType({**FIRST, Part.JOBS: ("",)})
+
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database.beside)
         self._address: Address = database.address
 
-    def tally_in(self, tx: Transaction) -> Tally:
+    async def tally(self) -> Tally:  # type: ignore[override]  # mypy calls it a Coroutine
         """Count everything; one tenant's part of it is not an installation."""
         if self._address.tenant is not None:
             expected = "one without ?tenant=, to see the whole installation"
             raise InvalidOption("url", self._address.name, expected)
-        return super().tally_in(tx)
+        return await super().tally()
 
-    def page_in(self, tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
-        """Read some records that a transaction sees."""
+    def read_in_order(self, tx: Transaction) -> None:
+        """Have the next page read by its index, even where the tables are new."""
         tx.run("read_in_order")
-        return page(tx, part, after, limit, _FIRST)
 
-    async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
+    async def adopt(  # type: ignore[override]  # mypy calls it a Coroutine
+        self, part: Part, rows: Sequence[Row], bookmark: Bookmark
+    ) -> bool:
         """Write records as they are; after the last ones, look at what the tables hold."""
         adopted = await super().adopt(part, rows, bookmark)
         if adopted and part is LAST and bookmark.after == DONE:
-            await self._db.write(lambda tx: tx.run("analyze"))
+            await self.db.write(lambda tx: tx.run("analyze"))
         return adopted
 
     def insert(self, tx: Transaction, part: Part, rows: Sequence[list[Any]]) -> None:

@@ -17,7 +17,15 @@ from penstock.store.relational.claim import Claims
 from penstock.store.relational.endings import Counters
 from penstock.store.relational.enqueue import take_key
 from penstock.store.relational.release import depend, end
-from penstock.store.relational.transaction import Database, StorePart, Transaction, reads, writes
+from penstock.store.relational.transaction import (
+    Database,
+    StorePart,
+    Transaction,
+    reads,
+    reads_now,
+    writes,
+    writes_now,
+)
 
 
 def hold(tx: Transaction, ids: Sequence[str]) -> None:
@@ -67,36 +75,17 @@ def _restore_dependents(tx: Transaction, ids: Sequence[str]) -> None:
                 frontier.append(child_id)
 
 
-def renew(
-    tx: Transaction,
-    owner: str,
-    held: Sequence[Held],
-    unheard_ms: int | None = None,
-    given_up: Collection[str] = (),
-) -> Renewal:
-    """Extend what the owner still holds, and what it was granted without knowing it yet."""
-    rows = [(tx.monotonic + h.lease_ms, h.id, h.fence, owner) for h in held]
-    kept = tx.fenced("renew", rows)
-    lost = [h.id for h, ok in zip(held, kept, strict=True) if not ok]
-    if unheard_ms is not None:
-        known = tx.listed([*(h.id for h in held), *given_up])
-        tx.run("renew_unheard", (tx.monotonic + unheard_ms, owner, known))
-    return Renewal(lost, cancel_requests(tx, owner))
-
-
-def cancel_requests(tx: Transaction, owner: str) -> list[str]:
-    """The owner's running jobs that somebody asked to stop."""
+def _cancel_requests(tx: Transaction, owner: str) -> list[str]:
     return [row[0] for row in tx.rows("cancel_requests", (owner,))]
 
 
-class RelationalLeases:
+class RelationalLeases(StorePart):
     """`Leases` in SQL."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
+    @writes_now
     def renew(
         self,
+        tx: Transaction,
         owner: str,
         held: Sequence[Held],
         *,
@@ -104,15 +93,23 @@ class RelationalLeases:
         given_up: Collection[str] = (),
     ) -> Renewal:
         """Extend what the owner still holds, and what it was granted without knowing it yet."""
-        return self._db.write_now(lambda tx: renew(tx, owner, held, unheard_ms, given_up))
+        rows = [(tx.monotonic + h.lease_ms, h.id, h.fence, owner) for h in held]
+        kept = tx.fenced("renew", rows)
+        lost = [h.id for h, ok in zip(held, kept, strict=True) if not ok]
+        if unheard_ms is not None:
+            known = tx.listed([*(h.id for h in held), *given_up])
+            tx.run("renew_unheard", (tx.monotonic + unheard_ms, owner, known))
+        return Renewal(lost, _cancel_requests(tx, owner))
 
-    def held(self, owner: str) -> list[str]:
+    @reads_now
+    def held(self, tx: Transaction, owner: str) -> list[str]:
         """The ids of all jobs the owner has leased."""
-        return self._db.read_now(lambda tx: [row[0] for row in tx.rows("held", (owner,))])
+        return [row[0] for row in tx.rows("held", (owner,))]
 
-    def cancel_requests(self, owner: str) -> list[str]:
+    @reads_now
+    def cancel_requests(self, tx: Transaction, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""
-        return self._db.read_now(lambda tx: cancel_requests(tx, owner))
+        return _cancel_requests(tx, owner)
 
 
 class RelationalJobs(StorePart):

@@ -15,7 +15,7 @@ from penstock.store.relational.reader import RelationalReader
 from penstock.store.relational.records import RelationalAuditLog, RelationalRecords
 from penstock.store.relational.schedules import RelationalSchedules
 from penstock.store.relational.transaction import Database, Transaction
-from penstock.store.relational.transfer import RelationalSnapshot, RelationalTransfer
+from penstock.store.relational.transfer import RelationalTransfer
 from penstock.store.relational.upkeep import RelationalUpkeep
 from penstock.store.relational.workers import RelationalWorkers
 
@@ -76,7 +76,7 @@ class RelationalStore(Generic[D]):
         """Hold one moment of the whole installation."""
         with ExitStack() as held:
             tx = await asyncio.to_thread(held.enter_context, self._db.hold())
-            yield RelationalSnapshot(self.transfer, tx)
+            yield self.transfer.at(tx)
 
     async def close(self) -> None:
         """Finish what is written and let go."""

@@ -184,6 +184,7 @@ P = ParamSpec("P")
 if TYPE_CHECKING:
     Operation = Callable[Concatenate[S, Transaction, P], T]
     Method = Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
+    MethodNow = Callable[Concatenate[S, P], T]
 
 
 def writes(operation: "Operation[S, P, T]") -> "Method[S, P, T]":
@@ -204,3 +205,23 @@ def reads(question: "Operation[S, P, T]") -> "Method[S, P, T]":
         return await self.db.read(lambda tx: question(self, tx, *args, **kwargs))
 
     return method  # type: ignore[return-value]  # mypy calls what it returns a Coroutine
+
+
+def writes_now(operation: "Operation[S, P, T]") -> "MethodNow[S, P, T]":
+    """Do what `writes` does, for a thread that has no event loop."""
+
+    @wraps(operation)
+    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.db.write_now(lambda tx: operation(self, tx, *args, **kwargs))
+
+    return method
+
+
+def reads_now(question: "Operation[S, P, T]") -> "MethodNow[S, P, T]":
+    """Do what `reads` does, for a thread that has no event loop."""
+
+    @wraps(question)
+    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.db.read_now(lambda tx: question(self, tx, *args, **kwargs))
+
+    return method

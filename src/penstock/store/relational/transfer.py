@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self, TypeVar, cast
 
 from msgspec import DecodeError
 from msgspec.json import decode, encode
@@ -11,8 +12,16 @@ from msgspec.json import decode, encode
 from penstock.model.transfer import MOVE
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
-from penstock.store.relational.transaction import Database, Transaction, readable
+from penstock.store.relational.transaction import (
+    Database,
+    StorePart,
+    Transaction,
+    readable,
+    reads,
+    writes,
+)
 
+T = TypeVar("T")
 Values = list[Any]
 
 FIRST: Mapping[Part, tuple[str | int, ...]] = MappingProxyType(
@@ -42,51 +51,67 @@ _BY_HAND = ("payload", "snapshot")
 _LEASE = COLUMNS[Part.JOBS].index("lease_left_ms")
 
 
-class RelationalTransfer:
-    """`Transfer` in SQL."""
+class HeldTransaction:
+    """One transaction that stays open, as a database that can only be read."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
 
-    async def tally(self) -> Tally:
+    async def read(self, question: Callable[[Transaction], T]) -> T:
+        """Ask; all questions see the same moment."""
+        return await asyncio.to_thread(question, self._tx)
+
+
+class RelationalTransfer(StorePart):
+    """`Transfer` in SQL, and `Snapshot` when it reads what one transaction sees."""
+
+    first = FIRST
+
+    def at(self, tx: Transaction) -> Self:
+        """The same, of what one transaction sees."""
+        held = copy(self)
+        held.db = cast("Database", HeldTransaction(tx))
+        return held
+
+    @reads
+    def tally(self, tx: Transaction) -> Tally:
         """Count everything."""
-        return await self._db.read(self.tally_in)
+        statuses = tx.rows("tally_statuses")
+        return Tally(
+            parts={Part(name): count for name, count in tx.rows("tally_parts")},
+            statuses={status: count for status, count, _, _ in statuses},
+            fences=sum(int(fences) for _, _, fences, _ in statuses),
+            attempts=sum(int(attempts) for _, _, _, attempts in statuses),
+        )
 
-    async def page(self, part: Part, after: str | None, limit: int) -> Page:
-        """Read some records of a part."""
-        return await self._db.read(lambda tx: self.page_in(tx, part, after, limit))
+    @reads
+    def page(self, tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
+        """Read some records of a part, in the order of its first columns."""
+        self.read_in_order(tx)
+        begin = self.first[part] if after is None else tuple(decode(after))
+        width, size = len(begin), 0
+        rows: list[Row] = []
+        while len(rows) < limit and size < PAGE_BYTES:
+            wanted = min(AT_ONCE, limit - len(rows))
+            found = tx.rows(f"page_{_named(part)}", (*begin, wanted))
+            read = [_from_store(tx, part, row[width:]) for row in found]
+            rows += read
+            if len(found) < wanted:
+                return Page(rows, None)
+            begin = found[-1][:width]
+            size += size_of(read)
+        return Page(rows, encode(begin).decode())
 
-    async def adopt(self, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
-        """Write records as they are, and the bookmark."""
-        return await self._db.write(lambda tx: self._adopt(tx, part, rows, bookmark))
-
-    async def marks(self) -> dict[str, str]:
+    @reads
+    def marks(self, tx: Transaction) -> dict[str, str]:
         """What is written here about a move."""
-        return await self._db.read(marks)
+        return _marks(tx)
 
-    async def mark(self, changes: Mapping[str, str | None]) -> None:
-        """Write or remove some of it."""
-        await self._db.write(lambda tx: mark(tx, changes))
-
-    async def clear(self) -> None:
-        """Delete everything."""
-        await self._db.write(clear)
-
-    def tally_in(self, tx: Transaction) -> Tally:
-        """Count everything that a transaction sees."""
-        return tally(tx)
-
-    def page_in(self, tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
-        """Read some records that a transaction sees."""
-        return page(tx, part, after, limit)
-
-    def insert(self, tx: Transaction, part: Part, rows: Sequence[Values]) -> None:
-        """Insert rows as the queries take them."""
-        tx.many(f"adopt_{_named(part)}", (tuple(row) for row in rows))
-
-    def _adopt(self, tx: Transaction, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
+    @writes
+    def adopt(self, tx: Transaction, part: Part, rows: Sequence[Row], bookmark: Bookmark) -> bool:
+        """Write records as they are, and the bookmark."""
         tx.lock("move")
-        known = marks(tx)
+        known = _marks(tx)
         if known.get(MOVE) != bookmark.move or known.get(part) != bookmark.before:
             return False
         if rows:
@@ -94,82 +119,38 @@ class RelationalTransfer:
         if part is Part.METRICS:
             # All steps were folded before they were read; older ones are not whole any more.
             tx.run("remember_roll_up", (tx.now,))
-        mark(tx, {part: bookmark.after})
+        _mark(tx, {part: bookmark.after})
         return True
 
+    @writes
+    def mark(self, tx: Transaction, changes: Mapping[str, str | None]) -> None:
+        """Write or remove what is known about a move."""
+        _mark(tx, changes)
 
-class RelationalSnapshot:
-    """`Snapshot` of what one transaction sees, which stays open for as long as it is read."""
+    @writes
+    def clear(self, tx: Transaction) -> None:
+        """Delete everything."""
+        tx.run("clear")
+        tx.run("clear_marks")
 
-    def __init__(self, transfer: RelationalTransfer, tx: Transaction) -> None:
-        self._transfer = transfer
-        self._tx = tx
+    def read_in_order(self, tx: Transaction) -> None:
+        """Have the next page read by its index, where the dialect needs to be asked."""
 
-    async def tally(self) -> Tally:
-        """Count everything."""
-        return await asyncio.to_thread(self._transfer.tally_in, self._tx)
-
-    async def page(self, part: Part, after: str | None, limit: int) -> Page:
-        """Read some records of a part."""
-        return await asyncio.to_thread(self._transfer.page_in, self._tx, part, after, limit)
-
-    async def marks(self) -> dict[str, str]:
-        """What is written here about a move."""
-        return await asyncio.to_thread(marks, self._tx)
+    def insert(self, tx: Transaction, part: Part, rows: Sequence[Values]) -> None:
+        """Insert rows as the queries take them."""
+        tx.many(f"adopt_{_named(part)}", (tuple(row) for row in rows))
 
 
-def tally(tx: Transaction) -> Tally:
-    """Count everything."""
-    statuses = tx.rows("tally_statuses")
-    return Tally(
-        parts={Part(name): count for name, count in tx.rows("tally_parts")},
-        statuses={status: count for status, count, _, _ in statuses},
-        fences=sum(int(fences) for _, _, fences, _ in statuses),
-        attempts=sum(int(attempts) for _, _, _, attempts in statuses),
-    )
-
-
-def page(
-    tx: Transaction,
-    part: Part,
-    after: str | None,
-    limit: int,
-    first: Mapping[Part, tuple[str | int, ...]] = FIRST,
-) -> Page:
-    """Some records of a part, in the order of its first columns."""
-    begin = first[part] if after is None else tuple(decode(after))
-    width, size = len(begin), 0
-    rows: list[Row] = []
-    while len(rows) < limit and size < PAGE_BYTES:
-        wanted = min(AT_ONCE, limit - len(rows))
-        found = tx.rows(f"page_{_named(part)}", (*begin, wanted))
-        read = [_from_store(tx, part, row[width:]) for row in found]
-        rows += read
-        if len(found) < wanted:
-            return Page(rows, None)
-        begin = found[-1][:width]
-        size += size_of(read)
-    return Page(rows, encode(begin).decode())
-
-
-def marks(tx: Transaction) -> dict[str, str]:
-    """What is written about a move."""
+def _marks(tx: Transaction) -> dict[str, str]:
     return dict(tx.rows("marks"))
 
 
-def mark(tx: Transaction, changes: Mapping[str, str | None]) -> None:
-    """Write or remove some of it."""
+def _mark(tx: Transaction, changes: Mapping[str, str | None]) -> None:
     for name, value in changes.items():
         if value is None:
             tx.run("drop_mark", (str(name),))
         else:
             tx.run("set_mark", (str(name), value))
-
-
-def clear(tx: Transaction) -> None:
-    """Delete everything."""
-    tx.run("clear")
-    tx.run("clear_marks")
 
 
 def _named(part: Part) -> str:

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from penstock.store.contract import Beat, WorkerInfo
 from penstock.store.contract.upkeep import COUNTED_TO, FORGET_AFTER_MS
-from penstock.store.relational.transaction import StorePart, Transaction, reads, writes
+from penstock.store.relational.transaction import StorePart, Transaction, reads, writes, writes_now
 
 
 def known(tx: Transaction) -> list[WorkerInfo]:
@@ -25,13 +25,15 @@ def known(tx: Transaction) -> list[WorkerInfo]:
 class RelationalWorkers(StorePart):
     """`Workers` in SQL."""
 
-    def beat(self, beat: Beat) -> None:
+    @writes_now
+    def beat(self, tx: Transaction, beat: Beat) -> None:
         """Write or refresh a worker's row."""
         row = asdict(beat) | {
+            "now": tx.now,
             "queues": None if beat.queues is None else encode(beat.queues).decode(),
             "types": encode(beat.types).decode(),
         }
-        self.db.write_now(lambda tx: tx.run("beat", row | {"now": tx.now}))
+        tx.run("beat", row)
 
     @writes
     def forget(self, tx: Transaction, owner: str) -> None:

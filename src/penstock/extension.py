@@ -39,6 +39,7 @@ __all__ = [
     "Queries",
     "Request",
     "Route",
+    "Shown",
     "Table",
     "Tables",
     "Tile",
@@ -61,7 +62,10 @@ def load(what: Any) -> Any:
 
 
 class Pass(Struct, frozen=True, kw_only=True):
-    """Something the leader does again and again: `await run(app)`, every so many seconds."""
+    """Something the leader does again and again: `await run(app)`, every so many seconds.
+
+    A number that it returns is after how many seconds it runs next instead.
+    """
 
     name: str
     every: float
@@ -71,13 +75,29 @@ class Pass(Struct, frozen=True, kw_only=True):
 class Command(Struct, frozen=True, kw_only=True):
     """A command of the group `penstock NAME`: `async def run(app, …)`; options are its parameters.
 
+    A parameter without a default is an argument. A text in `Annotated[str, "Where it grows."]` is
+    its help, and one that begins with `-` its name. A parameter `actor` is who types.
+
     What it returns is printed: a list as a table, a record line by line, a text as it is, and all
-    of it as JSON with `--json`. Its docstring is its help. `writes` makes the store it was given.
+    of it as JSON with `--json`, or `Shown`. Its docstring is its help. `writes` makes the store it
+    was given.
     """
 
     name: str
     run: Loaded
     writes: bool = False
+
+
+class Shown(Struct, frozen=True):
+    """What a command shows people, where `--json` writes something else.
+
+    `people` is what a command may return, or a tuple of such parts. `failed` is a sentence for
+    standard error; the exit code is then 1.
+    """
+
+    people: Any
+    document: Any
+    failed: str = ""
 
 
 class Body(StrEnum):
@@ -95,24 +115,30 @@ class Body(StrEnum):
 class Request(Struct, frozen=True, kw_only=True):
     """What a route or page is given: who asks, and for what.
 
-    `tenant` binds the caller to one tenant; None sees all of them. `body` is as the route says:
-    a record, a list of records, or bytes.
+    `tenant` binds the caller to one tenant; None sees all of them. `query` is a record of the
+    route's own `query`, or a page's parameters by name. `body` is as the route says: a record, a
+    list of records, or bytes. `headers` are without those that carry credentials.
     """
 
     app: "Penstock"
     actor: str
     tenant: str | None
     path: Mapping[str, str]
-    query: Mapping[str, str]
+    query: Any
     body: Any = None
     form: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
 
 
 class Route(Struct, frozen=True, kw_only=True):
     """An address of the API: `await run(request)` answers with a record, a list or a document.
 
+    It may also answer with a text, bytes or pieces of them, as the type that `answers` says.
+
     `path` stands below `/api/`. `whole` refuses callers that are bound to a tenant. `limit` bounds
-    the body in bytes. `takes` and `gives` are the types of body and answer in the API's document.
+    the body in bytes, and `media` is its type. `query` is a record of the parameters; without one
+    it takes none. `takes` and `gives` are the types of body and answer in the API's document,
+    where `name` is what the operation is called, and the docstring of `run` says what it does.
     """
 
     method: str
@@ -123,7 +149,10 @@ class Route(Struct, frozen=True, kw_only=True):
     body: Body = Body.NONE
     takes: Any = None
     gives: Any = None
+    query: type[Struct] | None = None
     media: str = "application/json"
+    answers: str = "application/json"
+    name: str = ""
     limit: int = 1 << 20
     status: int = 200
 
@@ -131,19 +160,21 @@ class Route(Struct, frozen=True, kw_only=True):
 class Page(Struct, frozen=True, kw_only=True):
     """A page of the dashboard: `await show(request)` gives what its template needs.
 
-    `title` puts it into the navigation, in the extension's group. `act(request)` takes its form
-    and answers with a sentence; the browser is then sent back to the page.
+    `title` puts it into the navigation, in the extension's group, with `count(app)` beside it; the
+    count of a `bad` one stands out. `act(request)` takes its form and answers with a sentence; the
+    browser is then sent back to the page it came from. One without `show` only acts.
     """
 
     path: str
-    template: str
-    show: Loaded
+    template: str = ""
+    show: Loaded | None = None
     title: str = ""
     act: Loaded | None = None
     scope: str = "read"
     acts: str = "operate"
     whole: bool = False
     count: Loaded | None = None
+    bad: bool = False
 
 
 class Tile(Struct, frozen=True, kw_only=True):
@@ -155,7 +186,10 @@ class Tile(Struct, frozen=True, kw_only=True):
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """A family for Prometheus: `await read(app)` gives a number, or one for each set of labels."""
+    """A family for Prometheus, `penstock_NAME_` and its own name: `await read(app)` is its figure.
+
+    That is a number, or one for each set of labels: `{("north", "mail"): 3}`.
+    """
 
     name: str
     help: str
@@ -195,13 +229,17 @@ class Asking(Struct, frozen=True, kw_only=True):
 
 
 class Concern(Struct, frozen=True):
-    """One thing that is not as it should be, for the overview: how grave, what, and where to look."""
+    """One thing that is not as it should be, for the overview: how grave, what, and where to look.
+
+    `about` is the page whose figures it speaks of: what our own check of them says is left out.
+    """
 
     status: str
     title: str
     text: str
     path: str = ""
     since_at: int | None = None
+    about: str = ""
 
 
 Gate = Callable[["Penstock", Asking], str | None]
@@ -222,12 +260,15 @@ class Extension(Struct, frozen=True, kw_only=True):
     group of commands and its namespace on `app`. `needs` names the extra of the wheel without
     which `namespace`, routes and commands cannot be loaded.
 
+    `panel` is where `penstock --help` lists its group.
+
     An installed one is enabled by its name in `extensions`, by its namespace, or `always`.
 
     `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app)` becomes `tx.NAME`, and
     `on_remote(remote)` becomes `remote.NAME`. `redact` is asked for every text that is kept, after
-    our own rules. `concerns(app)` lists what is wrong. `on_change` hears of every job that changed its state, in order and at least
-    once. `erase(app, erasing)` removes what is not in its tables, and says how much it was.
+    our own rules. `concerns(app)` lists what is wrong. `on_change` hears of every job that changed
+    its state, in order and at least once. `erase(app, erasing)` removes what is not in its tables,
+    and says how much it was.
     """
 
     name: str
@@ -241,6 +282,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     services: tuple["Callable[[Penstock], Service] | str", ...] = ()
     commands: tuple[Command, ...] = ()
     help: str = ""
+    panel: str = "Extensions"
     routes: tuple[Route, ...] = ()
     pages: tuple[Page, ...] = ()
     templates: str | None = None

@@ -37,7 +37,7 @@ class Extensions:
         self._namespaces: dict[str, Any] = {}
         self._settings: dict[str, Any] = {}
         for one in (*given, *app.settings.extensions):
-            self.enable(_loaded(one))
+            self.enable(load_extension(one))
 
     def __iter__(self) -> Iterator[Extension]:
         """Those that are enabled, in the order in which they were."""
@@ -109,7 +109,8 @@ def loaded_part(extension: Extension, part: Any) -> Any:
         raise MissingExtra(extension.needs, error.name or part) from error
 
 
-def _loaded(given: Extension | str) -> Extension:
+def load_extension(given: Extension | str) -> Extension:
+    """The extension that is meant by its name, or by its place, `module:name`."""
     if not isinstance(given, str):
         return _checked(repr(given), given)
     if ":" not in given:

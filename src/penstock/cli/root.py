@@ -13,7 +13,31 @@ FLAGS = ("--debug",)
 
 
 class Root(TyperGroup):
-    """Takes the global options before or after the command's name."""
+    """Takes the global options before or after the command's name.
+
+    Extensions are looked for only where no command of ours is meant, and for the list of all.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Our commands, then the groups of extensions."""
+        own = list(super().list_commands(ctx))
+        try:
+            from penstock.cli.extensions import extensions_of
+
+            found = extensions_of(ctx)
+        except Exception:
+            return own  # one that cannot be loaded says so where it is called
+        return own + [n for n, each in found.items() if each.commands and n not in own]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of ours, or the group of the extension of this name."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        from penstock.cli.extensions import extensions_of, group_of
+
+        found = extensions_of(ctx).get(cmd_name)
+        return None if found is None else group_of(found)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments with the global options first."""

@@ -68,6 +68,7 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
                 server.streams.end()
                 await server.observer.uptime.stop()
 
+    app.extensions.enable_installed()
     server = Server(app, trusts_callers=trusts_callers)
     api = FastAPI(
         title="Penstock",

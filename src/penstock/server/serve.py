@@ -23,6 +23,7 @@ from penstock.server.delivery import Delivery
 from penstock.server.prefix import below
 from penstock.server.requests import Told
 from penstock.upkeep import upkeep_services
+from penstock.upkeep.extensions import extension_services
 from penstock.worker.worker import new_owner
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class Serving:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with self._app:
-            services: list[Service] = [Delivery(self._app)]
+            services: list[Service] = [Delivery(self._app), *extension_services(self._app)]
             if self._upkeep:
                 services += upkeep_services(self._app, new_owner())
             try:

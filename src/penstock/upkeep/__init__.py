@@ -3,6 +3,7 @@
 from penstock.app.penstock import Penstock
 from penstock.service import Service
 from penstock.upkeep.alerts import WatchAlerts, WatchCritical
+from penstock.upkeep.extensions import extension_passes
 from penstock.upkeep.leader import TERM_SECONDS, Leader
 from penstock.upkeep.prune import Prune, RollUp
 from penstock.upkeep.rescue import Rescue
@@ -26,4 +27,5 @@ def upkeep_services(app: Penstock, owner: str) -> list[Service]:
         Unclaimed(app, leader),
         WatchAlerts(app, leader),
         WatchCritical(app, leader),
+        *extension_passes(app, leader),
     ]

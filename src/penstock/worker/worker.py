@@ -31,6 +31,7 @@ from penstock.operate.alerts import QUEUE, notice_types
 from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
+from penstock.upkeep.extensions import extension_services
 from penstock.worker.execution import Executor
 from penstock.worker.job_log import JobLines, about
 from penstock.worker.leases import TICK_SECONDS, Heartbeat, Holdings, own_leases
@@ -125,6 +126,7 @@ class Worker:
         upkeep: bool = True,
     ) -> None:
         refuse_while_loading()
+        app.extensions.enable_installed()
         self.app = app
         self.owner = owner or new_owner()
         self.name = name or app.settings.worker_name or self.owner
@@ -154,7 +156,7 @@ class Worker:
                 asyncio.create_task(work)
                 for work in (self._pump.run(), self._watch(), self._tick(), self._reports.run())
             ]
-            services = upkeep_services(self.app, self.owner) if self._with_upkeep else []
+            services = self._services() if self._with_upkeep else []
             self._heartbeat.start()
             for service in services:
                 await service.start()
@@ -226,6 +228,9 @@ class Worker:
             ),
             beat_seconds=settings.heartbeat_interval,
         )
+
+    def _services(self) -> list[Service]:
+        return [*upkeep_services(self.app, self.owner), *extension_services(self.app)]
 
     def _claim(self, limit: int, start: int, ahead: float) -> Claim:
         return Claim(

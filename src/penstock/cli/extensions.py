@@ -1,0 +1,196 @@
+"""`penstock NAME …`: the commands that extensions bring, made from the functions behind them."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+from typer.models import ParameterInfo
+
+from penstock.cli import exits
+from penstock.cli.output import JsonFlag, console, plain, styled, table, write_json
+from penstock.cli.root import say
+from penstock.cli.session import actor, bare_app, refuse_missing, run, session
+
+if TYPE_CHECKING:
+    from penstock.extension import Command, Extension
+
+GIVEN = ("app", "actor")
+"""What a command does not ask the person at the terminal for."""
+
+
+def extensions_of(ctx: Any) -> "dict[str, Extension]":
+    """The extensions that are installed or named in the settings, by name."""
+    from penstock.app.extensions import installed, load_extension
+
+    named = [load_extension(each) for each in session(ctx).settings.extensions]
+    return {**installed(), **{each.name: each for each in named}}
+
+
+def group_of(extension: "Extension") -> TyperGroup | None:
+    """The commands of an extension as one group; None if it brings none."""
+    if not extension.commands:
+        return None
+    return ExtensionGroup(
+        extension,
+        name=extension.name,
+        help=extension.help or extension.title,
+        no_args_is_help=True,
+        rich_help_panel=extension.panel,
+    )
+
+
+class ExtensionGroup(TyperGroup):
+    """Loads the function behind a command when it is asked for."""
+
+    def __init__(self, extension: "Extension", **how: Any) -> None:
+        super().__init__(**how)
+        self._extension = extension
+        self._declared = {each.name: each for each in extension.commands}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order in which they were declared."""
+        return list(self._declared)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One of them."""
+        declared = self._declared.get(cmd_name)
+        if declared is None:
+            return None
+        alone = typer.Typer(add_completion=False)
+        alone.command(cmd_name)(_function_of(self._extension, declared))
+        made = typer.main.get_command(alone)
+        made.name = cmd_name
+        return made
+
+
+def _function_of(extension: "Extension", command: "Command") -> Callable[..., None]:
+    """The function that typer reads: the parameters of the command, and `--json`."""
+    from penstock.app.extensions import loaded_part
+
+    work = loaded_part(extension, command.run)
+    hints = get_type_hints(work, include_extras=True)
+    asked = [
+        each.replace(annotation=_explained(each, hints[each.name]))
+        for each in inspect.signature(work).parameters.values()
+        if each.name not in GIVEN
+    ]
+    by_whom = {"actor": actor()} if "actor" in hints else {}
+
+    def called(ctx: typer.Context, as_json: bool, **given: Any) -> None:
+        app = bare_app(ctx)
+        app.extensions.enable_installed()
+        app.extensions.enable(extension)
+        create = command.writes and session(ctx).names_a_store
+
+        async def opened() -> Any:
+            if not create:
+                await refuse_missing(app.store)
+            async with app:
+                return await work(app, **by_whom, **given)
+
+        show(run(opened()), as_json=as_json)
+
+    own = inspect.Parameter
+    context = own("ctx", own.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    json_flag = own("as_json", own.KEYWORD_ONLY, default=False, annotation=JsonFlag)
+    keywords = [each.replace(kind=own.KEYWORD_ONLY) for each in asked]
+    called.__signature__ = inspect.Signature([context, *keywords, json_flag])  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in (context, *keywords, json_flag)}
+    called.__doc__ = inspect.getdoc(work)
+    return called
+
+
+def _explained(parameter: inspect.Parameter, hint: Any) -> Any:
+    """A hint with what typer needs: texts in `Annotated` are its help, and `--x` its name."""
+    kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if any(isinstance(note, ParameterInfo) for note in notes):
+        return hint
+    texts = [note for note in notes if isinstance(note, str)]
+    names = [text for text in texts if text.startswith("-")]
+    words = " ".join(text for text in texts if not text.startswith("-")) or None
+    if parameter.default is inspect.Parameter.empty:
+        return Annotated[kind, typer.Argument(metavar=parameter.name.upper(), help=words)]
+    if kind is bool and not names:
+        names = [f"--{parameter.name.replace('_', '-')}"]
+    return Annotated[kind, typer.Option(*names, help=words)]
+
+
+def show(answer: Any, *, as_json: bool) -> None:
+    """Print what a command returned."""
+    from penstock.extension import Shown
+
+    people, document = answer, answer
+    if isinstance(answer, Shown):
+        people, document = answer.people, answer.document
+    if as_json:
+        write_json(_plain_data(document))
+    else:
+        for part in people if isinstance(people, tuple) else (people,):
+            _print(part)
+    if isinstance(answer, Shown) and answer.failed:
+        raise typer.Exit(say(answer.failed, exits.FAILED))
+
+
+def _print(part: Any) -> None:
+    if part is None:
+        return
+    if isinstance(part, str):
+        typer.echo(part)
+        return
+    data = _plain_data(part)
+    out = console()
+    if isinstance(data, list):
+        rows = [row if isinstance(row, Mapping) else {"value": row} for row in data]
+        if rows:
+            out.print(_table(rows))
+        else:
+            typer.echo("There is none.")
+    elif isinstance(data, Mapping):
+        for name, value in data.items():
+            out.print(f"[bold]{plain(_title(name))}[/]  {plain(_cell(value))}")
+    else:
+        typer.echo(_cell(data))
+
+
+def _table(rows: list[Mapping[str, Any]]) -> Any:
+    """One line per record; the last column takes what room is left."""
+    *names, last = rows[0]
+    numbers = {n for n in names if all(_is_number(row.get(n)) for row in rows)}
+    made = table(*(_title(n).upper() + "#" * (n in numbers) for n in names), note=last.upper())
+    for row in rows:
+        made.add_row(*_cells(row, (*names, last)))
+    return made
+
+
+def _cells(row: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        text = plain(_cell(row.get(name)))
+        yield styled(text) if name in ("state", "status") else text
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if _is_number(value):
+        return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
+    return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain_data(value: Any) -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(value)

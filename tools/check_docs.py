@@ -12,6 +12,7 @@ from typing import Any
 from generate_docs import stale_pages
 
 import penstock
+from penstock.model.job import OPTIONS
 
 Options = list[list[str]]
 
@@ -123,6 +124,15 @@ def commands() -> Iterator[str]:
             yield f"docs/cli.md mentions `penstock {' '.join(words)}`, which is no command."
 
 
+def explained_options() -> Iterator[str]:
+    """Options of a call that the guide does not explain."""
+    table = (DOCS / "guide" / "jobs.md").read_text("utf-8")
+    flows = (DOCS / "guide" / "flows.md").read_text("utf-8")
+    for name in OPTIONS:
+        if f"`{name}`" not in table and f"{name}=" not in flows:
+            yield f"docs/guide/jobs.md does not explain the option {name}."
+
+
 def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Options]]:
     """Every command with the spellings of each of its long options."""
     children: dict[str, Any] = getattr(command, "commands", {})
@@ -142,7 +152,16 @@ def public_names() -> Iterator[str]:
             yield f"No page mentions penstock.{name}."
 
 
-CHECKS = (generated_parts, links, source_paths, decisions, python_blocks, commands, public_names)
+CHECKS = (
+    generated_parts,
+    links,
+    source_paths,
+    decisions,
+    python_blocks,
+    commands,
+    explained_options,
+    public_names,
+)
 
 
 def main() -> int:

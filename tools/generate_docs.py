@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.cli.enqueue import METAVARS
 from penstock.model.alert_rules import MEASURES, OFFERED, RULES
+from penstock.model.job import OPTIONS
 from penstock.model.retry import POLICIES, Policy
 from penstock.model.states import TERMINAL, TRANSITIONS, Status
 from penstock.model.wording import span
@@ -97,12 +99,33 @@ def alert_metrics() -> str:
     return "\n".join(rows)
 
 
+def call_options() -> str:
+    """Every option of a call, on the command line."""
+    rows = ["| option | meaning |", "|---|---|"]
+    for option in OPTIONS.values():
+        flag = f"--{option.name.replace('_', '-')} {METAVARS[type(option)]}"
+        default = f" ({option.written(option.default)})" if option.default else ""
+        choices = f": {', '.join(f'`{each}`' for each in option.choices)}" if option.choices else ""
+        meaning = f"{option.about[0].lower()}{option.about[1:].removesuffix('.')}{choices}{default}"
+        rows.append(f"| `{flag}` | {meaning} |")
+    return "\n".join(rows)
+
+
+def schedule_options() -> str:
+    """The options that a schedule's jobs have on the command line, in one sentence."""
+    named = [option.name for option in OPTIONS.values() if option.in_schedules]
+    flags = ", ".join(f"`--{name.replace('_', '-')}`" for name in named)
+    return f"Its jobs have the options {flags}, as with [`penstock enqueue`](#penstock-enqueue)."
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "states-mermaid": states_mermaid,
     "states-table": states_table,
     "retry-table": retry_table,
     "alert-rules": alert_rules,
     "alert-metrics": alert_metrics,
+    "call-options": call_options,
+    "schedule-options": schedule_options,
 }
 
 

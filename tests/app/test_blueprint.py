@@ -57,7 +57,7 @@ def test_the_settings_fill_in_what_its_authors_leave_open() -> None:
     app.include(mail)
     assert app.find_type("send").defaults.max_retries == 1
     assert app.find_type("sort").defaults.max_retries == 7
-    assert mail.find_type("send").defaults.timeout == 9
+    assert mail.find_type("send").defaults.timeout_ms == 9_000
 
 
 async def test_two_applications_may_include_it_and_it_enqueues_by_the_last() -> None:

@@ -1,11 +1,16 @@
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
+import msgspec
 import pytest
 
 from penstock import Penstock, Status
+from penstock.app.options import AwaitingFields, CallFields, OptionFields
 from penstock.model.errors import InvalidOption
+from penstock.model.job import OPTIONS, KeyScope
 from penstock.testing import FakeClock
+from tests.support.options import KEPT, SAMPLES, columns
 
 
 async def test_the_options_of_a_type_become_the_jobs_columns(app: Penstock) -> None:
@@ -164,7 +169,7 @@ def test_a_setting_raises_the_longest_timeout(app: Penstock) -> None:
     @app.job(timeout=9_000)
     async def long() -> None: ...
 
-    assert long.defaults.timeout == 9_000
+    assert long.defaults.timeout_ms == 9_000_000
 
 
 @pytest.mark.parametrize(
@@ -184,3 +189,47 @@ async def test_what_would_be_in_the_way_of_other_jobs_is_refused(
 
     with pytest.raises(InvalidOption, match=expected):
         send.options(**{option: value})
+
+
+def test_editors_know_every_option_and_which_may_be_none() -> None:
+    hints = get_type_hints(OptionFields)
+    assert CallFields.__annotations__.keys() == AwaitingFields.__annotations__.keys()
+    assert CallFields.__annotations__.keys() == hints.keys() | {"after"} == OPTIONS.keys()
+    optional = {name for name, kind in hints.items() if NoneType in get_args(kind)}
+    assert optional == {each.name for each in OPTIONS.values() if each.optional}
+
+
+async def test_every_option_is_kept_with_its_job(app: Penstock) -> None:
+    @app.job
+    async def send() -> None: ...
+
+    call = send.options(**KEPT).new()  # type: ignore[typeddict-item]  # known by the samples
+    job = await (await app.enqueue(call)).get()
+    assert columns(job, KEPT) == columns(call.job, KEPT)
+    assert [name for name in KEPT if columns(job, KEPT)[name] == OPTIONS[name].default] == []
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_what_a_job_holds_is_written_as_it_was_said(name: str) -> None:
+    option = OPTIONS[name]
+    stored = option.stored(SAMPLES[name])
+    again = option.written(stored)
+    read = msgspec.json.decode(msgspec.json.encode(again), type=option.kind)
+    assert option.stored(read) == stored
+
+
+def test_a_window_that_is_taken_back_leaves_the_usual_scope(app: Penstock) -> None:
+    @app.job(key_window=60)
+    async def digest() -> None: ...
+
+    assert digest.new().job.key_scope is KeyScope.WINDOW
+    assert digest.options(key="k", key_window=None).new().job.key_scope is None
+
+
+async def test_a_call_has_the_key_scope_of_its_type(app: Penstock, drain: Any) -> None:
+    @app.job(key_scope="forever")
+    async def once() -> None: ...
+
+    assert (await once.options(key="k").enqueue()).created
+    await drain()
+    assert not (await once.options(key="k").enqueue()).created

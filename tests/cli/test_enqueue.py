@@ -7,6 +7,9 @@ from penstock import JobFailed
 from penstock.cli.enqueue import ended
 from penstock.cli.root import complain
 from penstock.cli.session import asked
+from penstock.model.clock import iso
+from penstock.model.job import OPTIONS
+from tests.support.options import KEPT, SAMPLES, typed
 
 from .conftest import Cli
 
@@ -26,6 +29,34 @@ def test_options_reach_the_job(cli: Cli) -> None:
     made = cli("enqueue", "greet", *words, "--json").json
     job = cli("jobs", "show", made["id"], "--json").json
     assert (job["priority"], job["key"], job["queue"], job["status"]) == (1, "k", "slow", "pending")
+
+
+def test_every_option_can_be_said(cli: Cli) -> None:
+    flags = [f"--{name.replace('_', '-')}={typed(value)}" for name, value in SAMPLES.items()]
+    made = cli("enqueue", "greet", *flags, "--json").json
+    shown = cli("jobs", "show", made["id"], "--json").json
+    for name, value in KEPT.items():
+        stored = OPTIONS[name].stored(value)
+        text = stored if name != "at" else iso(stored)
+        expected = {"metadata": value, "tags": list(SAMPLES["tags"]), "key_scope": "window"}
+        assert shown[OPTIONS[name].field] == expected.get(name, text), name
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--metadata", "{"), "Option 'metadata' is not JSON"),
+        (("--metadata", "[1]"), "Option 'metadata' is [1], but it must be a mapping"),
+        (("--at", "noon"), "Option 'at' is 'noon', but it must be a time"),
+        (("--key-scope", "ever"), "Option 'key_scope' is 'ever', but it must be one of"),
+        (("--timeout", "long"), "Option 'timeout' is 'long'"),
+        (("--tags", ",".join("abcdefghijklmnopqrstuvwxyzabcdefgh")), "at most 32 words"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named(cli: Cli, words: tuple[str, ...], part: str) -> None:
+    answer = cli("enqueue", "greet", *words)
+    assert answer.code == 2
+    assert answer.says(part)
 
 
 def test_a_taken_key_answers_with_its_holder(cli: Cli) -> None:

@@ -33,6 +33,7 @@ from penstock.testing import drain
 from proof.conformance.build import dead_job, enqueue
 from tests.remote.kitchen import Dish, make_app
 from tests.support.http_server import serving
+from tests.support.options import KEPT, columns
 
 
 async def test_a_call_is_enqueued_with_its_options_and_gives_a_typed_result(
@@ -52,6 +53,26 @@ async def test_a_call_is_enqueued_with_its_options_and_gives_a_typed_result(
     await drain(behind)
     assert await handle.result(timeout=20) == Dish("soup", 20)
     assert not (await remote.enqueue(call)).created
+
+
+async def test_every_option_arrives_whether_the_type_is_known_here_or_not(
+    remote: Remote, behind: Penstock, types: Penstock
+) -> None:
+    said = {name: KEPT[name] for name in KEPT if name != "created_by"}
+    call = types.types["add"].options(**said).new(1)
+    found = await behind.get((await remote.enqueue(call)).id)
+    assert columns(found, said) == columns(call.job, said)
+    by_name = said | {"key": "another", "delay": 60, "expires_in": 3_600}
+    found = await behind.get((await remote.enqueue_payload("add", '{"a": 1}', **by_name)).id)
+    assert columns(found, said) == columns(call.job, said) | {"key": "another"}
+
+
+async def test_a_number_is_an_identifier_over_the_network_too(
+    remote: Remote, behind: Penstock
+) -> None:
+    job = await remote.enqueue_payload("add", '{"a": 1}', key=7, tenant=8, tags=(9,))
+    found = await behind.get(job.id)
+    assert (found.key, found.tenant_id, found.tags) == ("7", "8", ("9",))
 
 
 @pytest.mark.every_store

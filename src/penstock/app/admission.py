@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from penstock.app import job_log, tracing
-from penstock.app.options import check_wait
 from penstock.model.clock import utc
 from penstock.model.controls import DepthLimits
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.job import Enqueued, NewJob
+from penstock.model.options import MAX_SECONDS
 from penstock.model.refused import QueueFull
 
 if TYPE_CHECKING:
@@ -163,6 +163,13 @@ class How(TypedDict, total=False):
     connection: object | None
     wait: float | bool | None
     force: bool
+
+
+def check_wait(value: Any) -> Any:
+    """Refuse what says not for how long to wait; the value itself."""
+    if value is not None and (not isinstance(value, int | float) or not 0 <= value < MAX_SECONDS):
+        raise InvalidOption("wait", value, "a number of seconds, or False not to wait")
+    return value
 
 
 class Admission:

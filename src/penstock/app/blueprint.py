@@ -18,9 +18,10 @@ from penstock.app.declare import (
     schedules_in,
 )
 from penstock.app.job_type import Decorator, JobType, Registration, RunIn
-from penstock.app.options import JobOptions, OptionFields
+from penstock.app.options import OptionFields, with_options
 from penstock.app.schedules import TimeFields
 from penstock.model.errors import InvalidOption, UnknownType
+from penstock.model.job import NewJob
 from penstock.model.retry import Classifier, ErrorClass
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ class Registry:
         """The application that calls of its types are enqueued by; None if it is none itself."""
         return None
 
-    def default_options(self) -> JobOptions:
-        """Return what holds for a type whose author says nothing."""
-        return JobOptions()
+    def default_options(self) -> NewJob:
+        """Return a call with what holds for a type whose author says nothing."""
+        return NewJob(id="", type="")
 
-    def checked(self, options: JobOptions) -> JobOptions:
+    def checked(self, options: NewJob) -> NewJob:
         """Refuse options that are not allowed here."""
         return options
 
@@ -98,7 +99,7 @@ class Registry:
             handler,
             name=name or handler.__name__,
             aliases=aliases,
-            options=self.checked(self.default_options().with_(**options)),
+            options=self.checked(with_options(self.default_options(), **options)),
             given=options,
             run_in=run_in,
             lease=lease,

@@ -5,8 +5,6 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from penstock.app.job_type import JobType
-from penstock.app.lookups import check_text
-from penstock.app.options import check_name, check_seconds
 from penstock.app.schedules import check_template, put, template_job, times_of
 from penstock.model.controls import (
     DEFAULT_COOL_DOWN_MS,
@@ -20,7 +18,7 @@ from penstock.model.controls import (
     parse_rate,
 )
 from penstock.model.errors import InvalidOption
-from penstock.model.job import MAX_TEXT
+from penstock.model.options import MAX_TEXT, check_name, check_seconds, check_text
 from penstock.model.refused import ScheduleOver
 
 if TYPE_CHECKING:

@@ -21,17 +21,11 @@ from typing import (
 
 import msgspec
 
+from penstock.app.admission import check_wait
 from penstock.app.after import Wait, awaited
 from penstock.app.arguments import Arguments, decoder, deeper_than, depth, encode
 from penstock.app.context import Context
-from penstock.app.options import (
-    CallFields,
-    JobOptions,
-    OptionFields,
-    check_name,
-    check_seconds,
-    check_wait,
-)
+from penstock.app.options import CallFields, OptionFields, with_options
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -42,6 +36,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
+from penstock.model.options import check_name, check_seconds
 from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorClass
 
 if TYPE_CHECKING:
@@ -125,7 +120,7 @@ class JobType(Generic[P, Q, R]):
         *,
         name: str,
         aliases: Sequence[str],
-        options: JobOptions,
+        options: NewJob,
         given: Mapping[str, Any] = MappingProxyType({}),
         run_in: RunIn | None,
         lease: float | None,
@@ -179,7 +174,7 @@ class JobType(Generic[P, Q, R]):
 
     def join(self, app: "Penstock") -> None:
         """Become a type of an application, which fills in what its author left open."""
-        self._set_defaults(app.checked(app.default_options().with_(**self._given)))
+        self._set_defaults(app.checked(with_options(app.default_options(), **self._given)))
         self.app = app
 
     def joined_to(self, app: "Penstock") -> "JobType[P, Q, R]":
@@ -188,9 +183,8 @@ class JobType(Generic[P, Q, R]):
         joined.join(app)
         return joined
 
-    def _set_defaults(self, options: JobOptions) -> None:
-        self.defaults = options
-        self._template = options.new_job("", self.name, "")
+    def _set_defaults(self, options: NewJob) -> None:
+        self.defaults = msgspec.structs.replace(options, type=self.name)
 
     def __repr__(self) -> str:
         return f"<job type {self.name!r}>"
@@ -244,10 +238,10 @@ class JobType(Generic[P, Q, R]):
         self, *, connection: object | None = None, wait: float | bool | None = None, **changes: Any
     ) -> "Configured[..., R]":
         """The same type with other options: `send.options(delay=60, key="k").enqueue(...)`."""
-        chosen = self.app.checked(self.defaults.with_(**changes))
+        chosen = self.app.checked(with_options(self.defaults, **changes))
         return Configured(self, chosen, connection, check_wait(wait))
 
-    def from_payload(self, payload: str, options: JobOptions) -> Prepared[R]:
+    def from_payload(self, payload: str, options: NewJob) -> Prepared[R]:
         """A call given as JSON text, as the command line has it."""
         self.check_bounds(payload)
         self.arguments.check(payload, awaited(options.after))
@@ -299,14 +293,12 @@ class JobType(Generic[P, Q, R]):
         return True
 
     def prepare(
-        self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, options: NewJob, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Prepared[R]:
         """Check a whole call under given options."""
         return self.draft(options, args, kwargs).complete()
 
-    def draft(
-        self, options: JobOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Prepared[R]:
+    def draft(self, options: NewJob, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Prepared[R]:
         """Check what is given of a call under given options."""
         filled = awaited(options.after) if options.after else ()
         payload, lacks = self.arguments.encode(args, kwargs, filled)
@@ -318,13 +310,10 @@ class JobType(Generic[P, Q, R]):
             raise PayloadTooLarge(self.name, len(text.encode()), limit, what)
 
     def _with_payload(
-        self, options: JobOptions, payload: str, lacks: tuple[str, ...] = ()
+        self, options: NewJob, payload: str, lacks: tuple[str, ...] = ()
     ) -> Prepared[R]:
         self._check_size(payload, "payload")
-        if options is self.defaults:  # copying is ten times as fast as building
-            job = msgspec.structs.replace(self._template, id=new_id(), payload=payload)
-        else:
-            job = options.new_job(new_id(), self.name, payload)
+        job = msgspec.structs.replace(options, id=new_id(), payload=payload)
         return Prepared(self, job, lacks)
 
 
@@ -336,7 +325,7 @@ class Configured(Generic[P, R]):
     def __init__(
         self,
         type_: "JobType[P, ..., R]",
-        options: JobOptions,
+        options: NewJob,
         connection: object | None,
         wait: float | bool | None,
     ) -> None:

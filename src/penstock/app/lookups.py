@@ -6,17 +6,11 @@ from typing import Any
 import msgspec
 
 from penstock.model.errors import InvalidOption
+from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter
 
 MOST_ROWS = 1_000_000_000
-
-
-def check_text(option: str, value: object) -> str:
-    """Refuse what is no text, or one that not every store can hold; the text itself."""
-    if isinstance(value, str) and "\0" not in value and _is_unicode(value):
-        return value
-    raise InvalidOption(option, value, "a text of valid Unicode without NUL characters")
 
 
 def check_words(option: str, words: object) -> None:
@@ -84,11 +78,3 @@ def _with_statuses(where: Mapping[str, Any]) -> dict[str, Any]:
     if status not in list(Status):
         raise InvalidOption("status", status, f"one of: {', '.join(Status)}")
     return {**wanted, "statuses": [status]}
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -14,8 +14,8 @@ from penstock.app.extensions import Extensions
 from penstock.app.flow import Batch, Flow, FlowHandle
 from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType, Partial, Prepared
-from penstock.app.lookups import check_rows, check_text, job_filter
-from penstock.app.options import AwaitingFields, JobOptions
+from penstock.app.lookups import check_rows, job_filter
+from penstock.app.options import AwaitingFields, with_options
 from penstock.app.schedules import ScheduleView, TimeFields, put_call
 from penstock.app.sync import SharedLock, SyncPenstock
 from penstock.config import Settings, load_settings
@@ -23,7 +23,8 @@ from penstock.model.clock import Clock
 from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.explain import Explanation
-from penstock.model.job import Enqueued, Job, NewJob
+from penstock.model.job import OPTIONS, Enqueued, Job, NewJob
+from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.store.contract import Execution, LogLine, Store
 from penstock.store.open import open_store
@@ -121,22 +122,23 @@ class Penstock(Registry):
                 await self.store.close()
             self._openings = max(0, self._openings - 1)
 
-    def default_options(self) -> JobOptions:
+    def default_options(self) -> NewJob:
         """What the settings say of a type whose author says nothing."""
         settings = self.settings
-        return JobOptions(
+        return with_options(
+            super().default_options(),
             timeout=settings.default_timeout,
             max_retries=settings.default_max_retries,
             retry_delay=settings.default_retry_delay,
             backoff=settings.default_backoff,
         )
 
-    def checked(self, options: JobOptions) -> JobOptions:
+    def checked(self, options: NewJob) -> NewJob:
         """Refuse options this application's settings do not allow."""
-        if options.timeout > self.settings.max_timeout:
+        if options.timeout_ms > self.settings.max_timeout * 1000:
             raise InvalidOption(
                 "timeout",
-                options.timeout,
+                OPTIONS["timeout"].written(options.timeout_ms),
                 f"at most {self.settings.max_timeout:g} s, or raise the setting max_timeout",
             )
         return options
@@ -220,7 +222,7 @@ class Penstock(Registry):
     ) -> JobHandle[Any]:
         """Enqueue by name with arguments as JSON text, checked like any other call."""
         type_ = self.find_type(type_name)
-        chosen = self.checked(type_.defaults.with_(**options))
+        chosen = self.checked(with_options(type_.defaults, **options))
         return await self.enqueue(type_.from_payload(payload, chosen))
 
     @cached_property

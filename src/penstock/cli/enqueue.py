@@ -1,14 +1,39 @@
 """`penstock enqueue`: put one job into the store."""
 
+import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from penstock.cli.output import JsonFlag, console, json_text, parse_span, plain, write_json
+from penstock.cli.output import (
+    JsonFlag,
+    console,
+    json_text,
+    parse_span,
+    parse_time,
+    plain,
+    write_json,
+)
 from penstock.cli.root import Refused, say
 from penstock.cli.session import bare_app, load, place_of, run
+from penstock.model.job import OPTIONS
+from penstock.model.options import (
+    MAX_NAME,
+    Choice,
+    Document,
+    Edges,
+    Factor,
+    Moment,
+    Name,
+    Option,
+    Seconds,
+    Text,
+    Whole,
+    Words,
+)
 from penstock.operate.documents import decoded
 
 if TYPE_CHECKING:
@@ -17,9 +42,92 @@ if TYPE_CHECKING:
     from penstock.model.job import Job, NewJob
     from penstock.store.contract import Store
 
-MAX_TYPE = 128
+C = TypeVar("C", bound=Callable[..., None])
+KINDS: dict[type[Option], Any] = {Whole: int, Factor: float, Edges: list[str]}
+METAVARS: dict[type[Option], str] = {
+    Name: "NAME",
+    Text: "TEXT",
+    Whole: "N",
+    Factor: "FACTOR",
+    Choice: "WORD",
+    Seconds: "SPAN",
+    Moment: "TIME",
+    Words: "WORD,WORD",
+    Document: "JSON",
+    Edges: "ID",
+}
 
 
+def call_options(*, of_schedule: bool = False) -> Callable[[C], C]:
+    """Give a command every option of a call, or those of a schedule, as its keyword arguments."""
+
+    def decorate(command: C) -> C:
+        signature = inspect.signature(command)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        options = [o for o in OPTIONS.values() if o.in_schedules or not of_schedule]
+        added = [_parameter(option) for option in options]
+        parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in own] + added
+        typed: Any = command  # it is read by typer, which knows no keyword arguments but these
+        typed.__signature__ = signature.replace(parameters=parameters)
+        typed.__annotations__ |= {each.name: each.annotation for each in added}
+        return command
+
+    return decorate
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    default = option.written(option.default) if option.default else False
+    about = option.about
+    if isinstance(option, Seconds):
+        about = f"{about.removesuffix('.')}: 90, 15m, 2h, 1d."
+    elif isinstance(option, Edges):
+        about = f"{about.removesuffix('.')}; may be repeated."
+    elif option.choices:
+        about = f"{about.removesuffix('.')}: {', '.join(option.choices)}."
+    typed = typer.Option(
+        f"--{option.name.replace('_', '-')}",
+        metavar=METAVARS[type(option)],
+        help=about,
+        show_default=str(default) if default else False,
+    )
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[KINDS.get(type(option), str) | None, typed],
+    )
+
+
+def parse_options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a call that a command was given, as a program writes them."""
+    return {name: _parsed(name, value) for name, value in given.items() if value not in (None, [])}
+
+
+def _parsed(name: str, value: Any) -> Any:
+    match OPTIONS[name]:
+        case Seconds():
+            return parse_span(value, name) / 1000
+        case Moment():
+            return parse_time(value, name, "UTC")
+        case Words():
+            return tuple(word.strip() for word in value.split(",") if word.strip())
+        case Document():
+            return _mapping(name, value)
+        case _:
+            return value
+
+
+def _mapping(name: str, text: str) -> Any:
+    from msgspec import MsgspecError
+    from msgspec.json import decode
+
+    try:
+        return decode(text)
+    except (ValueError, MsgspecError, RecursionError) as error:
+        raise Refused(f"Option {name!r} is not JSON ({error}); quote it for the shell.") from error
+
+
+@call_options()
 def enqueue(
     ctx: typer.Context,
     type_name: Annotated[str, typer.Argument(metavar="TYPE", help="The job type's name.")],
@@ -27,20 +135,6 @@ def enqueue(
         str,
         typer.Option(metavar="JSON", help="The arguments by name; @FILE or - for standard input."),
     ] = "{}",
-    priority: Annotated[
-        int | None, typer.Option(help="1 (most urgent) to 10.", show_default="5")
-    ] = None,
-    delay: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Not before then: 90, 15m, 2h, 1d.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Unique key: no second job while one is not done.")
-    ] = None,
-    queue: Annotated[str | None, typer.Option(help="The queue.", show_default="default")] = None,
-    after: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Run after this job has completed; may be repeated."),
-    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -57,24 +151,18 @@ def enqueue(
         bool, typer.Option("--force", help="Even if the queue is full; otherwise it waits.")
     ] = False,
     as_json: JsonFlag = False,
+    **given: Any,
 ) -> None:
     """Enqueue one job; it is durable when this returns."""
-    options = {
-        "priority": priority,
-        "delay": None if delay is None else parse_span(delay, "delay") / 1000,
-        "key": key,
-        "queue": queue,
-        "after": after or None,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    options = parse_options(given)
     text = read_payload(payload)
     seconds = None if wait is None else parse_span(wait, "wait") / 1000
     if target is not None:
         app = load(ctx, target)
-        job = typed_job(app, type_name, text, given)
+        job = typed_job(app, type_name, text, options)
     else:
         app = bare_app(ctx)
-        job = untyped_job(app.settings, type_name, text, given)
+        job = untyped_job(app.settings, type_name, text, options)
     found, created = run(put(app, job, seconds, force))
     if as_json:
         write_json(answer(found, created, waited=wait is not None))
@@ -96,8 +184,10 @@ def read_payload(text: str) -> str:
 
 def typed_job(app: "Penstock", type_name: str, payload: str, given: dict[str, Any]) -> "NewJob":
     """A job checked against its type's arguments."""
+    from penstock.app.options import with_options
+
     type_ = app.find_type(type_name)
-    options = app.checked(type_.defaults.with_(**given))
+    options = app.checked(with_options(type_.defaults, **given))
     return type_.from_payload(payload, options).job
 
 
@@ -108,12 +198,13 @@ def untyped_job(
     from msgspec import MsgspecError
     from msgspec.json import decode
 
-    from penstock.app.options import JobOptions
+    from penstock.app.options import with_options
     from penstock.model.errors import PayloadTooLarge
     from penstock.model.ids import new_id
+    from penstock.model.job import NewJob
 
-    if not type_name or len(type_name) > MAX_TYPE or any(c.isspace() for c in type_name):
-        raise Refused(f"A job type is a name of up to {MAX_TYPE} characters, not {type_name!r}.")
+    if not type_name or len(type_name) > MAX_NAME or any(c.isspace() for c in type_name):
+        raise Refused(f"A job type is a name of up to {MAX_NAME} characters, not {type_name!r}.")
     size = len(payload.encode(errors="replace"))
     if size > settings.payload_limit:
         raise PayloadTooLarge(type_name, size, settings.payload_limit)
@@ -128,7 +219,7 @@ def untyped_job(
             f"Option 'payload' is a JSON {type(arguments).__name__}, but it must be an object of "
             'arguments by name, such as {"to": "a@example.com"}.'
         )
-    return JobOptions().with_(**given).new_job(new_id(), type_name, payload)
+    return with_options(NewJob(id=new_id(), type=type_name, payload=payload), **given)
 
 
 async def put(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from penstock.cli.enqueue import read_payload
+from penstock.cli.enqueue import call_options, parse_options, read_payload
 from penstock.cli.output import (
     Fitted,
     JsonFlag,
@@ -167,6 +167,7 @@ def show(ctx: typer.Context, name: Name, tenant: Tenant = "", as_json: JsonFlag 
 
 
 @app.command("add")
+@call_options(of_schedule=True)
 def add(
     ctx: typer.Context,
     name: Name,
@@ -192,16 +193,13 @@ def add(
             "--args", metavar="JSON", help="The arguments by name, with placeholders; @FILE or -."
         ),
     ] = "{}",
-    queue: Annotated[str | None, typer.Option(help="The queue.", show_default="default")] = None,
-    priority: Annotated[
-        int | None, typer.Option(help="1 (most urgent) to 10.", show_default="5")
-    ] = None,
     tenant: Tenant = "",
     target: Annotated[
         str | None,
         typer.Option("--app", metavar="MODULE:APP", help="Check the arguments against the type."),
     ] = None,
     as_json: JsonFlag = False,
+    **given: Any,
 ) -> None:
     """Add a schedule, or change the one of this name; its counts are kept."""
     from penstock.app.schedules import times_of
@@ -211,8 +209,7 @@ def add(
     moments = {"at": at, "start": start, "end": end, "expires": expires}
     fields |= {key: parse_time(text, key, zone) for key, text in moments.items()}
     times = times_of(fields | {"misfire": misfire})
-    given = {"queue": queue, "priority": priority, "tenant": tenant or None}
-    options = {key: value for key, value in given.items() if value is not None}
+    options = parse_options(given | {"tenant": tenant or None})
     app_, job = template(ctx, target, type_name, name, read_payload(arguments), options, times)
     tell(*put(app_, name, job, times), as_json=as_json)
 
@@ -290,6 +287,9 @@ def template(
     times: "Times",
 ) -> "tuple[Penstock, NewJob]":
     """The application and the job to enqueue at every tick, checked against its type if known."""
+    from msgspec.structs import replace
+
+    from penstock.app.options import with_options
     from penstock.app.schedules import check_template, samples
     from penstock.cli.enqueue import untyped_job
     from penstock.model.ids import new_id
@@ -301,8 +301,8 @@ def template(
         return bare, job
     application = load(ctx, target)
     type_ = application.find_type(type_name)
-    chosen = application.checked(type_.defaults.with_(**options))
-    job = chosen.new_job(new_id(), type_.name, payload)
+    chosen = application.checked(with_options(type_.defaults, **options))
+    job = replace(chosen, id=new_id(), payload=payload)
     check_template(type_, name, job, times)
     return application, job
 

@@ -1,19 +1,28 @@
 """A job in its three shapes: as enqueued, as leased to a worker, as read back."""
 
 from enum import StrEnum
+from types import NoneType
+from typing import Annotated, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from penstock.model.dependency import Edge
+from penstock.model.options import (
+    Choice,
+    Document,
+    Edges,
+    Factor,
+    Moment,
+    Name,
+    Option,
+    Seconds,
+    Text,
+    Whole,
+    Words,
+)
 from penstock.model.states import Status
 
-MAX_NAME = 128
-"""Of a type, a queue, a category, a schedule, a token."""
-
-MAX_TEXT = 255
-"""Of a key, a tag, a tenant, a workspace."""
-
-MAX_TAGS = 32
 MAX_REASON = 1_000
 MAX_NOTES = 10_000
 
@@ -50,36 +59,107 @@ class KeyScope(StrEnum):
 
 
 class NewJob(Struct, frozen=True, kw_only=True):
-    """A job about to be enqueued; times are milliseconds, the payload is JSON text."""
+    """A job about to be enqueued; times are milliseconds, the payload is JSON text.
+
+    What a caller may say of it is annotated with an option. A new option is a line here and in
+    `app.options.OptionFields`, which editors read, and a column in the stores.
+    """
 
     id: str
     type: str
     payload: str = "{}"
-    queue: str = DEFAULT_QUEUE
-    category: str = "general"
-    priority: int = DEFAULT_PRIORITY
-    max_retries: int | None = None
-    retry_delay_ms: int | None = None
-    backoff_multiplier: float | None = None
-    timeout_ms: int = DEFAULT_TIMEOUT_MS
-    delay_ms: int = 0
-    scheduled_at: int | None = None
-    expires_in_ms: int | None = None
+    queue: Annotated[str, Name("The queue it waits in.", common=True)] = DEFAULT_QUEUE
+    category: Annotated[str, Name("What kind of work it is, to look for and to count.")] = "general"
+    priority: Annotated[
+        int,
+        Whole("1 is the most urgent.", common=True, low=1, high=10, meaning=" (1 is most urgent)"),
+    ] = DEFAULT_PRIORITY
+    max_retries: Annotated[
+        int | None, Whole("How often a failure is tried again.", common=True, low=0, high=1000)
+    ] = None
+    retry_delay_ms: Annotated[
+        int | None, Seconds("How long to wait before the first retry.", "retry_delay")
+    ] = None
+    backoff_multiplier: Annotated[
+        float | None,
+        Factor("What each further delay is multiplied by.", "backoff", low=1, high=10),
+    ] = None
+    timeout_ms: Annotated[
+        int, Seconds("How long an execution may take.", "timeout", above_zero=True)
+    ] = DEFAULT_TIMEOUT_MS
+    delay_ms: Annotated[
+        int,
+        Seconds("How long to wait before it may start.", "delay", in_schedules=False, common=True),
+    ] = 0
+    scheduled_at: Annotated[
+        int | None, Moment("The time from which on it may start.", "at", in_schedules=False)
+    ] = None
+    expires_in_ms: Annotated[
+        int | None, Seconds("How long it may wait before it becomes a dead letter.", "expires_in")
+    ] = None
     expires_at: int | None = None
-    key: str | None = None
-    key_scope: KeyScope | None = None
-    key_window_ms: int | None = None
-    tenant_id: str = ""
-    workspace_id: str | None = None
-    created_by: str | None = None
+    key: Annotated[
+        str | None,
+        Text(
+            "While a job with this key is there, no other is made; its id is answered.",
+            in_schedules=False,
+            common=True,
+        ),
+    ] = None
+    key_scope: Annotated[
+        KeyScope | None,
+        Choice("Until when the key keeps others out.", in_schedules=False, of=KeyScope),
+    ] = None
+    key_window_ms: Annotated[
+        int | None,
+        Seconds(
+            "How long the key keeps others out, in the scope `window`.",
+            "key_window",
+            in_schedules=False,
+        ),
+    ] = None
+    tenant_id: Annotated[
+        str,
+        Text("Whom it belongs to.", "tenant", in_schedules=False, common=True, may_be_empty=True),
+    ] = ""
+    workspace_id: Annotated[
+        str | None, Text("The tenant's workspace it is for.", "workspace", may_be_empty=True)
+    ] = None
+    created_by: Annotated[str | None, Text("Who enqueued it.", local=True, may_be_empty=True)] = (
+        None
+    )
     parent_job_id: str | None = None
     schedule_id: str | None = None
-    limit_key: str | None = None
-    order_key: str | None = None
-    tags: tuple[str, ...] = ()
-    metadata: str | None = None
+    limit_key: Annotated[
+        str | None, Text("Jobs with the same one share the limit of this name.")
+    ] = None
+    order_key: Annotated[
+        str | None, Text("Jobs with the same one run one at a time, in their order.")
+    ] = None
+    tags: Annotated[tuple[str, ...], Words("Words to find it by.", common=True)] = ()
+    metadata: Annotated[str | None, Document("What goes along; at most 64 KiB of JSON.")] = None
     trace_context: str | None = None
-    after: tuple[Edge, ...] = ()
+    after: Annotated[
+        tuple[Edge, ...],
+        Edges("Jobs that must complete before this one starts.", in_schedules=False),
+    ] = ()
+
+
+def _options() -> dict[str, Option]:
+    defaults = NewJob(id="", type="")
+    found: dict[str, Option] = {}
+    for field, annotated in NewJob.__annotations__.items():
+        for option in getattr(annotated, "__metadata__", ()):
+            name, default = option.name or field, getattr(defaults, field)
+            optional = NoneType in get_args(annotated.__origin__)
+            found[name] = replace(
+                option, name=name, field=field, default=default, optional=optional
+            )
+    return found
+
+
+OPTIONS = _options()
+"""Every option of a call, by the name that callers write."""
 
 
 class Enqueued(Struct, frozen=True):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import MsgspecError
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
 from penstock.app.job_type import JobType
-from penstock.app.options import JobOptions
+from penstock.app.options import with_options
 from penstock.config import fill_in
 from penstock.model.alert import Alert, AlertState, acknowledged, paid
 from penstock.model.errors import InvalidOption, MissingExtra
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 TYPE = "penstock.alert"
 QUEUE = "penstock"
-OPTIONS = JobOptions().with_(
+CALL = with_options(
+    NewJob(id="", type=TYPE),
     queue=QUEUE,
     priority=1,
     max_retries=10,
@@ -84,7 +86,7 @@ def notice_types(app: "Penstock") -> dict[str, JobType[..., ..., Any]]:
         tell,
         name=TYPE,
         aliases=(),
-        options=OPTIONS,
+        options=CALL,
         run_in="thread",
         lease=None,
         classify=(),
@@ -126,8 +128,8 @@ def _told(route: str, words: str, secrets: list[str]) -> str:
 
 
 def _job(key: str, line: str, payload: dict[str, Any]) -> NewJob:
-    options = OPTIONS.with_(key=key, order_key=line)
-    return options.new_job(new_id(), TYPE, encode(payload).decode())
+    call = with_options(CALL, key=key, order_key=line)
+    return replace(call, id=new_id(), payload=encode(payload).decode())
 
 
 def _kind(alert: "Alert", state: AlertState) -> str:

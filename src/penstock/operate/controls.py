@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from msgspec import Struct
 
 from penstock.app.declare import LimitFields, Subject, limits_of, named_as, subject_of
-from penstock.app.lookups import check_text, check_words
+from penstock.app.lookups import check_words
 from penstock.model.controls import (
     EVERY,
     BreakerState,
@@ -18,6 +18,7 @@ from penstock.model.controls import (
     PauseScope,
 )
 from penstock.model.errors import InvalidOption
+from penstock.model.options import check_text
 from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.jobs import Jobs

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from penstock.app.handle import JobHandle
-from penstock.app.lookups import check_patience, check_rows, check_text, check_words
+from penstock.app.lookups import check_patience, check_rows, check_words
 from penstock.model.controls import parse_rate
 from penstock.model.errors import IllegalTransition, InvalidOption, JobNotFound
 from penstock.model.failure import group_id
+from penstock.model.options import check_text
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.model.states import Status
 from penstock.operate.actor import PROGRAM, Actor, listed, own_tenant, shared

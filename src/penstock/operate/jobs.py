@@ -11,12 +11,12 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
-from penstock.app.lookups import check_text
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound, PenstockError, StoreError
 from penstock.model.explain import Explanation
 from penstock.model.job import Job
+from penstock.model.options import check_text
 from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status, sources
 from penstock.operate.actor import PROGRAM, Actor

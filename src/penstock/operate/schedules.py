@@ -3,9 +3,13 @@
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.lookups import check_rows, check_text
+from msgspec.structs import replace
+
+from penstock.app.lookups import check_rows
+from penstock.app.options import with_options
 from penstock.app.schedules import ScheduleView, check_template, put
 from penstock.model.ids import new_id
+from penstock.model.options import check_text
 from penstock.model.refused import ScheduleNotFound
 from penstock.model.schedule import Schedule, first_tick, tick_job
 from penstock.operate.actor import PROGRAM, Actor
@@ -75,8 +79,8 @@ class Schedules:
         """What a schedule is to enqueue, by its type's defaults; of the actor's tenant."""
         type_ = self._app.find_type(type_name)
         options |= {"tenant": self._tenant(tenant), "created_by": self._actor.name}
-        chosen = self._app.checked(type_.defaults.with_(**options))
-        return chosen.new_job(new_id(), type_.name, payload)
+        chosen = self._app.checked(with_options(type_.defaults, **options))
+        return replace(chosen, id=new_id(), payload=payload)
 
     async def put(
         self, name: str, job: "NewJob", times: "Times", *, checked: bool = False

@@ -2,73 +2,44 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, to_builtins
+from msgspec import Raw
 from msgspec.structs import replace
 
-from penstock.app.admission import REJECTED_ABOVE, How
-from penstock.app.arguments import encode
-from penstock.app.options import AwaitingFields, JobOptions, check_wait
+from penstock.app.admission import REJECTED_ABOVE, How, check_wait
+from penstock.app.options import AwaitingFields, with_options
 from penstock.app.tracing import sending, unpacked
 from penstock.model.clock import iso
-from penstock.model.dependency import Edge
 from penstock.model.errors import InvalidArguments, InvalidOption, NoTransactions
-from penstock.model.job import MAX_BATCH, NewJob
+from penstock.model.job import MAX_BATCH, OPTIONS, NewJob
 from penstock.model.refused import QueueFull
 from penstock.remote.wire import Wire
 
 if TYPE_CHECKING:
     from penstock.store.contract import JobFilter
 
-_SECONDS = {
-    "retry_delay": "retry_delay_ms",
-    "expires_in": "expires_in_ms",
-    "key_window": "key_window_ms",
-}
-_NAMES = {
-    "backoff": "backoff_multiplier",
-    "key": "key",
-    "key_scope": "key_scope",
-    "tenant": "tenant_id",
-    "workspace": "workspace_id",
-    "limit_key": "limit_key",
-    "order_key": "order_key",
-}
-
 
 def call_document(job: NewJob) -> dict[str, Any]:
     """A prepared call with all its options; what is not set, its type says over there."""
-    told = options_document(job) | {"id": job.id, "type": job.type, "payload": Raw(job.payload)}
-    told["delay"] = job.delay_ms / 1000
-    if job.scheduled_at is not None:
-        told["at"] = iso(job.scheduled_at)
-    if job.after:
-        told["after"] = [edge_document(edge) for edge in job.after]
-    return told
-
-
-def options_document(job: NewJob) -> dict[str, Any]:
-    """How a job is to be run."""
-    told: dict[str, Any] = {
-        "queue": job.queue,
-        "category": job.category,
-        "priority": job.priority,
-        "max_retries": job.max_retries,
-        "timeout": job.timeout_ms / 1000,
-        "tags": job.tags,
+    return options_document(job, OPTIONS) | {
+        "id": job.id,
+        "type": job.type,
+        "payload": Raw(job.payload),
     }
-    told |= {name: getattr(job, field) for name, field in _NAMES.items() if getattr(job, field)}
-    for name, field in _SECONDS.items():
-        ms = getattr(job, field)
-        if ms is not None:
-            told[name] = ms / 1000
-    if job.metadata is not None:
-        told["metadata"] = Raw(job.metadata)
-    return told
+
+
+def options_document(job: NewJob, names: Iterable[str]) -> dict[str, Any]:
+    """Those of some options of a job that are set and that callers over the network may say."""
+    document: dict[str, Any] = {}
+    for option in map(OPTIONS.__getitem__, names):
+        value = getattr(job, option.field)
+        if value is not None and value != "" and not option.local:
+            document[option.name] = option.written(value)
+    return document
 
 
 def named_document(
@@ -79,14 +50,9 @@ def named_document(
     if by is not None:
         expected = "left out: the server writes down whose token it is"
         raise InvalidOption("created_by", by, expected)
-    checked = JobOptions().with_(**options)
-    told: dict[str, Any] = {name: given for name, given in options.items() if given is not None}
-    told |= {"id": job_id, "type": type_name, "payload": payload_document(type_name, payload)}
-    if "after" in told:
-        told["after"] = [edge_document(edge) for edge in checked.after]
-    if "metadata" in told:
-        told["metadata"] = Raw(encode(told["metadata"]))
-    return told
+    call = with_options(NewJob(id=job_id, type=type_name), **options)
+    arguments = payload_document(type_name, payload)
+    return options_document(call, options) | {"id": job_id, "type": type_name, "payload": arguments}
 
 
 def payload_document(type_name: str, payload: str) -> Raw:
@@ -96,13 +62,6 @@ def payload_document(type_name: str, payload: str) -> Raw:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidArguments(type_name, "payload", "an object in JSON", str(error)) from error
     return Raw(payload)
-
-
-def edge_document(edge: Edge) -> Any:
-    """What a job waits for; the id of the parent where that says it all."""
-    if edge == Edge(parent_id=edge.parent_id):
-        return edge.parent_id
-    return {name: value for name, value in to_builtins(edge).items() if value is not None}
 
 
 _FILTER_NAMES = {

@@ -12,7 +12,7 @@ from penstock.app.after import After, Input, edges_of, ids_of
 from penstock.app.flow import Batch, Flow, FlowHandle
 from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType, Partial, Prepared
-from penstock.app.lookups import check_text, job_filter
+from penstock.app.lookups import job_filter
 from penstock.app.options import AwaitingFields
 from penstock.app.schedules import ScheduleView, TimeFields
 from penstock.config import Settings
@@ -20,7 +20,8 @@ from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.ids import new_id
-from penstock.model.job import MAX_IDS, MAX_PAGE, Job
+from penstock.model.job import MAX_IDS, MAX_PAGE, OPTIONS, Job
+from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.operate.check_payloads import (
     Checked,
@@ -31,7 +32,7 @@ from penstock.operate.check_payloads import (
 )
 from penstock.operate.health import Health
 from penstock.operate.stats import Stats
-from penstock.remote.calls import Enqueuer, edge_document, named_document, query_of
+from penstock.remote.calls import Enqueuer, named_document, query_of
 from penstock.remote.connect import SyncRemote
 from penstock.remote.controls import RemoteControls
 from penstock.remote.dead import RemoteDeadLetters
@@ -291,8 +292,8 @@ class Remote:
     ) -> None:
         """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
         [child_id] = ids_of(child)
-        told = {"after": [edge_document(edge) for edge in edges_of(parents)]}
-        await self._act(child_id, "dependencies", told, repeatable=True)
+        more = {"after": OPTIONS["after"].written(edges_of(parents))}
+        await self._act(child_id, "dependencies", more, repeatable=True)
 
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""

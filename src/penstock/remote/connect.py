@@ -5,9 +5,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
-from penstock.app.options import check_seconds
 from penstock.app.sync import Sync
 from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.options import check_seconds
 from penstock.model.redact import without_password
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from penstock.app.job_type import JobType, Partial
 from penstock.app.schedules import ScheduleView, check_template, template_job, times_of
+from penstock.model.job import OPTIONS
 from penstock.model.refused import InvalidSchedule
 from penstock.remote.calls import options_document
 from penstock.remote.wire import Query, Wire, quoted, schedule_view, several
@@ -16,7 +17,7 @@ from penstock.remote.wire import Query, Wire, quoted, schedule_view, several
 if TYPE_CHECKING:
     from penstock.model.job import NewJob
 
-_NOT_OPTIONS = ("tenant", "key", "key_scope", "key_window")
+_OPTIONS = [option.name for option in OPTIONS.values() if option.in_schedules]
 
 
 class RemoteSchedules:
@@ -77,12 +78,12 @@ async def put_schedule(
     times = times_of(fields)
     job = template_job(call, arguments)
     check_template(call if isinstance(call, JobType) else call.type, name, job, times)
-    told = _times(fields) | {
+    document = _times(fields) | {
         "type": job.type,
         "payload": Raw(job.payload),
         "options": _options(job),
     }
-    found = await wire.ask("PUT", _path(name), told, query=_of(job.tenant_id))
+    found = await wire.ask("PUT", _path(name), document, query=_of(job.tenant_id))
     with wire.understanding():
         return schedule_view(found)
 
@@ -99,8 +100,7 @@ def _options(job: "NewJob") -> dict[str, Any]:
     if job.key is not None or job.delay_ms:
         named = "key" if job.key is not None else "delay"
         raise InvalidSchedule("call", job.type, f"one without the option {named}, over a server")
-    told = options_document(job)
-    return {name: value for name, value in told.items() if name not in _NOT_OPTIONS}
+    return options_document(job, _OPTIONS)
 
 
 def _times(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,6 +82,13 @@ async def test_one_wrong_job_refuses_the_batch_and_is_named(http: AsyncClient) -
     assert (await http.get("/api/jobs")).json()["jobs"] == []
 
 
+async def test_every_key_of_a_batch_is_one_that_all_stores_can_hold(http: AsyncClient) -> None:
+    jobs = [{"type": "add", "payload": {"a": 1, "b": 2}, "key": key} for key in ("a", "b\0c")]
+    answer = await http.post("/api/jobs", json=jobs)
+    assert (answer.status_code, answer.json()["field"]) == (422, "body.1.key")
+    assert "without NUL characters" in answer.json()["detail"]
+
+
 async def test_an_empty_or_endless_batch_is_refused(http: AsyncClient) -> None:
     assert (await http.post("/api/jobs", json=[])).status_code == 422
     assert (await http.post("/api/jobs", json=[ADD] * 10_001)).status_code == 422

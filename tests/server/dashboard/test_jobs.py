@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from penstock import Penstock
 from penstock.model.failure import Failure
 from penstock.model.ids import new_id
-from penstock.model.job import NewJob
+from penstock.model.job import OPTIONS, NewJob
 from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
@@ -20,6 +20,7 @@ from penstock.server.dashboard.request import asked
 from penstock.store.contract import Report
 from proof.conformance.build import OWNER, claim_all, completed, enqueue_after
 from tests.server.dashboard.conftest import Browser
+from tests.support.options import KEPT, SAMPLES, columns, typed
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -96,6 +97,45 @@ async def test_a_form_enqueues_and_is_on_record(browser: Browser, app: Penstock)
         "local",
     )
     assert await audited(app) == [("job.enqueue", f"job:{job.id}")]
+
+
+async def test_a_form_has_a_field_for_every_option(browser: Browser, app: Penstock) -> None:
+    said = {name: SAMPLES[name] for name in SAMPLES if name != "created_by"}
+    form = await browser.text("jobs/new?type=mail.send")
+    for name in [*said, "after"]:
+        assert f'name="{name}"' in form, name
+    assert "created_by" not in form
+    texts = {name: typed(value) for name, value in said.items()} | {"at": "2999-01-01T00:00"}
+    fields = {"type": "mail.send", "payload": '{"to": "a"}', **texts}
+    assert "The job is enqueued." in await browser.follow(await browser.send("jobs/new", fields))
+    [job] = await app.find()
+    names = KEPT.keys() - {"created_by", "key_scope"}
+    assert columns(job, names) == {name: OPTIONS[name].stored(KEPT[name]) for name in names}
+    after = {"type": "mail.send", "payload": '{"to": "a"}', "after": job.id}
+    await browser.follow(await browser.send("jobs/new", after))
+    assert [job.waiting_on for job in await app.find()] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "part"),
+    [
+        ("at", "noon", "a time such as"),
+        ("metadata", "{", "no JSON"),
+        ("metadata", "[]", "an object"),
+        ("backoff", "20", "a multiplier from 1 to 10"),
+        ("key_scope", "ever", "Invalid enum value"),
+        ("order_key", "x" * 300, "a text of 1 to 255 characters"),
+        ("after", "nobody", "is no id of a job"),
+    ],
+)
+async def test_what_is_wrong_stands_at_its_field_and_the_options_are_open(
+    browser: Browser, field: str, text: str, part: str
+) -> None:
+    fields = {"type": "mail.send", "payload": '{"to": "a"}', field: text}
+    answer = await browser.send("jobs/new", fields)
+    assert answer.status_code == 422
+    assert re.search(rf'id="wrong-{field}">[^<]*{part}', answer.text)
+    assert '<details id="more-options" open>' in answer.text
 
 
 async def test_a_form_that_is_sent_twice_enqueues_once(browser: Browser, app: Penstock) -> None:

@@ -6,7 +6,7 @@ import secrets
 from base64 import b64decode, b64encode
 
 from penstock.model.errors import InvalidOption
-from penstock.model.job import MAX_NAME, MAX_TEXT
+from penstock.model.options import MAX_NAME, MAX_TEXT
 from penstock.store.contract import Store
 
 _COST = {"n": 2**14, "r": 8, "p": 1}

@@ -13,11 +13,12 @@ from msgspec.structs import astuple, replace
 from penstock.app.after import awaited
 from penstock.app.arguments import deeper_than
 from penstock.app.job_type import Prepared
-from penstock.app.options import MAX_METADATA
+from penstock.app.options import with_options
 from penstock.model.dependency import Edge, EdgeKind, check_condition
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import id_time_ms, is_id, new_id
-from penstock.model.job import MAX_BATCH, MAX_NAME, MAX_TAGS, MAX_TEXT, KeyScope
+from penstock.model.job import MAX_BATCH, OPTIONS
+from penstock.model.options import MAX_EDGES, MAX_METADATA, MAX_NAME, Choice, Moment, Option
 from penstock.model.refused import ParentNotFound
 from penstock.server.bodies import Reading, items_of, read_body
 from penstock.server.problems import Refusal, field_of
@@ -88,9 +89,6 @@ def _need(edge: CallEdge, name: str, kind: EdgeKind) -> None:
         raise Refusal(422, f"An edge has a {name} if it is of kind {kind.value!r}.", field="after")
 
 
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
-Word = Annotated[str, Meta(max_length=MAX_TEXT)]
 _PLACE = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _OWN = frozenset({"id", "type", "payload", "key", "metadata"})
 WRITTEN = 8
@@ -101,30 +99,14 @@ _NOTHING = Raw(b"null")
 
 
 class Call(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`models.NewJob` as it is read."""
+    """`models.NewJob` as it is read: what is looked at here; `WholeCall` has the other options."""
 
     id: str | None = None
-    type: Name
+    type: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     payload: Raw = _EMPTY
-    key: Text | None = None
-    queue: Name | None = None
-    priority: int | None = None
-    max_retries: int | None = None
-    timeout: float | None = None
-    retry_delay: float | None = None
-    backoff: float | None = None
-    delay: float | None = None
-    at: Annotated[datetime, Meta(tz=True)] | None = None
-    expires_in: float | None = None
-    key_scope: KeyScope | None = None
-    key_window: float | None = None
-    category: Name | None = None
-    tenant: Word | None = None
-    workspace: Word | None = None
-    limit_key: Text | None = None
-    order_key: Text | None = None
-    tags: Annotated[tuple[Word, ...], Meta(max_length=MAX_TAGS)] | None = None
-    after: Annotated[tuple[str | CallEdge, ...], Meta(max_length=1000)] | None = None
+    key: str | None = None
+    tenant: str | None = None
+    after: Annotated[tuple[str | CallEdge, ...], Meta(max_length=MAX_EDGES)] | None = None
     metadata: Raw = _NOTHING
 
     @property
@@ -133,9 +115,29 @@ class Call(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (self.type, self.key is None, *_shared(self), bytes(self.metadata))
 
 
-_shared = attrgetter(*(name for name in Call.__struct_fields__ if name not in _OWN))
-_ONE = msgspec.json.Decoder(Call)
-_MANY = msgspec.json.Decoder(Annotated[list[Call], Meta(min_length=1, max_length=MAX_BATCH)])
+def _as_read(option: Option) -> Any:
+    """The type that a decoder reads; what it says beyond that is checked as in a program."""
+    if isinstance(option, Choice):
+        return option.of
+    return Annotated[datetime, Meta(tz=True)] if isinstance(option, Moment) else option.kind
+
+
+WholeCall: Any = msgspec.defstruct(
+    "WholeCall",
+    [
+        (name, _as_read(option) | None, None)
+        for name, option in OPTIONS.items()
+        if not option.local and name not in Call.__struct_fields__
+    ],
+    bases=(Call,),
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+)
+_shared = attrgetter(*(name for name in WholeCall.__struct_fields__ if name not in _OWN))
+_ONE = msgspec.json.Decoder(WholeCall)
+_LIST: Any = list[WholeCall]
+_MANY = msgspec.json.Decoder(Annotated[_LIST, Meta(min_length=1, max_length=MAX_BATCH)])
 
 
 def read_calls(body: bytes) -> Call | list[Call]:
@@ -191,14 +193,15 @@ class Drafts:
         type_.check_bounds(payload)
         type_.arguments.check(payload, awaited(template.after))
         job_id = call.id or new_id()
-        return Prepared(type_, replace(template, id=job_id, payload=payload, key=call.key))
+        key = OPTIONS["key"].stored(call.key)
+        return Prepared(type_, replace(template, id=job_id, payload=payload, key=key))
 
     def _template(self, call: Call) -> "tuple[JobType[..., ..., Any], NewJob]":
         known = self._templates.get(call.options)
         if known is None:
             type_ = self._app.find_type(call.type)
-            chosen = self._app.checked(type_.defaults.with_(**self._options(call)))
-            known = self._templates[call.options] = type_, chosen.new_job("", type_.name, "{}")
+            chosen = self._app.checked(with_options(type_.defaults, **self._options(call)))
+            known = self._templates[call.options] = type_, chosen
         return known
 
     def _options(self, call: Call) -> dict[str, Any]:

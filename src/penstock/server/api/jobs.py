@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from penstock.app.handle import JobHandle
 from penstock.model import job as model
-from penstock.model.job import MAX_BATCH, MAX_TEXT
+from penstock.model.job import MAX_BATCH
+from penstock.model.options import MAX_TEXT
 from penstock.operate.documents import document
 from penstock.operate.jobs import MOST, BulkAction
 from penstock.server.api.calls import Call, CallEdge, Drafts, edges_in, read_calls

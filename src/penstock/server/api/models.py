@@ -1,15 +1,17 @@
 """Jobs as documents: what a caller sends, and what it gets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from penstock.model import explain as model
+from penstock.model import options
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.explain import ReasonKind
-from penstock.model.job import MAX_NAME, MAX_PAGE, MAX_REASON, MAX_TAGS, MAX_TEXT, KeyScope
+from penstock.model.job import MAX_PAGE, MAX_REASON, OPTIONS, KeyScope
 from penstock.model.job import Job as StoredJob
+from penstock.model.options import MAX_NAME, MAX_TEXT, Option
 from penstock.model.states import Status
 from penstock.operate.documents import document
 from penstock.store import contract
@@ -33,30 +35,6 @@ class Document(BaseModel):
     """A document whose fields are all known."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class CallOptions(Document):
-    """How a job is to be run; what is left out, its type says."""
-
-    queue: Name | None = None
-    priority: int | None = Field(None, ge=1, le=10, description="1 is the most urgent.")
-    max_retries: int | None = Field(None, ge=0, le=1000)
-    timeout: float | None = Field(None, gt=0, lt=1e10, description="Seconds an execution may take.")
-    retry_delay: float | None = Field(
-        None, ge=0, lt=1e10, description="Seconds before the first retry."
-    )
-    backoff: float | None = Field(
-        None, ge=1, le=10, description="What each further delay is multiplied by."
-    )
-    expires_in: float | None = Field(
-        None, gt=0, lt=1e10, description="Seconds after which it must not start."
-    )
-    category: Name | None = None
-    workspace: Word | None = None
-    limit_key: Text | None = None
-    order_key: Text | None = None
-    tags: list[Word] | None = Field(None, max_length=MAX_TAGS)
-    metadata: dict[str, Any] | None = Field(None, description="At most 64 KiB of JSON.")
 
 
 class Why(Document):
@@ -88,8 +66,49 @@ class NewEdge(Document):
     on_requeue: OnRequeue = OnRequeue.RESTORE
 
 
-class NewJob(CallOptions):
-    """A job to enqueue; what is left out, its type says."""
+def _options(name: str, wanted: Callable[[Option], bool]) -> Any:
+    """A document of those options of a call that are wanted, none of which has to be there."""
+    fields: dict[str, Any] = {
+        option.name: (
+            _kind(option) | None,
+            Field(None, description=_description(option), **option.bounds),
+        )
+        for option in OPTIONS.values()
+        if wanted(option)
+    }
+    return create_model(name, __base__=Document, **fields)
+
+
+def _description(option: Option) -> str:
+    return f"{option.about} In {option.unit}." if option.unit else option.about
+
+
+def _kind(option: Option) -> Any:
+    match option:
+        case options.Moment():
+            return AwareDatetime
+        case options.Choice():
+            return option.of
+        case options.Words():
+            return list[Word]
+        case options.Edges():
+            return list[JobId | NewEdge]
+        case _:
+            return option.kind
+
+
+_ForSchedules: Any = _options(
+    "ForSchedules", lambda option: option.in_schedules and not option.local
+)
+_ForCalls: Any = _options("ForCalls", lambda option: not option.local)
+
+
+class CallOptions(_ForSchedules):  # type: ignore[misc]  # its fields are known at run time only
+    """How a job is to be run; what is left out, its type says."""
+
+
+class NewJob(_ForCalls):  # type: ignore[misc]  # its fields are known at run time only
+    """A job to enqueue; what is left out, its type says. `after` may name jobs of the same list."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -112,24 +131,6 @@ class NewJob(CallOptions):
     )
     type: Name = Field(description="The registered name of the job type.")
     payload: dict[str, Any] = Field({}, description="The arguments, by name.")
-    delay: float | None = Field(
-        None, ge=0, lt=1e10, description="Seconds to wait before it may start."
-    )
-    at: AwareDatetime | None = Field(None, description="The time from which on it may start.")
-    key: Text | None = Field(
-        None,
-        description="While a job with this key is there, no other is made; its id is answered.",
-    )
-    key_scope: KeyScope | None = Field(None, description="How long the key keeps others out.")
-    key_window: float | None = Field(
-        None, gt=0, lt=1e10, description="Seconds, for the scope `window`."
-    )
-    tenant: Word | None = None
-    after: list[JobId | NewEdge] | None = Field(
-        None,
-        max_length=1000,
-        description="Jobs that must complete before this one starts; they may be of the same list.",
-    )
 
 
 class Enqueued(Document):

@@ -7,7 +7,8 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from penstock.app.arguments import encode
 from penstock.app.schedules import ScheduleView, times_of
-from penstock.model.job import MAX_PAGE, MAX_TEXT
+from penstock.model.job import MAX_PAGE
+from penstock.model.options import MAX_TEXT
 from penstock.model.schedule import Misfire, ScheduleKind
 from penstock.operate.documents import decoded, document
 from penstock.server.api.models import CallOptions, Document, JobId, Moment, Name, PageSize, Word

@@ -162,6 +162,15 @@ class Form(Struct, frozen=True):
             raise InvalidOption(name, text, "a number")
         return found
 
+    def moment(self, name: str) -> datetime | None:
+        """A time, in UTC if it has no zone; none if nothing was written."""
+        text = self.get(name)
+        try:
+            found = datetime.fromisoformat(text) if text else None
+        except ValueError:
+            raise InvalidOption(name, text, "a time such as 2030-01-31T08:00") from None
+        return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+
     def json(self, name: str, default: str = "") -> str:
         """A document, in the fewest characters."""
         try:

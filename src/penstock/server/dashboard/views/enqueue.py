@@ -13,6 +13,17 @@ from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import new_id
+from penstock.model.job import OPTIONS
+from penstock.model.options import (
+    Document,
+    Edges,
+    Factor,
+    Moment,
+    Option,
+    Seconds,
+    Whole,
+    Words,
+)
 from penstock.server.api.calls import Call, Drafts, read_calls
 from penstock.server.dashboard.request import EnqueueVisit, Entered, Form, Visit, problems_of
 from penstock.server.dashboard.route import page_router
@@ -59,8 +70,8 @@ def _example(parameter: inspect.Parameter, hint: Any) -> Any:
 
 router = page_router()
 
-FIELDS = ("type", "payload", "queue", "priority", "delay", "key", "tags", "tenant", "max_retries")
-TEXTS = ("id", "type", "queue", "key", "tenant")
+SHOWN = [option for option in OPTIONS.values() if not option.local]
+FIELDS = ("type", "payload", *(option.name for option in SHOWN))
 
 
 @router.get("/jobs/new")
@@ -79,8 +90,8 @@ async def enqueue(visit: EnqueueVisit) -> Response:
     except (Refusal, PenstockError) as error:
         values = {name: visit.form.get(name) for name in FIELDS}
         return await _form(visit, Entered(values, problems_of(error, FIELDS)))
-    told = "The job is enqueued." if job.created else "It was there already: nothing was enqueued."
-    return visit.redirect(f"jobs/{job.id}", told)
+    said = "The job is enqueued." if job.created else "It was there already: nothing was enqueued."
+    return visit.redirect(f"jobs/{job.id}", said)
 
 
 async def _form(visit: Visit, entered: Entered) -> Response:
@@ -97,6 +108,12 @@ async def _form(visit: Visit, entered: Entered) -> Response:
         types={name: summary(each) for name, each in sorted(types.items())},
         chosen=chosen,
         values=values,
+        options=[
+            option
+            for option in SHOWN
+            if option.name != "tenant" or visit.operator.actor.tenant is None
+        ],
+        defaults={option.name: _default(option, chosen) for option in SHOWN},
         job_id=new_id(),
         problems=entered.problems,
     )
@@ -104,20 +121,41 @@ async def _form(visit: Visit, entered: Entered) -> Response:
 
 def _call(form: Form) -> Call:
     # With the id that was made with the form: sent twice, it makes one job.
-    given: dict[str, Any] = {name: form.get(name) or None for name in TEXTS}
-    given |= {name: form.whole(name) for name in ("priority", "max_retries")}
-    given["delay"] = form.number("delay")
-    given["tags"] = [tag.strip() for tag in form.get("tags").split(",") if tag.strip()] or None
+    given: dict[str, Any] = {name: form.get(name) or None for name in ("id", "type")}
+    given |= {option.name: _entered(form, option) for option in SHOWN if form.get(option.name)}
     given["payload"] = Raw(form.json("payload", "{}").encode())
-    found = read_calls(encode({name: value for name, value in given.items() if value is not None}))
-    assert isinstance(found, Call)
-    return found
+    call = read_calls(encode({name: value for name, value in given.items() if value is not None}))
+    assert isinstance(call, Call)
+    return call
+
+
+def _entered(form: Form, option: Option) -> Any:
+    """What stands in the field of an option, as JSON has it."""
+    match option:
+        case Whole():
+            return form.whole(option.name)
+        case Factor() | Seconds():
+            return form.number(option.name)
+        case Moment():
+            return form.moment(option.name)
+        case Words() | Edges():
+            return [each.strip() for each in form.get(option.name).split(",") if each.strip()]
+        case Document():
+            return Raw(form.json(option.name).encode())
+        case _:
+            return form.get(option.name)
+
+
+def _default(option: Option, chosen: JobType[..., ..., Any] | None) -> str:
+    """What holds for an option that is left empty."""
+    value = option.default if chosen is None else getattr(chosen.defaults, option.field)
+    return "" if not value else str(option.written(value))
 
 
 async def _enqueue(visit: Visit, call: Call) -> JobHandle[Any]:
     operator = visit.operator
     [made] = await Drafts(operator, visit.server.reading).prepared([call], len(call.payload))
     job = made.job
-    told = {"type": job.type, "tenant_id": job.tenant_id}
-    async with operator.actor.doing("job.enqueue", f"job:{job.id}", **told):
+    details = {"type": job.type, "tenant_id": job.tenant_id}
+    async with operator.actor.doing("job.enqueue", f"job:{job.id}", **details):
         return await operator.app.enqueue(made, wait=False)

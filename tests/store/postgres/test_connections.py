@@ -11,7 +11,7 @@ from penstock.model.clock import ServerClock
 from penstock.model.errors import StoreUnavailable
 from penstock.store.postgres import connect as connecting
 from penstock.store.postgres.connect import Address, address_of, connect
-from penstock.store.postgres.connection import Link
+from penstock.store.postgres.session import Session
 from penstock.worker.worker import Worker
 from tests.store.postgres.conftest import Logins
 
@@ -81,21 +81,21 @@ def test_a_call_waits_for_its_turn_while_the_server_is_full(
 ) -> None:
     refused, answers = threading.Event(), []
     monkeypatch.setattr(connecting.time, "sleep", lambda _: refused.set())
-    link = Link(crowded, ServerClock())
+    session = Session(crowded, ServerClock())
     first = connect(crowded)
-    second = threading.Thread(target=lambda: answers.append(link.perform(lambda tx: tx.now)))
+    second = threading.Thread(target=lambda: answers.append(session.perform(lambda tx: tx.now)))
     second.start()
     assert refused.wait(SECONDS)
     assert answers == []
     first.close()
     second.join(SECONDS)
-    link.close()
+    session.close()
     assert len(answers) == 1
 
 
 def test_after_a_while_it_says_in_one_sentence_what_to_do(
     crowded: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.store.postgres.connection.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.store.postgres.session.PATIENCE_SECONDS", 0.01)
     with connect(crowded), pytest.raises(StoreUnavailable, match="raise its max_connections"):
-        Link(crowded, ServerClock()).perform(lambda tx: tx.now)
+        Session(crowded, ServerClock()).perform(lambda tx: tx.now)

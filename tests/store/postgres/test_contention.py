@@ -17,8 +17,8 @@ from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import address_of
-from penstock.store.postgres.connection import Link
 from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.session import Session
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.claim import MIN_CHUNK
 from proof.conformance.build import (
@@ -309,7 +309,7 @@ async def test_a_claim_grants_no_lease_twice_when_urgent_jobs_come_while_it_look
     await store.controls.set_limits([limit])
     await store.jobs.enqueue([a_job() for _ in range(3 * MIN_CHUNK)])
     await store.jobs.enqueue([a_job(queue="other")])
-    producer = Link(address_of(postgres_store_url), ServerClock())
+    producer = Session(address_of(postgres_store_url), ServerClock())
     look = PostgresTransaction.row
 
     def looked(tx: PostgresTransaction, name: str, bindings: Any = ()) -> tuple[Any, ...] | None:

@@ -7,9 +7,11 @@ from typing import Any
 import apsw
 import pytest
 
+from penstock.store.contract import Claim
 from penstock.store.open import open_store
 from penstock.store.sqlite.connect import SqliteTransaction, connect, queries
 from penstock.store.sqlite.migrate import migrate
+from penstock.store.sqlite.store import SqliteClaims
 from penstock.testing.clock import FakeClock
 from proof.conformance.build import a_job, claim_all
 
@@ -35,8 +37,8 @@ NEXT_LANE = [
     f"{IN_QUEUE}>?)",
 ]
 PLANS = {
-    "lane": [LANE],
-    "urgent_lane": [LANE],
+    "lane": [f"{LANE[:-1]} AND (rank,priority)>(?,?))"],
+    "urgent_lane": [f"{LANE[:-1]} AND (rank,priority)>(?,?))"],
     "first_lane": ["SCAN jobs USING COVERING INDEX jobs_queued"],
     "next_lane": NEXT_LANE,
     "next_lanes": NEXT_LANE,
@@ -161,3 +163,25 @@ async def test_a_claim_among_many_tenants_takes_few_statements(
     assert [len(granted) for granted in leases] == [20, 20, 20]
     assert len({lease.tenant_id for granted in leases for lease in granted}) == 60
     assert len(asked) / 3 < 60
+
+
+def test_a_deep_lane_is_read_on_from_where_the_last_look_ended() -> None:
+    connection = connect(None)
+    migrate(connection, ":memory:", FakeClock())
+    connection.executemany(
+        "INSERT INTO jobs (id, type, queue, status, limit_key, rank, priority, timeout_ms, "
+        "scheduled_at, created_at, updated_at, payload) "
+        "VALUES (?1, 't', 'q', 'queued', '', ?2, 5, 1, 0, 0, 0, '{}')",
+        [(str(n), n // 10) for n in range(5_000)],
+    )
+    steps: list[int] = []
+    tx = SqliteTransaction(connection, 0, 0)
+    claim = Claim(owner="host:1", types=["t"], limit=9, start=9, lease_ms=1)
+    connection.trace_v2(
+        apsw.SQLITE_TRACE_PROFILE,
+        lambda event: steps.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]),
+    )
+    found = list(SqliteClaims().candidates(tx, ("q", "", "t", ""), claim, 100))
+    connection.close()
+    assert [seq for _, seq, _ in found] == list(range(1, 5_001))
+    assert max(steps) < 2 * steps[0]

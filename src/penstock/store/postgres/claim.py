@@ -9,7 +9,7 @@ from msgspec.json import Decoder, decode, encode
 
 from penstock.model.job import Lease
 from penstock.store.contract import Claim, Claimed
-from penstock.store.postgres.connection import Alone, Question, RoundTrip, Row
+from penstock.store.postgres.round_trip import Alone, Question, RoundTrip, Row
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.claim import STAGE_FIRST, Candidate, Claims, Seq, Turns, stage
 from penstock.store.relational.expire import expire

@@ -12,9 +12,10 @@ from typing import Any, TypeVar, cast
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.errors import ForkedStore, StoreClosed, StoreUnavailable
 from penstock.store.postgres.connect import Address, connect
-from penstock.store.postgres.connection import Kind, Link, RoundTrip, Sent
 from penstock.store.postgres.errors import translated
 from penstock.store.postgres.migrate import migrate
+from penstock.store.postgres.round_trip import RoundTrip, Sent
+from penstock.store.postgres.session import Kind, Session
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.wake_ups import WakeUps
 from penstock.store.relational.group_commit import Entry, GroupCommit, deliver
@@ -22,13 +23,13 @@ from penstock.store.relational.signals import Listener, Signal
 
 
 class Writer(GroupCommit[PostgresTransaction]):
-    """Group commit on one link."""
+    """Group commit on one session."""
 
     commits_in_place = True
 
-    def __init__(self, name: str, link: Link, announce: Callable[[Link], None]) -> None:
-        self._link = link
-        self._announce = partial(announce, link)
+    def __init__(self, name: str, session: Session, announce: Callable[[Session], None]) -> None:
+        self._session = session
+        self._announce = partial(announce, session)
         super().__init__(name, self._announce)
 
     def commit(self, batch: list[Entry[PostgresTransaction]]) -> bool:
@@ -36,7 +37,7 @@ class Writer(GroupCommit[PostgresTransaction]):
         if len(batch) == 1:
             return self._alone(batch[0])
         try:
-            answers, changed = self._link.perform(
+            answers, changed = self._session.perform(
                 lambda tx: [e.operation(tx) for e in batch], kind=Kind.GIVING_WAY
             )
         except StoreUnavailable as error:
@@ -55,11 +56,11 @@ class Writer(GroupCommit[PostgresTransaction]):
         trip, loop = entry.operation, entry.loop
         if not isinstance(trip, RoundTrip) or loop is None or self.is_busy:
             return False
-        return self._link.begin(trip, loop, partial(self._ended, entry))
+        return self._session.begin(trip, loop, partial(self._ended, entry))
 
     def let_go(self) -> None:
         """Leave the connection to its owner, who may have something to tell by it."""
-        self._link.finish()
+        self._session.finish()
 
     def _ended(self, entry: Entry[PostgresTransaction], sent: Sent[Any], in_loop: bool) -> None:
         entry.result, entry.error = sent.result, sent.error
@@ -76,7 +77,7 @@ class Writer(GroupCommit[PostgresTransaction]):
 
     def _alone(self, entry: Entry[PostgresTransaction]) -> bool:
         try:
-            entry.result, changed = self._link.perform(entry.operation)
+            entry.result, changed = self._session.perform(entry.operation)
         except BaseException as error:
             entry.error = error
             return False
@@ -89,7 +90,7 @@ class Writer(GroupCommit[PostgresTransaction]):
 
 T = TypeVar("T")
 Operation = Callable[[PostgresTransaction], T]
-MakeWakeUps = Callable[[Address, Callable[[], None], Link], WakeUps]
+MakeWakeUps = Callable[[Address, Callable[[], None], Session], WakeUps]
 
 
 class PostgresDatabase:
@@ -205,12 +206,12 @@ class _Open:
         self._clock = clock
         self._signal = signal
         self._local = threading.local()
-        self._links: list[Link] = []
+        self._sessions: list[Session] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
-        self.side = self._link()
-        self._first = self._link()
+        self.side = self._session()
+        self._first = self._session()
         self.wake_ups = make_wake_ups(address, signal.ring, self._first)
         self.writer = self._writer(self._first)
         self._second_writer: Writer | None = None
@@ -225,23 +226,23 @@ class _Open:
         """Run an operation in a thread of the pool."""
         return self.perform(self._own(), operation)
 
-    def perform(self, link: Link, operation: Operation[T]) -> T:
+    def perform(self, session: Session, operation: Operation[T]) -> T:
         """Run an operation on a connection, and tell everybody if it changed something."""
-        answer, changed = link.perform(operation)
+        answer, changed = session.perform(operation)
         if changed:
-            self.announce(link)
+            self.announce(session)
         return answer
 
-    def announce(self, link: Link) -> None:
+    def announce(self, session: Session) -> None:
         """Tell everybody, by way of a connection that has just committed."""
-        self.wake_ups.tell(link)
+        self.wake_ups.tell(session)
         self._signal.ring()
 
     def second_writer(self) -> Writer:
         """A writer beside the first, made when it is first needed."""
         with self._lock:
             if self._second_writer is None:
-                self._second_writer = self._writer(self._link())
+                self._second_writer = self._writer(self._session())
             return self._second_writer
 
     def close(self) -> None:
@@ -253,28 +254,28 @@ class _Open:
         self._closing.set()
         self._watchdog.join()
         self.wake_ups.stop()
-        for link in self._links:
-            link.close()
+        for session in self._sessions:
+            session.close()
 
-    def _own(self) -> Link:
+    def _own(self) -> Session:
         """The connection of a thread of the pool; a process that only enqueues has one in all."""
         if not self.wake_ups.listening:
             return self._first
-        link: Link | None = getattr(self._local, "link", None)
-        if link is None:
-            link = self._local.link = self._link()
-        return link
+        session: Session | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = self._session()
+        return session
 
-    def _writer(self, link: Link) -> Writer:
-        return Writer(self._address.name, link, self.announce)
+    def _writer(self, session: Session) -> Writer:
+        return Writer(self._address.name, session, self.announce)
 
-    def _link(self) -> Link:
-        link = Link(self._address, self._clock)
-        self._links.append(link)
-        return link
+    def _session(self) -> Session:
+        session = Session(self._address, self._clock)
+        self._sessions.append(session)
+        return session
 
     def _watch(self) -> None:
         """Break connections that stopped answering, so that nobody waits for them for ever."""
         while not self._closing.wait(self.LOOK_SECONDS):
-            for link in list(self._links):
-                link.cut_if_silent()
+            for session in list(self._sessions):
+                session.cut_if_silent()

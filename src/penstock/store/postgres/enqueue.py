@@ -7,7 +7,7 @@ from msgspec.json import encode
 from msgspec.structs import astuple, replace
 
 from penstock.model.job import Enqueued, NewJob
-from penstock.store.postgres.connection import Alone, Question, RoundTrip, Row
+from penstock.store.postgres.round_trip import Alone, Question, RoundTrip, Row
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.enqueue import enqueue, enqueue_each, is_special
 from penstock.store.relational.transaction import Transaction

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from penstock.model.errors import StoreError
 from penstock.store.postgres.connect import Address, Connection, connect, readable
-from penstock.store.postgres.connection import Link
+from penstock.store.postgres.session import Session
 
 PAUSE_SECONDS = 0.005
 RECONNECT_SECONDS = (0.1, 5.0)
@@ -31,10 +31,10 @@ def channel_of(address: Address) -> str:
 class WakeUps:
     """Tells other processes that something changed, and hears it from them while it listens."""
 
-    def __init__(self, address: Address, ring: Callable[[], None], link: Link) -> None:
+    def __init__(self, address: Address, ring: Callable[[], None], session: Session) -> None:
         self._address = address
         self._ring = ring
-        self._link = link
+        self._session = session
         self._signature = uuid4().hex
         # A hint need not survive a crash: the disk is not waited for.
         words = "SELECT set_config('synchronous_commit', 'off', true), pg_notify({}, {})"
@@ -52,7 +52,7 @@ class WakeUps:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def tell(self, link: Link) -> None:
+    def tell(self, session: Session) -> None:
         """Have the others hear that something changed, by the connection that committed it."""
         now = time.monotonic()
         soon = now - self._told_at < PAUSE_SECONDS
@@ -60,7 +60,7 @@ class WakeUps:
             self._told_at = now
         if soon and self._untold:
             return
-        if soon or not link.send(self._statement):
+        if soon or not session.send(self._statement):
             self._untold = True
             self._start()
             self._wake()
@@ -83,7 +83,7 @@ class WakeUps:
         if self._thread is not None:
             self._thread.join()
         if self._untold:
-            self._link.send(self._statement)
+            self._session.send(self._statement)
         os.close(self._wake_in)
         os.close(self._wake_out)
 
@@ -103,7 +103,7 @@ class WakeUps:
         while not self._stopped and not self.listening:
             readable([self._wake_in], None)
             self._drain()
-            self._tell_by(self._link.send)
+            self._tell_by(self._session.send)
             time.sleep(PAUSE_SECONDS)
         pause, longest = RECONNECT_SECONDS
         while not self._stopped:

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 
 from penstock.store.postgres.connect import Address
-from penstock.store.postgres.connection import Link
+from penstock.store.postgres.session import Session
 from penstock.store.postgres.wake_ups import PAUSE_SECONDS, WakeUps
 from penstock.store.postgres_redis.connection import Away, RedisConnection
 
@@ -25,9 +25,13 @@ class RedisWakeUps(WakeUps):
     """
 
     def __init__(
-        self, connection: RedisConnection, address: Address, ring: Callable[[], None], link: Link
+        self,
+        connection: RedisConnection,
+        address: Address,
+        ring: Callable[[], None],
+        session: Session,
     ) -> None:
-        super().__init__(address, ring, link)
+        super().__init__(address, ring, session)
         self._connection = connection
         self._ended = False
         self._told = threading.Event()
@@ -35,7 +39,7 @@ class RedisWakeUps(WakeUps):
         self._connection.on_away = self._told.set
         self._threads = [self._started("penstock-dispatch", self._publish)]
 
-    def tell(self, link: Link) -> None:
+    def tell(self, session: Session) -> None:
         """Have the others hear that something changed; safe from any thread."""
         self._told.set()
 
@@ -72,7 +76,7 @@ class RedisWakeUps(WakeUps):
                 try:
                     self._connection.publish(self._signature)
                 except Away:
-                    super().tell(self._link)
+                    super().tell(self._session)
             # One message stands for all that happens meanwhile.
             time.sleep(PAUSE_SECONDS)
 

@@ -154,7 +154,7 @@ def _breaker(name: bytes, definition: bytes, state: bytes) -> BreakerState:
     )
 
 
-class _Asked(Struct):
+class _ClaimArguments(Struct):
     """A claim as `claim.lua` takes it."""
 
     owner: str
@@ -180,7 +180,7 @@ class Claims:
 
     async def claim(self, claim: Claim) -> Claimed:
         """Stage and expire what fell due, then lease up to the limit."""
-        asked = _Asked(
+        asked = _ClaimArguments(
             owner=claim.owner,
             types=[_spelled(type_) for type_ in claim.types],
             limit=claim.limit,

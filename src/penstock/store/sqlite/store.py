@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,13 @@ class _Granted(Lease, frozen=True):
 
 
 LANES_AT_ONCE = 64
+BEFORE_ALL = (-(2**63), 0, 0)
+
+_Place = tuple[int, int, int]
+"""Rank, priority and seq: where a job stands in its lane."""
 
 _lanes: Decoder[list[Lane]] = Decoder(list[Lane])
-_ranked: Decoder[list[tuple[int, int]]] = Decoder(list[tuple[int, int]])
+_ranked: Decoder[list[_Place]] = Decoder(list[_Place])
 _leases: Decoder[list[_Granted]] = Decoder(list[_Granted])
 
 
@@ -59,12 +62,14 @@ class SqliteClaims(Claims):
         name, bindings = "lane", tuple[str | int, ...](lane)
         if claim.max_priority is not None:
             name, bindings = "urgent_lane", (*lane, claim.max_priority)
-        for offset in count(0, chunk):
-            ranked = _ranked.decode(tx.value(name, (*bindings, chunk, offset)))
-            for rank, seq in ranked:
+        last = BEFORE_ALL
+        while True:
+            ranked = _ranked.decode(tx.value(name, (*bindings, *last, chunk)))
+            for rank, _, seq in ranked:
                 yield rank, seq, seq
             if len(ranked) < chunk:
                 return
+            last = ranked[-1]
 
     def lease(
         self, tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool

@@ -70,18 +70,19 @@ WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_k
 -- back to Python, which under load waits for the handlers every time.
 
 -- name: lane
-SELECT json_group_array(json_array(rank, seq)) FROM (
-    SELECT rank, seq FROM jobs
+SELECT json_group_array(json_array(rank, priority, seq)) FROM (
+    SELECT rank, priority, seq FROM jobs
     WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
-    ORDER BY rank LIMIT ? OFFSET ?
+      AND (rank, priority, seq) > (?, ?, ?)
+    ORDER BY rank, priority, seq LIMIT ?
 );
 
 -- name: urgent_lane
-SELECT json_group_array(json_array(rank, seq)) FROM (
-    SELECT rank, seq FROM jobs
+SELECT json_group_array(json_array(rank, priority, seq)) FROM (
+    SELECT rank, priority, seq FROM jobs
     WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
-      AND priority <= ?
-    ORDER BY rank LIMIT ? OFFSET ?
+      AND priority <= ? AND (rank, priority, seq) > (?, ?, ?)
+    ORDER BY rank, priority, seq LIMIT ?
 );
 
 -- name: claim

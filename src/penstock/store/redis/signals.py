@@ -158,7 +158,7 @@ class _Ear:
             raise redis.ConnectionError("Connection closed by server.")
 
     async def _subscribed(self) -> Pipeline:
-        pipeline = await self._server.pipeline(self._hear)
+        pipeline = await self._server.pipeline(self._on_message)
         try:
             [answer] = await pipeline.send([("SUBSCRIBE", self._server.prefix + "wake")])
             if isinstance(answer, Exception):
@@ -168,7 +168,7 @@ class _Ear:
             raise
         return pipeline
 
-    def _hear(self, message: Any) -> None:
+    def _on_message(self, message: Any) -> None:
         self.ring()
 
     async def _disconnect(self) -> None:

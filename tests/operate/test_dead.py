@@ -391,3 +391,24 @@ async def test_a_resolution_that_is_none_is_refused(shop: Shop) -> None:
     group = await shop.dies("a")
     with pytest.raises(InvalidOption, match="investigating"):
         await shop.app.dead.resolve(group.id, "maybe")
+
+
+async def test_letters_are_found_by_type_resolution_and_place(shop: Shop) -> None:
+    store, dead = shop.app.store, shop.app.dead
+    ids = [await dead_job(store, type=name) for name in ("a", "b", "a")]
+    assert [letter.job_id for letter in await dead.find()] == ids[::-1]
+    assert [letter.job_id for letter in await dead.find(type_name="a", limit=1)] == ids[2:]
+    assert [letter.job_id for letter in await dead.find(before=ids[1])] == ids[:1]
+    await dead.resolve(ids[0], "ignored")
+    assert [letter.job_id for letter in await dead.find(resolution="ignored")] == ids[:1]
+    assert len(await dead.find(resolution="open")) == 2
+    with pytest.raises(InvalidOption, match="'resolution' is 'gone'"):
+        await dead.find(resolution="gone")
+
+
+async def test_a_letter_whose_job_runs_again_is_not_purged(shop: Shop) -> None:
+    job_id = await dead_job(shop.app.store, type="a")
+    await shop.app.requeue(job_id)
+    with pytest.raises(IllegalTransition):
+        await shop.app.dead.purge(job_id)
+    assert (await shop.app.dead.show(job_id)).letter.job_id == job_id

@@ -225,3 +225,56 @@ async def test_a_cancelled_job_is_amended_on_record(app: Penstock) -> None:
     assert await actions(app) == ["job.cancel", "job.amend"]
     with pytest.raises(JobNotFound):
         await Operator(app, "user:bob", "other").dead.amend(handle.id, {"a": 3})
+
+
+async def test_what_a_program_does_is_not_on_record(app: Penstock) -> None:
+    add = app.find_type("add")
+    handle = await app.enqueue(add.new(1))
+    await app.schedule("nightly", add.new(1), every=60)
+    await app.controls.pause(job=handle)
+    await app.controls.resume(job=handle)
+    pause = await app.controls.pause(queue="mail", reason="deploy")
+    assert pause.paused_by is None
+    await app.controls.set_limit(key="gas", rate="1/s")
+    await app.controls.remove_limit(key="gas")
+    await app.schedules.pause("nightly")
+    await app.schedules.run("nightly")
+    await app.cancel(handle.id)
+    assert (await handle.get()).error == "cancelled by the caller"
+    await app.dead.amend(handle.id, {"a": 2}, requeue=True)
+    await dead_job(app.store, type="add")
+    await app.dead.resolve((await app.dead.groups())[0].id, "ignored")
+    assert await app.dead.purge(resolution="ignored") == 1
+    assert await actions(app) == []
+
+
+async def test_a_job_is_paused_within_the_tenant_and_on_record_by_who_asked(
+    app: Penstock,
+) -> None:
+    add = app.find_type("add")
+    own = await app.enqueue(add.options(tenant="acme").new(1))
+    other = await app.enqueue(add.options(tenant="other").new(1))
+    controls = Operator(app, "user:ann", "acme").controls
+    for act in (controls.pause, controls.resume):
+        with pytest.raises(JobNotFound):
+            await act(job=other.id)
+    assert (await controls.pause(job=own.id)).paused_by == "user ann"
+    assert (await other.get()).status == "queued"
+    [entry] = await app.store.audit.find(AuditFilter())
+    assert (entry.action, entry.subject, entry.tenant_id) == ("job.pause", f"job:{own.id}", "acme")
+
+
+async def test_schedules_of_another_tenant_are_neither_listed_nor_touched(app: Penstock) -> None:
+    add = app.find_type("add")
+    for tenant in ("acme", "other"):
+        await app.schedule("nightly", add.options(tenant=tenant).new(1), every=60)
+    schedules = Operator(app, "user:ann", "acme").schedules
+    assert [each.schedule.tenant_id for each in await schedules.list()] == ["acme"]
+    assert len(await app.schedules.list()) == 2
+    assert [v.schedule.tenant_id for v in await app.schedules.list("other")] == ["other"]
+    for act in (schedules.get, schedules.pause, schedules.remove, schedules.run, schedules.list):
+        with pytest.raises(ForeignTenant):
+            await act("other") if act == schedules.list else await act("nightly", "other")
+    assert (await schedules.pause("nightly")).schedule.tenant_id == "acme"
+    assert not (await app.schedules.get("nightly", "other")).paused
+    assert await actions(app) == ["schedule.pause"]

@@ -458,3 +458,49 @@ async def test_without_types_of_its_own_a_caller_asks_about_those_of_the_server(
         found = await remote.check_payloads(examples=1)
     assert found == await behind.check_payloads(examples=1)
     assert [(each.type, each.known) for each in found.jobs] == [("add", True), ("gone", False)]
+
+
+@pytest.mark.every_store
+async def test_several_jobs_are_read_watched_and_cancelled(
+    remote: Remote, behind: Penstock, types: Penstock
+) -> None:
+    handles = await remote.enqueue_many([types.types["add"].new(n) for n in range(3)])
+    ids = [handle.id for handle in handles]
+    for app in (behind, remote):
+        assert [job.id for job in await app.get_many([ids[2], new_id(), ids[0]])] == [
+            ids[2],
+            ids[0],
+        ]
+    assert await behind.cancel_many(ids[:1]) == {ids[0]: Status.CANCELLED}
+    assert await remote.cancel_many(ids[1:]) == dict.fromkeys(ids[1:], Status.CANCELLED)
+    for app in (behind, remote):
+        assert {job.id: job.status async for job in app.watch(*ids)} == dict.fromkeys(
+            ids, Status.CANCELLED
+        )
+    with pytest.raises(JobNotFound):
+        await behind.cancel_many([new_id()])
+
+
+async def test_letters_and_schedules_are_narrowed_as_an_application_does(
+    remote: Remote, behind: Penstock, types: Penstock
+) -> None:
+    ids = [await dead_job(behind.store, type=t, tenant_id=n) for t, n in ("ax", "bx", "ay")]
+    await behind.dead.resolve(ids[0], "ignored")
+    for where in (
+        {"type_name": "a"},
+        {"tenant": "x"},
+        {"resolution": "open"},
+        {"before": ids[1]},
+        {"limit": 1},
+        {"group": (await behind.dead.find(type_name="b"))[0].group},
+    ):
+        letters = await behind.dead.find(**where)  # type: ignore[arg-type]
+        found = await remote.dead.find(**where)  # type: ignore[arg-type]
+        assert [each.job_id for each in found] == [each.job_id for each in letters], where
+        assert letters, where
+    with pytest.raises(InvalidOption, match="'resolution' is 'gone'"):
+        await remote.dead.find(resolution="gone")
+    for tenant in ("x", "y"):
+        await behind.schedule(tenant, types.types["add"].options(tenant=tenant).new(1), every=60)
+    assert [each.name for each in await remote.schedules.list("y")] == ["y"]
+    assert [each.name for each in await behind.schedules.list("y", 5)] == ["y"]

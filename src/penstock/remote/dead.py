@@ -12,7 +12,7 @@ from penstock.app.lookups import check_patience, check_rows
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import MAX_PAGE, Job
-from penstock.operate.dead import Canaries, DeadView, LetterFields, Replay
+from penstock.operate.dead import Canaries, DeadView, LetterFields, Replay, standing
 from penstock.operate.jobs import Progress, Requeued
 from penstock.remote.calls import payload_document
 from penstock.remote.controls import refuse_by
@@ -65,6 +65,7 @@ class RemoteDeadLetters:
         limit: int = 50,
     ) -> list[DeadLetter]:
         """A page of dead letters, newest first, without their snapshots."""
+        standing(resolution)
         words = {
             "group": group.id if isinstance(group, DeadGroup) else group,
             "type": type_name,

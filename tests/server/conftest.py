@@ -11,7 +11,7 @@ from penstock import Penstock
 from penstock.config import Settings
 from penstock.server.access.identity import parse_scopes
 from penstock.server.app import create_server
-from penstock.server.cached import Fresh
+from penstock.server.summary import Fresh
 from tests.support.places import Place
 
 ADDRESS = "http://localhost"

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from penstock.server import cached
-from penstock.server.cached import Fresh
+from penstock.server import summary
+from penstock.server.summary import Fresh
 
 
 class Looks:
@@ -15,7 +15,7 @@ class Looks:
         self.seen = 0
         self.now = 100.0
         self.takes = 0.0
-        monkeypatch.setattr(cached, "monotonic", lambda: self.now)
+        monkeypatch.setattr(summary, "monotonic", lambda: self.now)
 
     async def look(self) -> int:
         await asyncio.sleep(0)

@@ -13,8 +13,7 @@ import psutil
 
 from penstock.app.penstock import Penstock
 from penstock.model.ids import new_id
-from penstock.server.access.identity import Scope
-from penstock.server.access.secrets import random_secret
+from penstock.server.access.identity import Scope, random_secret
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import COOKIE, Sessions, Users
 from proof.bench.processes import cpu_percents

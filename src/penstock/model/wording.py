@@ -61,3 +61,22 @@ def _coarse(ms: int) -> str:
         if ms >= size:
             return f"{ms // size} {unit}"
     return "0 s"
+
+
+FEW = 3
+QUOTED = 200
+
+
+def brief(text: str) -> str:
+    """Somebody's words on one line, cut where they go on for long, to stand inside a sentence."""
+    words = " ".join(text.split())
+    return (words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}…").rstrip(".")
+
+
+def few(names: Sequence[str], count: int | None = None) -> str:
+    """The first few names and how many more: `a, b, c and 4 more`."""
+    shown = list(names[:FEW])
+    more = (len(names) if count is None else count) - len(shown)
+    if more > 0 and shown:
+        return f"{', '.join(shown)} and {more:,} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))

@@ -96,9 +96,15 @@ class Operator:
     `Operator(app, "user:ann").controls.pause(queue="mail")`; a `tenant` binds them to it.
     """
 
-    def __init__(self, app: "Penstock", name: str, tenant: str | None = None) -> None:
+    def __init__(
+        self,
+        app: "Penstock",
+        name: str,
+        tenant: str | None = None,
+        journal: Journal | None = None,
+    ) -> None:
         self.app = app
-        self.actor = Actor(name, tenant, Journal(app.store))
+        self.actor = Actor(name, tenant, journal or Journal(app.store))
 
     @cached_property
     def jobs(self) -> "Jobs":

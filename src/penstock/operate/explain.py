@@ -1,4 +1,4 @@
-"""Why a job does, or does not, run: what a store knows of it, put into sentences."""
+"""Why a job does, or does not, run: every reason that holds, the weightiest first."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,34 +6,34 @@ from msgspec.structs import replace
 
 from penstock.model.explain import Explanation, Reason, ReasonKind
 from penstock.model.states import Status
-from penstock.operate.reasons import controls, state, workers
-from penstock.operate.reasons.words import HIDDEN
+from penstock.operate import reasons
+from penstock.operate.reasons import HIDDEN
 from penstock.store.contract import Dependency, Standing
 
 Finder = Callable[[Standing], Iterator[Reason]]
 
 FINDERS: tuple[Finder, ...] = (
-    state.ended,
-    state.key_taken,
-    state.cancel_requested,
-    state.lease_lapsed,
-    state.running,
-    state.prefetched,
-    state.expired,
-    controls.paused,
-    state.waits_for_parents,
-    state.waits_in_line,
-    state.waits_for_time,
-    state.snoozed,
-    state.waits_for_retry,
-    controls.breaker_open,
-    controls.breaker_probing,
-    controls.limit_full,
-    controls.rate_used_up,
-    workers.no_worker,
-    workers.tenants_turn,
-    workers.jobs_ahead,
-    state.due_now,
+    reasons.ended,
+    reasons.key_taken,
+    reasons.cancel_requested,
+    reasons.lease_lapsed,
+    reasons.running,
+    reasons.prefetched,
+    reasons.expired,
+    reasons.paused,
+    reasons.waits_for_parents,
+    reasons.waits_in_line,
+    reasons.waits_for_time,
+    reasons.snoozed,
+    reasons.waits_for_retry,
+    reasons.breaker_open,
+    reasons.breaker_probing,
+    reasons.limit_full,
+    reasons.rate_used_up,
+    reasons.no_worker,
+    reasons.tenants_turn,
+    reasons.jobs_ahead,
+    reasons.due_now,
 )
 WEIGHTS = {kind: place for place, kind in enumerate(ReasonKind)}
 

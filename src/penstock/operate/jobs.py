@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -278,13 +279,13 @@ class Jobs:
     async def act(self, action: BulkAction, where: JobFilter, limit: int = MOST) -> Bulk:
         """Try the action on each of them, the newest first."""
         async with await self._doing(action, where):
-            return await self._walk(action, where, limit, self._steps[action])
+            return await self._walk(action, where, limit, partial(self._do, action))
 
     async def act_on(self, action: BulkAction, ids: Sequence[str]) -> Bulk:
         """Try the action on jobs by their ids; those of other tenants are not found."""
         own = await self.known(ids)
         async with self.actor.on_jobs(action, own):
-            done = await self._steps[action]([job.id for job in own]) if own else 0
+            done = await self._do(action, [job.id for job in own]) if own else 0
         return Bulk(len(ids), done, len(ids) - done, None)
 
     async def requeue_each(self, ids: Sequence[str]) -> Requeued:
@@ -293,14 +294,18 @@ class Jobs:
         async with self.actor.on_jobs(BulkAction.REQUEUE, own):
             return await requeue_all(self.app.store, [job.id for job in own])
 
-    @property
-    def _steps(self) -> dict[BulkAction, Step]:
-        return {
-            BulkAction.CANCEL: self._cancel,
-            BulkAction.PAUSE: self._pause,
-            BulkAction.RESUME: self._resume,
-            BulkAction.REQUEUE: self._requeue,
-        }
+    async def _do(self, action: BulkAction, ids: Sequence[str]) -> int:
+        """Act on jobs that exist; how many did not refuse."""
+        controls, by = self.app.store.controls, self.actor.signature
+        match action:
+            case BulkAction.CANCEL:
+                return await self._cancel(ids)
+            case BulkAction.REQUEUE:
+                return len((await requeue_all(self.app.store, ids)).done)
+            case BulkAction.PAUSE:
+                return await _each(ids, lambda job: controls.pause(PauseScope.JOB, job, by=by))
+            case BulkAction.RESUME:
+                return await _each(ids, lambda job: controls.resume(PauseScope.JOB, job))
 
     async def _walk(self, action: BulkAction, where: JobFilter, limit: int, step: Step) -> Bulk:
         found, done, before = 0, 0, where.before
@@ -351,17 +356,6 @@ class Jobs:
                 return 0
             half = len(ids) // 2
             return await self._cancel(ids[:half]) + await self._cancel(ids[half:])
-
-    async def _requeue(self, ids: Sequence[str]) -> int:
-        return len((await requeue_all(self.app.store, ids)).done)
-
-    async def _pause(self, ids: Sequence[str]) -> int:
-        controls = self.app.store.controls
-        by = self.actor.signature
-        return await _each(ids, lambda job: controls.pause(PauseScope.JOB, job, by=by))
-
-    async def _resume(self, ids: Sequence[str]) -> int:
-        return await _each(ids, lambda job: self.app.store.controls.resume(PauseScope.JOB, job))
 
     async def _all(self, ids: Sequence[str]) -> list[Job]:
         """The jobs, each once, if all of them are the actor's business."""

@@ -14,7 +14,6 @@ from penstock.server.api import (
     autoscale,
     controls,
     dead,
-    envelope,
     events,
     health,
     jobs,
@@ -84,7 +83,7 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
     api.state.server = server
     problems.install(api)
     openapi.install(api)
-    api.add_middleware(envelope.Envelope, api=api)
+    api.add_middleware(requests.Envelope, api=api)
     api.add_middleware(requests.Measured, traffic=server.observer.traffic)
     api.add_middleware(requests.AccessLog, tells=app.settings.access_log)
     dashboard.install(api)

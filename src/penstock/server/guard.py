@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from penstock.model.errors import StoreError
 from penstock.operate.health import answered
-from penstock.server.access.identity import LOCAL, Identity, Scope
-from penstock.server.access.secrets import same
+from penstock.server.access.identity import LOCAL, Identity, Scope, same
 from penstock.server.access.users import COOKIE
 from penstock.server.problems import Refusal
 from penstock.server.state import Here, Server

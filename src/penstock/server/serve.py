@@ -17,7 +17,7 @@ from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.model.errors import InvalidOption
-from penstock.server.access.secrets import any_credentials
+from penstock.server.access.identity import any_credentials
 from penstock.server.app import create_server
 from penstock.server.delivery import Delivery
 from penstock.server.prefix import below

@@ -7,15 +7,13 @@ from fastapi import Depends, Request
 
 from penstock.operate.actor import Operator
 from penstock.operate.journal import Journal, kept
-from penstock.server.access.identity import Identity, Rates
-from penstock.server.access.secrets import any_credentials, random_secret
+from penstock.server.access.identity import Identity, Rates, any_credentials, random_secret
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Logins, Sessions, Users
 from penstock.server.bodies import Reading
-from penstock.server.cached import Fresh
 from penstock.server.observe import Observer
 from penstock.server.streams import Live, Streams
-from penstock.server.summary import summarise
+from penstock.server.summary import Fresh, summarise
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -57,7 +55,7 @@ class Server:
 
     def operator(self, identity: Identity) -> Operator:
         """The application in a caller's hands; what they do is on record."""
-        return Operator(self.app, identity.actor, identity.tenant_id)
+        return Operator(self.app, identity.actor, identity.tenant_id, self.journal)
 
 
 async def _server(request: Request) -> Server:

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from penstock.model.histogram import percentile, steps_of
 from penstock.operate.stats import Point, Slo, SloState, Stats, open_letters, total_jobs
-from penstock.server.cached import Fresh
 from penstock.server.problems import Refusal
 from penstock.server.requests import Traffic
+from penstock.server.summary import Fresh
 from penstock.server.uptime import Uptime
 from penstock.store.contract import Store
 from penstock.store.contract.metrics import (

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import InvalidOption
-from penstock.server.access.identity import LOCAL, Scope
-from penstock.server.access.secrets import checked_name, checked_tenant
+from penstock.server.access.identity import LOCAL, Scope, checked_name, checked_tenant
 from penstock.server.access.tokens import Token, Tokens
 from penstock.server.access.users import User, Users, checked_user_name
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from penstock.model.ids import is_id, new_id
 from penstock.model.refused import TokenNotFound
 from penstock.operate.documents import document
-from penstock.server.access.identity import Identity, Scope
-from penstock.server.access.secrets import hash_of_secret, random_secret, same
+from penstock.server.access.identity import Identity, Scope, hash_of_secret, random_secret, same
 from penstock.store.contract import Store
 from penstock.store.contract.records import every
 

@@ -15,8 +15,10 @@ from penstock.model.errors import InvalidOption
 from penstock.model.refused import UserNotFound
 from penstock.operate.documents import document
 from penstock.operate.journal import Journal
-from penstock.server.access.identity import Identity, Rates, Scope
-from penstock.server.access.secrets import (
+from penstock.server.access.identity import (
+    Identity,
+    Rates,
+    Scope,
     hash_of_password,
     hash_of_secret,
     password_fits,

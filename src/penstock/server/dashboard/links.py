@@ -15,7 +15,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 from starlette.responses import Response
 
-from penstock.server.access.secrets import same
+from penstock.server.access.identity import same
 from penstock.server.problems import Refusal
 
 POLICY = "; ".join(

@@ -11,12 +11,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.model.errors import PenstockError
-from penstock.server.api.envelope import PREFIX
 from penstock.server.dashboard.links import FRESH, SECURITY, Links
 from penstock.server.dashboard.render import rendered
 from penstock.server.dashboard.request import Visit
 from penstock.server.guard import SAFE
 from penstock.server.problems import Refusal, http_problem, mistake
+from penstock.server.requests import PREFIX
 
 Handler = Callable[[Request], Awaitable[Response]]
 REFUSED = (Refusal, PenstockError, RequestValidationError, HTTPException)

@@ -11,7 +11,7 @@ from penstock.model.controls import DepthLimits
 from penstock.model.errors import PenstockError
 from penstock.operate.alerts import Alerts
 from penstock.operate.health import ping
-from penstock.server.cached import Fresh
+from penstock.server.summary import Fresh
 from penstock.store.contract import QueueDepth, Window, WorkerInfo
 from penstock.store.contract.metrics import Figure
 from penstock.worker.autoscale import WINDOW_MS

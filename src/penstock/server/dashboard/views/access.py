@@ -8,9 +8,15 @@ from fastapi import Query, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.model.errors import InvalidOption
-from penstock.server.access.identity import LOCAL, Scope, parse_scopes
+from penstock.server.access.identity import (
+    LOCAL,
+    Scope,
+    hash_of_secret,
+    parse_scopes,
+    random_secret,
+    same,
+)
 from penstock.server.access.operating import AccessOperator
-from penstock.server.access.secrets import hash_of_secret, random_secret, same
 from penstock.server.access.users import COOKIE, LIFE_MS
 from penstock.server.dashboard.links import Links
 from penstock.server.dashboard.render import Find, PageNumber, named, piece, rendered

@@ -1,1 +1,0 @@
-"""The reasons a job has to run or wait, each found in what a store knows of it."""

@@ -3,7 +3,7 @@ import pytest
 from penstock import JobFailed, JobNotFound, Penstock, Status
 from penstock.model.errors import IllegalTransition, InvalidArguments, InvalidOption, UnknownType
 from penstock.model.refused import CanariesUnproven, GroupNotFound
-from penstock.operate.dead import LetterFields, matching_ids
+from penstock.operate.dead import LetterFields
 from penstock.store.contract import DeadGroup, Resolution
 from penstock.testing import FakeClock, drain
 from proof.conformance.build import dead_job, enqueue
@@ -83,7 +83,7 @@ async def test_letters_are_counted_and_purged_by_a_filter(place: Place) -> None:
     async with Penstock(**place.settings, clock=clock) as app:
         ids = await in_many_states(app, clock)
         for where, names in FILTERS:
-            found = await matching_ids(app.store, None, **where)
+            found = await app.dead.matching(**where)
             assert set(found) == {ids[name] for name in names}
             assert await app.dead.count(**where) == len(names)
         assert await app.dead.purge(type_name="mail", older_than=86_400) == 2

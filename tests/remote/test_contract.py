@@ -1,6 +1,7 @@
 """A remote application has the methods of a local one, or there is a reason why not."""
 
 import inspect
+import re
 from typing import Any
 
 import pytest
@@ -59,12 +60,22 @@ def public(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def shape(member: Any) -> list[tuple[str, Any, Any]] | str:
-    """The parameters of a method with their kinds and defaults, or what else it is."""
+def written(annotation: Any) -> str:
+    """A type as it is written, wherever its names come from and whether in quotes or not."""
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"(?:\w+\.)+(?=\w)|['\"]", "", text)
+
+
+def shape(member: Any) -> list[tuple[Any, ...]] | str:
+    """The parameters of a method with their kinds, defaults and types, and what it answers."""
     if not inspect.isfunction(member):
         return "a property"
-    found = inspect.signature(member).parameters.values()
-    return [(each.name, each.kind, each.default) for each in found]
+    found = inspect.signature(member)
+    parameters = [
+        (each.name, each.kind, each.default, written(each.annotation))
+        for each in found.parameters.values()
+    ]
+    return [*parameters, ("answer", written(found.return_annotation))]
 
 
 @pytest.mark.parametrize(("local", "remote"), PAIRS, ids=PAIR_NAMES)

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Fitted, highlighted, plain, styled, table
 from penstock.model.clock import iso
-from penstock.model.dependency import fell_with_parent
-from penstock.model.failure import attempts_allowed, bound_by
+from penstock.model.failure import attempts_allowed, bound_by, fell_with_parent
 from penstock.model.states import Status
 from penstock.model.wording import ago, counted, span
 from penstock.operate.documents import decoded

@@ -204,11 +204,6 @@ _FAILED = {
 }
 
 
-def fell_with_parent(error_details: str | None) -> bool:
-    """Whether a job ended only because of a parent, as its `error_details` tell."""
-    return error_details is not None and decode(error_details).get("code") == "ParentFailed"
-
-
 def find_cycle(parents: Mapping[str, Iterable[str]]) -> list[str] | None:
     """A path that comes back to its beginning, if there is one: `["a", "b", "a"]`."""
     done: set[str] = set()

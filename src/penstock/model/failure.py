@@ -93,6 +93,11 @@ def judged(error_details: str | None) -> Judged:
     return Judged() if error_details is None else decode(error_details, type=Judged)
 
 
+def fell_with_parent(error_details: str | None) -> bool:
+    """Whether a job ended only because of a parent, as its `error_details` tell."""
+    return error_details is not None and decode(error_details).get("code") == "ParentFailed"
+
+
 def attempts_allowed(job: Job) -> int | None:
     """How often a job may be tried, as far as one can know before an error has a class."""
     budget = judged(job.error_details).budget

@@ -16,7 +16,7 @@ from penstock.model.failure import group_id
 from penstock.model.options import check_text
 from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.model.states import Status
-from penstock.operate.actor import PROGRAM, Actor, listed, own_tenant, shared
+from penstock.operate.actor import PROGRAM, Actor, listed, shared
 from penstock.operate.check_payloads import amended
 from penstock.operate.jobs import PAGE, Jobs, Progress, Requeued, requeue_all
 from penstock.store.contract import DeadGroup, DeadLetter, Resolution
@@ -287,9 +287,46 @@ class DeadLetters:
                 done += await self._store.dead.resolve(page, state, notes=notes, by=who)
         return done
 
-    async def matching(self, **where: Unpack[LetterFields]) -> list[str]:
-        """The letters that a filter names, newest first, but for what was requeued and lives."""
-        return await matching_ids(self._store, self._tenant_id, **where)
+    async def matching(
+        self,
+        *,
+        type_name: str | None = None,
+        group: str | None = None,
+        tenant: str | None = None,
+        resolution: str | None = None,
+        older_than: float | None = None,
+    ) -> list[str]:
+        """The letters that a filter names, newest first, but for what was requeued and lives.
+
+        At least one part of the filter has to be given; `resolution="any"` means all of them.
+        """
+        if all(part is None for part in (type_name, group, tenant, resolution, older_than)):
+            expected = f"at least one of: {', '.join(LetterFields.__annotations__)}"
+            raise InvalidOption("filter", "empty", expected)
+        age: object = older_than or 0
+        if not isinstance(age, int | float) or not 0 <= age < 1e10:
+            raise InvalidOption("older_than", older_than, "a number of seconds, 0 or more")
+        tenant_id = self._actor.tenant_of(tenant)
+        found = None if group is None else await find_group(self._store, group, tenant_id)
+        if found is not None and type_name not in (None, found.type):
+            return []
+        latest = self._store.clock.now() - int(age * 1000)
+        ids: list[str] = []
+        before: str | None = None
+        while page := await self._store.dead.find(
+            type=type_name if found is None else found.type,
+            fingerprint=None if found is None else found.fingerprint,
+            tenant_id=tenant_id,
+            before=before,
+            limit=PAGE,
+            **standing(None if resolution == "any" else resolution),
+        ):
+            before = page[-1].job_id
+            old = [letter.job_id for letter in page if letter.created_at <= latest]
+            jobs = await self._store.reader.get(old)
+            alive = {job.id for job in jobs if not job.status.terminal}
+            ids += [job_id for job_id in old if job_id not in alive]
+        return ids
 
     async def count(self, **where: Unpack[LetterFields]) -> int:
         """How many letters a purge would delete: `count(resolution="resolved")`."""
@@ -442,49 +479,6 @@ async def open_ids(
             break
         found += [letter.job_id for letter in page]
     return found
-
-
-async def matching_ids(
-    store: "Store",
-    bound: str | None,
-    *,
-    type_name: str | None = None,
-    group: str | None = None,
-    tenant: str | None = None,
-    resolution: str | None = None,
-    older_than: float | None = None,
-) -> list[str]:
-    """The letters that a filter names, newest first, but for what was requeued and lives.
-
-    At least one part of the filter has to be given; `resolution="any"` means all of them. Whoever
-    is bound to a tenant means those of that one.
-    """
-    if all(part is None for part in (type_name, group, tenant, resolution, older_than)):
-        expected = f"at least one of: {', '.join(LetterFields.__annotations__)}"
-        raise InvalidOption("filter", "empty", expected)
-    age: object = older_than or 0
-    if not isinstance(age, int | float) or not 0 <= age < 1e10:
-        raise InvalidOption("older_than", older_than, "a number of seconds, 0 or more")
-    tenant_id = own_tenant(bound, tenant)
-    found = None if group is None else await find_group(store, group, tenant_id)
-    if found is not None and type_name not in (None, found.type):
-        return []
-    latest = store.clock.now() - int(age * 1000)
-    ids: list[str] = []
-    before: str | None = None
-    while page := await store.dead.find(
-        type=type_name if found is None else found.type,
-        fingerprint=None if found is None else found.fingerprint,
-        tenant_id=tenant_id,
-        before=before,
-        limit=PAGE,
-        **standing(None if resolution == "any" else resolution),
-    ):
-        before = page[-1].job_id
-        old = [letter.job_id for letter in page if letter.created_at <= latest]
-        alive = {job.id for job in await store.reader.get(old) if not job.status.terminal}
-        ids += [job_id for job_id in old if job_id not in alive]
-    return ids
 
 
 async def canaries_of(store: "Store", group: str, tenant_id: str | None = None) -> Canaries:

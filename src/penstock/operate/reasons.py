@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from penstock.model.controls import BreakerPosition, LimitKind, LimitState, Pause, PauseScope
-from penstock.model.dependency import EdgeKind, fell_with_parent
+from penstock.model.dependency import EdgeKind
 from penstock.model.explain import Reason, ReasonKind
-from penstock.model.failure import judged
+from penstock.model.failure import fell_with_parent, judged
 from penstock.model.states import Status
 from penstock.model.wording import brief, counted, few, moment, span
 from penstock.store.contract import Dependency, Standing, WorkerInfo

@@ -244,7 +244,7 @@ class Remote:
         return RemoteDeadLetters(self, self._wire)
 
     async def check_payloads(
-        self, *, examples: int = 3, progress: Checked | None = None
+        self, *, examples: int = 3, progress: "Checked | None" = None
     ) -> PayloadCheck:
         """Whether everything that waits fits this application's types, asked before a deploy.
 

@@ -1,7 +1,7 @@
 import re
 from typing import Any
 
-from penstock.server.dashboard.charts import NARROWEST, runs_of
+from penstock.server.dashboard.views.job import NARROWEST, runs_of
 from penstock.store.contract import Execution
 
 

@@ -1,19 +1,22 @@
 """One job: where it stands and why, what it was given, and everything that happened to it."""
 
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
 from starlette.responses import Response
 
-from penstock.model.dependency import fell_with_parent
+from penstock.model.failure import fell_with_parent
 from penstock.model.job import Job
 from penstock.operate.actor import Operator
 from penstock.operate.jobs import BulkAction
 from penstock.server.access.identity import Scope
-from penstock.server.dashboard.charts import runs_of
 from penstock.server.dashboard.graph import Graph, drawing, graph_of
 from penstock.server.dashboard.navigation import BY_NAME, offered
 from penstock.server.dashboard.request import OperateVisit, ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
 from penstock.server.problems import Refusal
-from penstock.store.contract import JobFilter
+from penstock.store.contract import Execution, JobFilter
 
 router = page_router()
 
@@ -93,3 +96,51 @@ def _documents(job: Job) -> list[tuple[str, str]]:
         ("Metadata", job.metadata),
     )
     return [(name, text) for name, text in named if text is not None]
+
+
+NARROWEST = 0.7
+"""In hundredths of the width: what happened is seen, however short it was."""
+
+
+class Run(Struct, frozen=True):
+    """An execution, how its status is called elsewhere, and its part of the scale."""
+
+    execution: Execution
+    status: str
+    bar: Markup
+
+
+def runs_of(executions: Sequence[Execution], now: int) -> list[Run]:
+    """Executions in the order given, with bars that can be compared by place and by length."""
+    begun = min((_queued_at(run) for run in executions), default=now)
+    ended = max((_ended_at(run, now) for run in executions), default=now)
+    whole = max(1, ended - begun)
+    return [
+        Run(run, status := _status(run), _bar(run, status, begun, whole, now)) for run in executions
+    ]
+
+
+def _bar(run: Execution, status: str, begun: int, whole: int, now: int) -> Markup:
+    waited = 100 * (_queued_at(run) - begun) / whole
+    width = max(NARROWEST, 100 * (_ended_at(run, now) - run.started_at) / whole)
+    at = min(100 * (run.started_at - begun) / whole, 100 - width)
+    return Markup(
+        '<svg class="stack took" viewBox="0 0 100 10" preserveAspectRatio="none" '
+        'aria-hidden="true">'
+        '<rect class="waited" x="{:.2f}" width="{:.2f}" y="3.5" height="3"/>'
+        '<rect class="is-{}" x="{:.2f}" width="{:.2f}" height="10"/></svg>'
+    ).format(waited, max(0, at - waited), status, at, width)
+
+
+def _status(run: Execution) -> str:
+    return "in_progress" if run.status == "running" else run.status
+
+
+def _queued_at(run: Execution) -> int:
+    return run.started_at - (run.wait_ms or 0)
+
+
+def _ended_at(run: Execution, now: int) -> int:
+    if run.duration_ms is None:
+        return max(now, run.started_at)
+    return run.started_at + run.duration_ms

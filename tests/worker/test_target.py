@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from penstock import Context, Penstock, Settings
+from penstock import Blueprint, Context, Penstock, Settings
 from penstock.model.errors import InvalidOption
 from penstock.testing import drain, in_memory
 from penstock.worker.target import NotFoundInProcess, Place, find_type, load_app, places_of
@@ -158,3 +158,12 @@ def test_an_application_remembers_where_it_was_loaded_from(monkeypatch: pytest.M
 def test_what_is_no_function_is_no_handler(handler: Any) -> None:
     with pytest.raises(InvalidOption, match="a function or a coroutine function"):
         Penstock(settings=Settings()).job(name="counts")(handler)
+
+
+def test_a_type_of_a_blueprint_that_nobody_included_is_passed_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spare = ModuleType("spare")
+    spare.unused = Blueprint().job(os.getpid)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "spare", spare)
+    assert "tests.worker.handlers" in {place.module for place in places_of(handlers.app)}

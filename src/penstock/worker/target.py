@@ -133,7 +133,7 @@ def _loaded(place: Place) -> Penstock | None:
     module = import_module(place.module) if place.path is None else _load_script(place.path)
     found = _attribute_of(module, place.attribute)
     if isinstance(found, JobType):
-        found = found.app
+        found = vars(found).get("app")
     return found if isinstance(found, Penstock) else None
 
 
@@ -163,7 +163,7 @@ def _attribute_of(module: ModuleType, path: str) -> Any:
 def _global_of(module: object, app: Penstock) -> str | None:
     """The name of a global that leads to an application; lazy objects are left asleep."""
     for name, value in list(getattr(module, "__dict__", {}).items()):
-        if value is app or (type(value) is JobType and value.app is app):
+        if value is app or (type(value) is JobType and vars(value).get("app") is app):
             return str(name)
     return None
 

@@ -124,3 +124,17 @@ def test_a_command_of_ours_looks_for_no_extension() -> None:
     )
     loaded = set(done.stdout.split())
     assert not loaded & {"penstock.app.extensions", "penstock.extension"}
+
+
+def test_the_doctor_and_health_look_at_extensions_too(cli: Cli) -> None:
+    cli("migrate")
+    told = {check["name"]: check for check in cli("doctor", "--json").json["checks"]}
+    assert told["garden: tools"]["level"] == "wrong"
+    assert told["garden: soil"] == {
+        "name": "garden: soil",
+        "level": "warning",
+        "detail": "The soil is dry.",
+    }
+    checks = cli("health", "--json").json["checks"]
+    assert checks["garden.soil"]["status"] == "degraded"
+    assert "garden.tools" not in checks

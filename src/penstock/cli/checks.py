@@ -6,7 +6,7 @@ Loaded when the doctor is called: what it needs would double the time of every o
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.config import Settings
+from penstock.app.penstock import Penstock
 from penstock.model.wording import counted, span
 from penstock.operate import health
 from penstock.operate.health import HealthStatus, checks_of
@@ -32,10 +32,9 @@ class Check(NamedTuple):
     detail: str
 
 
-async def examine(
-    store: Store, settings: Settings, types: frozenset[str] | None
-) -> tuple[str, list[Check]]:
+async def examine(app: Penstock, types: frozenset[str] | None) -> tuple[str, list[Check]]:
     """The store's promise, and every check on it and on those who work for it."""
+    store, settings = app.store, app.settings
     durability = await store.inspect()
     checks = [
         Check(name, "ok" if passed else "wrong", detail)
@@ -59,6 +58,10 @@ async def examine(
     checks += queue_checks(live, depths)
     checks.append(await overdue(store))
     checks.append(_as_told("dead letters", found["dead_letters"]))
+    for extension in app.extensions:
+        for doctor in (False, True):
+            told = await health.checks_of_extension(app, extension, doctor=doctor)
+            checks += [_as_told(f"{extension.name}: {name}", one) for name, one in told.items()]
     return durability.promise, checks
 
 

@@ -6,7 +6,7 @@ import typer
 
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, plain, write_json
-from penstock.cli.session import asked, load, run, session
+from penstock.cli.session import app_on, asked, bare_app, load, run
 
 if TYPE_CHECKING:
     from penstock.cli.checks import Check
@@ -28,13 +28,13 @@ def doctor(
     from penstock.cli.checks import examine
     from penstock.model.redact import without_password
 
-    app = None if target is None else load(ctx, target)
-    settings = session(ctx).settings if app is None else app.settings
+    app = bare_app(ctx) if target is None else load(ctx, target)
+    settings = app.settings
     url = without_password(settings.url)
-    types = None if app is None else frozenset(app.types)
+    types = None if target is None else frozenset(app.types)
 
     async def look(store: "Store") -> "tuple[str, list[Check]]":
-        return await examine(store, settings, types)
+        return await examine(app_on(store, app), types)
 
     promise, checks = run(asked(settings.url, look, dispatch=settings.dispatch or None))
     wrong = [c for c in checks if c.level == "wrong" or (strict and c.level == "warning")]

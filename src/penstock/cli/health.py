@@ -7,7 +7,7 @@ import typer
 
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, parse_span, plain, write_json
-from penstock.cli.session import ask, session
+from penstock.cli.session import app_on, ask, bare_app, session
 
 if TYPE_CHECKING:
     from penstock.operate.health import Health
@@ -45,7 +45,7 @@ def health(
     settings = session(ctx).settings
 
     async def look(store: "Store") -> "Health":
-        return await check_health(store, settings)
+        return await check_health(store, settings, app_on(store, bare_app(ctx)))
 
     found = ask(ctx, look).document()
     if as_json:

@@ -70,6 +70,13 @@ def bare_app(ctx: typer.Context) -> "Penstock":
     return Penstock(settings=session(ctx).settings)
 
 
+def app_on(store: "Store", app: "Penstock") -> "Penstock":
+    """An application with its extensions, on a store that was opened already."""
+    app.store = store
+    app.extensions.enable_installed()
+    return app
+
+
 def ask_app(app: "Penstock", question: "Callable[[Penstock], Awaitable[T]]") -> T:
     """Open an application whose store exists, ask it one thing, close it."""
 

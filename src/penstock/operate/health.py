@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, to_builtins
 
@@ -14,7 +14,12 @@ from penstock.model.controls import DepthLimits, LimitState, Pause, PauseScope
 from penstock.model.errors import PenstockError, StoreUnavailable
 from penstock.model.transfer import refuse_moved
 from penstock.model.wording import listed, span
+from penstock.operate.extensions import read_part
 from penstock.store.contract import QueueDepth, Store, WorkerInfo
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+    from penstock.extension import Extension
 
 T = TypeVar("T")
 
@@ -81,10 +86,13 @@ async def ping(store: Store) -> float:
     return took
 
 
-async def check_health(store: Store, settings: Settings) -> Health:
-    """Look at everything; a store that does not answer is all that can be said."""
+async def check_health(store: Store, settings: Settings, app: "Penstock | None" = None) -> Health:
+    """Look at everything, extensions included if they are an application's.
+
+    Of a store that does not answer, nothing else can be said.
+    """
     try:
-        return await _examined(store, settings)
+        return await _examined(store, settings, app)
     except PenstockError as error:
         return Health(
             at=store.clock.now(),
@@ -94,7 +102,7 @@ async def check_health(store: Store, settings: Settings) -> Health:
         )
 
 
-async def _examined(store: Store, settings: Settings) -> Health:
+async def _examined(store: Store, settings: Settings, app: "Penstock | None") -> Health:
     seconds = await ping(store)
     workers = await store.workers.list()
     depths = await store.metrics.depths()
@@ -106,6 +114,7 @@ async def _examined(store: Store, settings: Settings) -> Health:
         "store": store_check(seconds * 1_000),
         **({} if dispatch is None else {"dispatch": dispatch_check(dispatch)}),
         **checks_of(settings, workers, depths, dead, limits, pauses),
+        **({} if app is None else await extension_checks(app)),
     }
     oldest = [d.oldest_queued_ms for d in depths if d.oldest_queued_ms is not None]
     return Health(
@@ -119,6 +128,26 @@ async def _examined(store: Store, settings: Settings) -> Health:
             dead_letters=dead,
         ),
     )
+
+
+async def extension_checks(app: "Penstock") -> dict[str, Check]:
+    """What the enabled extensions say of themselves, as `NAME.check`."""
+    return {
+        f"{extension.name}.{name}": check
+        for extension in app.extensions
+        for name, check in (await checks_of_extension(app, extension)).items()
+    }
+
+
+async def checks_of_extension(
+    app: "Penstock", extension: "Extension", *, doctor: bool = False
+) -> dict[str, Check]:
+    """The checks of one extension, or those for the doctor; one that fails is a finding, too."""
+    found: dict[str, Check] = {}
+    for name, part in (extension.doctor if doctor else extension.checks).items():
+        check: Check | None = await read_part(extension, f"check {name}", part, app)
+        found[name] = check or Check(HealthStatus.DEGRADED, "It could not be looked at.")
+    return found
 
 
 def checks_of(

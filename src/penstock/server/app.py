@@ -15,6 +15,7 @@ from penstock.server.api import (
     controls,
     dead,
     events,
+    extensions,
     health,
     jobs,
     metrics,
@@ -26,6 +27,7 @@ from penstock.server.api import (
     workers,
 )
 from penstock.server.dashboard import install as dashboard
+from penstock.server.dashboard.extensions import page_routes
 from penstock.server.state import Server
 
 if TYPE_CHECKING:
@@ -69,6 +71,10 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
 
     app.extensions.enable_installed()
     server = Server(app, trusts_callers=trusts_callers)
+    # Were they included router by router, every server would work each of them out again.
+    own = [route for router in (*ROUTERS, *dashboard.VIEWS) for route in router.routes]
+    theirs = [*extensions.routes_of(app), *page_routes(app)]
+    extensions.refuse_taken(own, theirs)
     api = FastAPI(
         title="Penstock",
         version=__version__,
@@ -77,8 +83,7 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
-        # Were they included router by router, every server would work each of them out again.
-        routes=[route for router in (*ROUTERS, *dashboard.VIEWS) for route in router.routes],
+        routes=[*own, *theirs],
     )
     api.state.server = server
     problems.install(api)

@@ -221,6 +221,7 @@ class Envelope:
     def __init__(self, app: "ASGIApp", api: "FastAPI") -> None:
         self._app = app
         self._api = api
+        self._others: list[Any] = [r for r in api.routes if getattr(r, "media", JSON) != JSON]
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer what needs no route."""
@@ -245,17 +246,23 @@ class Envelope:
         if scope["method"] == "OPTIONS":
             allowed = self._allowed(scope)
             return Response(status_code=204, headers={"Allow": allowed}) if allowed else None
-        return self._refused(Headers(scope=scope))
+        return self._refused(scope, Headers(scope=scope))
 
-    def _refused(self, headers: Headers) -> Response | None:
+    def _refused(self, scope: "Scope", headers: Headers) -> Response | None:
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if not has_body:
             return None
         kind, _, parameters = headers.get("content-type", "").partition(";")
         charset = parameters.strip().lower().removeprefix("charset=").strip('"')
-        if kind.strip().lower() != JSON or charset not in ("", "utf-8"):
-            return problem(415, f"Send the body as {JSON}, in UTF-8.")
+        wanted = self._media(scope)
+        if kind.strip().lower() != wanted or charset not in ("", "utf-8"):
+            return problem(415, f"Send the body as {wanted}, in UTF-8.")
         return None
+
+    def _media(self, scope: "Scope") -> str:
+        """The type of the bodies that an address takes: JSON, unless an extension differs."""
+        found = (each.media for each in self._others if each.matches(scope)[0] is Match.FULL)
+        return next(found, JSON)
 
     def _allowed(self, scope: "Scope") -> str:
         """The methods of an address, as a header lists them; empty if there is no such one."""

@@ -38,6 +38,9 @@ class Server:
         self.reading = Reading()
         self.live = Live(app.store)
         self.summary = Fresh(partial(summarise, app), SUMMARY_SECONDS)
+        self.templates = tuple(
+            (each.name, each.templates) for each in app.extensions if each.templates
+        )
         self._csrf: str | None = None
         self._closed = False
 

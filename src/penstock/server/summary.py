@@ -3,17 +3,27 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from penstock.extension import Concern
 from penstock.model.alert import Alert, AlertState
 from penstock.operate.alerts import Alerts
-from penstock.operate.health import Check, checks_of
+from penstock.operate.extensions import read_part
+from penstock.operate.health import Check, HealthStatus, checks_of, checks_of_extension
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.store.contract import QueueDepth
+
+
+class Figure(Struct, frozen=True):
+    """A figure of an extension, and the page behind it."""
+
+    title: str
+    value: Any
+    path: str
 
 
 class Summary(Struct, frozen=True):
@@ -24,6 +34,10 @@ class Summary(Struct, frozen=True):
     workers: int
     firing: list[Alert]
     checks: Mapping[str, Check]
+    concerns: list[Concern]
+    counts: Mapping[str, tuple[int, bool]]
+    """What stands beside pages of extensions, by their paths, and whether it is bad."""
+    tiles: list[Figure]
 
     @property
     def busy(self) -> int:
@@ -46,7 +60,42 @@ async def summarise(app: "Penstock") -> Summary:
         workers=sum(worker.alive for worker in workers),
         firing=[alert for alert in alerts if alert.state is AlertState.FIRING],
         checks=checks_of(app.settings, workers, depths, dead, limits, pauses),
+        concerns=await _concerns(app),
+        counts=await _counts(app),
+        tiles=await _tiles(app),
     )
+
+
+async def _concerns(app: "Penstock") -> list[Concern]:
+    found: list[Concern] = []
+    for each in app.extensions:
+        if each.concerns is not None:
+            found += await read_part(each, "concerns", each.concerns, app) or ()
+        for name, check in (await checks_of_extension(app, each)).items():
+            if check.status is not HealthStatus.HEALTHY:
+                page = next((page.path for page in each.pages if page.title), "")
+                title = f"{each.title or each.name}: {name}"
+                found.append(Concern(check.status.value, title, check.detail, page))
+    return found
+
+
+async def _counts(app: "Penstock") -> dict[str, tuple[int, bool]]:
+    found: dict[str, tuple[int, bool]] = {}
+    for each in app.extensions:
+        for page in each.pages:
+            if page.count is not None:
+                number = await read_part(each, f"count of {page.path}", page.count, app) or 0
+                found[page.path] = (number, page.bad and number > 0)
+    return found
+
+
+async def _tiles(app: "Penstock") -> list[Figure]:
+    found: list[Figure] = []
+    for each in app.extensions:
+        for tile in each.tiles:
+            value = await read_part(each, f"tile {tile.title}", tile.figure, app)
+            found.append(Figure(tile.title, value, tile.path))
+    return found
 
 
 T = TypeVar("T")

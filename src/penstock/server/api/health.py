@@ -40,7 +40,8 @@ class Health(Document):
     at: Moment
     status: HealthStatus
     checks: dict[str, HealthCheck] = Field(
-        description="By name: store, dispatch (where there is one), workers, queues, dead_letters."
+        description="By name: store, dispatch (where there is one), workers, queues, dead_letters, "
+        "and those of extensions as `extension.check`."
     )
     details: HealthDetails
 
@@ -75,7 +76,7 @@ _UNHEALTHY = {
 )
 async def check(server: Here, _: MayReadAll) -> Response:
     """Every check, with its figures; the status is 503 when one of them is unhealthy."""
-    found = await check_health(server.app.store, server.app.settings)
+    found = await check_health(server.app.store, server.app.settings, server.app)
     status = 503 if found.status is HealthStatus.UNHEALTHY else 200
     return Response(encode(found.document()), status, media_type="application/json")
 

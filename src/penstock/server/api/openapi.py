@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.routing import BaseRoute
 
 from penstock.model.error_types import urn_of
+from penstock.server.api.extensions import ExtensionRoute, describe
 from penstock.server.api.models import JobEvent, NewJob
 from penstock.server.guard import Guard, guard_of
 from penstock.server.problems import MEDIA_TYPE, STATUSES, Problem
@@ -73,7 +74,9 @@ def install(api: FastAPI) -> None:
         return found
 
     api.description = DESCRIPTION.strip()
-    api.openapi_tags = [{"name": name, "description": text} for name, text in TAGS.items()]
+    extensions = api.state.server.app.extensions
+    tags = TAGS | {each.name: each.help or each.title for each in extensions if each.routes}
+    api.openapi_tags = [{"name": name, "description": text} for name, text in tags.items()]
     api.openapi = described  # type: ignore[method-assign]
 
 
@@ -99,6 +102,8 @@ def _complete(api: FastAPI, document: dict[str, Any]) -> None:
     for name, schema in extra["$defs"].items():
         schemas.setdefault(name, schema)
     for route in api_routes(api):
+        if isinstance(route, ExtensionRoute):
+            describe(document, route)
         for method in route.methods or ():
             operation = document["paths"].get(route.path_format, {}).get(method.lower())
             if operation is not None:

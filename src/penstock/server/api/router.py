@@ -1,7 +1,7 @@
 """The routers of the API: bodies are read strictly, and unknown words in a query are refused."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -13,6 +13,9 @@ from penstock.server.bodies import ApiRequest, bounded, limit_of
 from penstock.server.guard import guard_of
 from penstock.server.problems import COMMON, Refusal
 
+if TYPE_CHECKING:
+    from penstock.config import Settings
+
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -22,7 +25,7 @@ class ApiRoute(APIRoute):
     def get_route_handler(self) -> Handler:  # type: ignore[override]
         """The handler, which sees only requests that may come in and whose query it can read."""
         answer_of = super().get_route_handler()
-        known = _query_names(self.dependant)
+        known = self.query_names()
         guard = guard_of(self.dependant)
 
         async def handle(request: Request) -> Response:
@@ -35,10 +38,18 @@ class ApiRoute(APIRoute):
                 raise Refusal(
                     422, f"There is no parameter {unknown[0][:64]!r}; {listed}.", field=unknown[0]
                 )
-            limit = limit_of(self.operation_id, request.app.state.server.app.settings)
+            limit = self.limit(request.app.state.server.app.settings)
             return await answer_of(ApiRequest(request.scope, bounded(request, limit)))
 
         return handle
+
+    def query_names(self) -> frozenset[str]:
+        """The parameters it knows."""
+        return _query_names(self.dependant)
+
+    def limit(self, settings: "Settings") -> int:
+        """How many bytes a body may hold."""
+        return limit_of(self.operation_id, settings)
 
 
 def api_router(prefix: str, tag: str) -> APIRouter:

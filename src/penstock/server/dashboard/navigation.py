@@ -1,6 +1,9 @@
 """The pages there are, and what they offer to do."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from penstock.model.alert_rules import AlertSettings, Metric
 from penstock.model.states import Status
@@ -84,19 +87,61 @@ PAGES = (
 )
 
 
-async def pages_for(server: Server, caller: Identity) -> list[Page]:
+LAST = 2
+"""So many pages of ours stand behind those of others: who did what, and who may."""
+
+
+class Group(Struct, frozen=True):
+    """Pages that belong together; ours have no title."""
+
+    name: str
+    title: str
+    pages: list[Page]
+
+    @property
+    def bad(self) -> int:
+        """What is wrong in it, seen while it is folded."""
+        return sum(page.count for page in self.pages if page.bad)
+
+
+async def groups_for(server: Server, caller: Identity) -> list[Group]:
     """The pages a caller may open; counts are for those who may see the whole."""
+    groups = _groups(server)
     bound = caller.tenant_id is not None
-    open_to = [p for p in PAGES if caller.may(p.scope) and not (bound and p.whole)]
-    if bound:
-        return open_to
-    seen = await server.summary.get()
-    counts = {
-        "jobs": (seen.busy, False),
-        "dead": (seen.dead, seen.dead > 0),
-        "workers": (seen.workers, False),
-        "alerts": (len(seen.firing), bool(seen.firing)),
-    }
-    return [
-        Page(p.path, p.title, p.whole, p.scope, *counts.get(p.path, (0, False))) for p in open_to
+    counts: Mapping[str, tuple[int, bool]] = {}
+    if not bound:
+        seen = await server.summary.get()
+        counts = {
+            "jobs": (seen.busy, False),
+            "dead": (seen.dead, seen.dead > 0),
+            "workers": (seen.workers, False),
+            "alerts": (len(seen.firing), bool(seen.firing)),
+            **seen.counts,
+        }
+    shown = [
+        Group(
+            group.name,
+            group.title,
+            [
+                replace(page, count=count, bad=bad)
+                for page in group.pages
+                if caller.may(page.scope) and not (bound and page.whole)
+                for count, bad in (counts.get(page.path, (0, False)),)
+            ],
+        )
+        for group in groups
     ]
+    return [group for group in shown if group.pages]
+
+
+def _groups(server: Server) -> list[Group]:
+    """Our pages, with those of extensions that have no title; then a group for each other."""
+    ours = list(PAGES)
+    groups = [Group("penstock", "", ours)]
+    for each in server.app.extensions:
+        pages = [Page(p.path, p.title, p.whole, Scope(p.scope)) for p in each.pages if p.title]
+        if each.title:
+            groups.append(Group(each.name, each.title, pages))
+        else:
+            ours[-LAST:-LAST] = pages
+    return groups

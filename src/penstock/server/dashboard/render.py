@@ -8,7 +8,15 @@ from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import quote
 
 from fastapi import Query
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PackageLoader,
+    PrefixLoader,
+    StrictUndefined,
+    pass_context,
+)
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from msgspec import Struct
@@ -129,11 +137,16 @@ WORDS = {"in_progress": "running"}
 """How a page calls a status, where its name is not what people say."""
 
 
+Packages = tuple[tuple[str, str], ...]
+"""The packages of extensions that have templates, by the names of the extensions."""
+
+
 @cache
-def environment() -> Environment:
-    """The templates with their filters."""
+def environment(packages: Packages = ()) -> Environment:
+    """The templates with their filters; those of an extension are found below its name."""
+    theirs = {name: PackageLoader(package) for name, package in packages}
     made = Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=ChoiceLoader([FileSystemLoader(FOLDER), PrefixLoader(theirs)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -264,6 +277,6 @@ def _iso(ms: int) -> str:
         return str(ms)
 
 
-def rendered(template: str, context: dict[str, Any]) -> str:
+def rendered(template: str, context: dict[str, Any], packages: Packages = ()) -> str:
     """A template with what it needs."""
-    return environment().get_template(template).render(context)
+    return environment(packages).get_template(template).render(context)

@@ -19,7 +19,7 @@ from penstock.operate.actor import Operator
 from penstock.server.access.identity import Identity, Scope
 from penstock.server.dashboard import links
 from penstock.server.dashboard.links import Flash, Links
-from penstock.server.dashboard.navigation import pages_for
+from penstock.server.dashboard.navigation import groups_for
 from penstock.server.dashboard.render import rendered
 from penstock.server.guard import SAFE, Guard, refuse_forgery
 from penstock.server.problems import Refusal
@@ -228,6 +228,11 @@ class Visit:
         return self.server.operator(self.caller)
 
     @property
+    def path(self) -> str:
+        """The path of the page, below wherever the server is mounted."""
+        return self.links.inside(self.request.url.path) or ""
+
+    @property
     def now(self) -> int:
         """The store's time."""
         return self.server.app.store.clock.now()
@@ -240,6 +245,12 @@ class Visit:
         Only the content is sent to a page that asks for itself anew, as all do whenever the store
         changed, unless `live=False` is given: for forms that are being filled in.
         """
+        return await self.show(template, here, context, status)
+
+    async def show(
+        self, template: str, here: str, context: Mapping[str, Any], status: int = 200
+    ) -> HTMLResponse:
+        """The same, with whatever names an extension gives to what its template needs."""
         again = "hx-request" in self.request.headers
         shown = None if again else self._flash()
         html = rendered(
@@ -250,7 +261,7 @@ class Visit:
                 "csrf": self.csrf,
                 "caller": self.caller,
                 "may": self._may,
-                "pages": await pages_for(self.server, self.caller),
+                "groups": await groups_for(self.server, self.caller),
                 "here": here,
                 "flash": shown,
                 "version": __version__,
@@ -258,6 +269,7 @@ class Visit:
                 "live": True,
                 **context,
             },
+            self.server.templates,
         )
         answer = HTMLResponse(html, status)
         if shown is not None:

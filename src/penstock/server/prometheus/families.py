@@ -259,12 +259,38 @@ def autoscale_metrics(scrape: Scrape) -> Iterator[Metric]:
         yield GaugeMetricFamily(f"penstock_autoscale_{name}", meaning, value=value)
 
 
+def extension_metrics(scrape: Scrape) -> Iterator[Metric]:
+    """What extensions measure; what could not be read is left out."""
+    for read in scrape.extensions:
+        if read.figures is None:
+            continue
+        kind = CounterMetricFamily if read.metric.counts else GaugeMetricFamily
+        family = kind(read.name, read.metric.help, labels=read.metric.labels)
+        for labels, value in read.figures.items():
+            family.add_metric(list(labels), value)
+        yield family
+
+
+def failed_metrics(failures: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    """How often metrics of extensions could not be read, if any was."""
+    family = CounterMetricFamily(
+        "penstock_extension_metrics_failed",
+        "Metrics of extensions that this process could not read.",
+        labels=["extension", "metric"],
+    )
+    for (extension, metric), number in sorted(failures.items()):
+        family.add_metric([extension, metric], number)
+    if failures:
+        yield family
+
+
 FAMILIES: tuple[Callable[[Scrape], Iterator[Metric]], ...] = (
     job_metrics,
     queue_metrics,
     fleet_metrics,
     alert_metrics,
     autoscale_metrics,
+    extension_metrics,
 )
 """What is made of a scrape of the store."""
 
@@ -285,5 +311,6 @@ async def exposition(scraper: Scraper, traffic: Traffic, accept: str) -> tuple[b
     metrics = list(process_metrics(traffic, store_up=scrape is not None))
     if scrape is not None:
         metrics += [metric for family in FAMILIES for metric in family(scrape)]
+        metrics += failed_metrics(scraper.failures)
     encode, content_type = choose_encoder(accept)
     return encode(_Ready(metrics)), content_type

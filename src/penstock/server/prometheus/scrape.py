@@ -2,14 +2,16 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from penstock.extension import Metric
 from penstock.model.alert import AlertState
 from penstock.model.controls import DepthLimits
 from penstock.model.errors import PenstockError
 from penstock.operate.alerts import Alerts
+from penstock.operate.extensions import read_part
 from penstock.operate.health import ping
 from penstock.server.summary import Fresh
 from penstock.store.contract import QueueDepth, Window, WorkerInfo
@@ -52,9 +54,19 @@ class Names:
 FRESH_SECONDS = 1.0
 MOST_TYPES = 200
 MOST_QUEUES = 200
+MOST_SERIES = 1_000
+"""So many series a metric of an extension may have."""
 
 Counts = dict[str, dict[str, float]]
 """Counters by name, of each type or of each queue."""
+
+
+class Read(Struct, frozen=True):
+    """A metric of an extension, and its figures by their labels; none if it could not be read."""
+
+    name: str
+    metric: Metric
+    figures: Mapping[tuple[str, ...], float] | None
 
 
 class Scrape(Struct, frozen=True, kw_only=True):
@@ -71,6 +83,7 @@ class Scrape(Struct, frozen=True, kw_only=True):
     dead_letters: int
     firing: Mapping[tuple[str, str], int]
     lately: list[Window]
+    extensions: list[Read]
 
 
 class Scraper:
@@ -80,6 +93,8 @@ class Scraper:
         self._app = app
         self._types = Names(MOST_TYPES)
         self._queues = Names(MOST_QUEUES)
+        self.failures: Counter[tuple[str, str]] = Counter()
+        """How often each metric of an extension could not be read."""
         self._kept = Fresh(self._answered, FRESH_SECONDS)
 
     async def read(self) -> Scrape | None:
@@ -118,7 +133,21 @@ class Scraper:
             firing=await self._firing(),
             longest=self._longest(lately),
             lately=lately,
+            extensions=await self._of_extensions(),
         )
+
+    async def _of_extensions(self) -> list[Read]:
+        """The metrics of extensions; those that cannot be read are counted."""
+        found: list[Read] = []
+        for extension in self._app.extensions:
+            for metric in extension.metrics:
+                name = f"penstock_{extension.name}_{metric.name}"
+                answer = await read_part(extension, f"metric {metric.name}", metric.read, self._app)
+                figures = None if answer is None else figures_of(metric, answer)
+                if figures is None:
+                    self.failures[extension.name, metric.name] += 1
+                found.append(Read(name, metric, figures))
+        return found
 
     async def _firing(self) -> Mapping[tuple[str, str], int]:
         """How many alerts fire, by rule and severity; 0 of every rule that is quiet."""
@@ -144,6 +173,20 @@ class Scraper:
         for type_, number in running.items():
             found[self._types.label(type_)] += number
         return found
+
+
+def figures_of(metric: Metric, answer: Any) -> Mapping[tuple[str, ...], float] | None:
+    """Figures by their labels; None if they do not have those that were declared."""
+    given = answer if isinstance(answer, Mapping) else {(): answer}
+    found = {(key,) if isinstance(key, str) else tuple(key): each for key, each in given.items()}
+    fit = all(
+        len(key) == len(metric.labels) and isinstance(each, int | float)
+        for key, each in found.items()
+    )
+    if not fit:
+        return None
+    chosen = sorted(found.items())[:MOST_SERIES]
+    return {tuple(map(str, key)): float(each) for key, each in chosen}
 
 
 def _by_volume(totals: list[Figure], place: int) -> list[str]:

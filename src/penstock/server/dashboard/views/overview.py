@@ -8,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response, StreamingResponse
 
-from penstock.model.alert import Alert
+from penstock.extension import Concern
 from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.operate.health import Check, HealthStatus
@@ -30,16 +30,6 @@ SUBJECTS: Mapping[str, str] = {
 }
 
 
-class Concern(Struct, frozen=True):
-    """One thing that is not as it should be: how grave, what, and where to look."""
-
-    status: str
-    title: str
-    text: str
-    path: str
-    since_at: int | None = None
-
-
 class Standing(Struct, frozen=True):
     """How the installation is, in one word, and why."""
 
@@ -47,15 +37,10 @@ class Standing(Struct, frozen=True):
     concerns: list[Concern]
 
 
-def standing_of(
-    firing: Sequence[Alert], checks: Mapping[str, Check], places: Mapping[str, tuple[str, str]]
-) -> Standing:
-    """As well as the worst of them; `places` says which page an alert's rule is about."""
-    found = [
-        Concern(alert.severity.value, alert.name, alert.text, "alerts", alert.since_at)
-        for alert in firing
-    ]
-    told = {places[alert.rule][0] for alert in firing if alert.rule in places}
+def standing_of(concerns: Sequence[Concern], checks: Mapping[str, Check]) -> Standing:
+    """As well as the worst of them; what a concern tells, no check tells again."""
+    found = list(concerns)
+    told = {concern.about for concern in concerns}
     found += [
         Concern(check.status.value, SUBJECTS[name], check.detail, PLACES[name])
         for name, check in checks.items()
@@ -129,10 +114,22 @@ async def overview(visit: ReadVisit, span: Span = "1h") -> Response:
 async def _whole(visit: Visit) -> Whole:
     server = visit.server
     seen = await server.summary.get()
+    places = places_of(server.app.settings.alerts)
+    firing = [
+        Concern(
+            alert.severity.value,
+            alert.name,
+            alert.text,
+            "alerts",
+            alert.since_at,
+            places[alert.rule][0] if alert.rule in places else "",
+        )
+        for alert in seen.firing
+    ]
     workers = await server.app.store.workers.list()
     return Whole(
         seen=seen,
-        standing=standing_of(seen.firing, seen.checks, places_of(server.app.settings.alerts)),
+        standing=standing_of([*firing, *seen.concerns], seen.checks),
         workers=workers[:WORKERS_SHOWN],
         more_workers=max(0, len(workers) - WORKERS_SHOWN),
     )

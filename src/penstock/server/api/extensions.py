@@ -16,11 +16,11 @@ from penstock.extension import Body, Extension, Route
 from penstock.extension import Request as Asked
 from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.server.access.identity import Identity, Scope
-from penstock.server.requests import JSON, PREFIX
 from penstock.server.api.router import ApiRoute, encoded
 from penstock.server.bodies import MAX_DEPTH, read_body
 from penstock.server.guard import Guard
 from penstock.server.problems import COMMON, Refusal
+from penstock.server.requests import JSON, PREFIX
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock

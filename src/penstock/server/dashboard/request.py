@@ -261,7 +261,7 @@ class Visit:
                 "csrf": self.csrf,
                 "caller": self.caller,
                 "may": self._may,
-                "groups": await groups_for(self.server, self.caller),
+                "navigation": await groups_for(self.server, self.caller),
                 "here": here,
                 "flash": shown,
                 "version": __version__,

@@ -6,6 +6,7 @@ They are written with `?` and `:name` like those of the other dialects; psycopg 
 import re
 from functools import cache
 
+from penstock.model.job import Job
 from penstock.store.relational.transaction import load_queries
 
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
@@ -14,17 +15,27 @@ _PLACEHOLDER = re.compile(rf"\?|{_NAMED.pattern}")
 _DOCUMENT = re.compile(r"(\$\d+)::(json\b|jsonb\b)")
 
 
+_DOCUMENTS = ("payload", "result", "error_details", "checkpoint", "metadata", "trace_context")
+_TIMES = ("lease_until", *(name for name in Job.__struct_fields__ if name.endswith("_at")))
+_READ_AS = {
+    **{name: f"{name}::text" for name in _DOCUMENTS},
+    **{name: f"ms({name})" for name in _TIMES},
+    "limit_key": "nullif(limit_key, '')",
+    "tags": "to_json(tags)::text",
+}
+
+
 @cache
 def queries() -> dict[str, bytes]:
     """All named queries; as bytes, which psycopg takes for our own words and not a user's."""
-    found = load_queries("penstock.store.postgres")
+    found = load_queries("penstock.store.postgres", _READ_AS)
     return {name: _for_psycopg(sql) for name, sql in found.items()}
 
 
 @cache
 def numbered_queries() -> dict[str, tuple[str, list[str]]]:
     """All named queries as the server itself takes them, and the names of what is bound."""
-    found = load_queries("penstock.store.postgres")
+    found = load_queries("penstock.store.postgres", _READ_AS)
     return {name: number_placeholders(sql) for name, sql in found.items()}
 
 

@@ -2,13 +2,14 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from penstock.model.clock import Clock
+from penstock.model.job import Job
 from penstock.model.states import sources
 from penstock.store.contract import Subscription
 
@@ -20,14 +21,19 @@ _PART = re.compile(r"\{part (\w+)\}")
 _GUARD = re.compile(r"\{from (\w+)\}")
 
 
-def load_queries(package: str) -> dict[str, str]:
-    """All named queries in the `sql` folder of a package."""
+def load_queries(package: str, read_as: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All named queries in the `sql` folder of a package.
+
+    `{columns}` stands for the fields of a `Job` in their order, some of them `read_as` the dialect
+    has them.
+    """
+    columns = ", ".join((read_as or {}).get(name, name) for name in Job.__struct_fields__)
     found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
     for file in sorted(files(package).joinpath("sql").iterdir(), key=lambda f: f.name):
         if file.name.endswith(".sql"):
             pieces = _NAME.split(file.read_text("utf-8"))[1:]
             for kind, name, sql in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-                found[kind][name] = with_guards(sql)
+                found[kind][name] = with_guards(sql.replace("{columns}", columns))
     parts = found["part"]
     return {
         name: _PART.sub(lambda match: parts[match[1]], sql) for name, sql in found["name"].items()

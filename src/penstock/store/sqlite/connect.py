@@ -22,7 +22,9 @@ from penstock.store.sqlite.files import OpenFile, make_private, refuse_inherited
 @cache
 def queries() -> dict[str, str]:
     """All named queries."""
-    return load_queries("penstock.store.sqlite")
+    # A payload that a hand has spoilt must not cost the other rows.
+    read_as = {"payload": "CAST(payload AS BLOB)", "limit_key": "nullif(limit_key, '')"}
+    return load_queries("penstock.store.sqlite", read_as)
 
 
 BUSY_SECONDS = 30.0

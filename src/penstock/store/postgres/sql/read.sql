@@ -1,12 +1,5 @@
 -- name: get_jobs
-SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
-    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
-    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
-    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
-    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
-    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
-    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
-    ms(completed_at), ms(failed_at)
+SELECT {columns}
 FROM jobs WHERE id = ANY(?::text[]);
 
 -- name: executions
@@ -23,14 +16,7 @@ SELECT ms(at), fence, level, message
 FROM (SELECT * FROM job_logs WHERE job_id = ? ORDER BY seq DESC LIMIT ?) AS latest ORDER BY seq;
 
 -- name: waiting_jobs
-SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
-    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
-    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
-    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
-    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
-    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
-    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
-    ms(completed_at), ms(failed_at)
+SELECT {columns}
 FROM jobs_live
 WHERE status IN ('pending', 'queued', 'failed', 'paused')
   AND (:after::text IS NULL OR id > :after)

@@ -37,14 +37,7 @@ WHERE id < :below AND id >= :above AND {part fits}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: find_jobs
-SELECT id, type, queue, category, status, priority, payload::text, result::text, error,
-    error_details::text, attempts, max_retries, snoozes, rescues, fence, retry_delay_ms,
-    backoff_multiplier, timeout_ms, ms(scheduled_at), ms(expires_at), lease_owner,
-    ms(lease_until), ms(cancel_requested_at), progress_percent, progress_message,
-    checkpoint::text, tenant_id, workspace_id, created_by, parent_job_id, schedule_id, waiting_on,
-    key, key_scope, nullif(limit_key, ''), order_key, to_json(tags)::text, metadata::text,
-    trace_context::text, ms(created_at), ms(updated_at), ms(queued_at), ms(started_at),
-    ms(completed_at), ms(failed_at)
+SELECT {columns}
 FROM jobs WHERE id < :below AND id >= :above AND {part fits}
 ORDER BY id DESC LIMIT :limit;
 

@@ -1,10 +1,5 @@
 -- name: get_jobs
-SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
-    max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
-    scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
-    progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
-    waiting_on, key, key_scope, nullif(limit_key, ''), order_key, tags, metadata, trace_context, created_at,
-    updated_at, queued_at, started_at, completed_at, failed_at
+SELECT {columns}
 FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: executions
@@ -21,12 +16,7 @@ SELECT at, fence, level, message
 FROM (SELECT * FROM job_logs WHERE job_id = ? ORDER BY seq DESC LIMIT ?) ORDER BY seq;
 
 -- name: waiting_jobs
-SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
-    max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
-    scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
-    progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
-    waiting_on, key, key_scope, nullif(limit_key, ''), order_key, tags, metadata, trace_context, created_at,
-    updated_at, queued_at, started_at, completed_at, failed_at
+SELECT {columns}
 FROM jobs
 WHERE status IN ('pending', 'queued', 'failed', 'paused')
   AND seq > coalesce((SELECT seq FROM jobs WHERE id = :after), 0)

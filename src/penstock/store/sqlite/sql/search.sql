@@ -48,12 +48,7 @@ WHERE seq < :below AND seq >= :above AND {part fits}
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: find_jobs
-SELECT id, type, queue, category, status, priority, CAST(payload AS BLOB), result, error, error_details, attempts,
-    max_retries, snoozes, rescues, fence, retry_delay_ms, backoff_multiplier, timeout_ms,
-    scheduled_at, expires_at, lease_owner, lease_until, cancel_requested_at, progress_percent,
-    progress_message, checkpoint, tenant_id, workspace_id, created_by, parent_job_id, schedule_id,
-    waiting_on, key, key_scope, nullif(limit_key, ''), order_key, tags, metadata, trace_context, created_at,
-    updated_at, queued_at, started_at, completed_at, failed_at
+SELECT {columns}
 FROM jobs WHERE seq < :below AND seq >= :above AND {part fits}
 ORDER BY seq DESC LIMIT :limit;
 

@@ -1,6 +1,7 @@
 """From what the scripts answer to what readers see."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec.json import Decoder, decode
@@ -10,7 +11,7 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.store.contract import Dependency, Execution, LogLine
 from penstock.store.contract.reader import node_of
-from penstock.store.redis.keys import Ran, decode_lane, readable_doc
+from penstock.store.redis.keys import AS_IN_JOB, Ran, decode_lane, readable_doc
 from penstock.store.redis.scripts import Scripts
 
 
@@ -29,6 +30,7 @@ async def page(scripts: Scripts, name: str, *asked: Any, limit: int) -> list[Any
 Picture = Sequence[Any]
 
 _ran: Decoder[Ran] = Decoder(Ran)
+_as_in_job = attrgetter(*AS_IN_JOB)
 _STATUSES = {status.value.encode(): status for status in Status}
 
 
@@ -50,7 +52,6 @@ def job(picture: Picture) -> Job:
         id=job_id.decode(),
         type=type_,
         queue=queue,
-        category=doc.category,
         status=known,
         priority=int(priority or 5),
         payload=payload.decode("utf-8", "replace"),
@@ -58,12 +59,9 @@ def job(picture: Picture) -> Job:
         error=text(error),
         error_details=text(error_details),
         attempts=int(attempts or 0),
-        max_retries=doc.max_retries,
         snoozes=int(snoozes or 0),
         rescues=int(rescues or 0),
         fence=int(fence or 0),
-        retry_delay_ms=doc.retry_delay_ms,
-        backoff_multiplier=doc.backoff_multiplier,
         timeout_ms=int(timeout_ms) if timeout_ms else doc.timeout_ms,
         scheduled_at=int(scheduled_at) if scheduled_at else made,
         expires_at=number(expires_at),
@@ -74,24 +72,16 @@ def job(picture: Picture) -> Job:
         progress_message=text(progress_message),
         checkpoint=text(checkpoint),
         tenant_id=tenant_id,
-        workspace_id=doc.workspace_id,
-        created_by=doc.created_by,
-        parent_job_id=doc.parent_job_id,
-        schedule_id=doc.schedule_id,
         waiting_on=int(waiting_on or 0),
-        key=doc.key,
-        key_scope=doc.key_scope,
         limit_key=limit_key or None,
-        order_key=doc.order_key,
         tags=doc.tags or (),
-        metadata=doc.metadata,
-        trace_context=doc.trace_context,
         created_at=made,
         updated_at=int(updated_at) if updated_at else max(made, *(at or 0 for at in moments)),
         queued_at=moments[0],
         started_at=moments[1],
         completed_at=moments[2],
         failed_at=moments[3],
+        **dict(zip(AS_IN_JOB, _as_in_job(doc), strict=True)),
     )
 
 

@@ -56,6 +56,10 @@ class Doc(Struct, frozen=True, array_like=True):
     order_key: str | None = None
 
 
+AS_IN_JOB = tuple(name for name in Doc.__struct_fields__ if name not in ("timeout_ms", "tags"))
+"""Fields of a `Doc` that its job has as they are."""
+
+
 class Ran(Struct, frozen=True, array_like=True):
     """One execution, as the field `xFENCE` of its job; a completed one has the job's result."""
 

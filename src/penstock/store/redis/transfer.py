@@ -18,7 +18,7 @@ from penstock.store.contract.transfer import AT_ONCE as JOBS_AT_ONCE
 from penstock.store.contract.transfer import PAGE_BYTES, size_of
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.documents import number, text
-from penstock.store.redis.keys import Ran, decode_doc, decode_lane
+from penstock.store.redis.keys import AS_IN_JOB, Ran, decode_doc, decode_lane
 from penstock.store.redis.records import page_of_entries, row_of
 from penstock.store.redis.schedules import RedisSchedules
 from penstock.store.redis.scripts import Scripts
@@ -33,11 +33,6 @@ _TEXTS = (
 )  # fmt: skip
 _MOMENTS = (
     "expires_at", "cancel_requested_at", "queued_at", "started_at", "completed_at", "failed_at",
-)  # fmt: skip
-_FROM_DOC = (
-    "category", "max_retries", "retry_delay_ms", "backoff_multiplier", "workspace_id",
-    "created_by", "parent_job_id", "schedule_id", "key", "key_scope", "order_key", "metadata",
-    "trace_context",
 )  # fmt: skip
 
 
@@ -191,7 +186,7 @@ def _job(job_id: str, found: Fields, lease_left_ms: int | None) -> Row:
     row |= {name: number(found.get(name.encode())) or 0 for name in _COUNTS}
     row |= {name: text(found.get(name.encode())) for name in _TEXTS}
     row |= {name: number(found.get(name.encode())) for name in _MOMENTS}
-    row |= {name: getattr(doc, name) for name in _FROM_DOC}
+    row |= {name: getattr(doc, name) for name in AS_IN_JOB}
     latest = max(made, *(row[name] or 0 for name in ("queued_at", "started_at", "completed_at")))
     row["updated_at"] = number(found.get(b"updated_at")) or latest
     if status == Status.COMPLETED:

@@ -11,7 +11,7 @@ from penstock.model.states import TERMINAL, Status
 from penstock.store.contract import COLUMNS, Part, Row
 from penstock.store.contract.metrics import DAY_MS, LONGEST
 from penstock.store.redis.dead import Command, Listed, lists_of
-from penstock.store.redis.keys import encode_doc, encode_lane, label
+from penstock.store.redis.keys import Doc, encode_doc, encode_lane, label
 
 Arguments = list[Any]
 
@@ -105,23 +105,7 @@ def _fields(job: dict[str, Any], lane: str) -> Arguments:
 
 
 def _doc(job: dict[str, Any]) -> str:
-    return encode_doc(
-        job["max_retries"],
-        job["timeout_ms"],
-        job["category"],
-        job["retry_delay_ms"],
-        job["backoff_multiplier"],
-        job["trace_context"],
-        job["created_by"],
-        job["tags"] or None,
-        job["workspace_id"],
-        job["parent_job_id"],
-        job["schedule_id"],
-        job["metadata"],
-        job["key"],
-        job["key_scope"],
-        job["order_key"],
-    )
+    return encode_doc(*((job | {"tags": job["tags"] or None})[n] for n in Doc.__struct_fields__))
 
 
 def _executions(rows: Sequence[Row]) -> Iterator[Command]:

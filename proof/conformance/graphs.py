@@ -7,9 +7,8 @@ import pytest
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
-from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.errors import DependencyCycle, IllegalTransition, JobNotFound, ParentNotFound
 from penstock.model.job import Lease
-from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock

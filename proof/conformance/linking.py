@@ -3,8 +3,7 @@
 import pytest
 
 from penstock.model.controls import PauseScope
-from penstock.model.errors import IllegalTransition, JobNotFound
-from penstock.model.refused import DependencyCycle, ParentNotFound
+from penstock.model.errors import DependencyCycle, IllegalTransition, JobNotFound, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Dependencies, JobFilter, Store
 from penstock.testing.clock import FakeClock

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import IllegalTransition, PenstockError
+from penstock.model.errors import IllegalTransition, ParentNotFound, PenstockError
 from penstock.model.job import NewJob
-from penstock.model.refused import ParentNotFound
 from penstock.model.states import sources
 from penstock.store.contract import Claim
 from proof.state_machine.finish import ANYTHING, Finish

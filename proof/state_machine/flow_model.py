@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, Outcome
-from penstock.model.errors import IllegalTransition, KeyTaken, PenstockError
+from penstock.model.errors import DependencyCycle, IllegalTransition, KeyTaken, PenstockError
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.refused import DependencyCycle
 from penstock.model.states import Status, sources
 from penstock.store.contract import Claim
 from proof.state_machine.edges import AGAINST, Edges

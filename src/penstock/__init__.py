@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.config import Settings, load_settings
     from penstock.model.errors import (
+        CanariesUnproven,
         JobCancelled,
         JobFailed,
         JobNotFound,
         PenstockError,
+        QueueFull,
         ResultTimeout,
     )
     from penstock.model.job import Job, KeyScope
     from penstock.model.outcome import Cancel, Dead, Retry, Snooze
-    from penstock.model.refused import CanariesUnproven, QueueFull
     from penstock.model.retry import ErrorClass
     from penstock.model.states import Status
     from penstock.remote.connect import connect
@@ -63,8 +64,8 @@ _HOME = {
     "Dead": "model.outcome",
     "Retry": "model.outcome",
     "Snooze": "model.outcome",
-    "CanariesUnproven": "model.refused",
-    "QueueFull": "model.refused",
+    "CanariesUnproven": "model.errors",
+    "QueueFull": "model.errors",
     "ErrorClass": "model.retry",
     "Status": "model.states",
     "Worker": "worker.worker",

@@ -7,9 +7,15 @@ import pytest
 
 from penstock import Penstock, Status, after
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
-from penstock.model.errors import InvalidArguments, InvalidOption, JobNotFound
+from penstock.model.errors import (
+    DependencyCycle,
+    InvalidArguments,
+    InvalidCondition,
+    InvalidOption,
+    JobNotFound,
+    ParentNotFound,
+)
 from penstock.model.ids import new_id
-from penstock.model.refused import DependencyCycle, InvalidCondition, ParentNotFound
 from penstock.store.contract import JobFilter
 from penstock.testing import drain as drain_app
 

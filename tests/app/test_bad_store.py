@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import (
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import (
     ForeignHandle,
-    InvalidOption,
     NotAPenstockStore,
     SchemaTooNew,
     StoreClosed,

@@ -7,14 +7,13 @@ import pytest
 
 from penstock import JobNotFound, KeyScope, Penstock, Status
 from penstock.model.errors import (
-    ForeignConnection,
     IllegalTransition,
     InvalidArguments,
     InvalidOption,
     KeyTaken,
     PenstockError,
-    TransactionHeld,
 )
+from penstock.model.store_errors import ForeignConnection, TransactionHeld
 
 
 async def test_many_jobs_are_enqueued_in_order(app: Penstock, drain: Any) -> None:

@@ -15,8 +15,7 @@ from penstock import (
 )
 from penstock.app.flow import plan
 from penstock.model.dependency import EdgeKind
-from penstock.model.errors import InvalidArguments, InvalidOption
-from penstock.model.refused import DependencyCycle
+from penstock.model.errors import DependencyCycle, InvalidArguments, InvalidOption
 from penstock.store.contract import JobFilter
 from tests.app.kitchen import Kitchen, kitchen
 

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock, Status
-from penstock.model.errors import InvalidArguments, InvalidOption, PenstockError, UnknownType
+from penstock.model.errors import (
+    InvalidArguments,
+    InvalidOption,
+    PenstockError,
+    UnknownType,
+)
 from penstock.testing import drain
 from penstock.testing.clock import FakeClock
 

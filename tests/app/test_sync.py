@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import JobFailed, Penstock, Status
-from penstock.model.errors import NoTransactions
+from penstock.model.store_errors import NoTransactions
 from penstock.testing import drain
 from tests.support.places import Place
 

@@ -7,8 +7,8 @@ import pytest
 
 from penstock import Penstock
 from penstock.config import Settings
-from penstock.model.errors import TransactionHeld
 from penstock.model.job import Enqueued, NewJob
+from penstock.model.store_errors import TransactionHeld
 from tests.support.places import Place
 
 

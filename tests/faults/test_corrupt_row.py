@@ -5,9 +5,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.model.errors import SchemaTooNew
 from penstock.model.job import Lease
 from penstock.model.states import Status
+from penstock.model.store_errors import SchemaTooNew
 from penstock.store.contract import JobFilter, Resolution, Store
 from penstock.store.sqlite.migrate import latest
 from penstock.testing.clock import FakeClock

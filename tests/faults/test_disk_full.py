@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.model.errors import StoreFull
 from penstock.model.job import NewJob
 from penstock.model.states import Status
+from penstock.model.store_errors import StoreFull
 from penstock.store.contract import Store
 from tests.faults.support.disk import SmallDisk, mounted
 from tests.faults.support.facts import integrity, job_ids

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.errors import StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.states import Status
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Store
 from proof.proxy import Proxy
 from tests.faults.support.jobs import poison, quick

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Settings
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Held, Store
 from penstock.store.postgres import connect, connection, database
 from proof.proxy import Proxy

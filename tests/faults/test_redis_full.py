@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.errors import StoreFull, UnsafeServer
+from penstock.model.store_errors import StoreFull, UnsafeServer
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from proof.servers import RedisServer

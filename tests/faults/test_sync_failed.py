@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.sqlite import connect
 from tests.faults.support.disk import mounted
 from tests.faults.support.facts import figure, integrity, job_ids

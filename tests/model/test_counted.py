@@ -1,4 +1,4 @@
-from penstock.model.refused import QueueFull
+from penstock.model.errors import QueueFull
 from penstock.model.wording import counted, listed
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.cron import ALIASES, aware, find_zone, parse_cron
-from penstock.model.refused import InvalidSchedule
+from penstock.model.errors import InvalidSchedule
 
 BERLIN = "Europe/Berlin"
 MINUTE_MS = 60_000

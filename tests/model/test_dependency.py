@@ -1,7 +1,7 @@
 import pytest
 
 from penstock.model.dependency import check_condition, find_cycle, holds, with_inputs
-from penstock.model.refused import InvalidCondition
+from penstock.model.errors import InvalidCondition
 
 
 def test_inputs_are_put_into_a_payload_as_they_are() -> None:

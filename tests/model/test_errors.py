@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from penstock.model import errors
+from penstock.model import errors, store_errors
 from penstock.model.errors import PenstockError
 
 STORE = "sqlite:///work.db"
@@ -24,34 +24,52 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.ResultTimeout("01J", 10, "queued"),
     errors.KeyTaken("welcome-1", "01J", "send"),
     errors.IllegalTransition("completed", "cancel", "01J"),
-    errors.StoreError(STORE, "failed (disk I/O error)"),
-    errors.StoreUnavailable(STORE, "no such file"),
-    errors.StoreCorrupt(STORE, "malformed page"),
-    errors.StoreReadOnly(STORE),
-    errors.AccessDenied(STORE, "wrong password", "correct it in the URL"),
-    errors.ServerTooOld(STORE, "5.0", "6.2"),
-    errors.UnsafeServer(STORE, "it may evict them", "set maxmemory-policy to noeviction"),
-    errors.TooManyToCopy(STORE, 400_000, 300_000),
-    errors.NoTransactions(STORE),
-    errors.StoreIsDirectory(STORE),
-    errors.SchemaTooNew(STORE, 9, 3),
-    errors.NetworkFilesystem(STORE, "nfs4"),
-    errors.SqliteTooOld(STORE, "3.40.1", "3.51.3"),
-    errors.ForeignHandle(STORE),
-    errors.ForeignConnection(STORE, "sqlite3.Connection"),
-    errors.ForkedStore(STORE),
-    errors.TransactionHeld(STORE),
-    errors.StoreFull(STORE),
-    errors.NotAPenstockStore(STORE, "a table named 'users'"),
-    errors.StoreClosed(STORE),
+    store_errors.StoreError(STORE, "failed (disk I/O error)"),
+    store_errors.StoreUnavailable(STORE, "no such file"),
+    store_errors.StoreCorrupt(STORE, "malformed page"),
+    store_errors.StoreReadOnly(STORE),
+    store_errors.AccessDenied(STORE, "wrong password", "correct it in the URL"),
+    store_errors.ServerTooOld(STORE, "5.0", "6.2"),
+    store_errors.UnsafeServer(STORE, "it may evict them", "set maxmemory-policy to noeviction"),
+    store_errors.TooManyToCopy(STORE, 400_000, 300_000),
+    store_errors.NoTransactions(STORE),
+    store_errors.StoreIsDirectory(STORE),
+    store_errors.SchemaTooNew(STORE, 9, 3),
+    store_errors.NetworkFilesystem(STORE, "nfs4"),
+    store_errors.SqliteTooOld(STORE, "3.40.1", "3.51.3"),
+    store_errors.ForeignHandle(STORE),
+    store_errors.ForeignConnection(STORE, "sqlite3.Connection"),
+    store_errors.ForkedStore(STORE),
+    store_errors.TransactionHeld(STORE),
+    store_errors.StoreFull(STORE),
+    store_errors.NotAPenstockStore(STORE, "a table named 'users'"),
+    store_errors.StoreClosed(STORE),
     errors.MissingExtra("postgres", "psycopg"),
+    errors.ParentNotFound("01J"),
+    errors.DependencyCycle(["a", "b", "a"], {"a": "send"}),
+    errors.ForeignTenant("acme", "other"),
+    errors.InvalidCondition("import os", "it is no expression"),
+    errors.InvalidSchedule("cron", "* *", "five fields"),
+    errors.ScheduleOver("ends_at", "1999", "in the future"),
+    errors.ScheduleNotFound("nightly", ["hourly"]),
+    errors.QueueFull("mail", 1_000, 1_000, 2.5),
+    errors.GroupNotFound("3f", ["3fa9c2d1", "3fb0"]),
+    errors.CanariesUnproven("3fa9c2d1", ["01J"], ["01K"]),
+    errors.AlertNotFound("backlog"),
+    errors.BreakerNotFound("bank"),
+    errors.LimitNotFound("queue", "mail", "rate"),
+    errors.TokenNotFound("t1"),
+    errors.UserNotFound("ann"),
+    errors.AlertNotFiring("backlog", "resolved"),
+    errors.ServerRefused("https://ann:secret@jobs.example", 403, "No."),
 )
 
 
 def test_every_error_has_an_example_here() -> None:
     defined = {
         cls
-        for _, cls in inspect.getmembers(errors, inspect.isclass)
+        for module in (errors, store_errors)
+        for _, cls in inspect.getmembers(module, inspect.isclass)
         if issubclass(cls, PenstockError) and cls not in (PenstockError, errors.NotFound)
     }
     assert defined == {type(error) for error in EXAMPLES}
@@ -120,6 +138,6 @@ def test_a_result_timeout_is_caught_as_a_timeout_error() -> None:
     ],
 )
 def test_a_store_error_shows_the_url_without_its_password(url: str, shown: str) -> None:
-    error = errors.StoreClosed(url)
+    error = store_errors.StoreClosed(url)
     assert error.store == shown
     assert "hunter2" not in str(error)

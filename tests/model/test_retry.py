@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penstock.model import errors
+from penstock.model import errors, store_errors
 from penstock.model.retry import (
     DEFAULT_CAP_MS,
     MAX_CAP_MS,
@@ -98,8 +98,8 @@ def test_the_table_of_the_design_is_the_table_of_the_code() -> None:
         (errors.ResultNotSerializable("t", "socket"), "validation_error"),
         (errors.JobNotFound("01J"), "not_found"),
         (errors.ResultTimeout("01J", 1), "timeout"),
-        (errors.StoreUnavailable("x.db", "gone"), "database_error"),
-        (errors.StoreFull("x.db"), "temporary_resource"),
+        (store_errors.StoreUnavailable("x.db", "gone"), "database_error"),
+        (store_errors.StoreFull("x.db"), "temporary_resource"),
         (errors.KeyTaken("k", "01J"), "internal_error"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.clock import from_iso
+from penstock.model.errors import InvalidSchedule
 from penstock.model.ids import derived_id, id_time_ms, is_id
 from penstock.model.job import KeyScope, NewJob
-from penstock.model.refused import InvalidSchedule
 from penstock.model.schedule import (
     Misfire,
     Schedule,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import PenstockError, StoreUnavailable, TooManyToCopy
+from penstock.model.errors import PenstockError
+from penstock.model.store_errors import StoreUnavailable, TooManyToCopy
 from penstock.model.transfer import CopyIncomplete, StoreMoved, StoreMoving, TargetInUse
 from penstock.operate.backup import backup, restore
 from penstock.store.contract import Part, Row, Store, Tally

@@ -4,8 +4,7 @@ import pytest
 
 from penstock import Penstock, Status
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
-from penstock.model.errors import InvalidOption, JobNotFound
-from penstock.model.refused import BreakerNotFound, LimitNotFound
+from penstock.model.errors import BreakerNotFound, InvalidOption, JobNotFound, LimitNotFound
 from penstock.testing import FakeClock
 
 

@@ -1,8 +1,14 @@
 import pytest
 
 from penstock import JobFailed, JobNotFound, Penstock, Status
-from penstock.model.errors import IllegalTransition, InvalidArguments, InvalidOption, UnknownType
-from penstock.model.refused import CanariesUnproven, GroupNotFound
+from penstock.model.errors import (
+    CanariesUnproven,
+    GroupNotFound,
+    IllegalTransition,
+    InvalidArguments,
+    InvalidOption,
+    UnknownType,
+)
 from penstock.operate.dead import LetterFields
 from penstock.store.contract import DeadGroup, Resolution
 from penstock.testing import FakeClock, drain

@@ -6,8 +6,13 @@ import pytest
 from msgspec.json import decode
 
 from penstock import Penstock
-from penstock.model.errors import IllegalTransition, JobNotFound
-from penstock.model.refused import BreakerNotFound, ForeignTenant, LimitNotFound
+from penstock.model.errors import (
+    BreakerNotFound,
+    ForeignTenant,
+    IllegalTransition,
+    JobNotFound,
+    LimitNotFound,
+)
 from penstock.operate import actor
 from penstock.operate.actor import Operator
 from penstock.operate.jobs import BulkAction

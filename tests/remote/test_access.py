@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock import JobNotFound, Penstock, connect
-from penstock.model.errors import AccessDenied, InvalidOption, StoreUnavailable
-from penstock.model.refused import ForeignTenant, ParentNotFound, ServerRefused
+from penstock.model.errors import ForeignTenant, InvalidOption, ParentNotFound, ServerRefused
+from penstock.model.store_errors import AccessDenied, StoreUnavailable
 from tests.remote.conftest import MakeToken
 
 SECRET = "pk_01ARZ3NDEKTSV4RRFFQ69G5FAV_do-not-show-this"

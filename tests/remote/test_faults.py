@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from penstock import Penstock, Status, connect
-from penstock.model.errors import StoreClosed, StoreUnavailable
+from penstock.model.store_errors import StoreClosed, StoreUnavailable
 from penstock.remote.client import Remote
 from penstock.server.app import create_server
 from penstock.testing import drain

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from penstock.model.error_types import known_errors
-from penstock.model.errors import InvalidArguments, PenstockError, StoreError
+from penstock.model.errors import InvalidArguments, PenstockError, known_errors
+from penstock.model.store_errors import StoreError
 from penstock.remote.wire import Hitch, problem_of
 from penstock.server import problems
 from penstock.server.problems import STATUSES, Refusal

@@ -18,14 +18,17 @@ from penstock import (
     group,
 )
 from penstock.app.tracing import came_with
-from penstock.model.errors import InvalidArguments, InvalidOption, NoTransactions, UnknownType
-from penstock.model.ids import new_id
-from penstock.model.refused import (
+from penstock.model.errors import (
     BreakerNotFound,
     DependencyCycle,
+    InvalidArguments,
+    InvalidOption,
     LimitNotFound,
     ParentNotFound,
+    UnknownType,
 )
+from penstock.model.ids import new_id
+from penstock.model.store_errors import NoTransactions
 from penstock.remote.client import Remote
 from penstock.remote.wire import Wire
 from penstock.server.app import create_server

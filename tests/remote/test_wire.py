@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from penstock.model.errors import PenstockError, StoreFull, StoreUnavailable
-from penstock.model.refused import QueueFull, ServerRefused
+from penstock.model.errors import PenstockError, QueueFull, ServerRefused
+from penstock.model.store_errors import StoreFull, StoreUnavailable
 from penstock.remote import wire as module
 from penstock.remote.wire import Wire
 from penstock.server.problems import problem, status_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.server import streams as live_module
 from penstock.server.streams import CHANGED, RETRY, Live
 from penstock.store.contract import Subscription

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from penstock import Penstock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.server import guard, streams
 from penstock.server.access.identity import Scope
 from penstock.server.access.users import COOKIE

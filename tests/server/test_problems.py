@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.model.error_types import known_errors
-from penstock.model.errors import MissingExtra, PenstockError, StoreFull, StoreUnavailable
+from penstock.model.errors import MissingExtra, PenstockError, known_errors
+from penstock.model.store_errors import StoreFull, StoreUnavailable
 from penstock.model.transfer import StoreMoved
 from penstock.server import problems
 from penstock.server.problems import STATUSES, STORE_AWAY, STORE_FULL

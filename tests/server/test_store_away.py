@@ -7,7 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from penstock import Penstock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.server import guard
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.server import streams as streams_module
 from penstock.server.problems import Refusal
 from penstock.server.streams import STILL_HERE, Streams

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.store.open import open_store
 from penstock.store.sqlite.connect import queries
 from proof.state_machine import (

@@ -16,7 +16,7 @@ from penstock.model.alert_rules import (
     Rule,
     RuleSettings,
 )
-from penstock.model.refused import AlertNotFiring, AlertNotFound
+from penstock.model.errors import AlertNotFiring, AlertNotFound
 from penstock.operate.actor import Actor
 from penstock.operate.alerts import Alerts
 from penstock.store.contract import Claim

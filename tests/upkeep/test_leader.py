@@ -5,7 +5,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from penstock import Penstock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.testing import FakeClock
 from penstock.upkeep.leader import Leader
 

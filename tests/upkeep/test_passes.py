@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from penstock import Penstock, Status, Worker
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, Signals, enqueued
 from penstock.upkeep import upkeep_services

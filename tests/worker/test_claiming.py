@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from penstock import Penstock, Status, Worker
-from penstock.model.errors import StoreUnavailable, UnknownType
+from penstock.model.errors import UnknownType
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Claim, Claimed
 from penstock.testing import Signals, enqueued
 from tests.worker.running import working

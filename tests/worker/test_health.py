@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock import Penstock, Worker
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.testing import FakeClock, Signals
 from penstock.worker import health, pump, respawn
 from penstock.worker.health import HealthFolder, kept_fresh, refresh, tell_systemd

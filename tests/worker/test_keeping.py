@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from penstock.model.errors import InvalidOption, StoreFull, StoreUnavailable
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreFull, StoreUnavailable
 from penstock.worker import respawn
 from penstock.worker.respawn import exit_code_of, keep, orphaned, until
 

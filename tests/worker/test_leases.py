@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from penstock import Context, Penstock, Status
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Beat, Held, Renewal, Store
 from penstock.testing import FakeClock, Signals
 from penstock.worker.leases import Heartbeat, ToRenew

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock, Retry, Snooze, Status, Worker
-from penstock.model.errors import InvalidOption, StoreUnavailable
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreUnavailable
 from penstock.worker import pump
 
 

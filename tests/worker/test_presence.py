@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock, Worker
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.testing import FakeClock, Signals
 from penstock.worker import pump
 from tests.worker.running import working

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Report
 from penstock.testing import Signals
 from penstock.worker.reports import JobReporter

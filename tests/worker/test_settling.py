@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from penstock import Context, Penstock, Status, Worker
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.testing import enqueued
 from penstock.worker import pump
 

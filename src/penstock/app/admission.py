@@ -14,10 +14,9 @@ from msgspec import Struct
 from penstock.app import job_log, tracing
 from penstock.model.clock import utc
 from penstock.model.controls import DepthLimits
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import InvalidOption, PenstockError, QueueFull
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.options import MAX_SECONDS
-from penstock.model.refused import QueueFull
 
 if TYPE_CHECKING:
     from datetime import datetime

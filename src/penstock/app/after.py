@@ -9,9 +9,8 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue, check_condition
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import DependencyCycle, InvalidOption
 from penstock.model.ids import is_id
-from penstock.model.refused import DependencyCycle
 
 if TYPE_CHECKING:
     from penstock.app.flow import FlowHandle

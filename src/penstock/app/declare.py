@@ -17,9 +17,8 @@ from penstock.model.controls import (
     check_limits,
     parse_rate,
 )
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, ScheduleOver
 from penstock.model.options import MAX_TEXT, check_name, check_seconds, check_text
-from penstock.model.refused import ScheduleOver
 
 if TYPE_CHECKING:
     from penstock.app.blueprint import Registry

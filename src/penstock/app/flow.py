@@ -13,9 +13,15 @@ from penstock.app.handle import JobHandle, Jobs
 from penstock.app.job_type import Partial, Prepared, R_co, Step
 from penstock.app.lookups import check_patience
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, find_cycle
-from penstock.model.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout
+from penstock.model.errors import (
+    DependencyCycle,
+    InvalidOption,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    ResultTimeout,
+)
 from penstock.model.job import Job, Lease
-from penstock.model.refused import DependencyCycle
 from penstock.model.states import Status
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from penstock.app.arguments import encode
 from penstock.app.job_type import JobType, Partial
 from penstock.model.clock import from_iso, iso, milliseconds
 from penstock.model.cron import aware, find_zone, parse_cron
-from penstock.model.errors import InvalidArguments
+from penstock.model.errors import InvalidArguments, InvalidSchedule, ScheduleOver
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.options import check_name
-from penstock.model.refused import InvalidSchedule, ScheduleOver
 from penstock.model.schedule import (
     Misfire,
     Schedule,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from penstock.model.refused import InvalidSchedule
+from penstock.model.errors import InvalidSchedule
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of naive local and UTC arithmetic
 _MILLISECOND = timedelta(milliseconds=1)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode, encode
 
-from penstock.model.refused import InvalidCondition
+from penstock.model.errors import InvalidCondition
 from penstock.model.states import Status
 
 MAX_LENGTH = 500

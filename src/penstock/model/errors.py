@@ -1,6 +1,19 @@
-"""Every error penstock raises; each takes fields and writes its own sentence."""
+"""Errors: each takes fields, writes its own sentence, and has a stable name for other programs.
 
-from collections.abc import Iterable
+`urn:penstock:problem:job-not-found` is `JobNotFound`, in both directions. What a store could not do
+is in `store_errors.py`, and about `penstock move` in `transfer.py`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+PREFIX = "urn:penstock:problem:"
+
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+_HOMES = tuple(f"penstock.model.{name}" for name in ("errors", "store_errors", "transfer"))
 
 
 class PenstockError(Exception):
@@ -196,218 +209,6 @@ class IllegalTransition(PenstockError):
         super().__init__(f"{subject} is {status}, and from there it does not allow {action!r}.")
 
 
-class StoreError(PenstockError):
-    """The store could not do what was asked."""
-
-    def __init__(self, store: str, problem: str) -> None:
-        from penstock.model.redact import without_password
-
-        self.store = without_password(store)
-        super().__init__(f"Store {self.store} {problem}.")
-
-
-class StoreUnavailable(StoreError):
-    """The store cannot be opened or reached."""
-
-    def __init__(self, store: str, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            store, f"cannot be reached ({reason}); check that it exists and may be opened"
-        )
-
-
-class StoreCorrupt(StoreError):
-    """The store's file is damaged."""
-
-    def __init__(self, store: str, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            store, f"is damaged ({reason}); keep a copy of it and run `penstock restore`"
-        )
-
-
-class StoreReadOnly(StoreError):
-    """The store cannot be written."""
-
-    def __init__(
-        self, store: str, advice: str = "make the file and its directory writable for this user"
-    ) -> None:
-        self.advice = advice
-        super().__init__(store, f"is read-only; {advice}")
-
-
-class AccessDenied(StoreError):
-    """The store's server refused the account."""
-
-    def __init__(self, store: str, reason: str, advice: str) -> None:
-        self.reason = reason
-        self.advice = advice
-        super().__init__(store, f"refused the account ({reason}); {advice}")
-
-
-class ServerTooOld(StoreError):
-    """The store's server lacks what penstock needs."""
-
-    def __init__(self, store: str, found: str, required: str) -> None:
-        self.found = found
-        self.required = required
-        super().__init__(
-            store, f"is a server of version {found}; upgrade it to {required} or newer"
-        )
-
-
-class UnsafeServer(StoreError):
-    """The store's server is set up so that it could lose jobs."""
-
-    def __init__(self, store: str, problem: str, advice: str) -> None:
-        self.problem = problem
-        self.advice = advice
-        super().__init__(store, f"could lose jobs ({problem}); {advice}")
-
-
-class TooManyToCopy(StoreError):
-    """A Redis installation that its server could not copy without stopping for too long."""
-
-    def __init__(self, store: str, jobs: int, most: int) -> None:
-        self.jobs = jobs
-        super().__init__(
-            store,
-            f"holds {jobs:,} jobs, and copying more than {most:,} would stop its server for "
-            "seconds; run BGSAVE there and keep the file it writes, or `valkey-cli --rdb FILE`",
-        )
-
-
-class NoTransactions(StoreError):
-    """An enqueue that was to join a transaction, on a store that has none."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(
-            store,
-            "has no transactions that an enqueue could join; leave connection=… out, "
-            "or keep the jobs in SQLite or PostgreSQL",
-        )
-
-
-class StoreIsDirectory(StoreError):
-    """The store's path names a directory."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(store, "is a directory; name a file in it, such as work.db")
-
-
-class SchemaTooNew(StoreError):
-    """The store was written by a newer penstock."""
-
-    def __init__(self, store: str, found: int, supported: int) -> None:
-        self.found = found
-        self.supported = supported
-        super().__init__(
-            store,
-            f"has schema version {found}, and this penstock knows versions up to {supported}; "
-            "upgrade penstock",
-        )
-
-
-class NetworkFilesystem(StoreError):
-    """The store lies on a file system whose locks cannot be trusted."""
-
-    def __init__(self, store: str, filesystem: str) -> None:
-        self.filesystem = filesystem
-        super().__init__(
-            store,
-            f"lies on {filesystem}, a network file system, where SQLite loses data; "
-            "move it to a local disk, or use PostgreSQL",
-        )
-
-
-class SqliteTooOld(StoreError):
-    """The SQLite library has a bug that can corrupt a WAL database."""
-
-    def __init__(self, store: str, found: str, required: str) -> None:
-        self.found = found
-        self.required = required
-        super().__init__(
-            store,
-            f"needs SQLite {required} or newer, and apsw brings {found}, which can corrupt it; "
-            "run `pip install --upgrade apsw`",
-        )
-
-
-class ForeignHandle(StoreError):
-    """Another SQLite library in this process has the store's file open."""
-
-    def __init__(self, store: str, library: str = "another SQLite library") -> None:
-        self.library = library
-        super().__init__(
-            store,
-            f"is also open in this process through {library}, and two SQLite libraries on one file "
-            "corrupt it; close that connection and take one from app.connection()",
-        )
-
-
-class ForeignConnection(StoreError):
-    """A connection of a library that cannot share the store's transaction."""
-
-    def __init__(
-        self,
-        store: str,
-        connection_type: str,
-        advice: str = "pass a connection from app.connection()",
-    ) -> None:
-        self.connection_type = connection_type
-        super().__init__(store, f"cannot join a transaction of {connection_type}; {advice}")
-
-
-class ForkedStore(StoreError):
-    """A store that was opened before this process was forked."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(
-            store,
-            "was opened before this process was forked, and using it here can corrupt it; "
-            "open the store after the fork",
-        )
-
-
-class TransactionHeld(StoreError):
-    """A plain enqueue that would wait for the caller's own transaction."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(
-            store,
-            "is locked by a write transaction of this very caller, so the enqueue would wait for "
-            "ever; pass connection=… to join the transaction, or commit it first",
-        )
-
-
-class StoreFull(StoreError):
-    """The store's disk or memory is full."""
-
-    def __init__(self, store: str, where: str = "on its disk") -> None:
-        self.where = where
-        super().__init__(
-            store, f"has no space left {where}; nothing was written, free some and try again"
-        )
-
-
-class NotAPenstockStore(StoreError):
-    """A database that holds something else."""
-
-    def __init__(
-        self, store: str, found: str, advice: str = "name another file or a new one"
-    ) -> None:
-        self.found = found
-        self.advice = advice
-        super().__init__(store, f"is not a penstock store (it holds {found}); {advice}")
-
-
-class StoreClosed(StoreError):
-    """A store that was used after it was closed."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(store, "is closed; use it inside `async with app:` or open it again")
-
-
 class MissingExtra(PenstockError):
     """An optional dependency that is not installed."""
 
@@ -416,6 +217,190 @@ class MissingExtra(PenstockError):
         self.module = module
         lacking = f"the module {module!r}" if module else "packages that are not installed"
         super().__init__(f"This needs {lacking}; run `pip install 'penstock[{extra}]'`.")
+
+
+class ParentNotFound(PenstockError):
+    """A job that should run after one the store does not hold."""
+
+    def __init__(self, parent_id: str) -> None:
+        self.parent_id = parent_id
+        super().__init__(
+            f"Job {parent_id}, which another should run after, is not in the store; "
+            "enqueue it first, or it was pruned after its retention time."
+        )
+
+
+class DependencyCycle(PenstockError):
+    """Jobs that would wait for each other for ever."""
+
+    def __init__(self, path: Sequence[str], types: Mapping[str, str] | None = None) -> None:
+        self.path = tuple(path)
+        named = [f"{types[i]} {i}" if types and i in types else i for i in self.path]
+        super().__init__(
+            f"These jobs would wait for each other: {' -> '.join(named)}; "
+            "take one of the dependencies out."
+        )
+
+
+class ForeignTenant(PenstockError):
+    """Another tenant than one's own, named by a caller who is bound to one."""
+
+    field = "tenant"
+
+    def __init__(self, own: str, tenant: str) -> None:
+        self.own = own
+        self.tenant = tenant
+        super().__init__(
+            f"Tenant {tenant[:64]!r} is not yours: you belong to {own!r}; "
+            "leave the tenant out, or name your own."
+        )
+
+
+class InvalidCondition(PenstockError):
+    """A condition that is not an expression on the parent's result."""
+
+    def __init__(self, condition: str, problem: str) -> None:
+        self.condition = condition
+        self.problem = problem
+        super().__init__(
+            f"Condition {condition[:200]!r} cannot be used: {problem}; write an expression on "
+            "'result', such as result['total'] > 100."
+        )
+
+
+class InvalidSchedule(PenstockError):
+    """A schedule whose times make no sense."""
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field = field
+        self.value = str(value)[:120]
+        self.expected = expected
+        super().__init__(f"The schedule's {field} is {self.value!r}, but it must be {expected}.")
+
+
+class ScheduleOver(InvalidSchedule):
+    """A schedule whose times are all in the past, so that it would never run."""
+
+
+class ScheduleNotFound(NotFound):
+    """A schedule that the store does not know."""
+
+    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
+        self.name = name
+        self.known = tuple(known)
+        listed = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        super().__init__(f"The store holds no schedule {name!r} ({listed}).")
+
+
+class QueueFull(PenstockError):
+    """A queue that takes no more jobs for now."""
+
+    def __init__(self, queue: str, depth: int, limit: int, retry_after: float) -> None:
+        self.queue = queue
+        self.depth = depth
+        self.limit = limit
+        self.retry_after = retry_after
+        from penstock.model.wording import counted
+
+        super().__init__(
+            f"Queue {queue!r} is full ({counted(depth, 'job')} queued, its limit is {limit:,}); "
+            f"nothing was enqueued, come back in about {retry_after:g} s."
+        )
+
+
+class GroupNotFound(NotFound):
+    """A group of dead letters that the store does not have."""
+
+    def __init__(self, group: str, known: Sequence[str] = ()) -> None:
+        self.group = group
+        self.known = tuple(known)
+        also = f"{group!r} may be {' or '.join(self.known)}" if self.known else "none begins so"
+        super().__init__(
+            f"No group of dead letters is {group!r} ({also}); see `penstock dead groups`."
+        )
+
+
+class CanariesUnproven(PenstockError):
+    """A release whose canaries have failed again, or have not ended."""
+
+    def __init__(self, group: str, failed: Sequence[str], unfinished: Sequence[str]) -> None:
+        self.group = group
+        self.failed = tuple(failed)
+        self.unfinished = tuple(unfinished)
+        told = []
+        if self.failed:
+            told.append(f"{len(self.failed)} of its canaries did not complete ({self.failed[0]})")
+        if self.unfinished:
+            told.append(f"{len(self.unfinished)} have not ended ({self.unfinished[0]})")
+        super().__init__(
+            f"Group {group} is not released: {' and '.join(told)}; "
+            "wait, replay others, or release all the same with force (--force)."
+        )
+
+
+class AlertNotFound(NotFound):
+    """An alert that no rule has raised yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no alert {name!r}; see `penstock alerts ls --all`.")
+
+
+class BreakerNotFound(NotFound):
+    """A circuit breaker that the store does not know."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no breaker {name!r}; see `penstock breakers ls`.")
+
+
+class LimitNotFound(NotFound):
+    """A limit that is to be taken away and is not there."""
+
+    def __init__(self, scope: str, name: str, kind: str | None = None) -> None:
+        self.scope = scope
+        self.name = name
+        self.kind = kind
+        what = "limit" if kind is None else f"limit of {kind}"
+        super().__init__(f"There is no {what} on {scope} {name!r}; see `penstock limits ls`.")
+
+
+class TokenNotFound(NotFound):
+    """A token that was never made."""
+
+    def __init__(self, token_id: str) -> None:
+        self.token_id = token_id[:64]
+        super().__init__(f"There is no token {self.token_id!r}; see `penstock tokens ls`.")
+
+
+class UserNotFound(NotFound):
+    """A user whom nobody added, or somebody removed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name[:64]
+        super().__init__(f"There is no user {self.name!r}; see `penstock users ls`.")
+
+
+class AlertNotFiring(PenstockError):
+    """An acknowledgement of an alert that does not fire."""
+
+    def __init__(self, name: str, state: str) -> None:
+        self.name = name
+        self.state = state
+        super().__init__(f"Alert {name!r} is {state}; only one that fires can be acknowledged.")
+
+
+class ServerRefused(PenstockError):
+    """A request that a server refused for a reason that only a request can have."""
+
+    def __init__(self, server: str, status: int, detail: str, field: str | None = None) -> None:
+        from penstock.model.redact import without_password
+
+        self.server = without_password(server)
+        self.status = status
+        self.detail = detail
+        self.field = field
+        super().__init__(f"{self.server} answered {status}: {detail}")
 
 
 def _revive(
@@ -434,3 +419,49 @@ def _shortened(value: object, limit: int = 80) -> str:
     except Exception:
         text = f"a {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def urn_of(kind: type[PenstockError]) -> str:
+    """The name of a class of errors; one made elsewhere has that of the class it is made of."""
+    while kind.__module__ not in _HOMES:
+        kind = next(base for base in kind.__bases__ if issubclass(base, PenstockError))
+    return PREFIX + _CAPITAL.sub("-", kind.__name__).lower()
+
+
+def fields_of(error: PenstockError) -> dict[str, Any]:
+    """What an error knows besides its sentence, as far as JSON can say it."""
+    return {name: value for name, value in vars(error).items() if _is_plain(value)}
+
+
+def error_of(urn: str, sentence: str, fields: Mapping[str, Any]) -> PenstockError | None:
+    """The error of that name with its sentence and fields; none of a name nobody knows."""
+    kind = known_errors().get(urn)
+    if kind is None:
+        return None
+    return _revive(kind, (sentence,), {name: _tupled(value) for name, value in fields.items()})
+
+
+@cache
+def known_errors() -> dict[str, type[PenstockError]]:
+    """Every error of ours by its name."""
+    for home in _HOMES:
+        import_module(home)
+    kinds: list[type[PenstockError]] = [PenstockError, *_below(PenstockError)]
+    return {urn_of(kind): kind for kind in kinds}
+
+
+def _below(kind: type[PenstockError]) -> Iterator[type[PenstockError]]:
+    for each in kind.__subclasses__():
+        if each.__module__ in _HOMES:
+            yield each
+            yield from _below(each)
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(item, str) for item in value)
+    return value is None or isinstance(value, str | int | float)

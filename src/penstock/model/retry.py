@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.model import errors
+from penstock.model import errors, store_errors
 from penstock.model.retry_after import attribute, retry_after_ms
 
 __all__ = [
@@ -149,8 +149,8 @@ _BY_TYPE: Mapping[type[BaseException], ErrorClass] = {
     errors.InvalidResult: ErrorClass.VALIDATION_ERROR,
     errors.JobNotFound: ErrorClass.NOT_FOUND,
     errors.ResultTimeout: ErrorClass.TIMEOUT,
-    errors.StoreError: ErrorClass.DATABASE_ERROR,
-    errors.StoreFull: ErrorClass.TEMPORARY_RESOURCE,
+    store_errors.StoreError: ErrorClass.DATABASE_ERROR,
+    store_errors.StoreFull: ErrorClass.TEMPORARY_RESOURCE,
 }
 
 # By name, so that no library is imported only to ask whether an exception is its own.

@@ -11,9 +11,9 @@ from msgspec.json import decode, encode
 
 from penstock.model.clock import iso
 from penstock.model.cron import aware, find_zone, parse_cron
+from penstock.model.errors import InvalidSchedule
 from penstock.model.ids import derived_id
 from penstock.model.job import NewJob
-from penstock.model.refused import InvalidSchedule
 
 
 class ScheduleKind(StrEnum):

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from penstock.model.errors import PenstockError, StoreError
+from penstock.model.errors import PenstockError
 from penstock.model.redact import without_password
+from penstock.model.store_errors import StoreError
 
 MOVE = "move"
 MOVING_TO = "moving_to"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.model.refused import ForeignTenant
+from penstock.model.errors import ForeignTenant
 from penstock.operate.journal import Journal
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from penstock.app.job_type import JobType
 from penstock.app.options import with_options
 from penstock.config import fill_in
 from penstock.model.alert import Alert, AlertState, acknowledged, paid
-from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.errors import AlertNotFiring, AlertNotFound, InvalidOption, MissingExtra
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope, NewJob
 from penstock.model.redact import redact, redacted
-from penstock.model.refused import AlertNotFiring, AlertNotFound
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.store.contract.records import every
 

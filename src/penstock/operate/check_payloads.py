@@ -7,7 +7,12 @@ import msgspec
 
 from penstock.app.arguments import encode
 from penstock.model.dependency import Edge, EdgeKind
-from penstock.model.errors import InvalidArguments, InvalidOption, PenstockError, UnknownType
+from penstock.model.errors import (
+    InvalidArguments,
+    InvalidOption,
+    PenstockError,
+    UnknownType,
+)
 from penstock.model.schedule import render
 from penstock.operate.alerts import TYPE as NOTICE
 

@@ -17,9 +17,8 @@ from penstock.model.controls import (
     Pause,
     PauseScope,
 )
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import BreakerNotFound, InvalidOption, LimitNotFound
 from penstock.model.options import check_text
-from penstock.model.refused import BreakerNotFound, LimitNotFound
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.jobs import Jobs
 from penstock.store.contract import QueueDepth

@@ -11,10 +11,15 @@ from msgspec import Struct
 from penstock.app.handle import JobHandle
 from penstock.app.lookups import check_patience, check_rows, check_words
 from penstock.model.controls import parse_rate
-from penstock.model.errors import IllegalTransition, InvalidOption, JobNotFound
+from penstock.model.errors import (
+    CanariesUnproven,
+    GroupNotFound,
+    IllegalTransition,
+    InvalidOption,
+    JobNotFound,
+)
 from penstock.model.failure import group_id
 from penstock.model.options import check_text
-from penstock.model.refused import CanariesUnproven, GroupNotFound
 from penstock.model.states import Status
 from penstock.operate.actor import PROGRAM, Actor, listed, shared
 from penstock.operate.check_payloads import amended

@@ -11,7 +11,8 @@ from msgspec import Struct, to_builtins
 from penstock.config import Settings
 from penstock.model.clock import iso
 from penstock.model.controls import DepthLimits, LimitState, Pause, PauseScope
-from penstock.model.errors import PenstockError, StoreUnavailable
+from penstock.model.errors import PenstockError
+from penstock.model.store_errors import StoreUnavailable
 from penstock.model.transfer import refuse_moved
 from penstock.model.wording import listed, span
 from penstock.operate.extensions import read_part

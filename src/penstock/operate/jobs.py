@@ -14,12 +14,12 @@ from msgspec.structs import asdict, replace
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import JobNotFound, PenstockError, StoreError
+from penstock.model.errors import JobNotFound, ParentNotFound, PenstockError
 from penstock.model.explain import Explanation
 from penstock.model.job import Job
 from penstock.model.options import check_text
-from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status, sources
+from penstock.model.store_errors import StoreError
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.explain import explain, named_in, without
 from penstock.store.contract import Dependencies, Dependency, FoundIds, JobFilter

@@ -14,9 +14,9 @@ from penstock.app.admission import REJECTED_ABOVE, How, check_wait
 from penstock.app.options import AwaitingFields, with_options
 from penstock.app.tracing import sending, unpacked
 from penstock.model.clock import iso
-from penstock.model.errors import InvalidArguments, InvalidOption, NoTransactions
+from penstock.model.errors import InvalidArguments, InvalidOption, QueueFull
 from penstock.model.job import MAX_BATCH, OPTIONS, NewJob
-from penstock.model.refused import QueueFull
+from penstock.model.store_errors import NoTransactions
 from penstock.remote.wire import Wire
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from penstock.app.handle import JobHandle
 from penstock.model.clock import from_iso
-from penstock.model.errors import PenstockError, StoreUnavailable
+from penstock.model.errors import PenstockError
 from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.model.store_errors import StoreUnavailable
 from penstock.remote.wire import Hitch, Wire, not_understood
 
 if TYPE_CHECKING:

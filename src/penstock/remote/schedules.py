@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from penstock.app.job_type import JobType, Partial
 from penstock.app.schedules import ScheduleView, check_template, template_job, times_of
+from penstock.model.errors import InvalidSchedule
 from penstock.model.job import OPTIONS
-from penstock.model.refused import InvalidSchedule
 from penstock.remote.calls import options_document
 from penstock.remote.wire import Query, Wire, quoted, schedule_view, several
 

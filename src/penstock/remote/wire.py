@@ -18,19 +18,16 @@ from msgspec import Raw
 from penstock.app.schedules import ScheduleView
 from penstock.model.clock import from_iso
 from penstock.model.controls import Breaker, BreakerState, Limit, LimitState
-from penstock.model.error_types import error_of
-from penstock.model.errors import (
+from penstock.model.errors import InvalidOption, PenstockError, ServerRefused, error_of
+from penstock.model.explain import Explanation, Reason
+from penstock.model.retry_after import retry_after_ms
+from penstock.model.schedule import Schedule
+from penstock.model.store_errors import (
     AccessDenied,
-    InvalidOption,
-    PenstockError,
     StoreClosed,
     StoreError,
     StoreUnavailable,
 )
-from penstock.model.explain import Explanation, Reason
-from penstock.model.refused import ServerRefused
-from penstock.model.retry_after import retry_after_ms
-from penstock.model.schedule import Schedule
 from penstock.operate.documents import STORED, TIMES
 from penstock.operate.stats import Point, Stats
 from penstock.store.contract import DeadLetter

@@ -9,7 +9,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from msgspec.structs import replace
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.operate.health import answered
 from penstock.server.access.identity import LOCAL, Identity, Scope, same
 from penstock.server.access.users import COOKIE

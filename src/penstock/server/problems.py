@@ -14,29 +14,27 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
-from penstock.model.error_types import fields_of, urn_of
 from penstock.model.errors import (
-    IllegalTransition,
-    InvalidArguments,
-    InvalidOption,
-    KeyTaken,
-    NotFound,
-    PayloadTooLarge,
-    PenstockError,
-    StoreError,
-    StoreFull,
-    UnknownType,
-)
-from penstock.model.refused import (
     AlertNotFiring,
     CanariesUnproven,
     DependencyCycle,
     ForeignTenant,
+    IllegalTransition,
+    InvalidArguments,
     InvalidCondition,
+    InvalidOption,
     InvalidSchedule,
+    KeyTaken,
+    NotFound,
     ParentNotFound,
+    PayloadTooLarge,
+    PenstockError,
     QueueFull,
+    UnknownType,
+    fields_of,
+    urn_of,
 )
+from penstock.model.store_errors import StoreError, StoreFull
 from penstock.service import Seldom
 
 log = structlog.get_logger("penstock.server")

@@ -11,7 +11,7 @@ import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.server.problems import Refusal
 from penstock.store.contract import Store
 

@@ -12,11 +12,10 @@ from penstock.app.handle import JobHandle
 from penstock.app.job_type import Prepared
 from penstock.app.penstock import Penstock
 from penstock.model.dependency import EdgeKind, Outcome, decide, with_inputs
-from penstock.model.errors import JobCancelled, JobFailed
+from penstock.model.errors import JobCancelled, JobFailed, ParentNotFound
 from penstock.model.failure import Failure, orphaned
 from penstock.model.job import Lease, NewJob
 from penstock.model.outcome import Buried, Cancelled, Completed, Failed, Settlement, Snoozed
-from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Report
 from penstock.testing.local import in_this_process

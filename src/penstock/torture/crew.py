@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.torture.plan import BARE, CHILDREN, SERVER, SUPERVISOR, Blow, Strike
 from penstock.worker.process import WorkerSpec
 from penstock.worker.worker import new_owner

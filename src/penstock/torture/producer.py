@@ -17,7 +17,7 @@ import msgspec
 
 from penstock.app.job_type import Prepared
 from penstock.logs import configure_logs
-from penstock.model.errors import StoreFull, StoreUnavailable
+from penstock.model.store_errors import StoreFull, StoreUnavailable
 from penstock.torture.work import app, in_loop, in_process, in_thread
 
 MAX_BATCH = 20

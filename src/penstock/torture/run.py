@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from penstock.app.penstock import Penstock
 from penstock.config import load_settings
-from penstock.model.errors import StoreError
 from penstock.model.redact import without_password
 from penstock.model.states import Status
+from penstock.model.store_errors import StoreError
 from penstock.store.contract import JobFilter, Store
 from penstock.torture.audit import Audit, Outcome, chunks, read_lines, show
 from penstock.torture.crew import Chaos, Crew

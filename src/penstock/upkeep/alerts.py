@@ -10,7 +10,7 @@ from penstock.app.penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Reading, dropped, judged
 from penstock.model.alert_rules import EVERY_TYPE, MEASURES, Metric, Rule
 from penstock.model.controls import DepthLimits
-from penstock.model.refused import AlertNotFound
+from penstock.model.errors import AlertNotFound
 from penstock.model.wording import listed
 from penstock.operate.alerts import TYPE as NOTICE
 from penstock.operate.alerts import Alerts

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import structlog
 
 from penstock.app.penstock import Penstock
-from penstock.model.errors import PenstockError, StoreError
+from penstock.model.errors import PenstockError
 from penstock.model.schedule import MOST_AT_ONCE, Schedule, due_ticks, tick_jobs
+from penstock.model.store_errors import StoreError
 from penstock.service import Service
 from penstock.store.contract import Store
 from penstock.upkeep.leader import Leader

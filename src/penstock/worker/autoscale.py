@@ -13,7 +13,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from penstock.app.penstock import Penstock
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.model.wording import counted, span
 from penstock.store.contract import QueueDepth, Store, Window, WorkerInfo
 from penstock.worker import respawn

@@ -13,11 +13,12 @@ from contextlib import suppress
 
 import structlog
 
-from penstock.model.errors import PenstockError, StoreError
+from penstock.model.errors import PenstockError
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.outcome import HandedBack, Settlement, buried, unstarted
 from penstock.model.retry import ErrorClass
+from penstock.model.store_errors import StoreError
 from penstock.service import Seldom
 from penstock.store.contract import Claim, Claimed, Report, Store
 from penstock.worker.job_log import about

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 
-from penstock.model.errors import PenstockError, StoreFull, StoreUnavailable
+from penstock.model.errors import PenstockError
+from penstock.model.store_errors import StoreFull, StoreUnavailable
 
 WORTH_ANOTHER_TRY = 1
 BAD_SPEC = 2

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from penstock.app.penstock import Penstock
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.store.contract import Store
 from penstock.upkeep.leader import ROLE
 from penstock.upkeep.rescue import report

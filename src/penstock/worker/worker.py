@@ -13,7 +13,7 @@ import structlog
 from penstock.app.job_type import JobType
 from penstock.app.penstock import Penstock
 from penstock.config import Settings
-from penstock.model.errors import InvalidOption, StoreError
+from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.job import Lease
 from penstock.model.outcome import (
@@ -27,6 +27,7 @@ from penstock.model.outcome import (
     Snoozed,
     unstarted,
 )
+from penstock.model.store_errors import StoreError
 from penstock.operate.alerts import QUEUE, notice_types
 from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections import Counter
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from tests.faults.support.children import hear, say
 from tests.faults.support.work import claim_of, completed, new_jobs, opened
 

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from penstock.model.errors import StoreFull, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.outcome import Settlement
+from penstock.model.store_errors import StoreFull, StoreUnavailable
 from penstock.store.contract import Store
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import claim_of, completed

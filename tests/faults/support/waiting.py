@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 
 T = TypeVar("T")
 STEP_SECONDS = 0.02

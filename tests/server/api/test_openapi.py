@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from penstock.model.error_types import urn_of
+from penstock.model.errors import urn_of
 from penstock.server.problems import STATUSES
 from tests.server.api.operations import METHODS
 

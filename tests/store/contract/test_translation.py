@@ -2,7 +2,8 @@
 
 import pytest
 
-from penstock.model.errors import InvalidOption, StoreError
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreError
 from penstock.store.contract.errors import Translated, not_unicode
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.clock import ServerClock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.postgres import connect as connecting
 from penstock.store.postgres.connect import Address, address_of, connect
 from penstock.store.postgres.session import Session

@@ -6,7 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from penstock.model.errors import AccessDenied, NotAPenstockStore, SchemaTooNew, StoreError
+from penstock.model.store_errors import (
+    AccessDenied,
+    NotAPenstockStore,
+    SchemaTooNew,
+    StoreError,
+)
 from penstock.store.postgres import migrate as migrating
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.migrate import latest, migrate, migrations, sql_of

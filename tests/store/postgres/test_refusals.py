@@ -10,10 +10,11 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from penstock.model.errors import (
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.job import KeyScope
+from penstock.model.redact import without_password
+from penstock.model.store_errors import (
     AccessDenied,
-    InvalidOption,
-    PenstockError,
     ServerTooOld,
     StoreCorrupt,
     StoreError,
@@ -21,8 +22,6 @@ from penstock.model.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.model.job import KeyScope
-from penstock.model.redact import without_password
 from penstock.store.contract import Store
 from penstock.store.postgres import migrate as migrating
 from penstock.store.postgres.connect import (

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import AccessDenied, JobNotFound
+from penstock.model.errors import JobNotFound, ParentNotFound
 from penstock.model.job import NewJob
-from penstock.model.refused import ParentNotFound
+from penstock.model.store_errors import AccessDenied
 from penstock.store.contract import JobFilter
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect

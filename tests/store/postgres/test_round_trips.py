@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.model.clock import ServerClock
-from penstock.model.errors import InvalidOption, StoreUnavailable
+from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect, readable
 from penstock.store.postgres.enqueue import EnqueueRoundTrip

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import StoreError, StoreUnavailable
+from penstock.model.errors import ParentNotFound
 from penstock.model.job import NewJob
-from penstock.model.refused import ParentNotFound
 from penstock.model.states import Status
+from penstock.model.store_errors import StoreError, StoreUnavailable
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
 from proof.conformance.build import (

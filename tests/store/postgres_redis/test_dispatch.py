@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.model.errors import AccessDenied, InvalidOption
+from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
+from penstock.model.store_errors import AccessDenied
 from penstock.store.contract import Claim, Store, Subscription
 from penstock.store.open import open_store
 from penstock.store.postgres_redis.store import PostgresRedisStore

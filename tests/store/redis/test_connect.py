@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import InvalidOption, StoreUnavailable
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.open import open_store
 from penstock.store.redis.connect import address_of
 from penstock.store.redis.server import Server

@@ -8,10 +8,10 @@ import pytest
 from msgspec.json import decode
 
 from penstock.model.dependency import Edge
-from penstock.model.errors import InvalidOption, NoTransactions
+from penstock.model.errors import InvalidOption, ParentNotFound
 from penstock.model.ids import new_id
 from penstock.model.job import Enqueued, KeyScope
-from penstock.model.refused import ParentNotFound
+from penstock.model.store_errors import NoTransactions
 from penstock.store.redis.enqueue import MAX_BATCH, as_arguments
 from penstock.store.redis.store import RedisStore
 from proof.conformance.build import (

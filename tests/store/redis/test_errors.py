@@ -12,7 +12,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from penstock.model.errors import AccessDenied, StoreError
+from penstock.model.store_errors import AccessDenied, StoreError
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.redis.errors import translate

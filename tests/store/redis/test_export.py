@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.store.contract import Part
 from penstock.store.redis.store import RedisStore
 from proof.conformance.build import claim_all, enqueue

@@ -12,8 +12,13 @@ import pytest
 import redis
 
 from penstock import Penstock, Settings
-from penstock.model.errors import ForkedStore, StoreClosed, StoreReadOnly, StoreUnavailable
 from penstock.model.states import Status
+from penstock.model.store_errors import (
+    ForkedStore,
+    StoreClosed,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from penstock.store.contract import Store
 from penstock.store.open import open_store
 from penstock.store.redis.pipeline import ThreadPipelines

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.model.errors import StoreFull
 from penstock.model.states import TERMINAL
+from penstock.model.store_errors import StoreFull
 from penstock.operate.journal import Journal
 from penstock.store.contract import Retention, Store
 from penstock.testing.clock import FakeClock

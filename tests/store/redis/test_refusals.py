@@ -9,9 +9,9 @@ import pytest
 
 from penstock import Penstock
 from penstock.config import Settings
-from penstock.model.errors import (
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import (
     AccessDenied,
-    InvalidOption,
     NotAPenstockStore,
     NoTransactions,
     SchemaTooNew,

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from msgspec.json import decode, encode
 
 from penstock.model.dependency import Edge, with_inputs
-from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken, PenstockError
-from penstock.model.refused import DependencyCycle, ParentNotFound
+from penstock.model.errors import (
+    DependencyCycle,
+    IllegalTransition,
+    JobNotFound,
+    KeyTaken,
+    ParentNotFound,
+    PenstockError,
+)
 from penstock.model.states import Status
 from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.store import RedisStore

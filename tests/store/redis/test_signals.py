@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.model.errors import StoreClosed
+from penstock.model.store_errors import StoreClosed
 from penstock.store.open import open_store
 from penstock.store.redis import signals
 from penstock.store.redis.store import RedisStore

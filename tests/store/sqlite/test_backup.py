@@ -11,14 +11,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.model.errors import (
-    InvalidOption,
+from penstock.model.errors import InvalidOption
+from penstock.model.job import Job, NewJob
+from penstock.model.store_errors import (
     NotAPenstockStore,
     StoreCorrupt,
     StoreError,
     StoreUnavailable,
 )
-from penstock.model.job import Job, NewJob
 from penstock.operate.backup import backup
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store

@@ -13,8 +13,8 @@ import apsw
 import pytest
 
 from penstock.config import Settings
-from penstock.model.errors import StoreUnavailable
 from penstock.model.job import NewJob
+from penstock.model.store_errors import StoreUnavailable
 from penstock.operate.health import HealthStatus, check_health
 from penstock.store.contract import Store
 from penstock.store.open import open_store

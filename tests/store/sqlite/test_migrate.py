@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from penstock.model.clock import iso
-from penstock.model.errors import NotAPenstockStore, SchemaTooNew, StoreError
 from penstock.model.job import KeyScope, NewJob
 from penstock.model.outcome import Completed
+from penstock.model.store_errors import NotAPenstockStore, SchemaTooNew, StoreError
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
 from penstock.store.sqlite import migrate as migrating

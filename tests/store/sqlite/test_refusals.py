@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.model.errors import (
+from penstock.model.store_errors import (
     ForeignConnection,
     ForeignHandle,
     NetworkFilesystem,

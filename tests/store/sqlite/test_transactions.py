@@ -9,8 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.model.errors import ForeignConnection, InvalidOption, StoreError, TransactionHeld
+from penstock.model.errors import InvalidOption
 from penstock.model.job import NewJob
+from penstock.model.store_errors import ForeignConnection, StoreError, TransactionHeld
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
 

@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 import pytest
 
-from penstock.model.errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.model.job import NewJob
+from penstock.model.store_errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.store.open import open_store
 from penstock.store.relational import group_commit
 from penstock.store.sqlite.connect import SqliteTransaction as Transaction

@@ -15,11 +15,10 @@ from penstock.app.arguments import deeper_than
 from penstock.app.job_type import Prepared
 from penstock.app.options import with_options
 from penstock.model.dependency import Edge, EdgeKind, check_condition
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import InvalidOption, ParentNotFound, PenstockError
 from penstock.model.ids import id_time_ms, is_id, new_id
 from penstock.model.job import MAX_BATCH, OPTIONS
 from penstock.model.options import MAX_EDGES, MAX_METADATA, MAX_NAME, Choice, Moment, Option
-from penstock.model.refused import ParentNotFound
 from penstock.server.bodies import Reading, items_of, read_body
 from penstock.server.problems import Refusal, field_of
 

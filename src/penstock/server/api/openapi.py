@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.routing import BaseRoute
 
-from penstock.model.error_types import urn_of
+from penstock.model.errors import urn_of
 from penstock.server.api.extensions import ExtensionRoute, describe
 from penstock.server.api.models import JobEvent, NewJob
 from penstock.server.guard import Guard, guard_of

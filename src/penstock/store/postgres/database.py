@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from penstock.model.clock import Clock, ServerClock
-from penstock.model.errors import ForkedStore, StoreClosed, StoreUnavailable
+from penstock.model.store_errors import ForkedStore, StoreClosed, StoreUnavailable
 from penstock.store.postgres.connect import Address, connect
 from penstock.store.postgres.errors import translated
 from penstock.store.postgres.migrate import migrate

@@ -5,10 +5,9 @@ from collections.abc import Callable
 
 import psycopg
 
-from penstock.model.errors import (
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.store_errors import (
     AccessDenied,
-    InvalidOption,
-    PenstockError,
     StoreCorrupt,
     StoreError,
     StoreFull,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import structlog
 
-from penstock.model.errors import (
+from penstock.model.store_errors import (
     AccessDenied,
     NotAPenstockStore,
     SchemaTooNew,

@@ -18,7 +18,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from penstock.model.clock import Clock, ServerClock
-from penstock.model.errors import StoreError, StoreUnavailable
+from penstock.model.store_errors import StoreError, StoreUnavailable
 from penstock.store.postgres.connect import PATIENCE_SECONDS, Address, Connection, connect, readable
 from penstock.store.postgres.errors import is_contended, is_repeatable, translate, translated
 from penstock.store.postgres.round_trip import (

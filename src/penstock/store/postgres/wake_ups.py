@@ -15,7 +15,7 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.store.postgres.connect import Address, Connection, connect, readable
 from penstock.store.postgres.session import Session
 

@@ -8,7 +8,7 @@ from typing import Any
 import redis
 import structlog
 
-from penstock.model.errors import ServerTooOld, StoreError, StoreUnavailable
+from penstock.model.store_errors import ServerTooOld, StoreError, StoreUnavailable
 from penstock.store.redis.errors import translate
 from penstock.store.redis.server import OLDEST, Server, product, read_info, version_of, version_text
 

@@ -16,10 +16,10 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from penstock.model.errors import (
+from penstock.model.errors import PenstockError
+from penstock.model.store_errors import (
     AccessDenied,
     NotAPenstockStore,
-    PenstockError,
     StoreError,
     StoreFull,
     StoreReadOnly,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from penstock.model.errors import StoreError
+from penstock.model.store_errors import StoreError
 from penstock.store.contract import Durability
 from penstock.store.redis.migrate import LAYOUT, version
 from penstock.store.redis.server import (

@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 from msgspec.json import encode
 
 from penstock.model.dependency import Edge
-from penstock.model.errors import NoTransactions
 from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.outcome import Settlement
 from penstock.model.redact import redact
+from penstock.model.store_errors import NoTransactions
 from penstock.store.contract import Claim, Claimed, Held, Renewal, Report
 from penstock.store.redis import settle
 from penstock.store.redis.claim import Claims, queue_depths

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model.errors import SchemaTooNew
+from penstock.model.store_errors import SchemaTooNew
 from penstock.store.redis.dead import Listed, lists_of
 from penstock.store.redis.errors import foreign_data, translate
 from penstock.store.redis.keys import decode_lane

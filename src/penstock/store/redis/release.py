@@ -6,9 +6,15 @@ from typing import Any
 from msgspec.json import decode, encode
 
 from penstock.model.dependency import Edge, EdgeKind, Outcome, decide
-from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken, PenstockError
+from penstock.model.errors import (
+    DependencyCycle,
+    IllegalTransition,
+    JobNotFound,
+    KeyTaken,
+    ParentNotFound,
+    PenstockError,
+)
 from penstock.model.failure import orphaned
-from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.redis.keys import spelled
 from penstock.store.redis.scripts import Scripts

@@ -12,7 +12,7 @@ from typing import Any
 import redis
 from redis.exceptions import MovedError, ReadOnlyError
 
-from penstock.model.errors import (
+from penstock.model.store_errors import (
     ForkedStore,
     ServerTooOld,
     StoreClosed,

@@ -7,7 +7,7 @@ from typing import Any
 import redis
 import structlog
 
-from penstock.model.errors import StoreClosed, StoreError
+from penstock.model.store_errors import StoreClosed, StoreError
 from penstock.store.redis.errors import translate
 from penstock.store.redis.pipeline import Backoff, Pipeline
 from penstock.store.redis.server import Server

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from penstock.model.clock import Clock
-from penstock.model.errors import NoTransactions, TooManyToCopy
 from penstock.model.ids import new_id
+from penstock.model.store_errors import NoTransactions, TooManyToCopy
 from penstock.model.transfer import refuse_moved
 from penstock.store.contract import Durability, Snapshot
 from penstock.store.redis.controls import RedisControls

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import DecodeError
 from msgspec.json import Decoder, decode
 
-from penstock.model.errors import StoreError
 from penstock.model.job import rank
 from penstock.model.states import Status
+from penstock.model.store_errors import StoreError
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.metrics import STEPS_KEPT_MS
 from penstock.store.contract.transfer import AT_ONCE as JOBS_AT_ONCE

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from penstock.model.errors import ForkedStore, StoreClosed
+from penstock.model.store_errors import ForkedStore, StoreClosed
 from penstock.store.relational.transaction import Transaction
 
 T = TypeVar("T")

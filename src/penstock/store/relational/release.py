@@ -18,9 +18,8 @@ from penstock.model.dependency import (
     find_cycle,
     with_inputs,
 )
-from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.errors import DependencyCycle, IllegalTransition, JobNotFound, ParentNotFound
 from penstock.model.failure import Failure, orphaned
-from penstock.model.refused import DependencyCycle, ParentNotFound
 from penstock.model.states import Status
 from penstock.store.relational import order
 from penstock.store.relational.endings import Counters, keep_dead_letters, release_keys

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import apsw
 
-from penstock.model.errors import (
-    InvalidOption,
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import (
     NotAPenstockStore,
     StoreCorrupt,
     StoreError,

@@ -12,7 +12,8 @@ from typing import TypeVar
 import apsw
 
 from penstock.model.clock import Clock
-from penstock.model.errors import InvalidOption, StoreClosed, TransactionHeld
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreClosed, TransactionHeld
 from penstock.store.relational.signals import Listener, Signal
 from penstock.store.sqlite.connect import Readers, SqliteTransaction, connect
 from penstock.store.sqlite.errors import translated

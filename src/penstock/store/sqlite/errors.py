@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import apsw
 
-from penstock.model.errors import (
-    InvalidOption,
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.store_errors import (
     NotAPenstockStore,
-    PenstockError,
     StoreClosed,
     StoreCorrupt,
     StoreError,

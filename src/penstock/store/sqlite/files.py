@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.model.errors import ForkedStore, StoreUnavailable
+from penstock.model.store_errors import ForkedStore, StoreUnavailable
 
 _open: Counter[str] = Counter()
 _inherited: set[str] = set()

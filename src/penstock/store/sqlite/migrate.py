@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 
 from penstock.model.clock import Clock
-from penstock.model.errors import NotAPenstockStore, SchemaTooNew
+from penstock.model.store_errors import NotAPenstockStore, SchemaTooNew
 from penstock.store.relational.transaction import load_migrations
 
 LOOK_MS = 30_000

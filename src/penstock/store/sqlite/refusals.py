@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from penstock.model.errors import (
+from penstock.model.store_errors import (
     ForeignConnection,
     ForeignHandle,
     NetworkFilesystem,

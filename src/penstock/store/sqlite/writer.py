@@ -11,7 +11,7 @@ from contextlib import suppress
 import apsw
 
 from penstock.model.clock import Clock
-from penstock.model.errors import StoreUnavailable
+from penstock.model.store_errors import StoreUnavailable
 from penstock.store.relational.group_commit import Entry, GroupCommit
 from penstock.store.sqlite import connect
 from penstock.store.sqlite.connect import SqliteSavepoint, SqliteTransaction

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_ses
 from sqlalchemy.ext.asyncio import create_async_engine as create_async
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-from penstock.model.errors import ForeignConnection, StoreClosed
 from penstock.model.job import NewJob
+from penstock.model.store_errors import ForeignConnection, StoreClosed
 from penstock.store.contract import JobFilter, Store
 from penstock.store.postgres.queries import number_placeholders
 from tests.support.databases import Databases

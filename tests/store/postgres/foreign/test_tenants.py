@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from penstock.model.errors import AccessDenied
 from penstock.model.job import NewJob
+from penstock.model.store_errors import AccessDenied
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address

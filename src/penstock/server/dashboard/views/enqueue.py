@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType
-from penstock.model.errors import PenstockError, StoreError
+from penstock.model.errors import PenstockError
 from penstock.model.ids import new_id
 from penstock.model.job import OPTIONS
 from penstock.model.options import (
@@ -24,6 +24,7 @@ from penstock.model.options import (
     Whole,
     Words,
 )
+from penstock.model.store_errors import StoreError
 from penstock.server.api.calls import Call, Drafts, read_calls
 from penstock.server.dashboard.request import EnqueueVisit, Entered, Form, Visit, problems_of
 from penstock.server.dashboard.route import page_router

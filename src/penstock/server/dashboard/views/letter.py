@@ -4,8 +4,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from penstock.model.errors import PenstockError, StoreError
+from penstock.model.errors import PenstockError
 from penstock.model.states import sources
+from penstock.model.store_errors import StoreError
 from penstock.operate.documents import decoded
 from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.request import Entered, OperateVisit, Question, ReadVisit, Visit, ask

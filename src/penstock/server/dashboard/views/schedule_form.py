@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from penstock.app.schedules import ScheduleView, Times, new_schedule, times_of
 from penstock.model.cron import aware, find_zone
-from penstock.model.errors import PenstockError, StoreError
+from penstock.model.errors import InvalidSchedule, PenstockError
 from penstock.model.job import NewJob
-from penstock.model.refused import InvalidSchedule
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
+from penstock.model.store_errors import StoreError
 from penstock.server.api.schedules import MIN_SECONDS
 from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.request import Entered, Form, ScheduleVisit, Visit, problems_of

@@ -10,8 +10,12 @@ from typing import NamedTuple
 import psycopg
 
 from penstock.model.clock import ServerClock
-from penstock.model.errors import AccessDenied, ForeignConnection, StoreUnavailable
 from penstock.model.job import Enqueued
+from penstock.model.store_errors import (
+    AccessDenied,
+    ForeignConnection,
+    StoreUnavailable,
+)
 from penstock.store.postgres.connect import LOCK_MS, quoted
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.errors import GRANT, translated

@@ -4,9 +4,16 @@ from importlib import import_module
 import pytest
 
 from penstock import model
-from penstock.model.error_types import PREFIX, error_of, fields_of, known_errors, urn_of
-from penstock.model.errors import JobNotFound, PenstockError
-from penstock.model.refused import ScheduleNotFound
+from penstock.model.errors import (
+    PREFIX,
+    JobNotFound,
+    PenstockError,
+    ScheduleNotFound,
+    error_of,
+    fields_of,
+    known_errors,
+    urn_of,
+)
 from tests.model.samples import sample_error
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
+from tests.support.options import TEXTS
 
 from .conftest import Cli
 
@@ -92,6 +93,13 @@ def test_a_waiting_job_is_cancelled_and_requeued(shopped: Cli) -> None:
     assert shopped("jobs", "show", job_id, "--json").json["error"] == "cancelled by an operator"
     assert shopped("jobs", "requeue", job_id, "--json").json == {"requeued": [job_id]}
     assert shopped("jobs", "show", job_id, "--json").json["status"] == "pending"
+
+
+def test_a_job_is_shown_with_every_text_that_it_was_given(cli: Cli) -> None:
+    flags = [f"--{name.replace('_', '-')}={text}" for name, text in TEXTS.items()]
+    made = cli("enqueue", "greet", *flags, "--json").json
+    out = cli("jobs", "show", made["id"]).out
+    assert [name for name, text in TEXTS.items() if text not in out] == []
 
 
 def test_a_running_job_that_was_cancelled_is_shown_as_asked_to_stop(

@@ -38,6 +38,8 @@ SAMPLES: dict[str, Any] = {
 KEPT = {name: value for name, value in SAMPLES.items() if name not in UNTIL_ENQUEUED}
 """Those that a stored job has a column for."""
 
+TEXTS = {name: f"the-{name}" for name, option in OPTIONS.items() if isinstance(option, Text)}
+
 
 def typed(value: Any) -> str:
     """A value as a person types it."""

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
@@ -200,16 +200,9 @@ class Admission:
         self._hooks.append(hook)
         return hook
 
-    async def enqueue(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
+    def enqueue(self, jobs: Sequence[NewJob], how: How) -> Awaitable[list[Enqueued]]:
         """Write jobs once their queues have room."""
-        if tracing.is_off():
-            answers = await self._write(jobs, how)
-        else:
-            with tracing.sending(jobs) as sent:
-                answers = await self._write(sent, how)
-        if self._log is not None:
-            job_log.tell_enqueued(self._log, jobs, answers)
-        return answers
+        return self._write(jobs, how) if tracing.is_off() else self._write_traced(jobs, how)
 
     def enqueue_now(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued] | None:
         """Write jobs in the calling thread; None, with nothing done, if it takes an event loop.
@@ -234,17 +227,22 @@ class Admission:
             job_log.tell_enqueued(self._log, jobs, answers)
         return answers
 
+    async def _write_traced(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
+        with tracing.sending(jobs) as sent:
+            return await self._write(sent, how)
+
     async def _write(self, jobs: Sequence[NewJob], how: How) -> list[Enqueued]:
         write = self._app.store.jobs.enqueue
         connection = how.get("connection")
         wait = self._wait_seconds(how.get("wait"))
-        if how.get("force"):
-            return await write(jobs, connection=connection)
-        entering = self._enter_at_once(jobs)
+        entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             entering = await self._enter(jobs, wait if connection is None else 0)
         with _Inside(entering):
-            return await write(jobs, connection=connection)
+            answers = await write(jobs, connection=connection)
+        if self._log is not None:
+            job_log.tell_enqueued(self._log, jobs, answers)
+        return answers
 
     def _enter_at_once(self, jobs: Sequence[NewJob]) -> list[tuple[Capacity, int]] | None:
         """Return what `_enter` does; None if that takes a hook's answer or a measurement."""

@@ -183,7 +183,12 @@ class Penstock(Registry):
 
         It waits while the queue is full: up to `wait` seconds, or not at all with `wait=False`.
         """
-        return (await self.enqueue_many([prepared], **how))[0]
+        if type(prepared) is not Prepared or prepared.lacks:
+            return (await self.enqueue_many([prepared], **how))[0]
+        jobs = [prepared.job]
+        [answer] = await self.admission.enqueue(jobs, how)
+        [estimate] = estimates(self.admission, jobs, self.store.clock.now())
+        return JobHandle(self, answer.id, prepared.type, answer.created, estimate)
 
     @overload
     async def enqueue_many(

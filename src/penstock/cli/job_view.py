@@ -7,7 +7,7 @@ from penstock.model.clock import iso
 from penstock.model.failure import attempts_allowed, bound_by, fell_with_parent
 from penstock.model.states import Status
 from penstock.model.wording import ago, counted, span
-from penstock.operate.documents import decoded
+from penstock.operate.documents import decoded, set_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,6 +79,12 @@ def show_job(
     out.print(f"\n[dim]{next_step(job)}[/]", soft_wrap=True)
 
 
+_WORDED = {
+    *("queue", "priority", "max_retries", "at", "key", "key_scope", "tenant", "tags", "timeout"),
+    "metadata",
+}
+
+
 def facts(job: "Job", now: int) -> list[tuple[str, str]]:
     """What is known of a job, in the order a person asks."""
     rows: list[tuple[str, str | None]] = [
@@ -96,6 +102,7 @@ def facts(job: "Job", now: int) -> list[tuple[str, str]]:
         ("parent", job.parent_job_id),
         ("tags", ", ".join(plain(tag) for tag in job.tags) or None),
         ("timeout", span(job.timeout_ms)),
+        *((name, plain(value)) for name, value in set_options(job, but=_WORDED)),
         ("error", job.error and f"[red]{plain(job.error)}[/]"),
     ]
     return [(name, value) for name, value in rows if value]

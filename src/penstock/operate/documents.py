@@ -1,9 +1,11 @@
 """Records of the store as JSON: times in ISO-8601, stored documents decoded."""
 
 import json
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.clock import EARLIEST, LATEST, iso
+from penstock.model.job import OPTIONS
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.model.alert import Alert
     from penstock.model.alert_rules import AlertSettings, Rule
     from penstock.model.audit import Entry
+    from penstock.model.job import Job
 
 _OF_ALERTS = {"owed", "history", "told", "told_at", "number", "cause"}
 STORED = {"payload", "result", "checkpoint", "metadata", "error_details", "trace_context"}
@@ -56,6 +59,17 @@ def rules_document(settings: "AlertSettings") -> dict[str, Any]:
     }
 
 
+def set_options(job: "Job", but: Container[str]) -> list[tuple[str, str]]:
+    """The options of a job that are not as usual, but for some that have words of their own."""
+    shown: list[tuple[str, str]] = []
+    for name, option in OPTIONS.items():
+        value = getattr(job, option.field, None)
+        if name not in but and value and value != option.default:
+            words = f"{option.written(value)} {option.unit}".strip()
+            shown.append((name.replace("_", " "), words))
+    return shown
+
+
 def decoded(stored: Any) -> Any:
     """A stored document; what is no text, or no JSON, is given back as it is."""
     if not isinstance(stored, str):
@@ -95,8 +109,13 @@ def _readable(name: str, value: Any) -> Any:
     return _time(name, value)
 
 
+def is_time(name: str) -> bool:
+    """Whether a field holds a moment."""
+    return name.endswith("_at") or name in TIMES
+
+
 def _time(name: str, value: Any) -> Any:
-    if isinstance(value, int) and (name.endswith("_at") or name in TIMES):
+    if isinstance(value, int) and is_time(name):
         # One row with a wild time must not keep a page of others from being read.
         return iso(min(max(value, EARLIEST), LATEST))
     return value

@@ -20,7 +20,7 @@ from penstock.server.dashboard.request import asked
 from penstock.store.contract import Report
 from proof.conformance.build import OWNER, claim_all, completed, enqueue_after
 from tests.server.dashboard.conftest import Browser
-from tests.support.options import KEPT, SAMPLES, columns, typed
+from tests.support.options import KEPT, SAMPLES, TEXTS, columns, typed
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -406,3 +406,9 @@ async def test_jobs_are_found_by_who_enqueued_them_and_for_which_workspace(
         text = await browser.text(f"jobs?{where}")
         assert (mine.id in text, other.id in text) == (True, False)
         assert '<details id="more-filters" open>' in text
+
+
+async def test_a_page_shows_every_text_that_a_job_has(browser: Browser, app: Penstock) -> None:
+    [job_id] = await mails(app, 1, **TEXTS)
+    text = await browser.text(f"jobs/{job_id}")
+    assert [name for name, value in TEXTS.items() if value not in text] == []

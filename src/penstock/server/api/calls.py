@@ -68,7 +68,7 @@ def edges_in(entries: "Iterable[str | CallEdge]") -> list[Edge]:
 def _checked(edge: CallEdge) -> Edge:
     """The edge, if it makes sense."""
     if edge.kind is EdgeKind.ORDER:
-        raise Refusal(422, "An edge of kind 'order' is made by an order_key.", field="after")
+        raise Refusal(422, "An edge of kind 'order' is made by the store alone.", field="after")
     _need(edge, "condition", EdgeKind.CONDITIONAL)
     _need(edge, "argument", EdgeKind.DATA)
     if edge.condition is not None:

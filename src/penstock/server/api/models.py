@@ -1,19 +1,21 @@
 """Jobs as documents: what a caller sends, and what it gets."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from penstock.model import explain as model
 from penstock.model import options
 from penstock.model.dependency import EdgeKind, OnFailure, OnRequeue, Outcome
 from penstock.model.explain import ReasonKind
-from penstock.model.job import MAX_PAGE, MAX_REASON, OPTIONS, KeyScope
+from penstock.model.job import MAX_PAGE, MAX_REASON, OPTIONS
 from penstock.model.job import Job as StoredJob
 from penstock.model.options import MAX_NAME, MAX_TEXT, Option
 from penstock.model.states import Status
-from penstock.operate.documents import document
+from penstock.operate.documents import STORED, document, is_time
 from penstock.store import contract
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -97,17 +99,37 @@ def _kind(option: Option) -> Any:
             return option.kind
 
 
-_ForSchedules: Any = _options(
-    "ForSchedules", lambda option: option.in_schedules and not option.local
-)
-_ForCalls: Any = _options("ForCalls", lambda option: not option.local)
+def _fields_of(struct: type[Struct]) -> Any:
+    """A document of what `document` makes of each field of a record with an id."""
+    fields: dict[str, Any] = {
+        name: (_shown(name, kind), ...) for name, kind in struct.__annotations__.items()
+    }
+    return create_model("Stored", __base__=Document, **fields | {"id": (JobId, ...)})
 
 
-class CallOptions(_ForSchedules):  # type: ignore[misc]  # its fields are known at run time only
+def _shown(name: str, kind: Any) -> Any:
+    if name in STORED:
+        return Any
+    if is_time(name):
+        return Moment | None if NoneType in get_args(kind) else Moment
+    return list[str] if get_origin(kind) is tuple else kind
+
+
+if TYPE_CHECKING:  # their fields are known at run time only
+    _ForCalls = Document
+    _ForSchedules = Document
+    _Stored = Document
+else:
+    _ForCalls = _options("ForCalls", lambda option: not option.local)
+    _ForSchedules = _options("ForSchedules", lambda each: each.in_schedules and not each.local)
+    _Stored = _fields_of(StoredJob)
+
+
+class CallOptions(_ForSchedules):
     """How a job is to be run; what is left out, its type says."""
 
 
-class NewJob(_ForCalls):  # type: ignore[misc]  # its fields are known at run time only
+class NewJob(_ForCalls):
     """A job to enqueue; what is left out, its type says. `after` may name jobs of the same list."""
 
     model_config = ConfigDict(
@@ -155,54 +177,8 @@ class Enqueued(Document):
     )
 
 
-class Job(Document):
+class Job(_Stored):
     """A job as it stands."""
-
-    id: JobId
-    type: str
-    queue: str
-    category: str
-    status: Status
-    priority: int
-    payload: Any
-    result: Any
-    error: str | None
-    error_details: Any
-    attempts: int
-    max_retries: int | None
-    snoozes: int
-    rescues: int
-    fence: int
-    retry_delay_ms: int | None
-    backoff_multiplier: float | None
-    timeout_ms: int
-    scheduled_at: Moment
-    expires_at: Moment | None
-    lease_owner: str | None
-    lease_until: Moment | None
-    cancel_requested_at: Moment | None
-    progress_percent: float | None
-    progress_message: str | None
-    checkpoint: Any
-    tenant_id: str
-    workspace_id: str | None
-    created_by: str | None
-    parent_job_id: str | None
-    schedule_id: str | None
-    waiting_on: int
-    key: str | None
-    key_scope: KeyScope | None
-    limit_key: str | None
-    order_key: str | None
-    tags: list[str]
-    metadata: Any
-    trace_context: Any
-    created_at: Moment
-    updated_at: Moment
-    queued_at: Moment | None
-    started_at: Moment | None
-    completed_at: Moment | None
-    failed_at: Moment | None
 
 
 class JobPage(Document):

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from penstock.model.failure import fell_with_parent
 from penstock.model.job import Job
 from penstock.operate.actor import Operator
+from penstock.operate.documents import set_options
 from penstock.operate.jobs import BulkAction
 from penstock.server.access.identity import Scope
 from penstock.server.dashboard.graph import Graph, drawing, graph_of
@@ -24,6 +25,11 @@ GRAPH_JOBS = 60
 LOGS_SHOWN = 500
 CHILDREN_SHOWN = 20
 EXECUTIONS_SHOWN = 50
+WORDED = {
+    *("queue", "priority", "max_retries", "retry_delay", "backoff", "timeout", "at", "key"),
+    *("key_scope", "tenant", "created_by", "category", "tags", "metadata"),
+}
+"""The options that the page has words of its own for."""
 
 
 @router.get("/jobs/{job_id}")
@@ -44,6 +50,7 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
         reasons=(await visit.operator.jobs.explain(job.id)).reasons,
         runs=runs_of(executions[::-1][:EXECUTIONS_SHOWN], visit.now),
         hidden_executions=max(0, len(executions) - EXECUTIONS_SHOWN),
+        other_options=set_options(job, but=WORDED),
         documents=_documents(job),
         logs=logs,
         older_logs=len(logs) == LOGS_SHOWN,

@@ -46,6 +46,23 @@ async def test_an_eager_enqueue_has_run_the_handler_when_it_returns(app: Penstoc
     assert await job.result() == Point(2)
 
 
+def test_an_eager_enqueue_without_an_event_loop_runs_the_handler_too(app: Penstock) -> None:
+    ran: list[str] = []
+
+    @app.job
+    def note(word: str) -> str:
+        ran.append(word)
+        return word
+
+    app.sync.enqueue(note.new("stored"))  # so that the depth of its queue is known
+    with eager(app):
+        job = app.sync.enqueue(note.new("eager"))
+    assert ran == ["eager"]
+    assert len(app.sync.find()) == 1
+    assert job.created
+    app.sync.close()
+
+
 async def test_eager_mode_ends_with_its_block(app: Penstock) -> None:
     ran: list[str] = []
 

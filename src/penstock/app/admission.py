@@ -250,11 +250,11 @@ class Admission:
             return None
         now = time.monotonic()
         entering: list[tuple[Capacity, int]] = []
-        for queue, found in self._ready(jobs).items():
+        for queue, ready in self._ready(jobs).items():
             capacity = self._capacity(queue)
-            if not capacity.surely_has(len(found), now):
+            if not capacity.surely_has(len(ready), now):
                 return None
-            entering.append((capacity, len(found)))
+            entering.append((capacity, len(ready)))
         return entering
 
     async def _enter(self, jobs: Sequence[NewJob], seconds: float) -> list[tuple[Capacity, int]]:
@@ -263,11 +263,11 @@ class Admission:
             answer = hook(list(jobs))
             if inspect.isawaitable(answer):
                 await answer
-        entering = [(self._capacity(queue), found) for queue, found in self._ready(jobs).items()]
-        for capacity, found in entering:
-            if not capacity.surely_has(len(found), time.monotonic()):
-                await self._find_capacity(capacity, found, seconds)
-        return [(capacity, len(found)) for capacity, found in entering]
+        entering = [(self._capacity(queue), ready) for queue, ready in self._ready(jobs).items()]
+        for capacity, ready in entering:
+            if not capacity.surely_has(len(ready), time.monotonic()):
+                await self._find_capacity(capacity, ready, seconds)
+        return [(capacity, len(ready)) for capacity, ready in entering]
 
     def ahead_in(self, queue: str) -> int | None:
         """Return how many jobs wait in a queue; None if there are more than anybody counts."""
@@ -355,10 +355,10 @@ class Admission:
 
     async def _measure(self, capacity: Capacity) -> None:
         """Count what waits in a queue, unless somebody just did."""
-        asked_at = time.monotonic()
+        began_at = time.monotonic()
         async with self._one_at_a_time():
             just_now = time.monotonic() - capacity.measured_at < LOOK_AGAIN_SECONDS
-            if capacity.measured_at >= asked_at or (just_now and capacity.full):
+            if capacity.measured_at >= began_at or (just_now and capacity.full):
                 return
             self.rates.look()
             limit = await self._limit_of(capacity.queue)
@@ -414,17 +414,17 @@ class Estimate(Struct, frozen=True, gc=False):
 
 def estimates(admission: "Admission", jobs: Sequence[NewJob], now: int) -> list[Estimate | None]:
     """One for each job; none for those that wait for others, or whose queue nobody counts."""
-    found: list[Estimate | None] = []
+    made: list[Estimate | None] = []
     ahead: dict[str, int | None] = {}
     for place, job in enumerate(jobs):
         if job.queue not in ahead:
             ahead[job.queue] = admission.ahead_in(job.queue)
         before = ahead[job.queue]
         if before is None or job.after:
-            found.append(None)
+            made.append(None)
             continue
         due = now + job.delay_ms if job.scheduled_at is None else job.scheduled_at
-        found.append(
+        made.append(
             Estimate(admission.rates, job.queue, max(0, before - len(jobs) + place), now, due)
         )
-    return found
+    return made

@@ -140,8 +140,8 @@ async def add_edges(app: "Penstock", child: "Parent", parents: Sequence[Any]) ->
     try:
         await app.store.jobs.depend(child_id, edges)
     except DependencyCycle as error:
-        found = await app.store.reader.get(error.path)
-        raise DependencyCycle(error.path, {job.id: job.type for job in found}) from error
+        jobs = await app.store.reader.get(error.path)
+        raise DependencyCycle(error.path, {job.id: job.type for job in jobs}) from error
 
 
 def _wait(entry: Any) -> Wait:

@@ -331,12 +331,12 @@ class Arguments:
         if expected := _EXPECTED.search(problem):
             named = argument or "payload"
             return InvalidArguments(self._type_name, named, expected[1], expected[2])
-        found = " ".join(_PATH.sub("", problem).split())
+        said = " ".join(_PATH.sub("", problem).split())
         return InvalidArguments(
             self._type_name,
             argument or "payload",
             self._kind(argument),
-            f"something else ({found})",
+            f"something else ({said})",
         )
 
     def _kind(self, argument: str) -> str:

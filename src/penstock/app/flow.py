@@ -327,11 +327,11 @@ class FlowHandle(Generic[R]):
 
     async def statuses(self) -> list[StepStatus]:
         """How each of its jobs stands, in the order written."""
-        found = {job.id: job for job in await self._app.get_many(self.ids)}
+        jobs = {job.id: job for job in await self._app.get_many(self.ids)}
         for job_id in self.ids:
-            if job_id not in found:
+            if job_id not in jobs:
                 raise JobNotFound(job_id)
-        return [StepStatus(found[i].status, found[i].error) for i in self.ids]
+        return [StepStatus(jobs[i].status, jobs[i].error) for i in self.ids]
 
     async def failure(self, job_id: str) -> JobFailed:
         """The error of the step that is to blame, which may be long before the one that ended."""

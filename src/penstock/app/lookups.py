@@ -61,10 +61,10 @@ def expected(text: str) -> tuple[str, str]:
     """Where in a payload which value is to be: `user.id=7`; what is no JSON is a text."""
     path, _, value = text.partition("=")
     try:
-        found: Any = msgspec.json.decode(value)
+        wanted: Any = msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
-        found = value
-    return path, msgspec.json.encode(found).decode()
+        wanted = value
+    return path, msgspec.json.encode(wanted).decode()
 
 
 def _with_statuses(where: Mapping[str, Any]) -> dict[str, Any]:

@@ -267,10 +267,10 @@ class Penstock(Registry):
 
     async def get(self, job_id: str) -> Job:
         """The job, or JobNotFound."""
-        found = await self.store.reader.get([check_text("job_id", job_id)])
-        if not found:
+        jobs = await self.store.reader.get([check_text("job_id", job_id)])
+        if not jobs:
             raise JobNotFound(job_id)
-        return found[0]
+        return jobs[0]
 
     async def get_many(self, ids: Sequence[str]) -> list[Job]:
         """The jobs that exist, in the order of their ids."""

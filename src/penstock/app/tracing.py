@@ -82,21 +82,21 @@ def is_off() -> bool:
 
 def sending(jobs: Sequence[NewJob]) -> AbstractContextManager[Sequence[NewJob]]:
     """Enqueue under a span, which the jobs then name as where they come from."""
-    found = tracer()
-    if found is not None:
-        return _spanned(found, jobs)
+    known = tracer()
+    if known is not None:
+        return _spanned(known, jobs)
     before = _came_with.get()
     return nullcontext(jobs if before is None else [_traced(job, before) for job in jobs])
 
 
 @contextmanager
-def _spanned(found: "Tracer", jobs: Sequence[NewJob]) -> Generator[Sequence[NewJob], None, None]:
+def _spanned(known: "Tracer", jobs: Sequence[NewJob]) -> Generator[Sequence[NewJob], None, None]:
     from opentelemetry.trace import SpanKind
 
     name = _name("enqueue", [job.queue for job in jobs])
     with (
         _within(_parent_of(jobs)),
-        found.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=_sent(jobs)),
+        known.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=_sent(jobs)),
     ):
         here = _carried()
         yield [replace(job, trace_context=here) for job in jobs]
@@ -106,14 +106,14 @@ async def traced(
     lease: Lease, owner: str, run: Callable[[], Awaitable[Settlement | None]]
 ) -> Settlement | None:
     """Run a lease under a span that follows from the one under which it was enqueued."""
-    found = tracer()
-    if found is None:
+    known = tracer()
+    if known is None:
         return await run()
     from opentelemetry.trace import SpanKind
 
     with (
         _within(_extracted(lease.trace_context)),
-        found.start_as_current_span(
+        known.start_as_current_span(
             _name("run", [lease.queue]),
             kind=SpanKind.CONSUMER,
             attributes=_taken(lease, owner),
@@ -189,8 +189,8 @@ def _finish(span: "Span", settlement: Settlement | None) -> None:
         span.set_attribute("error.type", settlement.failure.code)
         # Neither its message nor its source lines: they may quote what the job was given.
         frames = "\n".join(_FRAME.findall(settlement.failure.stack))
-        told = {"exception.type": settlement.failure.code, "exception.stacktrace": frames}
-        span.add_event("exception", told)
+        details = {"exception.type": settlement.failure.code, "exception.stacktrace": frames}
+        span.add_event("exception", details)
         span.set_status(StatusCode.ERROR, settlement.failure.error_class.value)
 
 
@@ -209,14 +209,14 @@ def _traced(job: NewJob, before: str) -> NewJob:
 
 
 @contextmanager
-def _within(found: "SpanContext | None") -> Generator[None, None, None]:
+def _within(trace: "SpanContext | None") -> Generator[None, None, None]:
     """Have what happens meanwhile belong to a trace, and see its baggage."""
-    if found is None:
+    if trace is None:
         yield
         return
     from opentelemetry import context
 
-    token = context.attach(found)
+    token = context.attach(trace)
     try:
         yield
     finally:

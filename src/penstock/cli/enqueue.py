@@ -163,11 +163,11 @@ def enqueue(
     else:
         app = bare_app(ctx)
         job = untyped_job(app.settings, type_name, text, options)
-    found, created = run(put(app, job, seconds, force))
+    enqueued, created = run(put(app, job, seconds, force))
     if as_json:
-        write_json(answer(found, created, waited=wait is not None))
+        write_json(answer(enqueued, created, waited=wait is not None))
     else:
-        tell(found, created, waited=wait is not None)
+        tell(enqueued, created, waited=wait is not None)
 
 
 def read_payload(text: str) -> str:
@@ -230,10 +230,10 @@ async def put(
         say(f"creating the store {place_of(app.settings.url)}.", 0)
     async with app:
         answer = (await app.admission.enqueue([job], {"force": force}))[0]
-        found = await app.get(answer.id)
+        enqueued = await app.get(answer.id)
         if seconds is not None:
-            found = await ended(app.store, answer.id, seconds)
-        return found, answer.created
+            enqueued = await ended(app.store, answer.id, seconds)
+        return enqueued, answer.created
 
 
 async def ended(store: "Store", job_id: str, seconds: float) -> "Job":

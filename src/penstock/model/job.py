@@ -147,15 +147,15 @@ class NewJob(Struct, frozen=True, kw_only=True):
 
 def _options() -> dict[str, Option]:
     defaults = NewJob(id="", type="")
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     for field, annotated in NewJob.__annotations__.items():
         for option in getattr(annotated, "__metadata__", ()):
             name, default = option.name or field, getattr(defaults, field)
             optional = NoneType in get_args(annotated.__origin__)
-            found[name] = replace(
+            options[name] = replace(
                 option, name=name, field=field, default=default, optional=optional
             )
-    return found
+    return options
 
 
 OPTIONS = _options()

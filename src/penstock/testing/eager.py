@@ -44,12 +44,17 @@ def eager(app: Penstock) -> Generator[None, None, None]:
         handles = [await _run_after(app, call, ended) for call in batch.calls]
         return batch.handles(app, handles, EagerFlowHandle)
 
-    # The instance's own attribute hides the method of its class.
-    app.__dict__["enqueue_many"] = run_many
+    async def run_one(prepared: Any, **_: Unpack[How]) -> Any:
+        return (await run_many([prepared]))[0]
+
+    # The instance's own attributes hide the methods of its class.
+    hiding = {"enqueue": run_one, "enqueue_many": run_many, "enqueue_now": lambda *_: None}
+    app.__dict__ |= hiding
     try:
         yield
     finally:
-        del app.__dict__["enqueue_many"]
+        for name in hiding:
+            del app.__dict__[name]
 
 
 class Ended(NamedTuple):

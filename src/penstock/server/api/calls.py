@@ -58,11 +58,11 @@ def parents_of(calls: "Sequence[Call]") -> set[str]:
 
 def edges_in(entries: "Iterable[str | CallEdge]") -> list[Edge]:
     """What a job is to wait for, each entry the id of a job or an edge that makes sense."""
-    found = [Edge(parent_id=each) if isinstance(each, str) else _checked(each) for each in entries]
-    for edge in found:
+    edges = [Edge(parent_id=each) if isinstance(each, str) else _checked(each) for each in entries]
+    for edge in edges:
         if not is_id(edge.parent_id):
             raise Refusal(422, f"{edge.parent_id[:64]!r} is no id of a job.", field="after")
-    return found
+    return edges
 
 
 def _checked(edge: CallEdge) -> Edge:
@@ -146,11 +146,11 @@ def read_calls(body: bytes) -> Call | list[Call]:
     if many and items_of(body) > MAX_BATCH:
         raise Refusal(422, f"A list may hold at most {MAX_BATCH:,} jobs; send the rest afterwards.")
     try:
-        found: Call | list[Call] = read_body(body, (_MANY if many else _ONE).decode)
+        calls: Call | list[Call] = read_body(body, (_MANY if many else _ONE).decode)
     except msgspec.ValidationError as error:
         field = _field(str(error))
         raise Refusal(422, f"{field}: {_PLACE.sub('', str(error))}.", field=field) from error
-    return found
+    return calls
 
 
 def _field(sentence: str) -> str:
@@ -242,9 +242,9 @@ def _metadata(raw: Raw, levels: int) -> dict[str, Any] | None:
     if deeper_than(text.decode(), levels):
         raise Refusal(422, f"The metadata nests deeper than {levels} levels.", field="metadata")
     try:
-        found: object = msgspec.json.decode(raw)
+        metadata: object = msgspec.json.decode(raw)
     except msgspec.ValidationError as error:
         raise Refusal(422, f"The metadata cannot be kept: {error}.", field="metadata") from error
-    if found is not None and not isinstance(found, dict):
+    if metadata is not None and not isinstance(metadata, dict):
         raise Refusal(422, "The metadata of a job is an object.", field="metadata")
-    return found
+    return metadata

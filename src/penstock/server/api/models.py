@@ -104,14 +104,16 @@ def _fields_of(struct: type[Struct]) -> Any:
     fields: dict[str, Any] = {
         name: (_shown(name, kind), ...) for name, kind in struct.__annotations__.items()
     }
-    return create_model("Stored", __base__=Document, **fields | {"id": (JobId, ...)})
+    fields["id"] = (JobId, ...)
+    return create_model("Stored", __base__=Document, **fields)
 
 
 def _shown(name: str, kind: Any) -> Any:
     if name in STORED:
         return Any
     if is_time(name):
-        return Moment | None if NoneType in get_args(kind) else Moment
+        moment: Any = Moment
+        return moment | None if NoneType in get_args(kind) else moment
     return list[str] if get_origin(kind) is tuple else kind
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from penstock.model.alert import Reading
-from penstock.model.alert_rules import Measure, Rule
+from penstock.model.alert_rules import Measure, Rule, Severity, Unit
 from penstock.model.errors import InvalidOption
+from penstock.model.job import Job, NewJob
 from penstock.store.contract.tables import Queries, Table, Tables
 
 if TYPE_CHECKING:
@@ -32,18 +33,24 @@ __all__ = [
     "Erasing",
     "Extension",
     "Gate",
+    "Measure",
     "Measured",
     "Metric",
     "Page",
     "Pass",
     "Queries",
+    "Reading",
     "Request",
     "Route",
+    "Rule",
+    "Severity",
     "Shown",
     "Table",
     "Tables",
     "Tile",
+    "Unit",
     "Way",
+    "asking",
     "load",
 ]
 
@@ -229,7 +236,7 @@ class Asking(Struct, frozen=True, kw_only=True):
 
 
 class Concern(Struct, frozen=True):
-    """One thing that is not as it should be, for the overview: how grave, what, and where to look.
+    """One thing that is not as it should be: how grave, what, and where to look.
 
     `about` is the page whose figures it speaks of: what our own check of them says is left out.
     """
@@ -240,6 +247,19 @@ class Concern(Struct, frozen=True):
     path: str = ""
     since_at: int | None = None
     about: str = ""
+
+
+def asking(job: NewJob | Job, way: Way) -> Asking:
+    """What a gate is told of a job."""
+    return Asking(
+        way=way,
+        type=job.type,
+        queue=job.queue,
+        tenant_id=job.tenant_id,
+        workspace_id=job.workspace_id,
+        created_by=job.created_by,
+        payload=job.payload,
+    )
 
 
 Gate = Callable[["Penstock", Asking], str | None]

@@ -10,6 +10,8 @@ from penstock.model.errors import PenstockError
 STORE = "sqlite:///work.db"
 
 EXAMPLES: tuple[PenstockError, ...] = (
+    errors.NotAdmitted("resize", "billing", "the account is closed"),
+    errors.NoTables("links", "redis://localhost"),
     errors.UnknownType("send", ["resize"]),
     errors.NotIncluded("send"),
     errors.InvalidArguments("resize", "width", "int", "str"),

@@ -21,6 +21,7 @@ DECLARES = "it declares what workers run, and a remote caller runs nothing"
 STORE = "it needs the store itself"
 LOCAL_ONLY = {
     "admit": "the server's application asks its own hooks",
+    "beside": STORE,
     "breaker": DECLARES,
     "check_names": DECLARES,
     "checked": "a part of declaring types; the server checks options against its own settings",
@@ -38,9 +39,12 @@ LOCAL_ONLY = {
     "on_progress": DECLARES,
     "on_start": DECLARES,
     "own_types": DECLARES,
+    "read": STORE,
     "register": DECLARES,
     "scheduled": DECLARES,
     "store": STORE,
+    "table_store": STORE,
+    "transact": STORE,
     "matching": "`count` and `purge` take the filter itself; a list of ids has no bound",
     "new_job": "a part of `put`",
     "put": "`remote.schedule` does it; here it takes a job that is already built",

@@ -117,6 +117,9 @@ def _put_back(connection: psycopg.Connection, first_rows: Mapping[str, bytes]) -
         # Neither foreign keys nor triggers have a say in this.
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute(sql.SQL(";").join(deletes))
+        for (table,) in connection.execute(TABLES).fetchall():
+            if table not in first_rows:  # of an extension
+                connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(_table(table)))
         for table, rows in first_rows.items():
             if rows:
                 writing = sql.SQL("COPY {} FROM STDIN").format(_table(table))

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
@@ -12,10 +12,11 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from penstock.app import job_log, tracing
+from penstock.extension import Way, asking
 from penstock.model.clock import utc
 from penstock.model.controls import DepthLimits
-from penstock.model.errors import InvalidOption, PenstockError, QueueFull
-from penstock.model.job import Enqueued, NewJob
+from penstock.model.errors import InvalidOption, NotAdmitted, PenstockError, QueueFull
+from penstock.model.job import Enqueued, Job, NewJob
 from penstock.model.options import MAX_SECONDS
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ class Admission:
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             return None
+        self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
         write = self._app.store.jobs.enqueue_now
         with _Inside(entering):
             if tracing.is_off():
@@ -235,6 +237,7 @@ class Admission:
         write = self._app.store.jobs.enqueue
         connection = how.get("connection")
         wait = self._wait_seconds(how.get("wait"))
+        self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             entering = await self._enter(jobs, wait if connection is None else 0)
@@ -268,6 +271,50 @@ class Admission:
             if not capacity.surely_has(len(ready), time.monotonic()):
                 await self._find_capacity(capacity, ready, seconds)
         return [(capacity, len(ready)) for capacity, ready in entering]
+
+    def admit_now(self, jobs: Sequence[NewJob], measured: Container[str]) -> bool:
+        """Ask hooks and gates inside a transaction; whether the queues have room, too.
+
+        Queues that were `measured` for this transaction have, as far as anybody can say.
+        """
+        for hook in self._hooks:
+            answer = hook(list(jobs))
+            if inspect.isawaitable(answer):
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                raise InvalidOption("admit", hook, "a plain function, to be asked in a transaction")
+        self.ask_gates(jobs, Way.ENQUEUE)
+        now = time.monotonic()
+        return all(
+            queue in measured or self._capacity(queue).surely_has(len(found), now)
+            for queue, found in self._ready(jobs).items()
+        )
+
+    async def find_room(self, jobs: Sequence[NewJob]) -> list[str]:
+        """Measure the queues of jobs, which are returned; QueueFull if one has no room now."""
+        ready = self._ready(jobs)
+        for queue, found in ready.items():
+            await self._find_capacity(self._capacity(queue), found, 0)
+        return list(ready)
+
+    def refusals(self, jobs: Sequence[NewJob | Job], way: Way) -> Iterator[NotAdmitted]:
+        """What the gates of extensions have against jobs that want in."""
+        for extension in self._app.extensions:
+            for gate in extension.gates:
+                for job in jobs:
+                    reason = gate(self._app, asking(job, way))
+                    if reason is not None:
+                        yield NotAdmitted(job.type, extension.name, reason)
+
+    def ask_gates(self, jobs: Sequence[NewJob | Job], way: Way) -> None:
+        """Refuse jobs that a gate keeps out."""
+        for refusal in self.refusals(jobs, way):
+            raise refusal
+
+    async def ask_again(self, ids: Sequence[str]) -> None:
+        """Ask the gates about jobs that are to run again."""
+        if any(extension.gates for extension in self._app.extensions):
+            self.ask_gates(await self._app.store.reader.get(ids), Way.REQUEUE)
 
     def ahead_in(self, queue: str) -> int | None:
         """Return how many jobs wait in a queue; None if there are more than anybody counts."""

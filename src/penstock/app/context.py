@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.app.flow import Flow, FlowHandle
     from penstock.app.handle import JobHandle
     from penstock.app.job_type import Prepared
+    from penstock.app.penstock import Penstock
 
 R = TypeVar("R")
 MAX_CHECKPOINT = 1_048_576
@@ -54,9 +55,14 @@ class Context:
     __penstock_context__ = True
 
     def __init__(
-        self, job: Lease, reporter: Reporter, loop: asyncio.AbstractEventLoop | None = None
+        self,
+        job: Lease,
+        reporter: Reporter,
+        loop: asyncio.AbstractEventLoop | None = None,
+        app: "Penstock | None" = None,
     ) -> None:
         self.job = job
+        self._app = app
         self._reporter = reporter
         self._loop = loop
         self._stop_requested = False
@@ -133,6 +139,26 @@ class Context:
         """Enqueue a child, or a flow of them: `await ctx.enqueue(resize.new("a.png", 100))`."""
         return await self._reporter.enqueue(prepared.child_of(self.job))
 
+    @property
+    def app(self) -> "Penstock":
+        """The application, for what the context does not offer itself.
+
+        In a process of its own the job has it closed; `async with ctx.app` is right everywhere.
+        """
+        if self._app is None:
+            raise InvalidOption("context", self.id, "that of a job that a worker runs")
+        return self._app
+
+    async def transact(self, work: Callable[[Any], R]) -> R:
+        """Do `work(tx)` in one commit, like `app.transact`, wherever the job runs."""
+        async with self.app as app:
+            return await app.transact(work)
+
+    async def read(self, question: Callable[[Any], R]) -> R:
+        """Ask `question(tx)` of tables, like `app.read`, wherever the job runs."""
+        async with self.app as app:
+            return await app.read(question)
+
     def _encode_checkpoint(self, value: Any) -> str:
         try:
             text = encode(value)
@@ -162,6 +188,16 @@ class SyncContext:
     def save_checkpoint(self, value: Any) -> None:
         """Save where the job has got to."""
         self._context.wait_in_thread(lambda: self._context.save_checkpoint(value))
+
+    def transact(self, work: Callable[[Any], R]) -> R:
+        """Do `work(tx)` in one commit."""
+        done: R = self._context.wait_in_thread(lambda: self._context.transact(work))
+        return done
+
+    def read(self, question: Callable[[Any], R]) -> R:
+        """Ask `question(tx)` of the tables of extensions."""
+        answer: R = self._context.wait_in_thread(lambda: self._context.read(question))
+        return answer
 
     @overload
     def enqueue(self, prepared: "Prepared[R]") -> "JobHandle[R]": ...

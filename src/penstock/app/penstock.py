@@ -1,6 +1,6 @@
 """The application: it registers job types and enqueues jobs of them."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
@@ -18,6 +18,7 @@ from penstock.app.lookups import check_rows, job_filter
 from penstock.app.options import AwaitingFields, with_options
 from penstock.app.schedules import ScheduleView, TimeFields, put_call
 from penstock.app.sync import SharedLock, SyncPenstock
+from penstock.app.transact import read, table_store, transact
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.dependency import Edge
@@ -25,6 +26,7 @@ from penstock.model.errors import InvalidOption, JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.job import OPTIONS, Enqueued, Job, NewJob
 from penstock.model.options import check_text
+from penstock.model.redact import without_password
 from penstock.model.states import Status
 from penstock.store.contract import Execution, LogLine, Store
 from penstock.store.open import open_store
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.operate.dead import DeadLetters
     from penstock.operate.jobs import Jobs
     from penstock.operate.schedules import Schedules
+    from penstock.store.contract.tables import TableStore
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,6 +68,8 @@ class Penstock(Registry):
         self._clock = clock
         self._openings = 0
         self._opening = SharedLock()
+        self.made_tables: set[str] = set()
+        """The extensions whose tables were brought up to date since the store was opened."""
         self.extensions = Extensions(self, extensions)
 
     if not TYPE_CHECKING:  # where it would hide every misspelt name
@@ -90,6 +95,36 @@ class Penstock(Registry):
         )
 
     @cached_property
+    def beside(self) -> Store | None:
+        """The store of tables beside one of jobs that has none, if the settings name one."""
+        url = self.settings.tables
+        if not url:
+            return None
+        found = open_store(url, self._clock)
+        if self.store.tables is not None or found.tables is None:
+            expected = "left out: the store of jobs has tables of its own"
+            if found.tables is None:
+                expected = "a store with tables: sqlite:///… or postgresql://…"
+            raise InvalidOption("tables", without_password(url), expected)
+        return found
+
+    def table_store(self, extension: str) -> "TableStore":
+        """Where the tables of extensions are; NoTables if there is no place for them."""
+        return table_store(self, extension)
+
+    async def transact(self, work: "Callable[[Any], R]") -> R:
+        """Do `work(tx)` in one commit: rows of extensions, and the jobs that belong to them.
+
+        `tx.notes.run("add", …)` runs a named query of the extension `notes`; `tx.enqueue(…)`
+        enqueues. It may be repeated, so it has no effects outside `tx`, and awaits nothing.
+        """
+        return await transact(self, work)
+
+    async def read(self, question: "Callable[[Any], R]") -> R:
+        """Ask `question(tx)` of the tables of extensions, seeing one state of them throughout."""
+        return await read(self, question)
+
+    @cached_property
     def sync(self) -> SyncPenstock:
         """The same methods for code without an event loop."""
         return SyncPenstock(self)
@@ -111,7 +146,10 @@ class Penstock(Registry):
         async with self._opening:
             if self._openings == 0:
                 self.admission.forget()
+                self.made_tables.clear()
                 await self.store.open()
+                if self.beside is not None:
+                    await self._open_beside(self.beside)
             self._openings += 1
 
     async def close(self) -> None:
@@ -120,7 +158,16 @@ class Penstock(Registry):
             if self._openings == 1:
                 await self.admission.rates.close()
                 await self.store.close()
+                if self.beside is not None:
+                    await self.beside.close()
             self._openings = max(0, self._openings - 1)
+
+    async def _open_beside(self, beside: Store) -> None:
+        try:
+            await beside.open()
+        except BaseException:
+            await self.store.close()
+            raise
 
     def default_options(self) -> NewJob:
         """What the settings say of a type whose author says nothing."""

@@ -308,6 +308,28 @@ class QueueFull(PenstockError):
         )
 
 
+class NotAdmitted(PenstockError):
+    """A job that a gate of an extension keeps out, for the reason that the gate gives."""
+
+    def __init__(self, job_type: str, extension: str, reason: str) -> None:
+        self.job_type = job_type
+        self.extension = extension
+        self.reason = reason.rstrip(".")
+        super().__init__(f"Type {job_type!r} is not let in by {extension!r}: {self.reason}.")
+
+
+class NoTables(PenstockError):
+    """Tables of an extension, asked for where jobs live in a store that has none."""
+
+    def __init__(self, extension: str, url: str) -> None:
+        self.extension = extension
+        self.url = url
+        super().__init__(
+            f"The extension {extension!r} keeps tables, and {url} has none; name a place for them "
+            "with tables=, such as sqlite:///tables.db or postgresql://…."
+        )
+
+
 class GroupNotFound(NotFound):
     """A group of dead letters that the store does not have."""
 

@@ -12,6 +12,7 @@ class ReasonKind(StrEnum):
 
     ENDED = "ended"
     KEY_TAKEN = "key_taken"
+    NOT_ADMITTED = "not_admitted"
     CANCEL_REQUESTED = "cancel_requested"
     LEASE_LAPSED = "lease_lapsed"
     RUNNING = "running"

@@ -191,7 +191,7 @@ class DeadLetters:
         earlier = await canaries_of(self._store, found.id, self._tenant_id)
         await self._store.dead.mark_canaries([*earlier.completed, *earlier.failed], None)
         await self._store.dead.mark_canaries(chosen, found.id)
-        answer = await requeue_all(self._store, chosen)
+        answer = await requeue_all(self._app, chosen)
         # One that somebody else replayed at the same moment is refused too, and is their canary.
         still_dead = await self._store.reader.get(list(answer.refused))
         over = [job.id for job in still_dead if job.status.terminal]
@@ -241,7 +241,7 @@ class DeadLetters:
             if not force and (tried.failed or tried.unfinished):
                 raise CanariesUnproven(found.id, tried.failed, tried.unfinished)
             ids = (await open_ids(self._store, found, tenant_id=self._tenant_id))[::-1]
-            return await requeue_all(self._store, ids, spread_ms=spread_ms, progress=progress)
+            return await requeue_all(self._app, ids, spread_ms=spread_ms, progress=progress)
 
     async def amend(
         self,
@@ -264,6 +264,7 @@ class DeadLetters:
             text = await amended(self._app, job, arguments or {}, payload)
             await self._store.jobs.amend(job_id, text)
             if requeue:
+                await self._app.admission.ask_again([job_id])
                 await self._store.jobs.requeue([job_id])
         return await self._jobs.get(job_id)
 

@@ -1,6 +1,6 @@
 """Why a job does, or does not, run: every reason that holds, the weightiest first."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -38,9 +38,13 @@ FINDERS: tuple[Finder, ...] = (
 WEIGHTS = {kind: place for place, kind in enumerate(ReasonKind)}
 
 
-def explain(look: Standing) -> Explanation:
-    """Every reason that holds, the weightiest first; a job that may run has that for a reason."""
+def explain(look: Standing, kept_out: Iterable[str] = ()) -> Explanation:
+    """Every reason that holds, the weightiest first; a job that may run has that for a reason.
+
+    `kept_out` is what gates of extensions say about running it again.
+    """
     found = [reason for find in FINDERS for reason in find(look)] or [_ready(look)]
+    found += [Reason(kind=ReasonKind.NOT_ADMITTED, sentence=each) for each in kept_out]
     found = [replace(each, jobs=tuple(j for j in each.jobs if j != HIDDEN)) for each in found]
     found.sort(key=lambda reason: WEIGHTS[reason.kind])
     return Explanation(job_id=look.job.id, status=look.job.status, asked_at=look.now, reasons=found)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
+from penstock.extension import Way
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound, ParentNotFound, PenstockError
@@ -43,7 +44,7 @@ class Requeued(Struct, frozen=True):
 
 
 async def requeue_all(
-    store: "Store",
+    app: "Penstock",
     ids: Sequence[str],
     *,
     spread_ms: float = 0,
@@ -53,18 +54,20 @@ async def requeue_all(
     answer = Requeued([], {})
     for start in range(0, len(ids), PAGE):
         page = ids[start : start + PAGE]
-        await _requeue(store, page, start * spread_ms, spread_ms, answer)
+        await _requeue(app, page, start * spread_ms, spread_ms, answer)
         if progress is not None:
             progress(start + len(page), len(ids))
     return answer
 
 
 async def _requeue(
-    store: "Store", ids: Sequence[str], delay_ms: float, spread_ms: float, answer: Requeued
+    app: "Penstock", ids: Sequence[str], delay_ms: float, spread_ms: float, answer: Requeued
 ) -> None:
     """Requeue all; where one is refused, each half by itself, down to that one."""
     try:
-        answer.done.extend(await store.jobs.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms))
+        await app.admission.ask_again(ids)
+        done = await app.store.jobs.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms)
+        answer.done.extend(done)
     except StoreError:
         raise
     except PenstockError as error:
@@ -72,8 +75,8 @@ async def _requeue(
             answer.refused[ids[0]] = str(error)
             return
         half = len(ids) // 2
-        await _requeue(store, ids[:half], delay_ms, spread_ms, answer)
-        await _requeue(store, ids[half:], delay_ms + half * spread_ms, spread_ms, answer)
+        await _requeue(app, ids[:half], delay_ms, spread_ms, answer)
+        await _requeue(app, ids[half:], delay_ms + half * spread_ms, spread_ms, answer)
 
 
 MOST = 100_000
@@ -225,7 +228,11 @@ class Jobs:
         if found is None or not self.actor.owns(found.job.tenant_id):
             raise JobNotFound(job_id)
         named = named_in(found)
-        return explain(without(found, named - await self.own_ids(named)))
+        kept_out: list[str] = []
+        if found.job.status in sources("requeue"):
+            refusals = self.app.admission.refusals([found.job], Way.REQUEUE)
+            kept_out = [str(refusal) for refusal in refusals]
+        return explain(without(found, named - await self.own_ids(named)), kept_out)
 
     async def cancel(self, job_id: str, reason: str | None = None) -> Status:
         """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
@@ -243,6 +250,7 @@ class Jobs:
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
         async with self.doing("requeue", job_id):
+            await self.app.admission.ask_again([job_id])
             await self.app.store.jobs.requeue([job_id])
         return await self.get(job_id)
 
@@ -250,6 +258,7 @@ class Jobs:
         """Run cancelled or dead jobs again: all of them, or none."""
         own = await self._all(ids)
         async with self.actor.on_jobs("requeue", own):
+            await self.app.admission.ask_again([job.id for job in own])
             return await self.app.store.jobs.requeue([job.id for job in own])
 
     async def add_dependency(self, job_id: str, edges: Sequence[Edge]) -> Job:
@@ -292,7 +301,7 @@ class Jobs:
         """Run jobs again by their ids, and why those that are refused do not."""
         own = await self.known(ids)
         async with self.actor.on_jobs(BulkAction.REQUEUE, own):
-            return await requeue_all(self.app.store, [job.id for job in own])
+            return await requeue_all(self.app, [job.id for job in own])
 
     async def _do(self, action: BulkAction, ids: Sequence[str]) -> int:
         """Act on jobs that exist; how many did not refuse."""
@@ -301,7 +310,7 @@ class Jobs:
             case BulkAction.CANCEL:
                 return await self._cancel(ids)
             case BulkAction.REQUEUE:
-                return len((await requeue_all(self.app.store, ids)).done)
+                return len((await requeue_all(self.app, ids)).done)
             case BulkAction.PAUSE:
                 return await _each(ids, lambda job: controls.pause(PauseScope.JOB, job, by=by))
             case BulkAction.RESUME:

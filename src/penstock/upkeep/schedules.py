@@ -6,7 +6,9 @@ from typing import NamedTuple
 import structlog
 
 from penstock.app.penstock import Penstock
+from penstock.extension import Way
 from penstock.model.errors import PenstockError
+from penstock.model.job import NewJob
 from penstock.model.schedule import MOST_AT_ONCE, Schedule, due_ticks, tick_jobs
 from penstock.model.store_errors import StoreError
 from penstock.service import Service
@@ -35,13 +37,14 @@ class FireSchedules(Service):
 
     def __init__(self, app: Penstock, leader: Leader) -> None:
         super().__init__(LONGEST_SLEEP)
+        self._app = app
         self._store = app.store
         self._leader = leader
 
     async def run_once(self) -> None:
         """Fire what is due, then sleep until the next tick, or a second."""
         leads = self._leader.leads
-        fired = await fire(self._store, 0 if leads else STANDBY_MS)
+        fired = await fire(self._app, 0 if leads else STANDBY_MS)
         if leads and (expired := await self._store.schedules.expire()):
             log.info("schedules_expired", schedules=expired)
         ahead = LONGEST_SLEEP if fired.next_in_ms is None else fired.next_in_ms / 1000
@@ -50,13 +53,14 @@ class FireSchedules(Service):
 
 async def fire_due(app: Penstock) -> int:
     """Fire every schedule that is due, once; how many jobs that enqueued."""
-    fired = await fire(app.store, 0)
+    fired = await fire(app, 0)
     await app.store.schedules.expire()
     return fired.jobs
 
 
-async def fire(store: Store, overdue_ms: int) -> Fired:
+async def fire(app: Penstock, overdue_ms: int) -> Fired:
     """Fire, once each, the schedules that have been due for so long."""
+    store = app.store
     jobs = 0
     behind = False
     seen: set[str] = set()
@@ -70,16 +74,17 @@ async def fire(store: Store, overdue_ms: int) -> Fired:
         for start in range(0, len(ripe), TOGETHER):
             # Together, so that they share a commit; few, so that the loop is not held up.
             part = ripe[start : start + TOGETHER]
-            fired = await asyncio.gather(*(_fire_one(store, one) for one in part))
+            fired = await asyncio.gather(*(_fire_one(app, one) for one in part))
             jobs += sum(fired)
             behind = behind or max(fired) >= MOST_AT_ONCE
 
 
-async def _fire_one(store: Store, schedule: Schedule) -> int:
+async def _fire_one(app: Penstock, schedule: Schedule) -> int:
     """Enqueue its jobs and advance it, unless somebody else just did; how many jobs."""
+    store = app.store
     try:
         ticks, upcoming = due_ticks(schedule, store.clock.now())
-        jobs = tick_jobs(schedule, ticks)
+        jobs = _let_in(app, schedule, tick_jobs(schedule, ticks))
         last = ticks[-1] if ticks else None
         done = await store.schedules.fire(schedule, jobs, upcoming, last_run_at=last)
     except (PenstockError, ValueError, TypeError, OverflowError) as error:
@@ -88,6 +93,18 @@ async def _fire_one(store: Store, schedule: Schedule) -> int:
         await _set_aside(store, schedule, error)
         return 0
     return len(jobs) if done else 0
+
+
+def _let_in(app: Penstock, schedule: Schedule, jobs: list[NewJob]) -> list[NewJob]:
+    """The jobs that no gate keeps out; a tick of one that is kept out passes."""
+    admitted = []
+    for job in jobs:
+        refusal = next(app.admission.refusals([job], Way.SCHEDULE), None)
+        if refusal is None:
+            admitted.append(job)
+        else:
+            log.warning("tick_not_admitted", schedule=schedule.name, error=str(refusal))
+    return admitted
 
 
 async def _set_aside(store: Store, schedule: Schedule, error: Exception) -> None:

@@ -104,7 +104,8 @@ class Child:
         self, runner: asyncio.Runner, resources: Resources, type_: JobType[..., ..., Any], run: Run
     ) -> Any:
         arguments = type_.arguments.decode(run.lease.id, run.lease.payload)
-        context = Context(run.lease, ChildReporter(self, type_, run.number), None)
+        reporter = ChildReporter(self, type_, run.number)
+        context = Context(run.lease, reporter, app=type_.app)
         self._context = context
         filled = runner.run(resources.fill(type_.arguments.injected))
         call = type_.arguments.call

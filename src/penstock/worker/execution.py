@@ -119,7 +119,8 @@ class Executor:
     def _context_of(self, running: Running) -> Context:
         if running.context is None:
             reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
-            running.context = Context(running.lease, reporter, self._loop)
+            app = running.type.app
+            running.context = Context(running.lease, reporter, self._loop, app)
             running.reporter, reporter.context = reporter, running.context
         return running.context
 

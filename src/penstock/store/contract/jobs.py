@@ -175,3 +175,18 @@ class Leases(Protocol):
     def cancel_requests(self, owner: str) -> list[str]:
         """The owner's running jobs that somebody asked to stop."""
         ...
+
+
+class Inbox(Protocol):
+    """Takes jobs from the outbox of a database that cannot share a commit with this store."""
+
+    async def deliver(self, job: NewJob) -> Enqueued:
+        """Insert a job like `enqueue`, unless it was delivered before.
+
+        Its id is remembered until `confirm`, however soon the job is done and pruned.
+        """
+        ...
+
+    async def confirm(self, ids: Sequence[str]) -> None:
+        """Forget jobs whose rows have left the outbox: nobody delivers them again."""
+        ...

@@ -11,11 +11,12 @@ from penstock.model.clock import Clock
 from penstock.model.job import Job
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import DeadLetters
-from penstock.store.contract.jobs import JobStore, Leases
+from penstock.store.contract.jobs import Inbox, JobStore, Leases
 from penstock.store.contract.metrics import Metrics
 from penstock.store.contract.reader import JobReader
 from penstock.store.contract.records import AuditLog, Records
 from penstock.store.contract.schedules import Schedules
+from penstock.store.contract.tables import TableStore
 from penstock.store.contract.transfer import Snapshot, Transfer
 from penstock.store.contract.upkeep import Upkeep, Workers
 
@@ -110,6 +111,16 @@ class Store(Protocol):
     @property
     def transfer(self) -> Transfer:
         """Moving the whole of it elsewhere."""
+        ...
+
+    @property
+    def tables(self) -> TableStore | None:
+        """The tables of extensions; none where there are no tables."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox | None:
+        """Where an outbox delivers jobs; none in a store with tables, which needs no outbox."""
         ...
 
     async def exists(self) -> bool:

@@ -118,7 +118,7 @@ def migrate(address: Address) -> tuple[int, int]:
         translated(address.name),
         closing(connect(address, patience=PATIENCE_SECONDS)) as connection,
     ):
-        state = _survey(connection, address)
+        state = survey(connection, address)
         _refuse_server(state, address)
         _refuse_tenant(state, address)
         state = _with_versions(connection, address, state)
@@ -129,7 +129,7 @@ def migrate(address: Address) -> tuple[int, int]:
         with connection.transaction():
             answer(connection, "lock_migration", schema=address.schema)
             # Once more, because another process may have made the tables meanwhile.
-            state = _with_versions(connection, address, _survey(connection, address))
+            state = _with_versions(connection, address, survey(connection, address))
             steps = [_rendered(step, address) for step in _missing(state)]
             if steps:
                 connection.execute("\n".join(steps).encode())
@@ -141,7 +141,7 @@ def migrate(address: Address) -> tuple[int, int]:
 def exists(address: Address) -> bool:
     """Whether penstock has been in a schema."""
     with translated(address.name), closing(connect(address)) as connection:
-        state = _survey(connection, address)
+        state = survey(connection, address)
         return _with_versions(connection, address, state).schema > 0
 
 
@@ -163,7 +163,7 @@ def sql_of(schema: str) -> str:
     return "\n\n".join([heading, *(_rendered(step, address) for step in steps)]) + "\n"
 
 
-def _survey(connection: Connection, address: Address) -> State:
+def survey(connection: Connection, address: Address) -> State:
     """All but the versions, which only those may read who may work here."""
     roles = [address.worker_role, address.tenant_role]
     bindings = {"schema": address.schema, "roles": roles, "tenant": address.tenant_role}

@@ -29,7 +29,7 @@ _READ_AS = {
 def queries() -> dict[str, bytes]:
     """All named queries; as bytes, which psycopg takes for our own words and not a user's."""
     found = load_queries("penstock.store.postgres", _READ_AS)
-    return {name: _for_psycopg(sql) for name, sql in found.items()}
+    return {name: for_psycopg(sql) for name, sql in found.items()}
 
 
 @cache
@@ -53,5 +53,6 @@ def number_placeholders(sql: str) -> tuple[str, list[str]]:
     return _DOCUMENT.sub(r"\1::text::\2", _PLACEHOLDER.sub(number, sql)), names
 
 
-def _for_psycopg(sql: str) -> bytes:
+def for_psycopg(sql: str) -> bytes:
+    """A query as psycopg takes it."""
     return _NAMED.sub(r"%(\1)s", sql.replace("%", "%%")).replace("?", "%s").encode()

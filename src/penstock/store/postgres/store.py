@@ -20,6 +20,7 @@ from penstock.store.postgres.foreign.join import ForeignConnections
 from penstock.store.postgres.inspect import inspect
 from penstock.store.postgres.migrate import exists
 from penstock.store.postgres.settle import settle_all
+from penstock.store.postgres.tables import PostgresTables
 from penstock.store.postgres.transfer import PostgresTransfer
 from penstock.store.relational.claim import Turns
 from penstock.store.relational.jobs import RelationalJobs
@@ -122,6 +123,7 @@ class PostgresStore(RelationalStore[PostgresDatabase]):
         database = PostgresDatabase(address_of(url), clock or ServerClock())
         super().__init__(url, database, database.beside)
         self.jobs = PostgresJobs(database)
+        self.tables = PostgresTables(database)
         self.reader = PostgresReader(database)
         self.metrics = PostgresMetrics(database.beside)
         self.transfer = PostgresTransfer(database)

@@ -25,7 +25,7 @@ class PostgresTransaction(Transaction):
     def __init__(self, connection: Connection, now: int, monotonic: int) -> None:
         super().__init__(now, monotonic)
         self.connection = connection
-        self._queries = queries()
+        self._queries: Mapping[str, bytes] = queries()
 
     def run(self, name: str, bindings: Bindings = ()) -> int:
         """Run a named query; the number of rows it changed."""
@@ -52,6 +52,12 @@ class PostgresTransaction(Transaction):
         with self.connection.cursor() as cursor:
             cursor.executemany(self._queries[name], given)
             return cursor.rowcount
+
+    def using(self, queries: Mapping[str, bytes]) -> "PostgresTransaction":
+        """The same transaction with other queries."""
+        other = PostgresTransaction(self.connection, self.now, self.monotonic)
+        other._queries = queries
+        return other
 
     def savepoint(self) -> "PostgresSavepoint":
         """Begin a nested transaction."""

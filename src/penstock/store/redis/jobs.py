@@ -13,7 +13,7 @@ from penstock.model.store_errors import NoTransactions
 from penstock.store.contract import Claim, Claimed, Held, Renewal, Report
 from penstock.store.redis import settle
 from penstock.store.redis.claim import Claims, queue_depths
-from penstock.store.redis.enqueue import enqueue
+from penstock.store.redis.enqueue import as_arguments, enqueue, enqueued
 from penstock.store.redis.release import decided, edges_as_rows
 from penstock.store.redis.scripts import Scripts, ThreadScripts
 
@@ -83,6 +83,23 @@ class RedisLeases:
 
 def _texts(ids: Collection[bytes]) -> list[str]:
     return [job_id.decode() for job_id in ids]
+
+
+class RedisInbox:
+    """`Inbox` on Redis."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def deliver(self, job: NewJob) -> Enqueued:
+        """Insert a job unless it was delivered before, whatever has become of it."""
+        arguments = as_arguments([job])
+        return enqueued([job], await decided(self._scripts, "deliver", *arguments))[0]
+
+    async def confirm(self, ids: Sequence[str]) -> None:
+        """Forget jobs whose rows are gone."""
+        if ids:
+            await self._scripts.call("confirm", *ids)
 
 
 class RedisJobs:

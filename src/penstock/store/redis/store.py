@@ -11,7 +11,7 @@ from penstock.store.contract import Durability, Snapshot
 from penstock.store.redis.controls import RedisControls
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.inspect import inspect
-from penstock.store.redis.jobs import RedisJobs, RedisLeases
+from penstock.store.redis.jobs import RedisInbox, RedisJobs, RedisLeases
 from penstock.store.redis.metrics import RedisMetrics
 from penstock.store.redis.migrate import migrate, version
 from penstock.store.redis.reader import RedisReader
@@ -55,6 +55,8 @@ class RedisStore:
         self.audit = RedisAuditLog(self._scripts)
         self.upkeep = RedisUpkeep(self._scripts)
         self.transfer = RedisTransfer(self._scripts)
+        self.tables = None
+        self.inbox = RedisInbox(self._scripts)
 
     async def exists(self) -> bool:
         """Whether the namespace holds an installation."""

@@ -47,6 +47,7 @@ class RelationalStore(Generic[D]):
 
     def __init__(self, url: str, database: D, beside: Database) -> None:
         self.url = url
+        self.inbox = None
         self.clock = database.clock
         self._db = database
         self.leases = RelationalLeases(database)

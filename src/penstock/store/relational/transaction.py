@@ -28,12 +28,18 @@ def load_queries(package: str, read_as: Mapping[str, str] | None = None) -> dict
     has them.
     """
     columns = ", ".join((read_as or {}).get(name, name) for name in Job.__struct_fields__)
+    folder = sorted(files(package).joinpath("sql").iterdir(), key=lambda f: f.name)
+    texts = [f.read_text("utf-8") for f in folder if f.name.endswith(".sql")]
+    return named_queries(text.replace("{columns}", columns) for text in texts)
+
+
+def named_queries(texts: Iterable[str]) -> dict[str, str]:
+    """The queries that stand in texts under `-- name: word`; what comes later replaces."""
     found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
-    for file in sorted(files(package).joinpath("sql").iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".sql"):
-            pieces = _NAME.split(file.read_text("utf-8"))[1:]
-            for kind, name, sql in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-                found[kind][name] = with_guards(sql.replace("{columns}", columns))
+    for text in texts:
+        pieces = _NAME.split(text)[1:]
+        for kind, name, sql in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+            found[kind][name] = with_guards(sql)
     parts = found["part"]
     return {
         name: _PART.sub(lambda match: parts[match[1]], sql) for name, sql in found["name"].items()
@@ -104,6 +110,10 @@ class Transaction(ABC):
     @abstractmethod
     def many(self, name: str, rows: Iterable[Bindings]) -> int:
         """Run a named query for every row; the number of rows it changed in all."""
+
+    def using(self, queries: Mapping[str, Any]) -> "Transaction":
+        """The same transaction with other queries, made ready by its database."""
+        raise NotImplementedError  # a caller's own transaction takes ours alone
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[Savepoint]:

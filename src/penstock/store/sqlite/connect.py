@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -94,7 +94,7 @@ class SqliteTransaction(Transaction):
     def __init__(self, connection: apsw.Connection, now: int, monotonic: int) -> None:
         super().__init__(now, monotonic)
         self.connection = connection
-        self._queries = queries()
+        self._queries: Mapping[str, str] = queries()
 
     def run(self, name: str, bindings: Bindings = ()) -> int:
         """Run a named query; the number of rows it changed."""
@@ -114,6 +114,12 @@ class SqliteTransaction(Transaction):
         before = self.connection.total_changes()
         self.connection.executemany(self._queries[name], rows)
         return self.connection.total_changes() - before
+
+    def using(self, queries: Mapping[str, str]) -> "SqliteTransaction":
+        """The same transaction with other queries."""
+        other = SqliteTransaction(self.connection, self.now, self.monotonic)
+        other._queries = queries
+        return other
 
     def savepoint(self) -> "SqliteSavepoint":
         """Begin a nested transaction."""

@@ -21,6 +21,7 @@ from penstock.store.sqlite.connect import SqliteSavepoint, SqliteTransaction
 from penstock.store.sqlite.database import SqliteDatabase, exists
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.refusals import inspect, refuse_foreign_connection
+from penstock.store.sqlite.tables import SqliteTables
 
 
 class _Granted(Lease, frozen=True):
@@ -136,6 +137,7 @@ class SqliteStore(RelationalStore[SqliteDatabase]):
         database = SqliteDatabase(path, clock or SystemClock())
         super().__init__(url, database, database)
         self.jobs = SqliteJobs(database)
+        self.tables = SqliteTables(database)
 
     async def exists(self) -> bool:
         """Tell whether there is a file with an installation in it."""

@@ -117,6 +117,7 @@
 --   records:expiring   zset: KIND \n NAME by expires_at
 --   audit              zset: entry by seq, a JSON array of the fields of model/audit.py (Entry)
 --   meta               hash: layout (its version), rolled_up_at
+--   delivered          set: ids of jobs whose rows may still be in an outbox (deliver.lua)
 --   moves              hash: what is written about a move, see model/transfer.py (bookmarks.lua)
 --   wake               the channel on which every change is told
 --

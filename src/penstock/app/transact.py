@@ -1,0 +1,152 @@
+"""A unit of work: an extension's rows and the jobs that belong to them, all in one commit."""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.app.extensions import loaded_part
+from penstock.app.flow import Batch
+from penstock.app.handle import JobHandle
+from penstock.extension import Extension, Tables
+from penstock.model.errors import InvalidOption, NoTables
+from penstock.model.job import Enqueued, NewJob
+from penstock.model.redact import without_password
+from penstock.outbox.extension import TABLES as OUTBOX
+from penstock.outbox.extension import deliver, write
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+    from penstock.store.contract.tables import TableStore, TableTransaction
+
+T = TypeVar("T")
+
+
+class _Lacking(BaseException):
+    """Tables that are not there yet; past every `except Exception` of the work that asks."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+
+
+class _Unmeasured(BaseException):
+    """Jobs whose queues may be full, which only somebody who can wait finds out."""
+
+    def __init__(self, jobs: list[NewJob]) -> None:
+        self.jobs = jobs
+
+
+class Unit:
+    """One commit in the making, given to `work(tx)`.
+
+    `tx.NAME` are the queries of the extension of that name, or what it offers in their place.
+    """
+
+    def __init__(self, app: "Penstock", raw: "TableTransaction", measured: set[str]) -> None:
+        self._app = app
+        self._raw = raw
+        self._measured = measured
+        self._spaces: dict[str, Any] = {}
+        self.sends = False
+
+    @property
+    def now(self) -> int:
+        """The store's time in milliseconds, the same throughout."""
+        return self._raw.now
+
+    def enqueue(self, prepared: Any) -> Any:
+        """Enqueue a call made with `new`, or a chain or group of them, in this commit."""
+        return self.enqueue_many([prepared])[0]
+
+    def enqueue_many(self, prepared: list[Any]) -> list[Any]:
+        """Enqueue all of them in this commit; it never waits, and a full queue refuses."""
+        batch = Batch(prepared)
+        jobs = [call.job for call in batch.calls]
+        if not self._app.admission.admit_now(jobs, self._measured):
+            raise _Unmeasured(jobs)
+        answers = self._insert(jobs)
+        handles: list[JobHandle[Any]] = [
+            JobHandle(self._app, answer.id, call.type, answer.created)
+            for call, answer in zip(batch.calls, answers, strict=True)
+        ]
+        return batch.handles(self._app, handles)
+
+    def _insert(self, jobs: list[NewJob]) -> list[Enqueued]:
+        if self._app.beside is None:
+            return self._raw.enqueue(jobs)
+        self.sends = True
+        return write(self._queries(OUTBOX), jobs, self._raw.now)
+
+    def _queries(self, tables: Tables) -> Any:
+        if tables.extension not in self._app.made_tables:
+            raise _Lacking(tables)
+        return self._raw.of(tables)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._spaces:
+            extension = self._app.extensions.find(name)
+            if extension is None or extension.tables is None:
+                raise AttributeError(f"There is no extension {name!r} with tables")
+            self._spaces[name] = self._space(extension, extension.tables)
+        return self._spaces[name]
+
+    def _space(self, extension: Extension, tables: Tables) -> Any:
+        queries = self._queries(tables)
+        if extension.in_transaction is None:
+            return queries
+        return loaded_part(extension, extension.in_transaction)(queries, self._app, self)
+
+
+async def transact(app: "Penstock", work: Callable[[Any], T]) -> T:
+    """Run `work(tx)` in one commit; it may be repeated, and so has no effects outside `tx`."""
+    sent = False
+
+    def run(unit: Unit) -> T:
+        nonlocal sent
+        answer = work(unit)
+        if inspect.isawaitable(answer):
+            if inspect.iscoroutine(answer):
+                answer.close()
+            raise InvalidOption("work", work, "a plain function: it runs inside a transaction")
+        sent = unit.sends
+        return answer
+
+    found = await _repeated(app, run, app.table_store("transact").write)
+    if sent:
+        # What cannot be delivered now is delivered by the leader, a moment later.
+        await deliver(app)
+    return found
+
+
+async def read(app: "Penstock", question: Callable[[Any], T]) -> T:
+    """Ask `question(tx)` of one state of the database."""
+    return await _repeated(app, question, app.table_store("read").read)
+
+
+async def _repeated(app: "Penstock", work: Callable[[Unit], T], perform: Any) -> T:
+    """Run it again whenever it turns out to need what is not there yet."""
+    measured: set[str] = set()
+    while True:
+        try:
+            found: T = await perform(lambda raw: work(Unit(app, raw, measured)))
+        except _Lacking as lacking:
+            await make_tables(app, lacking.tables)
+        except _Unmeasured as unmeasured:
+            measured.update(await app.admission.find_room(unmeasured.jobs))
+        else:
+            return found
+
+
+async def make_tables(app: "Penstock", tables: Tables) -> None:
+    """Bring an extension's tables up to date, where they are used for the first time."""
+    await app.table_store(tables.extension).make(tables)
+    app.made_tables.add(tables.extension)
+
+
+def table_store(app: "Penstock", extension: str) -> "TableStore":
+    """Where tables are: in the store of jobs, or in the one beside it; NoTables if in neither."""
+    found = (app.beside or app.store).tables
+    if found is None:
+        raise NoTables(extension, without_password(app.settings.url))
+    return found

@@ -1,0 +1,1 @@
+"""Jobs that were enqueued in a commit of tables, on their way into a store without tables."""

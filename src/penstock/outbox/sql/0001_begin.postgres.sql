@@ -1,0 +1,8 @@
+CREATE TABLE outbox_jobs (
+    id text PRIMARY KEY,
+    tenant_id text NOT NULL,
+    document text NOT NULL,
+    created_at bigint NOT NULL,
+    tries integer NOT NULL DEFAULT 0,
+    error text
+);

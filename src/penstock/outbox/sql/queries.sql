@@ -1,0 +1,14 @@
+-- name: add
+INSERT INTO outbox_jobs (id, tenant_id, document, created_at) VALUES (?, ?, ?, ?);
+
+-- name: page
+SELECT id, document FROM outbox_jobs WHERE id > ? ORDER BY id LIMIT ?;
+
+-- name: remove
+DELETE FROM outbox_jobs WHERE id = ?;
+
+-- name: note_error
+UPDATE outbox_jobs SET tries = tries + 1, error = ? WHERE id = ?;
+
+-- name: waiting
+SELECT count(*), min(created_at), count(error) FROM outbox_jobs;

@@ -1,0 +1,126 @@
+"""The tables of extensions on PostgreSQL: in the schema of the installation, under its policies."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from penstock.model.job import Enqueued, NewJob
+from penstock.model.store_errors import StoreError
+from penstock.store.contract.tables import Table, Tables
+from penstock.store.postgres.connect import (
+    PATIENCE_SECONDS,
+    Address,
+    Connection,
+    answer,
+    connect,
+)
+from penstock.store.postgres.connect import quoted as name_of
+from penstock.store.postgres.database import PostgresDatabase
+from penstock.store.postgres.enqueue import enqueue_all
+from penstock.store.postgres.errors import MIGRATE, translated
+from penstock.store.postgres.migrate import State, survey
+from penstock.store.postgres.queries import for_psycopg
+from penstock.store.relational.tables import META, RelationalTables, pending, quoted
+from penstock.store.relational.transaction import Transaction
+
+PLAIN = frozenset({"bigint", "integer", "smallint", "double precision", "real", "text"})
+
+
+class PostgresTables(RelationalTables):
+    """`TableStore` on PostgreSQL."""
+
+    dialect = "postgres"
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        self._address = database.address
+
+    def ready(self, sql: str) -> bytes:
+        """A query as psycopg takes it."""
+        return for_psycopg(sql)
+
+    def enqueue(self, tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs."""
+        return enqueue_all(tx, jobs)
+
+    def select(self, column: str, kind: str) -> str:
+        """A column as text, number or bytes; a truth value is 0 or 1."""
+        if kind in PLAIN or kind == "bytea":
+            return quoted(column)
+        return f"{quoted(column)}::int" if kind == "boolean" else f"{quoted(column)}::text"
+
+    def insert(self, kind: str) -> str:
+        """Whatever was read elsewhere, as the column's type reads it."""
+        return "?" if kind == "bytea" else f"CAST(?::text AS {kind})"
+
+    def bring_up(self, tables: Tables, steps: Mapping[int, str]) -> tuple[int, int]:
+        """Run the steps that are missing, under the lock of all migrations."""
+        address, extension = self._address, tables.extension
+        with (
+            translated(address.name),
+            closing(connect(address, patience=PATIENCE_SECONDS)) as connection,
+        ):
+            before = _version(connection, address, extension)
+            if not pending(extension, before, steps, address.name):
+                return before, before
+            state = survey(connection, address)
+            if address.tenant is not None or not state.is_owner:
+                problem = f"lacks the tables of the extension {extension!r}; {MIGRATE}"
+                raise StoreError(address.name, problem)
+            with connection.transaction():
+                answer(connection, "lock_migration", schema=address.schema)
+                # Once more, because another process may have made them meanwhile.
+                before = _version(connection, address, extension)
+                _use(connection, address)
+                for sql in pending(extension, before, steps, address.name):
+                    connection.execute(sql.encode())
+                for table in tables.tables:
+                    connection.execute(_access(table, address, state).encode())
+                connection.execute(_REMEMBER, (META + extension, str(max(steps))))
+            return before, max(steps)
+
+
+_REMEMBER = b"""
+INSERT INTO penstock_meta (name, value) VALUES (%s, %s)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+
+
+def _version(connection: Connection, address: Address, extension: str) -> int:
+    with connection.transaction():
+        _use(connection, address)
+        found = answer(connection, "extension_version", name=META + extension)
+    return int(found or 0)
+
+
+def _use(connection: Connection, address: Address) -> None:
+    """Have names mean the tables of this installation, until the transaction ends."""
+    connection.execute("; ".join(address.settings()).encode())
+
+
+def _access(table: Table, address: Address, state: State) -> str:
+    """Who may do what with a table's rows: its owner and workers all, a tenant its own."""
+    name = quoted(table.name)
+    steps = [
+        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY",
+        f"DROP POLICY IF EXISTS owner ON {name}",
+        f"CREATE POLICY owner ON {name} TO CURRENT_USER USING (true)",
+    ]
+    if state.roles_exist:
+        worker, tenant = name_of(address.worker_role), name_of(address.tenant_role)
+        schema = name_of(address.schema)
+        steps += [
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name} TO {worker}",
+            f"DROP POLICY IF EXISTS worker ON {name}",
+            f"CREATE POLICY worker ON {name} TO {worker} USING (true)",
+            f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {worker}, {tenant}",
+            f"GRANT SELECT ON {name} TO {tenant}",
+            f"DROP POLICY IF EXISTS tenant ON {name}",
+        ]
+        if table.tenant is not None:
+            mine = f"{quoted(table.tenant)} = (SELECT tenant())"
+            steps += [
+                f"GRANT INSERT, UPDATE, DELETE ON {name} TO {tenant}",
+                f"CREATE POLICY tenant ON {name} TO {tenant} USING ({mine}) WITH CHECK ({mine})",
+            ]
+    return ";\n".join(steps)

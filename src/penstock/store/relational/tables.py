@@ -1,0 +1,217 @@
+"""The tables of extensions: their version lines, their queries, and their rows in general."""
+
+import asyncio
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from penstock.model.errors import InvalidOption
+from penstock.model.job import Enqueued, NewJob
+from penstock.model.store_errors import SchemaTooNew
+from penstock.store.contract.tables import Queries, Table, Tables, TableTransaction
+from penstock.store.relational.transaction import Database, Transaction, named_queries
+
+T = TypeVar("T")
+
+_STEP = re.compile(r"(\d{4})_\w+((?:\.\w+)?)\.sql")
+_QUERIES = re.compile(r"[a-z]\w*((?:\.\w+)?)\.sql")
+_WORD = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+META = "extension:"
+"""Where the version of an extension's tables is kept, before its name."""
+
+
+class Unit:
+    """One transaction as extensions see it."""
+
+    def __init__(self, tx: Transaction, store: "RelationalTables") -> None:
+        self._tx = tx
+        self._store = store
+
+    @property
+    def now(self) -> int:
+        """The store's time in milliseconds, the same throughout."""
+        return self._tx.now
+
+    def of(self, tables: Tables) -> Queries:
+        """The queries of one extension, whose tables are there."""
+        return self._tx.using(self._store.queries(tables))
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs in this transaction."""
+        return self._store.enqueue(self._tx, jobs)
+
+
+class RelationalTables(ABC):
+    """`TableStore` in SQL; making tables is the dialect's affair."""
+
+    dialect: str
+
+    def __init__(self, database: Database) -> None:
+        self.db = database
+        self._queries: dict[str, Mapping[str, Any]] = {}
+        self._made: dict[str, int] = {}
+
+    @abstractmethod
+    def ready(self, sql: str) -> Any:
+        """A query as the transactions of this dialect take it."""
+
+    @abstractmethod
+    def enqueue(self, tx: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs."""
+
+    @abstractmethod
+    def bring_up(self, tables: Tables, steps: Mapping[int, str]) -> tuple[int, int]:
+        """Run the steps that are missing, all or none; the versions before and after."""
+
+    @abstractmethod
+    def select(self, column: str, kind: str) -> str:
+        """A column as a value that every store can write: text, number, bytes or nothing."""
+
+    @abstractmethod
+    def insert(self, kind: str) -> str:
+        """A placeholder for such a value."""
+
+    def forget(self) -> None:
+        """Look at versions again: the database may be another one."""
+        self._made.clear()
+
+    async def make(self, tables: Tables) -> tuple[int, int]:
+        """Bring an extension's tables up to date; its versions before and after."""
+        known = self._made.get(tables.extension)
+        if known is not None:
+            return known, known
+        steps = load_steps(tables.package, self.dialect)
+        before, after = await asyncio.to_thread(self.bring_up, tables, steps)
+        self._made[tables.extension] = after
+        return before, after
+
+    def is_made(self, tables: Tables) -> bool:
+        """Whether they were brought up to date since the store was opened."""
+        return tables.extension in self._made
+
+    async def versions(self) -> dict[str, int]:
+        """The extensions that have tables here, and the version of each."""
+        rows = await self.db.read(lambda tx: tx.rows("extension_versions"))
+        return {str(name).removeprefix(META): int(version) for name, version in rows}
+
+    async def write(self, work: Callable[[TableTransaction], T]) -> T:
+        """Do something in one commit."""
+        return await self.db.write(lambda tx: work(Unit(tx, self)))
+
+    async def read(self, question: Callable[[TableTransaction], T]) -> T:
+        """Ask something of one state of the database."""
+        return await self.db.read(lambda tx: question(Unit(tx, self)))
+
+    def queries(self, tables: Tables) -> Mapping[str, Any]:
+        """The queries of an extension, made ready once."""
+        found = self._queries.get(tables.package)
+        if found is None:
+            loaded = load_named(tables.package, self.dialect)
+            found = {name: self.ready(sql) for name, sql in loaded.items()}
+            self._queries[tables.package] = found
+        return found
+
+    async def page(
+        self, table: Table, after: Sequence[Any] | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """Rows by key, from the first one after a key."""
+
+        def read(tx: Transaction) -> list[dict[str, Any]]:
+            kinds = self._columns(tx, table)
+            shown = ", ".join(self.select(column, kind) for column, kind in kinds.items())
+            key = ", ".join(map(quoted, table.key))
+            beyond = ", ".join(self.insert(kinds[column]) for column in table.key)
+            where = "" if after is None else f"WHERE ({key}) > ({beyond})"
+            sql = f"SELECT {shown} FROM {quoted(table.name)} {where} ORDER BY {key} LIMIT ?"
+            rows = self._one(tx, sql).rows("one", (*(after or ()), limit))
+            return [dict(zip(kinds, row, strict=True)) for row in rows]
+
+        return await self.db.read(read)
+
+    async def put(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows as they were read elsewhere; one that is there is replaced."""
+
+        def write(tx: Transaction) -> None:
+            kinds = self._columns(tx, table)
+            names = ", ".join(map(quoted, kinds))
+            values = ", ".join(map(self.insert, kinds.values()))
+            others = [column for column in kinds if column not in table.key]
+            changed = ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
+            conflict = f"DO UPDATE SET {changed}" if others else "DO NOTHING"
+            sql = (
+                f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({values}) "
+                f"ON CONFLICT ({', '.join(map(quoted, table.key))}) {conflict}"
+            )
+            self._one(tx, sql).many("one", [tuple(row.get(c) for c in kinds) for row in rows])
+
+        await self.db.write(write)
+
+    async def count(self, table: Table) -> int:
+        """How many rows there are."""
+        sql = f"SELECT count(*) FROM {quoted(table.name)}"
+        return int(await self.db.read(lambda tx: self._one(tx, sql).value("one")))
+
+    async def delete(self, table: Table, column: str | None = None, value: str = "") -> int:
+        """Delete the rows with a value in a column, or all; how many."""
+        where = "" if column is None else f" WHERE {quoted(column)} = ?"
+        sql = f"DELETE FROM {quoted(table.name)}{where}"
+        bindings = () if column is None else (value,)
+        return await self.db.write(lambda tx: self._one(tx, sql).run("one", bindings))
+
+    def _one(self, tx: Transaction, sql: str) -> Transaction:
+        return tx.using({"one": self.ready(sql)})
+
+    def _columns(self, tx: Transaction, table: Table) -> dict[str, str]:
+        found = {str(name): str(kind) for name, kind in tx.rows("table_columns", (table.name,))}
+        if not found:
+            raise InvalidOption("table", table.name, "one that the extension's steps make")
+        return found
+
+
+def load_steps(package: str, dialect: str) -> dict[int, str]:
+    """The version line of an extension's tables, in one dialect."""
+    found: dict[int, str] = {}
+    for name, text in _files(package):
+        step = _STEP.fullmatch(name)
+        if step is not None and step[2] in ("", f".{dialect}"):
+            if int(step[1]) in found:
+                expected = f"one step {step[1]} for {dialect}"
+                raise InvalidOption("sql", f"{package}/{name}", expected)
+            found[int(step[1])] = text
+    if sorted(found) != list(range(1, len(found) + 1)) or not found:
+        expected = f"a folder sql with steps 0001_….sql, 0002_….sql and so on for {dialect}"
+        raise InvalidOption("sql", package, expected)
+    return dict(sorted(found.items()))
+
+
+def load_named(package: str, dialect: str) -> dict[str, str]:
+    """The queries of an extension; those for one dialect replace those for all."""
+    every = [(match, text) for name, text in _files(package) if (match := _QUERIES.fullmatch(name))]
+    common = [text for match, text in every if match[1] == ""]
+    return named_queries([*common, *(text for match, text in every if match[1] == f".{dialect}")])
+
+
+def _files(package: str) -> list[tuple[str, str]]:
+    folder = files(package).joinpath("sql")
+    if not folder.is_dir():
+        return []
+    found = [(file.name, file.read_text("utf-8")) for file in folder.iterdir() if file.is_file()]
+    return sorted(found)
+
+
+def pending(extension: str, before: int, steps: Mapping[int, str], place: str) -> list[str]:
+    """The steps that are missing; a version line that is longer there is refused."""
+    latest = max(steps)
+    if before > latest:
+        raise SchemaTooNew(f"{place} (tables of {extension!r})", before, latest)
+    return [sql for number, sql in steps.items() if number > before]
+
+
+def quoted(name: str) -> str:
+    """The name of a table or column, which a declaration brings."""
+    if not _WORD.fullmatch(name):
+        raise InvalidOption("column", name, "a word of a-z, 0-9 and _")
+    return f'"{name}"'

@@ -30,6 +30,15 @@ def translated(path: str) -> Translated[_Error]:
     return Translated(path, _KINDS, translate)
 
 
+def in_our_words(path: str, error: BaseException) -> BaseException:
+    """The same of an error that was caught; one that is none of apsw's stays as it is."""
+    try:
+        with translated(path):
+            raise error
+    except BaseException as ours:
+        return ours
+
+
 def translate(path: str, error: _Error) -> PenstockError | None:
     """The penstock error that says what an error of apsw means for the store at `path`."""
     if not isinstance(error, apsw.Error):

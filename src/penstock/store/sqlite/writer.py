@@ -15,7 +15,7 @@ from penstock.model.store_errors import StoreUnavailable
 from penstock.store.relational.group_commit import Entry, GroupCommit
 from penstock.store.sqlite import connect
 from penstock.store.sqlite.connect import SqliteSavepoint, SqliteTransaction
-from penstock.store.sqlite.errors import translated
+from penstock.store.sqlite.errors import in_our_words, translated
 from penstock.store.sqlite.files import OpenFile
 
 WAIT_SECONDS = 5.0
@@ -197,28 +197,28 @@ class Writer(GroupCommit[SqliteTransaction]):
 
     def _commit(self, batch: list[Entry[SqliteTransaction]], *, wait: bool) -> bool | None:
         try:
-            with translated(self._path):
-                self._file.check()
-                if self._broken:
-                    self._connect_anew()
-                if not self._begin(wait):
-                    return None
-                began = time.monotonic()
-                transaction = SqliteTransaction(
-                    self._connection, self._clock.now(), self._clock.monotonic()
-                )
-                if len(batch) == 1:  # needs no savepoint: its failure undoes the transaction
-                    batch[0].result = batch[0].operation(transaction)
-                else:
-                    for entry in batch:
-                        self._attempt(entry, transaction)
-                self._connection.execute("COMMIT")
-                self._note(batch, began, time.monotonic() - began)
-                return transaction.changed
+            self._file.check()
+            if self._broken:
+                self._connect_anew()
+            if not self._begin(wait):
+                return None
+            began = time.monotonic()
+            transaction = SqliteTransaction(
+                self._connection, self._clock.now(), self._clock.monotonic()
+            )
+            if len(batch) == 1:  # needs no savepoint: its failure undoes the transaction
+                batch[0].result = batch[0].operation(transaction)
+            else:
+                for entry in batch:
+                    self._attempt(entry, transaction)
+            self._connection.execute("COMMIT")
+            self._note(batch, began, time.monotonic() - began)
+            return transaction.changed
         except BaseException as error:
             self._undo()
+            ours = in_our_words(self._path, error)
             for entry in batch:
-                entry.error = entry.error or error
+                entry.error = entry.error or ours
             return False
 
     def _equip(self) -> None:

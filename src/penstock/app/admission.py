@@ -217,7 +217,8 @@ class Admission:
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             return None
-        self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
+        if self._app.extensions.gates:
+            self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
         write = self._app.store.jobs.enqueue_now
         with _Inside(entering):
             if tracing.is_off():
@@ -237,7 +238,8 @@ class Admission:
         write = self._app.store.jobs.enqueue
         connection = how.get("connection")
         wait = self._wait_seconds(how.get("wait"))
-        self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
+        if self._app.extensions.gates:
+            self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             entering = await self._enter(jobs, wait if connection is None else 0)
@@ -299,12 +301,11 @@ class Admission:
 
     def refusals(self, jobs: Sequence[NewJob | Job], way: Way) -> Iterator[NotAdmitted]:
         """What the gates of extensions have against jobs that want in."""
-        for extension in self._app.extensions:
-            for gate in extension.gates:
-                for job in jobs:
-                    reason = gate(self._app, asking(job, way))
-                    if reason is not None:
-                        yield NotAdmitted(job.type, extension.name, reason)
+        for extension, gate in self._app.extensions.gates:
+            for job in jobs:
+                reason = gate(self._app, asking(job, way))
+                if reason is not None:
+                    yield NotAdmitted(job.type, extension.name, reason)
 
     def ask_gates(self, jobs: Sequence[NewJob | Job], way: Way) -> None:
         """Refuse jobs that a gate keeps out."""
@@ -313,7 +314,7 @@ class Admission:
 
     async def ask_again(self, ids: Sequence[str]) -> None:
         """Ask the gates about jobs that are to run again."""
-        if any(extension.gates for extension in self._app.extensions):
+        if self._app.extensions.gates:
             self.ask_gates(await self._app.store.reader.get(ids), Way.REQUEUE)
 
     def ahead_in(self, queue: str) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.extension import Extension, load
+from penstock.extension import Extension, Gate, load
 from penstock.model.errors import InvalidOption, MissingExtra
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Extensions:
     def __init__(self, app: "Penstock", given: Sequence[Extension | str]) -> None:
         self._app = app
         self._enabled: dict[str, Extension] = {}
+        self.gates: list[tuple[Extension, Gate]] = []
+        """Those of all that are enabled: every enqueue looks whether there are any."""
         self._namespaces: dict[str, Any] = {}
         self._settings: dict[str, Any] = {}
         for one in (*given, *app.settings.extensions):
@@ -56,6 +58,7 @@ class Extensions:
         if extension.blueprint is not None:
             self._app.include(load(extension.blueprint))
         self._enabled[extension.name] = extension
+        self.gates += [(extension, gate) for gate in extension.gates]
         if extension.settings is not None:
             self.settings(extension.name)
 

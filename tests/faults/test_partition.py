@@ -12,7 +12,7 @@ import pytest
 from penstock import Settings
 from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Held, Store
-from penstock.store.postgres import connect, connection, database
+from penstock.store.postgres import connect, database, session
 from proof.proxy import Proxy
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import held, quick
@@ -121,7 +121,7 @@ async def all_completed_or_unheard(store: Store, ids: Sequence[str], bench: Benc
 async def test_a_line_that_swallows_everything_is_noticed_within_a_lease(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "TOO_LONG_SECONDS", 0.5)
+    monkeypatch.setattr(session, "TOO_LONG_SECONDS", 0.5)
     monkeypatch.setattr(database._Open, "LOOK_SECONDS", 0.1)
     timeout = "&timeout=0.5" if place.kind == "valkey" else "?connect_timeout=2"
     async with opened(proxy.url + timeout) as store:
@@ -147,7 +147,7 @@ async def renew(store: Store, lease: Held) -> list[list[str]]:
 
 def test_a_silent_server_is_given_up_before_a_lease_is_over() -> None:
     lease = Settings().lease
-    patience = connection.TOO_LONG_SECONDS + database._Open.LOOK_SECONDS
+    patience = session.TOO_LONG_SECONDS + database._Open.LOOK_SECONDS
     assert patience + int(connect._DEFAULTS["connect_timeout"]) < lease
 
 

@@ -9,6 +9,7 @@ import redis
 
 from penstock.model.job import DEFAULT_PRIORITY, PRIORITY_STEP_MS
 from penstock.store.redis.scripts import script
+from tests.support.lua_keys import header_of, keys_of, layout
 
 LUA = files("penstock.store.redis").joinpath("lua")
 TEXTS = {
@@ -19,6 +20,7 @@ TEXTS = {
 NAMES = sorted(name for _, name in TEXTS)
 ALL = "\n".join(TEXTS.values())
 NEEDED = re.compile(r"^-- (?:needs: ([\w ]+)$|later: (\w+) gives)", re.MULTILINE)
+KEYS_NAMED = re.compile(r"^-- (?:reads|writes): .*\n(?:--   \S.*\n)*", re.MULTILINE)
 FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
 WORD = re.compile(r"\w+")
 
@@ -69,3 +71,15 @@ def test_the_order_of_jobs_is_the_one_of_the_model() -> None:
     source = script("claim").source
     assert f"local PRIORITY_STEP_MS = {PRIORITY_STEP_MS}\n" in source
     assert f"local DEFAULT_PRIORITY = {DEFAULT_PRIORITY}\n" in source
+
+
+@pytest.mark.parametrize("name", sorted(name for folder, name in TEXTS if folder == "scripts"))
+def test_the_header_of_a_script_names_the_keys_that_it_reads_and_writes(name: str) -> None:
+    header = "".join(KEYS_NAMED.findall(TEXTS["scripts", name]))
+    assert header == header_of(name)
+
+
+def test_every_key_that_a_script_touches_is_in_the_layout() -> None:
+    scripts = [name for folder, name in TEXTS if folder == "scripts"]
+    touched = set[str]().union(*(keys for name in scripts for keys in keys_of(name)))
+    assert touched - layout() == {"ARGV", "*"}

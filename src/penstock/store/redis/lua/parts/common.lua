@@ -119,6 +119,7 @@
 --   meta               hash: layout (its version), rolled_up_at
 --   delivered          set: ids of jobs whose rows may still be in an outbox (deliver.lua)
 --   moves              hash: what is written about a move, see model/transfer.py (bookmarks.lua)
+--   room               never there: a script that deletes it first may write while memory is full
 --   wake               the channel on which every change is told
 --
 -- needs: ground lanes counts unique_keys

@@ -1,5 +1,6 @@
 -- Write what some records of a move come to, and the bookmark.
 -- needs: common bookmarks
+-- writes: moves, what ARGV names
 -- ARGV[8]… commands: how many arguments follow the key, the command, the key without its prefix,
 --          the arguments
 -- answers  1, or 0 when the bookmark is somewhere else, and nothing is written

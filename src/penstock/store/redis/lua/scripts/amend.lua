@@ -1,6 +1,7 @@
 -- Give an ended job other arguments, for its next requeue.
 --
 -- needs: common
+-- writes: depths, depths:…, job:…, leased, metrics:live, metrics:totals, metrics:…, started, wake
 -- ARGV[4]  the job's id
 -- ARGV[5]  its new payload
 -- answers 1

@@ -1,6 +1,7 @@
 -- Add sealed entries to the audit log, if they continue the chain as it now ends.
 --
 -- needs: common
+-- writes: audit, room
 -- ARGV[4]  the seq of the first
 -- ARGV[5]  the hash that it says is before it
 -- ARGV[6]… the entries as JSON arrays

@@ -1,6 +1,7 @@
 -- Write or refresh what a worker says of itself.
 --
 -- needs: common
+-- writes: room, workers, workers:seen, workers:since
 -- ARGV[4] the owner
 -- ARGV[5] JSON
 -- answers 1

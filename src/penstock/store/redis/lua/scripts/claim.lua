@@ -5,6 +5,12 @@
 --
 -- needs: ground
 -- later: claim_any gives answer
+-- reads: breakers, jobs, limits, pauses
+-- writes: breakers:state, canaries:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
+--   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
+--   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,
+--   metrics:live, metrics:totals, metrics:…, owners, pauses:jobs, rates, room, slots, started,
+--   stops:…, wake
 -- ARGV[4]  the claim as JSON: owner, types (each as JSON text), limit, start, lease_ms,
 --          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
 --          answer said, or '')
@@ -71,8 +77,9 @@ end
 -- The answer where nothing fell due, nothing is gated and one new job waits at most; else nil.
 local function claim_one()
     if claim.queues or claim.max_priority or claim.limit < 1 then return nil end
-    local gates = {PREFIX .. 'pauses', PREFIX .. 'limits', PREFIX .. 'breakers'}
-    if call('EXISTS', unpack(gates)) > 0 then return nil end
+    if call('EXISTS', PREFIX .. 'pauses', PREFIX .. 'limits', PREFIX .. 'breakers') > 0 then
+        return nil
+    end
     local due = tonumber(call('ZRANGE', PREFIX .. 'due', 0, 0, 'WITHSCORES')[2])
     if due and due <= now then return nil end
     local expires = tonumber(call('ZRANGE', PREFIX .. 'expiring', 0, 0, 'WITHSCORES')[2])

@@ -1,5 +1,7 @@
 -- Copy every key as it is at this moment, so that a backup can read them while everything goes on.
 -- needs: common
+-- reads: every key
+-- writes: copies:…
 -- ARGV[4]  the prefix of the copies, which begins with that of the namespace and `copies:`
 -- ARGV[5]  how many milliseconds the copies are kept at most
 -- answers  how many keys were copied

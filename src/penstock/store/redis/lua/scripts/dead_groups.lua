@@ -2,6 +2,7 @@
 -- them; Python asks on from there.
 --
 -- needs: common groups
+-- reads: dead, dead:…, group:open:…, group:…, what ARGV names
 -- ARGV[4] the zset to look through: groups:SCOPE or groups:open:SCOPE
 -- ARGV[5] the scope
 -- ARGV[6] the type they must have, or ''

@@ -2,6 +2,7 @@
 -- there.
 --
 -- needs: common letters
+-- reads: dead, dead:…, what ARGV names
 -- ARGV[4] the wanted fields as a JSON object: type, tenant_id, resolution, fingerprint,
 --         canary_of
 -- ARGV[5] the zset to look through: dead or one of letter_lists.lua

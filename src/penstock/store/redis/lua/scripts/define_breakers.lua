@@ -1,6 +1,8 @@
 -- Set up breakers; those that exist keep their position, and types of other applications.
 --
 -- needs: common breakers
+-- writes: breakers, breakers:state, depths, depths:…, leased, metrics:live, metrics:totals,
+--   metrics:…, started, wake
 -- ARGV[4]  breakers as JSON: [name, types, failures, cool_down_ms] each
 -- ARGV[5]  the types that the caller knows, as JSON
 -- answers 1

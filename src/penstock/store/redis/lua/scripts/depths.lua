@@ -2,6 +2,7 @@
 -- a bounded number of lanes; Python asks on from there.
 --
 -- needs: common
+-- reads: lane:…, lanes, what ARGV names
 -- ARGV[4] the entry of `lanes` to continue after, or '' for the first look
 -- ARGV[5] `depths`, or that of a tenant
 -- answers {the entry to continue after, or '' when there are no more; `depths` as names and values,

@@ -2,6 +2,7 @@
 -- of all days before.
 --
 -- needs: common
+-- writes: metrics:live, metrics:totals, metrics:…, room
 -- ARGV[4] the resolution in milliseconds
 -- ARGV[5] for how many milliseconds steps are kept
 -- answers how many were dropped

@@ -1,6 +1,7 @@
 -- Enabled schedules whose time has come, the most overdue first.
 --
 -- needs: common schedules
+-- reads: schedule:…, schedules:due, schedules:expiring
 -- ARGV[4] how many at most
 -- answers {milliseconds until the time of the next one, or nothing; each of them}
 

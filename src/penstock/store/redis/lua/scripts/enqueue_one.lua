@@ -4,6 +4,7 @@
 -- their functions would cost more than all of this.
 --
 -- KEYS[1]  the prefix of the namespace
+-- writes: depths, depths:…, job:…, jobs, lane:…, lanes, seq, wake
 -- ARGV[1]  now in milliseconds, or '' for the server's clock
 -- ARGV[4]  id
 -- ARGV[5]  payload

@@ -3,6 +3,7 @@
 -- Python asks on from there.
 --
 -- needs: common
+-- writes: metrics:…, room
 -- ARGV[4] the fine resolution in milliseconds
 -- ARGV[5] the coarse one
 -- ARGV[6] the coarse step

@@ -1,6 +1,7 @@
 -- Remove a worker that stopped, and those nobody heard of for long.
 --
 -- needs: common
+-- writes: workers, workers:seen, workers:since
 -- ARGV[4] the owner
 -- ARGV[5] after how many milliseconds of silence the others go
 -- answers how many

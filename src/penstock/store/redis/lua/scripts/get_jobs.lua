@@ -1,6 +1,7 @@
 -- Jobs by their ids.
 --
 -- needs: common pictures
+-- reads: job:…, leases:…
 -- ARGV[4]… ids
 -- answers a picture of each that exists, in the order asked
 

@@ -1,6 +1,7 @@
 -- One record.
 --
 -- needs: common records
+-- reads: records
 -- ARGV[4] the kind
 -- ARGV[5] the name
 -- answers the record, or nothing

@@ -1,6 +1,7 @@
 -- One schedule.
 --
 -- needs: common schedules
+-- reads: schedule:…, schedules
 -- ARGV[4] JSON ["tenant","name"]
 -- answers the schedule, or nothing
 

@@ -1,6 +1,7 @@
 -- Ended jobs of some types, newest first; a bounded number at a time.
 --
 -- needs: common
+-- reads: ended:…, job:…
 -- ARGV[4]  the status
 -- ARGV[5]  how many were looked at before
 -- ARGV[6]… types

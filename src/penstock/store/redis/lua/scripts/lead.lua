@@ -1,6 +1,7 @@
 -- Take or keep a leadership for a term.
 --
 -- needs: common
+-- writes: leaders, room
 -- ARGV[4] the role
 -- ARGV[5] the owner
 -- ARGV[6] the term in milliseconds

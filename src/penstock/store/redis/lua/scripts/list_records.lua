@@ -1,6 +1,7 @@
 -- Records of a kind, by name. Looks at a bounded number of them; Python asks on from there.
 --
 -- needs: common records
+-- reads: records, records:names
 -- ARGV[4] the kind
 -- ARGV[5] the name to continue after, or ''
 -- ARGV[6] the name that the last look got to, or '' for the first look

@@ -1,6 +1,7 @@
 -- All schedules.
 --
 -- needs: common schedules
+-- reads: schedule:…, schedules
 -- answers each of them
 
 local found = {}

@@ -1,6 +1,7 @@
 -- All known workers, the freshest first.
 --
 -- needs: common
+-- reads: workers, workers:seen, workers:since
 -- answers {now; for each JSON, started_at, heartbeat_at}
 
 local found = {}

@@ -1,6 +1,8 @@
 -- Everything that may hold jobs back, and how much of it is taken.
 --
 -- needs: common leased breakers
+-- reads: breakers, breakers:state, job:…, leased, leases:…, limits, limits:depth, pauses, rates,
+--   slots, started
 -- ARGV[4]… names of which to list the jobs that run, as scope \n name, besides those with a limit
 --          on concurrency
 -- answers {now, pauses, limits, depth limits, slots, rates, breakers with their states, ids of

@@ -1,6 +1,9 @@
 -- Remember which jobs are replayed ahead of their group of dead letters.
 --
 -- needs: common letter_lists
+-- reads: dead
+-- writes: canaries:…, dead:…, depths, depths:…, group:open:…, group:…, groups:open:…, groups:…,
+--   leased, letters:open, letters:open:…, metrics:live, metrics:totals, metrics:…, started
 -- ARGV[4]  the group, or '' to forget it
 -- ARGV[5]… ids
 -- answers how many there are

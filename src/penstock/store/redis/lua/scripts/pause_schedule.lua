@@ -1,6 +1,9 @@
 -- Let a schedule fire no more.
 --
 -- needs: common schedules
+-- reads: schedules
+-- writes: depths, depths:…, leased, metrics:live, metrics:totals, metrics:…, schedule:…,
+--   schedules:due, schedules:expiring, started, wake
 -- ARGV[4] JSON ["tenant","name"]
 -- ARGV[5] the revision it must have, or ''
 -- answers 1, or 0 when there was no such running one

@@ -1,6 +1,7 @@
 -- Create or replace a record, if it still has the revision that is named.
 --
 -- needs: common records
+-- writes: records, records:expiring, records:names, room
 -- ARGV[4] the kind
 -- ARGV[5] the name
 -- ARGV[6] the document

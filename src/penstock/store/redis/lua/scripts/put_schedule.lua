@@ -1,6 +1,8 @@
 -- Create or replace the schedule of a name; its id, counts and last run are kept.
 --
 -- needs: common schedules
+-- writes: depths, depths:…, leased, metrics:live, metrics:totals, metrics:…, schedule:…,
+--   schedules, schedules:due, schedules:expiring, started, wake
 -- ARGV[4] JSON ["tenant","name"]
 -- ARGV[5] the id of a new one
 -- ARGV[6] the schedule as JSON

@@ -1,5 +1,6 @@
 -- Read the same of many jobs at once.
 -- needs: common
+-- reads: what ARGV names
 -- ARGV[4]  HGETALL or LRANGE
 -- ARGV[5]  what the keys begin with, such as `job:`
 -- ARGV[6]… ids

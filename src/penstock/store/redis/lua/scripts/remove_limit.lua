@@ -1,6 +1,8 @@
 -- Take a limit away.
 --
 -- needs: common
+-- writes: depths, depths:…, leased, limits, limits:depth, metrics:live, metrics:totals,
+--   metrics:…, started, wake
 -- ARGV[4]  field of `limits`
 -- answers 1 if there was one, otherwise 0
 

@@ -1,6 +1,7 @@
 -- Delete a record.
 --
 -- needs: common records
+-- writes: records, records:expiring, records:names
 -- ARGV[4] the kind
 -- ARGV[5] the name
 -- answers 1, or 0 where there was none

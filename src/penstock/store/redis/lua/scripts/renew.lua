@@ -1,6 +1,8 @@
 -- Extend what an owner still holds, and say whom somebody asked to stop.
 --
 -- needs: common
+-- reads: job:…, stops:…
+-- writes: leases:…, room
 -- ARGV[4]  the owner
 -- ARGV[5]  milliseconds for every other lease of the owner, or ''
 -- ARGV[6]  how many ids it has given up, which follow

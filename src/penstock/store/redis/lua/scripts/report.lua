@@ -1,6 +1,8 @@
 -- Write progress, checkpoints and logs of running executions.
 --
 -- needs: common
+-- writes: depths, depths:…, job:…, leased, logs:…, metrics:live, metrics:totals, metrics:…, room,
+--   started, wake
 -- ARGV[4]  the owner
 -- ARGV[5]  JSON: {id, fence, percent, message, checkpoint, logs} each; percent is text, and logs
 --          are JSON texts [at, fence, level, message]

@@ -1,6 +1,9 @@
 -- Close a breaker by hand and forget its failures.
 --
 -- needs: common
+-- reads: breakers
+-- writes: breakers:state, depths, depths:…, leased, metrics:live, metrics:totals, metrics:…,
+--   started, wake
 -- ARGV[4]  its name
 -- answers 1 if there is one, otherwise 0
 

@@ -1,6 +1,7 @@
 -- Give a leadership up at once.
 --
 -- needs: common
+-- writes: leaders
 -- ARGV[4] the role
 -- ARGV[5] the owner
 -- answers 1, or 0 when it was not the owner's

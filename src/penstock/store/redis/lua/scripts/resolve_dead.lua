@@ -1,6 +1,10 @@
 -- Record where a person stands with dead letters.
 --
 -- needs: common letter_lists
+-- reads: dead
+-- writes: canaries:…, dead:…, depths, depths:…, group:open:…, group:…, groups:open:…, groups:…,
+--   leased, letters:open, letters:open:…, metrics:live, metrics:totals, metrics:…, room, started,
+--   wake
 -- ARGV[4]  the resolution
 -- ARGV[5]  notes, or '' to leave earlier ones
 -- ARGV[6]  who it is, or ''

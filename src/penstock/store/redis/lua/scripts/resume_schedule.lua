@@ -1,6 +1,8 @@
 -- Let a paused schedule fire again from a time on.
 --
 -- needs: common schedules
+-- writes: depths, depths:…, leased, metrics:live, metrics:totals, metrics:…, schedule:…,
+--   schedules:due, schedules:expiring, started, wake
 -- ARGV[4] its id
 -- ARGV[5] the revision it must have
 -- ARGV[6] next_run_at, or ''

@@ -1,6 +1,7 @@
 -- When jobs under a lease began. Looks at a bounded number of them; Python asks on from there.
 --
 -- needs: common
+-- reads: job:…, leases:…
 -- ARGV[4]  the cursor in the leases of the first owner
 -- ARGV[5]… owners
 -- answers {how many owners are done, the cursor in the next one's leases, {id, started_at} each}

@@ -1,6 +1,7 @@
 -- How many jobs of every lane are under a lease.
 --
 -- needs: common leased
+-- reads: leased, started
 -- answers {lane, jobs} each; a lane once for every owner
 
 local found = {}

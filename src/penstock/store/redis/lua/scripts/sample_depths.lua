@@ -1,6 +1,7 @@
 -- Keep gauges, all of one sample in one step.
 --
 -- needs: common
+-- writes: metrics:…, room
 -- ARGV[4]  the step, or '' for the current one
 -- ARGV[5]… field and value of each
 -- answers the step

@@ -2,6 +2,8 @@
 -- Python asks on from there.
 --
 -- needs: common pictures candidates matching places
+-- reads: depths, ended:…, job:…, jobs, lane:…, lanes, leases:…, of_parent:…, of_schedule:…,
+--   owners
 -- ARGV[4] what is wanted as a JSON object (matching.lua)
 -- ARGV[5] the id to continue after, or ''; of a job that is gone, its place is
 -- ARGV[6] the seq to continue below, or '' for the first look

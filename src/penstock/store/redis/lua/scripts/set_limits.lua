@@ -1,6 +1,8 @@
 -- Set limits; what code declares leaves an operator's alone.
 --
 -- needs: common
+-- writes: depths, depths:…, leased, limits, limits:depth, metrics:live, metrics:totals,
+--   metrics:…, started, wake
 -- ARGV[4]… three arguments each: field of `limits`, 1 for a depth, JSON of the limit
 -- answers 1
 

@@ -1,5 +1,6 @@
 -- Write what is to be known about a move.
 -- needs: common
+-- writes: moves
 -- ARGV[4]… two arguments each: name, value or '' to remove it
 -- answers 1
 

@@ -1,6 +1,7 @@
 -- What decides whether a job runs now, but for gates and workers.
 --
 -- needs: common edges linked pictures
+-- reads: edges:…, job:…, keys, lane:…, lanes, leases:…, pauses:jobs
 -- ARGV[4] the job
 -- ARGV[5] how many open edges to show
 -- answers nothing for an unknown job; otherwise {now; its picture; its open edges; its own pause;

@@ -1,6 +1,7 @@
 -- Mark prefetched leases as started.
 --
 -- needs: common
+-- writes: depths, depths:…, job:…, leased, metrics:live, metrics:totals, metrics:…, room, started
 -- ARGV[4]  the owner
 -- ARGV[5]… id and fence of each lease
 -- answers  how many were marked

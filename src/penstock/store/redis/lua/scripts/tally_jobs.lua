@@ -1,5 +1,6 @@
 -- Count some jobs and what hangs on them, in the order they were made.
 -- needs: common
+-- reads: edges:…, job:…, jobs, logs:…
 -- ARGV[4]  the seq to count after
 -- ARGV[5]  how many jobs at most
 -- answers  {seq of the last one or '', executions, logs, dependencies, sum of fences, sum of

@@ -2,6 +2,8 @@
 -- expired records.
 --
 -- needs: common leased records
+-- reads: leased, limits, started
+-- writes: keys, keys:expiring, rates, records, records:expiring, records:names, slots
 -- ARGV[4] how many keys and how many records to drop at most
 -- answers how many keys were dropped
 

@@ -2,6 +2,7 @@
 -- bounded number of jobs; Python asks on from there.
 --
 -- needs: common pictures
+-- reads: job:…, jobs, leases:…
 -- ARGV[4] the id to continue after, or ''
 -- ARGV[5] the seq to continue above, or '' for the first look
 -- ARGV[6] how many are wanted

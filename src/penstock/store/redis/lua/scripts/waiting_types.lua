@@ -1,6 +1,7 @@
 -- How many jobs are queued in every lane.
 --
 -- needs: common
+-- reads: lane:…, lanes
 -- answers {lane, jobs} each
 
 local found = {}

@@ -1,6 +1,7 @@
 -- Forget jobs whose rows have left the outbox: nobody delivers them again.
 --
 -- needs: common
+-- writes: delivered
 -- ARGV[4]… the ids
 -- answers how many
 

@@ -128,7 +128,7 @@ class DeadLetters:
                 check_text(option, given)
         return await self._store.dead.groups(
             type=type_name,
-            tenant_id=self._tenant_id,
+            tenant_id=self._actor.tenant,
             only_open=not closed,
             before=before,
             limit=check_rows(limit),
@@ -136,7 +136,7 @@ class DeadLetters:
 
     async def group(self, group: str) -> DeadGroup:
         """The group of a short id, or of an unmistakable beginning of one."""
-        return await find_group(self._store, group, tenant_id=self._tenant_id)
+        return await find_group(self._store, group, tenant_id=self._actor.tenant)
 
     async def find(
         self,
@@ -168,7 +168,7 @@ class DeadLetters:
 
     async def show(self, job_id: str) -> DeadView:
         """One dead letter, its group, and the traceback of its last execution."""
-        return await view(self._store, job_id, self._tenant_id)
+        return await view(self._store, job_id, self._actor.tenant)
 
     async def replay(self, group: str, canary: int = 5) -> Replay:
         """Run the newest few of a group again, to see whether the cause is gone.
@@ -187,8 +187,8 @@ class DeadLetters:
             return await self._replay(found, canary)
 
     async def _replay(self, found: DeadGroup, canary: int) -> Replay:
-        chosen = await open_ids(self._store, found, canary, tenant_id=self._tenant_id)
-        earlier = await canaries_of(self._store, found.id, self._tenant_id)
+        chosen = await open_ids(self._store, found, canary, tenant_id=self._actor.tenant)
+        earlier = await canaries_of(self._store, found.id, self._actor.tenant)
         await self._store.dead.mark_canaries([*earlier.completed, *earlier.failed], None)
         await self._store.dead.mark_canaries(chosen, found.id)
         answer = await requeue_all(self._app, chosen)
@@ -209,11 +209,11 @@ class DeadLetters:
                     pass
         except TimeoutError:
             pass
-        return await canaries_of(self._store, replay.group.id, self._tenant_id)
+        return await canaries_of(self._store, replay.group.id, self._actor.tenant)
 
     async def canaries(self, group: str | DeadGroup) -> Canaries:
         """How the canaries of a group have fared."""
-        return await canaries_of(self._store, (await self._group(group)).id, self._tenant_id)
+        return await canaries_of(self._store, (await self._group(group)).id, self._actor.tenant)
 
     async def release(
         self,
@@ -237,10 +237,10 @@ class DeadLetters:
         subject, tenant = f"group:{found.id}", await self._tenant_of(found)
         details = {"rate": rate, "force": force}
         async with self._actor.doing("dead.release", subject, tenant_id=tenant, **details):
-            tried = await canaries_of(self._store, found.id, self._tenant_id)
+            tried = await canaries_of(self._store, found.id, self._actor.tenant)
             if not force and (tried.failed or tried.unfinished):
                 raise CanariesUnproven(found.id, tried.failed, tried.unfinished)
-            ids = (await open_ids(self._store, found, tenant_id=self._tenant_id))[::-1]
+            ids = (await open_ids(self._store, found, tenant_id=self._actor.tenant))[::-1]
             return await requeue_all(self._app, ids, spread_ms=spread_ms, progress=progress)
 
     async def amend(
@@ -377,7 +377,7 @@ class DeadLetters:
             if letter is not None and self._actor.owns(letter.tenant_id):
                 return _Chosen(ids, letter.tenant_id)
             group = await self.group(which)
-            ids = await open_ids(self._store, group, tenant_id=self._tenant_id)
+            ids = await open_ids(self._store, group, tenant_id=self._actor.tenant)
             return _Chosen(ids, await self._tenant_of(group), group.id)
         if self._actor.is_free:
             return _Chosen(ids)
@@ -421,10 +421,6 @@ class DeadLetters:
     @property
     def _store(self) -> "Store":
         return self._app.store
-
-    @property
-    def _tenant_id(self) -> str | None:
-        return self._actor.tenant
 
 
 def _pages(ids: Sequence[str]) -> list[Sequence[str]]:

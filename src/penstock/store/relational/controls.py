@@ -78,7 +78,7 @@ def _state(
 def pause_of(tx: Transaction, scope: PauseScope, name: str) -> Pause | None:
     """The pause of one thing, if there is one."""
     row = tx.row("pause_of", (scope.value, name))
-    return None if row is None else _pause(*row)
+    return None if row is None else _read_pause(*row)
 
 
 def _pause_job(tx: Transaction, job_id: str) -> None:
@@ -90,7 +90,7 @@ def _pause_job(tx: Transaction, job_id: str) -> None:
         raise IllegalTransition(status, "pause", job_id)
 
 
-def _pause(
+def _read_pause(
     scope: str, name: str, reason: str | None, paused_by: str | None, created_at: int
 ) -> Pause:
     return Pause(
@@ -140,7 +140,7 @@ class RelationalControls(StorePart):
     @reads
     def pauses(self, tx: Transaction) -> list[Pause]:
         """Everything that is paused, the oldest first."""
-        return [_pause(*row) for row in tx.rows("pauses")]
+        return [_read_pause(*row) for row in tx.rows("pauses")]
 
     @writes
     def set_limits(self, tx: Transaction, limits: Sequence[Limit]) -> None:

@@ -1,15 +1,18 @@
 import asyncio
 import re
+from html import unescape
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 
 from penstock import Penstock
-from penstock.model.schedule import Misfire, ScheduleKind
+from penstock.model.job import OPTIONS
+from penstock.model.schedule import Misfire, ScheduleKind, tick_job
 from penstock.server.access.identity import Scope
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import a_schedule
+from tests.support.options import SAMPLES, columns, typed
 
 NIGHTLY = {
     "name": "nightly",
@@ -178,6 +181,26 @@ async def test_a_change_keeps_what_the_form_does_not_show(browser: Browser, app:
     assert after.expires_at == before.expires_at
     for kept in ('"max_retries":7', '"queue":"slow"', '"tags":["x"]'):
         assert kept in after.options
+
+
+async def test_every_option_of_its_jobs_can_be_said_and_is_shown_again(
+    browser: Browser, app: Penstock
+) -> None:
+    offered = [o for o in OPTIONS.values() if o.in_schedules and not o.local]
+    said = {option.name: typed(SAMPLES[option.name]) for option in offered}
+    await browser.follow(await browser.send("schedules/edit", {**NIGHTLY, **said}))
+    made = await app.store.schedules.get("nightly")
+    assert made is not None
+    job = tick_job(made, "", 0, run=1, previous=None)
+    assert columns(job, said) == {o.name: o.stored(SAMPLES[o.name]) for o in offered}
+    form = await browser.text("schedules/edit?name=nightly")
+    again = {k: unescape(v) for k, v in re.findall(r'name="(\w+)" value="([^"]*)"', form)}
+    again |= {"payload": '{"to": "a"}', "type": "mail.send", "kind": "cron", "misfire": "skip"}
+    again.pop("preview")
+    await browser.follow(await browser.send("schedules/edit", again))
+    after = await app.store.schedules.get("nightly")
+    assert after is not None
+    assert after.options == made.options
 
 
 async def test_a_new_schedule_does_not_replace_one_of_the_same_name(

@@ -6,14 +6,14 @@ from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import Raw
-from msgspec.json import encode
+from msgspec.json import decode, encode
 from starlette.responses import Response
 
 from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType
 from penstock.model.errors import PenstockError
 from penstock.model.ids import new_id
-from penstock.model.job import OPTIONS
+from penstock.model.job import OPTIONS, NewJob
 from penstock.model.options import (
     Document,
     Edges,
@@ -95,16 +95,17 @@ async def enqueue(visit: EnqueueVisit) -> Response:
     return visit.redirect(f"jobs/{job.id}", said)
 
 
-async def _form(visit: Visit, entered: Entered) -> Response:
+async def _form(visit: Visit, filled: Entered) -> Response:
     types = {each.name: each for each in visit.server.app.types.values()}
-    chosen = types.get(entered.values.get("type", ""))
-    values = dict(entered.values)
+    chosen = types.get(filled.values.get("type", ""))
+    usual = NewJob(id="", type="") if chosen is None else chosen.defaults
+    values = dict(filled.values)
     if chosen is not None:
         values.setdefault("payload", outline(chosen))
     return await visit.page(
         "enqueue.html",
         "jobs",
-        status=entered.status,
+        status=filled.status,
         live=False,
         types={name: summary(each) for name, each in sorted(types.items())},
         chosen=chosen,
@@ -114,23 +115,23 @@ async def _form(visit: Visit, entered: Entered) -> Response:
             for option in SHOWN
             if option.name != "tenant" or visit.operator.actor.tenant is None
         ],
-        defaults={option.name: _default(option, chosen) for option in SHOWN},
+        defaults={option.name: as_text(option, usual) for option in SHOWN},
         job_id=new_id(),
-        problems=entered.problems,
+        problems=filled.problems,
     )
 
 
 def _call(form: Form) -> Call:
     # With the id that was made with the form: sent twice, it makes one job.
     given: dict[str, Any] = {name: form.get(name) or None for name in ("id", "type")}
-    given |= {option.name: _entered(form, option) for option in SHOWN if form.get(option.name)}
+    given |= {option.name: entered(form, option) for option in SHOWN if form.get(option.name)}
     given["payload"] = Raw(form.json("payload", "{}").encode())
     call = read_calls(encode({name: value for name, value in given.items() if value is not None}))
     assert isinstance(call, Call)
     return call
 
 
-def _entered(form: Form, option: Option) -> Any:
+def entered(form: Form, option: Option) -> Any:
     """What stands in the field of an option, as JSON has it."""
     match option:
         case Whole():
@@ -142,14 +143,18 @@ def _entered(form: Form, option: Option) -> Any:
         case Words() | Edges():
             return [each.strip() for each in form.get(option.name).split(",") if each.strip()]
         case Document():
-            return Raw(form.json(option.name).encode())
+            return decode(form.json(option.name))
         case _:
             return form.get(option.name)
 
 
-def _default(option: Option, chosen: JobType[..., ..., Any] | None) -> str:
-    """What holds for an option that is left empty."""
-    value = option.default if chosen is None else getattr(chosen.defaults, option.field)
+def as_text(option: Option, job: NewJob) -> str:
+    """What a job holds for an option, as a person types it."""
+    value = getattr(job, option.field)
+    if isinstance(option, Words):
+        return ", ".join(value)
+    if isinstance(option, Document) and value is not None:
+        return str(value)
     return "" if not value else str(option.written(value))
 
 

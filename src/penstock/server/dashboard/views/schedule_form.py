@@ -10,26 +10,27 @@ from starlette.responses import Response
 from penstock.app.schedules import ScheduleView, Times, new_schedule, times_of
 from penstock.model.cron import aware, find_zone
 from penstock.model.errors import InvalidSchedule, PenstockError
-from penstock.model.job import NewJob
+from penstock.model.job import OPTIONS, NewJob
 from penstock.model.schedule import Misfire, Schedule, ScheduleKind
 from penstock.model.store_errors import StoreError
 from penstock.server.api.schedules import MIN_SECONDS
 from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.request import Entered, Form, ScheduleVisit, Visit, problems_of
 from penstock.server.dashboard.route import page_router
-from penstock.server.dashboard.views.enqueue import outline
+from penstock.server.dashboard.views.enqueue import as_text, entered, outline
 from penstock.server.dashboard.views.schedules import MISFIRES, Name, Tenant, Tick, place_of, ticks
 from penstock.server.problems import Refusal
 
 router = page_router()
 
+OFFERED = [each for each in OPTIONS.values() if each.in_schedules and not each.local]
 FIELDS = (
     *("name", "tenant", "type", "payload", "kind", "cron", "every", "at", "zone", "start", "end"),
-    *("expires", "max_runs", "misfire", "queue", "priority", "new"),
+    *("expires", "max_runs", "misfire", "new", *(option.name for option in OFFERED)),
 )
 WHEN = {"cron": "cron", "interval": "every", "once": "at"}
 FIELD_OF = {"interval": "every", "time": "cron", "expression": "cron"}
-SHOWN = ("id", "type", "payload", "tenant_id", "created_by", "queue", "priority")
+SHOWN = ("id", "type", "payload", "tenant_id", "created_by", *(each.field for each in OFFERED))
 LOCAL = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -66,17 +67,19 @@ async def put(visit: ScheduleVisit) -> Response:
     return visit.redirect(place_of(view.schedule), f"{view.name} is scheduled.")
 
 
-async def _form(visit: Visit, entered: Entered, preview: list[Tick] | None = None) -> Response:
+async def _form(visit: Visit, filled: Entered, preview: list[Tick] | None = None) -> Response:
     return await visit.page(
         "schedule_form.html",
         "schedules",
-        status=entered.status,
+        status=filled.status,
         live=False,
-        values=entered.values,
-        problems=entered.problems,
+        values=filled.values,
+        problems=filled.problems,
         preview=preview,
         types=sorted({type_.name for type_ in visit.server.app.types.values()}),
         misfires=MISFIRES,
+        options=OFFERED,
+        defaults=dict.fromkeys((option.name for option in OFFERED), "that of the type"),
     )
 
 
@@ -92,8 +95,7 @@ def _preview(form: Form, now: int) -> list[Tick]:
 async def _job(visit: Visit) -> NewJob:
     """The job to enqueue; what the form does not show of a schedule's options stays."""
     form = visit.form
-    given = {"queue": form.get("queue") or None, "priority": form.whole("priority")}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen = {each.name: entered(form, each) for each in OFFERED if form.get(each.name)}
     payload = form.json("payload", "{}")
     job = visit.operator.schedules.new_job(form.get("type"), payload, form.get("tenant"), **chosen)
     before = await visit.server.app.store.schedules.get(form.get("name"), job.tenant_id)
@@ -182,7 +184,5 @@ def _values(schedule: Schedule) -> dict[str, str]:
         "expires": local(schedule.expires_at),
         "max_runs": "" if schedule.max_runs is None else str(schedule.max_runs),
         "misfire": schedule.misfire.value,
-        "queue": job.queue,
-        "priority": str(job.priority),
         "new": "",
-    }
+    } | {option.name: as_text(option, job) for option in OFFERED}

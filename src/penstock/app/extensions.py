@@ -76,6 +76,10 @@ class Extensions:
         """An extension that is enabled or installed."""
         return self._enabled.get(name) or installed().get(name)
 
+    def known(self) -> dict[str, Extension]:
+        """All that are enabled or installed, by name."""
+        return {**installed(), **self._enabled}
+
     def settings(self, name: str) -> Any:
         """The settings of an extension: its TOML table, and `PENSTOCK_<NAME>__<FIELD>`."""
         extension = self.find(name)

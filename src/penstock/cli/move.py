@@ -7,12 +7,11 @@ import typer
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import say
-from penstock.cli.session import actor, run, session
+from penstock.cli.session import actor, bare_app, run, session
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
     from penstock.operate.move import Moved, Reopening
-    from penstock.store.contract import Part
 
 
 def move(
@@ -37,11 +36,20 @@ def move(
         bool,
         typer.Option("--abandon", help="Give an interrupted move up: empty TO, use FROM again."),
     ] = False,
+    tables_from: Annotated[
+        str | None,
+        typer.Option(help="Where tables of extensions are, if FROM has none.", show_default=False),
+    ] = None,
+    tables_to: Annotated[
+        str | None,
+        typer.Option(help="Where they are to go, if TO has none.", show_default=False),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Move everything into another store; interrupted, run it again and it goes on."""
     from penstock.model.redact import without_password
     from penstock.operate import move as moving
+    from penstock.operate.move import Places
 
     old, new = without_password(source), without_password(target)
     if abandon:
@@ -54,9 +62,9 @@ def move(
     try:
         with progress_bars() as show:
 
-            def tell(part: "Part", done: int, total: int) -> None:
+            def tell(part: str, done: int, total: int) -> None:
                 if total:
-                    show(part.value, done, total)
+                    show(str(part), done, total)
 
             moved = run(
                 moving.move(
@@ -66,6 +74,9 @@ def move(
                     force=force,
                     replace=replace,
                     allow_volatile=session(ctx).settings.allow_volatile,
+                    tables=Places(
+                        source=tables_from, target=tables_to, known=bare_app(ctx).extensions.known()
+                    ),
                     show=tell,
                 )
             )
@@ -122,6 +133,7 @@ def _document(moved: "Moved") -> dict[str, object]:
     return {
         "resumed": moved.resumed,
         "sent": moved.sent,
+        "rows": moved.rows,
         "parts": {part.value: count for part, count in tally.parts.items()},
         "statuses": tally.statuses,
         "fences": tally.fences,
@@ -136,5 +148,6 @@ def _sentence(old: str, new: str, moved: "Moved", *, keep: bool) -> str:
     rest = sum(moved.tally.parts.values()) - jobs
     after = "stays in use" if keep else "is no longer opened"
     # A line each: a terminal breaks a long one in the middle of a URL.
-    told = f"Moved {counted(jobs, 'job')} and {counted(rest, 'other record')}, verified."
+    rows = f", {counted(moved.rows, 'row')} of extensions" if moved.rows else ""
+    told = f"Moved {counted(jobs, 'job')}{rows} and {counted(rest, 'other record')}, verified."
     return f"{told}\n  to    {new}\n  from  {old}, which {after}"

@@ -7,11 +7,11 @@ import typer
 
 from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import NotFound, Refused
-from penstock.cli.session import asked, place_of, run, session
+from penstock.cli.session import asked, bare_app, place_of, run, session
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
-    from penstock.store.contract import Part, Store
+    from penstock.store.contract import Store
 
 
 def migrate(
@@ -93,14 +93,16 @@ def backup(
         raise Refused(f"There is already a file {target}; name a new one.")
     with progress_bars() as show:
 
-        def tell(part: "Part", done: int, total: int) -> None:
+        def tell(part: str, done: int, total: int) -> None:
             if total:
-                show(part.value, done, total)
+                show(str(part), done, total)
 
         jobs = run(
             asked(
                 session(ctx).settings.url,
-                lambda store: copies.backup(store, target.absolute(), show=tell),
+                lambda store: copies.backup(
+                    store, target.absolute(), extensions=bare_app(ctx).extensions.known(), show=tell
+                ),
                 # Even one that was moved away: taking a copy risks nothing.
                 moving=True,
             )
@@ -132,7 +134,8 @@ def restore(
         raise NotFound(f"There is no file {copy} to restore from.")
     if url.startswith("sqlite:") and Path(place).exists():
         confirm(f"Replace {place} by {copy}? What is in it now is lost.", yes=yes)
-    jobs = run(put_back(copy.absolute(), url))
+    known = bare_app(ctx).extensions.known()
+    jobs = run(put_back(copy.absolute(), url, extensions=known))
     if as_json:
         write_json({"store": place, "jobs": jobs})
     else:

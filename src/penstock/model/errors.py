@@ -318,6 +318,17 @@ class NotAdmitted(PenstockError):
         super().__init__(f"Type {job_type!r} is not let in by {extension!r}: {self.reason}.")
 
 
+class JobsRunning(PenstockError):
+    """Jobs that are to be erased and still run."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        super().__init__(
+            f"Of the jobs to erase, {jobs:,} still run; they were asked to stop, and nothing else "
+            "was erased: do it again in a moment."
+        )
+
+
 class NoTables(PenstockError):
     """Tables of an extension, asked for where jobs live in a store that has none."""
 

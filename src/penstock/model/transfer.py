@@ -127,6 +127,29 @@ class MoveOvertaken(StoreError):
         )
 
 
+class TablesUnknown(StoreError):
+    """Tables of an extension that is not installed where they are to be moved or erased."""
+
+    def __init__(self, store: str, extension: str) -> None:
+        self.extension = extension
+        super().__init__(
+            store,
+            f"holds tables of the extension {extension!r}, which is not known here; install it, or "
+            "name it in the setting extensions",
+        )
+
+
+class TablesStay(StoreError):
+    """Tables of extensions, and a move to where there is no place for them."""
+
+    def __init__(self, store: str, extensions: Sequence[str]) -> None:
+        self.extensions = tuple(extensions)
+        super().__init__(
+            store,
+            f"has no place for the tables of {_listed(self.extensions)}; name one with --tables-to",
+        )
+
+
 class MoveIncomplete(StoreError):
     """A move after which the two stores do not hold the same."""
 

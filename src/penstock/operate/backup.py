@@ -6,15 +6,27 @@ into a store of any kind.
 
 import asyncio
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from urllib.parse import quote
 
+from penstock.extension import Extension
 from penstock.model.clock import Clock
 from penstock.model.ids import new_id
-from penstock.model.transfer import CAME_BY, DONE, MOVE, MOVED_TO, CopyIncomplete, refuse_half
-from penstock.operate.move import PAGE, Mover, Show, differences, silently
+from penstock.model.transfer import (
+    CAME_BY,
+    DONE,
+    MOVE,
+    MOVED_TO,
+    CopyIncomplete,
+    TablesStay,
+    refuse_half,
+)
+from penstock.operate.move import PAGE, Copying, Mover, Show, differences, silently
+from penstock.operate.tables import copy_tables, tables_of
 from penstock.store.contract import Bookmark, Part, Snapshot, Store, Tally
 from penstock.store.open import lasting_name, open_store
 from penstock.store.sqlite.backup import copy_file, forget_the_day, new_file, restore_file, seal
@@ -24,12 +36,18 @@ _DATED = re.compile(r"penstock-\d{8}T\d{6}Z\.db")
 
 
 async def backup(
-    store: Store, target: Path, *, show: Show | None = None, clock: Clock | None = None
+    store: Store,
+    target: Path,
+    *,
+    extensions: Mapping[str, Extension] = MappingProxyType({}),
+    show: Show | None = None,
+    clock: Clock | None = None,
 ) -> int:
     """Copy an open store as it is at one moment into a new file; return the number of jobs in it.
 
     What is committed while the copy is made is not in it. A SQLite store is copied page by page,
-    with the tables that its application may keep in the same file.
+    with the tables that its application may keep in the same file; from another one the tables of
+    `extensions` are copied, and those of one that is not among them refuse the copy.
     """
     if isinstance(store, SqliteStore):
         return await asyncio.to_thread(copy_file, store.path, target)
@@ -41,7 +59,11 @@ async def backup(
         await copy.open(moving=True)
         try:
             async with store.snapshot() as moment:
+                wanted = await tables_of(store.url, moment.tables, extensions)
                 tally = await _copy(moment, copy, show or silently)
+                if moment.tables is not None:
+                    where = moment.tables, copy.tables
+                    await copy_tables(str(target), *where, wanted, show or silently)
             differing = differences(tally, await copy.transfer.tally())
         finally:
             await copy.close()
@@ -66,7 +88,12 @@ def delete_old(folder: Path, keep: int) -> list[Path]:
 
 
 async def restore(
-    copy: Path, url: str, *, show: Show | None = None, clock: Clock | None = None
+    copy: Path,
+    url: str,
+    *,
+    extensions: Mapping[str, Extension] = MappingProxyType({}),
+    show: Show | None = None,
+    clock: Clock | None = None,
 ) -> int:
     """Put a copy in the place of a SQLite file, or into an empty store of another kind.
 
@@ -83,8 +110,14 @@ async def restore(
         source = SqliteStore(lasting_name(f"sqlite:///{quote(str(copy))}"), twin, clock)
         await source.open(moving=True)
         try:
+            wanted = await tables_of(source.url, source.tables, extensions)
+            if wanted and target.tables is None:
+                raise TablesStay(target.url, [each.extension for each in wanted])
             await target.open(moving=True)
-            await Mover(source, target, keep=True, replace=True, show=show).run()
+            mover = Mover(source, target, keep=True, replace=True, show=show)
+            if target.tables is not None:
+                mover.tables = Copying(source.tables, target.tables, wanted)
+            await mover.run()
         finally:
             await target.close()
             await source.close()

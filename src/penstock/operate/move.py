@@ -1,12 +1,14 @@
 """Moving a whole installation into another store: checked, resumable, verified."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from penstock.extension import Extension, Tables
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
@@ -30,13 +32,16 @@ from penstock.model.transfer import (
     StillThere,
     StoreMoved,
     StoreMoving,
+    TablesStay,
     TargetInUse,
     WorkersAlive,
     refuse_half,
     refuse_moved,
 )
 from penstock.operate.journal import Journal
+from penstock.operate.tables import copy_tables, refuse_taken, tables_of
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
+from penstock.store.contract.tables import TableStore
 from penstock.store.open import lasting_name, open_store
 
 DECLARED = frozenset({Part.PAUSES, Part.LIMITS, Part.RATES, Part.BREAKERS, Part.METRICS})
@@ -157,16 +162,28 @@ PAGE = 1_000
 LOOK_SECONDS = 15
 FORGOTTEN = {MOVE: None, MOVING_TO: None, MOVED_TO: None}
 
-Show = Callable[[Part, int, int], None]
+Show = Callable[[str, int, int], None]
 """Hears of a part how many records have been moved, and of how many."""
 
 
 class Moved(Struct, frozen=True):
-    """What was moved, whether an interrupted move was resumed, and how many records were sent."""
+    """What was moved, whether an interrupted move was resumed, and how many records were sent.
+
+    `rows` are those of extensions.
+    """
 
     tally: Tally
     resumed: bool
     sent: int
+    rows: int = 0
+
+
+class Places(Struct, frozen=True, kw_only=True):
+    """Where tables of extensions are, if not in the stores themselves, and which there may be."""
+
+    source: str | None = None
+    target: str | None = None
+    known: Mapping[str, Extension] = {}
 
 
 async def move(
@@ -177,6 +194,7 @@ async def move(
     force: bool = False,
     replace: bool = False,
     allow_volatile: bool = False,
+    tables: Places = Places(),  # noqa: B008 - it cannot be changed
     clock: Clock | None = None,
     show: Show | None = None,
 ) -> Moved:
@@ -185,17 +203,31 @@ async def move(
     Afterwards the old store refuses to be opened, unless `keep` says that it stays as it is.
     `force` passes over workers that seem alive. `replace` empties a target whose jobs were moved
     to where they now come from, or that holds no jobs. A Redis that keeps nothing on disk is a
-    target only with `allow_volatile`. A move that is refused makes nothing.
+    target only with `allow_volatile`. Tables of extensions go along; `tables` says from where and
+    to where, if a store has none. A move that is refused makes nothing.
     """
-    async with _existing(source, clock) as old:
+    async with _existing(source, clock) as old, _beside(tables.source, clock) as theirs:
+        from_tables = (theirs or old).tables
+        wanted = await tables_of(source, from_tables, tables.known)
         new = open_store(target, clock, allow_volatile=allow_volatile)
         try:
             if not await new.exists():
                 await check_source(old, target)
                 await check_workers(old, force=force)
+            if wanted and tables.target is None and new.tables is None:
+                raise TablesStay(new.url, [each.extension for each in wanted])
             await new.open(moving=True)
-            mover = Mover(old, new, keep=keep, force=force, replace=replace, show=show)
-            return await mover.run()
+            async with _beside(tables.target, clock) as ours:
+                to_tables = (ours or new).tables
+                mover = Mover(old, new, keep=keep, force=force, replace=replace, show=show)
+                if wanted:
+                    assert from_tables is not None
+                    assert to_tables is not None
+                    mover.tables = Copying(from_tables, to_tables, wanted)
+                    marks = await old.transfer.marks(), await new.transfer.marks()
+                    if not is_same_move(old.url, *marks):
+                        await refuse_taken(new.url, to_tables, wanted)
+                return await mover.run()
         finally:
             await new.close()
 
@@ -292,8 +324,18 @@ async def _look(url: str, move_id: str, clock: Clock | None) -> Tally | str:
         return f"cannot be looked at ({str(error).rstrip('.')})"
 
 
+class Copying(NamedTuple):
+    """The tables of extensions that a move takes along."""
+
+    source: TableStore
+    target: TableStore
+    wanted: Sequence[Tables]
+
+
 class Mover:
     """One move, between stores that are open."""
+
+    tables: Copying | None = None
 
     def __init__(
         self,
@@ -327,8 +369,11 @@ class Mover:
         await self._refuse_changed(tally)
         if differing:
             raise MoveIncomplete(self._target.url, differing)
+        rows = 0
+        if self.tables is not None:
+            rows = await copy_tables(self._target.url, *self.tables, self._show)
         await self._finish()
-        return Moved(tally, resumed, self._sent)
+        return Moved(tally, resumed, self._sent, rows)
 
     async def _begin(self) -> bool:
         """Mark both stores; whether they were already."""
@@ -431,5 +476,15 @@ async def _opened(url: str, clock: Clock | None) -> AsyncGenerator[Store, None]:
         await store.close()
 
 
-def silently(part: Part, done: int, total: int) -> None:
+@asynccontextmanager
+async def _beside(url: str | None, clock: Clock | None) -> AsyncGenerator[Store | None, None]:
+    """The store of tables beside one of jobs, if there is one."""
+    if url is None:
+        yield None
+    else:
+        async with _opened(url, clock) as opened:
+            yield opened
+
+
+def silently(part: str, done: int, total: int) -> None:
     """Nobody watches."""

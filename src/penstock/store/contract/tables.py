@@ -111,6 +111,6 @@ class TableStore(Protocol):
         """How many rows there are."""
         ...
 
-    async def delete(self, table: Table, column: str | None = None, value: str = "") -> int:
-        """Delete the rows with a value in a column, or all; how many."""
+    async def delete(self, table: Table, where: Mapping[str, str] | None = None) -> int:
+        """Delete the rows with these values in these columns, or all; how many."""
         ...

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from penstock.store.contract.tables import TableStore
+
 
 class Part(StrEnum):
     """What an installation is made of, in the order it is moved."""
@@ -126,6 +128,11 @@ class Bookmark(Struct, frozen=True):
 
 class Snapshot(Protocol):
     """An installation, or one moment of it, to be read out."""
+
+    @property
+    def tables(self) -> TableStore | None:
+        """The tables of extensions at that moment; none where there are no tables."""
+        ...
 
     async def tally(self) -> Tally:
         """Count everything."""

@@ -1,6 +1,6 @@
 """The passes a leader runs, and the register of workers they look at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -147,6 +147,10 @@ class Upkeep(Protocol):
 
         A backstop: the end of a job closes them itself.
         """
+        ...
+
+    async def erase(self, ids: Sequence[str]) -> int:
+        """Delete ended jobs and their dead letters at once, with all that hangs on them."""
         ...
 
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:

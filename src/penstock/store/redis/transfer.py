@@ -365,6 +365,8 @@ _SIZES = {
 class RedisTransfer:
     """`Transfer` on Redis."""
 
+    tables = None
+
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._listed: dict[Part, list[Row]] = {}

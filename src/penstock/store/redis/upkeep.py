@@ -146,6 +146,10 @@ class RedisUpkeep:
         """Close edges whose parent has ended."""
         return await sweep(self._scripts, limit)
 
+    async def erase(self, ids: Sequence[str]) -> int:
+        """Delete ended jobs and their dead letters at once."""
+        return int(await self._scripts.call("erase", *ids)) if ids else 0
+
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""
         return await prune(self._scripts, retention, limit)

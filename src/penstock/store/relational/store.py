@@ -14,6 +14,7 @@ from penstock.store.relational.metrics import RelationalMetrics
 from penstock.store.relational.reader import RelationalReader
 from penstock.store.relational.records import RelationalAuditLog, RelationalRecords
 from penstock.store.relational.schedules import RelationalSchedules
+from penstock.store.relational.tables import RelationalTables
 from penstock.store.relational.transaction import Database, Transaction
 from penstock.store.relational.transfer import RelationalTransfer
 from penstock.store.relational.upkeep import RelationalUpkeep
@@ -44,6 +45,8 @@ class RelationalStore(Generic[D]):
 
     `beside` is the same database, for what may take a while and must not hold up a worker.
     """
+
+    tables: RelationalTables
 
     def __init__(self, url: str, database: D, beside: Database) -> None:
         self.url = url
@@ -77,7 +80,9 @@ class RelationalStore(Generic[D]):
         """Hold one moment of the whole installation."""
         with ExitStack() as held:
             tx = await asyncio.to_thread(held.enter_context, self._db.hold())
-            yield self.transfer.at(tx)
+            moment = self.transfer.at(tx)
+            moment.tables = self.tables.at(tx)
+            yield moment
 
     async def close(self) -> None:
         """Finish what is written and let go."""

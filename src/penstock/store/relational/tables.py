@@ -4,14 +4,20 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.store_errors import SchemaTooNew
 from penstock.store.contract.tables import Queries, Table, Tables, TableTransaction
-from penstock.store.relational.transaction import Database, Transaction, named_queries
+from penstock.store.relational.transaction import (
+    Database,
+    HeldTransaction,
+    Transaction,
+    named_queries,
+)
 
 T = TypeVar("T")
 
@@ -78,8 +84,17 @@ class RelationalTables(ABC):
         """Look at versions again: the database may be another one."""
         self._made.clear()
 
+    def at(self, tx: Transaction) -> Self:
+        """The same, of what one transaction sees; there, nothing is made."""
+        held = copy(self)
+        held.db = cast("Database", HeldTransaction(tx))
+        return held
+
     async def make(self, tables: Tables) -> tuple[int, int]:
         """Bring an extension's tables up to date; its versions before and after."""
+        if isinstance(self.db, HeldTransaction):
+            found = (await self.versions()).get(tables.extension, 0)
+            return found, found
         known = self._made.get(tables.extension)
         if known is not None:
             return known, known
@@ -154,11 +169,12 @@ class RelationalTables(ABC):
         sql = f"SELECT count(*) FROM {quoted(table.name)}"
         return int(await self.db.read(lambda tx: self._one(tx, sql).value("one")))
 
-    async def delete(self, table: Table, column: str | None = None, value: str = "") -> int:
-        """Delete the rows with a value in a column, or all; how many."""
-        where = "" if column is None else f" WHERE {quoted(column)} = ?"
-        sql = f"DELETE FROM {quoted(table.name)}{where}"
-        bindings = () if column is None else (value,)
+    async def delete(self, table: Table, where: Mapping[str, str] | None = None) -> int:
+        """Delete the rows with these values in these columns, or all; how many."""
+        named = [f"{quoted(column)} = ?" for column in where or ()]
+        narrowed = f" WHERE {' AND '.join(named)}" if named else ""
+        sql = f"DELETE FROM {quoted(table.name)}{narrowed}"
+        bindings = tuple((where or {}).values())
         return await self.db.write(lambda tx: self._one(tx, sql).run("one", bindings))
 
     def _one(self, tx: Transaction, sql: str) -> Transaction:

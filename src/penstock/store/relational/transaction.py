@@ -1,5 +1,6 @@
 """One transaction in progress: the store's time and the named queries of its dialect."""
 
+import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -186,6 +187,17 @@ class Database(Protocol):
     def subscribe(self) -> Subscription:
         """Listen for changes made by this or any other process."""
         ...
+
+
+class HeldTransaction:
+    """One transaction that stays open, as a database that can only be read."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    async def read(self, question: Callable[[Transaction], T]) -> T:
+        """Ask; all questions see the same moment."""
+        return await asyncio.to_thread(question, self._tx)
 
 
 class StorePart:

@@ -1,6 +1,5 @@
 """Moving a whole installation, in SQL: every part has one query to read it and one to write it."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
@@ -11,9 +10,11 @@ from msgspec.json import decode, encode
 
 from penstock.model.transfer import MOVE
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
+from penstock.store.contract.tables import TableStore
 from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
 from penstock.store.relational.transaction import (
     Database,
+    HeldTransaction,
     StorePart,
     Transaction,
     readable,
@@ -51,21 +52,11 @@ _BY_HAND = ("payload", "snapshot")
 _LEASE = COLUMNS[Part.JOBS].index("lease_left_ms")
 
 
-class HeldTransaction:
-    """One transaction that stays open, as a database that can only be read."""
-
-    def __init__(self, tx: Transaction) -> None:
-        self._tx = tx
-
-    async def read(self, question: Callable[[Transaction], T]) -> T:
-        """Ask; all questions see the same moment."""
-        return await asyncio.to_thread(question, self._tx)
-
-
 class RelationalTransfer(StorePart):
     """`Transfer` in SQL, and `Snapshot` when it reads what one transaction sees."""
 
     first = FIRST
+    tables: TableStore | None = None
 
     def at(self, tx: Transaction) -> Self:
         """The same, of what one transaction sees."""

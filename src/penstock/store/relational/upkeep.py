@@ -212,6 +212,14 @@ class RelationalUpkeep(StorePart):
         return sweep(tx, limit)
 
     @writes
+    def erase(self, tx: Transaction, ids: Sequence[str]) -> int:
+        """Delete ended jobs and their dead letters at once."""
+        ended = [row[0] for row in tx.rows("ended_among", (tx.listed(ids),))]
+        delete(tx, ended)
+        tx.run("forget_keys", (tx.listed(ended),))
+        return len(ended)
+
+    @writes
     def prune(self, tx: Transaction, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""
         return prune(tx, retention, limit)

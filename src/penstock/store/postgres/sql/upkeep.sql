@@ -61,6 +61,12 @@ SELECT id FROM (
 ) AS newest
 WHERE age <= kept;
 
+-- name: ended_among
+SELECT id FROM jobs_ended WHERE id = ANY(?::text[]) FOR UPDATE;
+
+-- name: forget_keys
+DELETE FROM job_keys WHERE job_id = ANY(?::text[]);
+
 -- name: delete_jobs
 DELETE FROM jobs_ended WHERE id = ANY(?::text[]);
 

@@ -59,6 +59,13 @@ SELECT id FROM (
 )
 WHERE age <= (SELECT value FROM json_each(:keep_last) AS kept WHERE kept.key = job_type);
 
+-- name: ended_among
+SELECT id FROM jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('completed', 'cancelled', 'dead_letter');
+
+-- name: forget_keys
+DELETE FROM job_keys WHERE job_id IN (SELECT value FROM json_each(?));
+
 -- name: delete_jobs
 DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 

@@ -1,0 +1,113 @@
+"""Erasing what belongs to a tenant or a person: jobs, schedules, and what extensions keep of them.
+
+The audit log stays: it is a chain that names ids and never contents.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from penstock.app.extensions import loaded_part
+from penstock.app.transact import make_tables
+from penstock.extension import Erasing, Table
+from penstock.model.errors import InvalidOption, JobsRunning
+from penstock.model.options import check_text
+from penstock.model.states import Status
+from penstock.operate.actor import PROGRAM, Actor
+from penstock.store.contract import JobFilter
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+PAGE = 500
+ENDED = tuple(status for status in Status if status.terminal)
+RUNNING = (Status.IN_PROGRESS,)
+WAITING = tuple(status for status in Status if status not in {*ENDED, *RUNNING})
+
+
+class Erased(Struct, frozen=True):
+    """How much was erased, by what it was."""
+
+    parts: dict[str, int]
+
+
+async def erase(
+    app: "Penstock",
+    *,
+    tenant: str | None = None,
+    person: str | None = None,
+    actor: Actor = PROGRAM,
+) -> Erased:
+    """Erase all that belongs to a tenant, to a person, or to a person within a tenant.
+
+    Jobs are a tenant's, or a person's who is their `created_by`. Those that run are asked to stop,
+    and the erasure is refused until they have: run it again.
+    """
+    for name, value in (("tenant", tenant), ("person", person)):
+        if value is not None:
+            check_text(name, value)
+    if not tenant and not person:
+        raise InvalidOption("erase", "nothing", "told whose traces to erase: tenant= or person=")
+    whose = Erasing(tenant=tenant, person=person)
+    subject = f"tenant:{tenant}" if tenant else "person"
+    async with actor.doing("erase", subject, tenant_id=tenant or ""):
+        parts = {"jobs": await _erase_jobs(app, whose)}
+        if person is None and tenant is not None:
+            parts["schedules"] = await _erase_schedules(app, tenant)
+        parts |= await _erase_tables(app, whose)
+        return Erased({name: count for name, count in parts.items() if count})
+
+
+async def _erase_jobs(app: "Penstock", whose: Erasing) -> int:
+    ids = await _ids(app, whose, WAITING)
+    while ids:
+        await app.store.jobs.cancel(ids, "erased")
+        ids = await _ids(app, whose, WAITING)
+    running = await _ids(app, whose, RUNNING)
+    if running:
+        await app.store.jobs.cancel(running, "erased")
+        raise JobsRunning(len(running))
+    erased = 0
+    while ids := await _ids(app, whose, ENDED):
+        erased += await app.store.upkeep.erase(ids)
+    return erased
+
+
+async def _ids(app: "Penstock", whose: Erasing, statuses: tuple[Status, ...]) -> list[str]:
+    wanted = JobFilter(
+        statuses=statuses, tenant_id=whose.tenant, created_by=whose.person, limit=PAGE
+    )
+    return [job.id for job in await app.store.reader.find(wanted)]
+
+
+async def _erase_schedules(app: "Penstock", tenant: str) -> int:
+    removed = 0
+    for schedule in await app.store.schedules.known(tenant_id=tenant):
+        removed += await app.store.schedules.remove(schedule.name, tenant)
+    return removed
+
+
+async def _erase_tables(app: "Penstock", whose: Erasing) -> dict[str, int]:
+    """What extensions hold of them: those that have tables here, and those that are enabled."""
+    parts: dict[str, int] = {}
+    store = (app.beside or app.store).tables
+    there = {} if store is None else await store.versions()
+    for name in sorted({*there, *(extension.name for extension in app.extensions)}):
+        extension = app.extensions.find(name)
+        if extension is None:
+            raise InvalidOption("extension", name, "installed here, to erase what it keeps")
+        if store is not None and extension.tables is not None and name in there:
+            await make_tables(app, extension.tables)
+            for table in extension.tables.tables:
+                if where := _where(table, whose):
+                    parts[table.name] = await store.delete(table, where)
+        if extension.erase is not None:
+            parts[name] = await loaded_part(extension, extension.erase)(app, whose)
+    return parts
+
+
+def _where(table: Table, whose: Erasing) -> dict[str, str] | None:
+    """Which rows are theirs; none of a table that does not say whose its rows are."""
+    told = ((table.tenant, whose.tenant), (table.person, whose.person))
+    where = {column: value for column, value in told if value is not None}
+    return None if None in where else {str(column): value for column, value in where.items()}

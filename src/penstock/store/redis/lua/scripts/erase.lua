@@ -1,0 +1,24 @@
+-- Delete ended jobs and their dead letters at once, with the unique keys that would outlive them.
+--
+-- needs: common edges deletes
+-- ARGV[4]… ids
+-- answers how many were deleted
+
+local ended = {completed = {}, cancelled = {}, dead_letter = {}}
+local deleted = 0
+for place = 4, #ARGV do
+    local id = ARGV[place]
+    local found = redis.call('HMGET', job_key(id), 'status', 'key')
+    local alike = found[1] and ended[found[1]]
+    if alike then
+        alike[#alike + 1] = id
+        deleted = deleted + 1
+        if found[2] and holder_of(found[2]) == id then
+            redis.call('HDEL', PREFIX .. 'keys', found[2])
+            redis.call('ZREM', PREFIX .. 'keys:expiring', found[2])
+        end
+    end
+end
+for status, ids in pairs(ended) do delete_jobs(ids, status) end
+finish()
+return deleted

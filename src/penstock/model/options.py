@@ -54,6 +54,8 @@ class Option(Struct, frozen=True):
     """How JSON has it."""
 
     unit: ClassVar[str] = ""
+    example: ClassVar[str] = ""
+    """How a person may type it, where that is not plain."""
 
     @property
     def expected(self) -> str:
@@ -212,6 +214,7 @@ class Moment(Option, frozen=True):
     """A time, which a job holds in milliseconds."""
 
     kind = datetime
+    example = "2030-01-31T08:00"
 
     @property
     def expected(self) -> str:
@@ -253,6 +256,7 @@ class Words(Option, frozen=True):
     """A few short texts."""
 
     kind = tuple[str, ...]
+    example = "one, two"
 
     @property
     def expected(self) -> str:
@@ -277,6 +281,7 @@ class Document(Option, frozen=True):
     """A mapping, which a job holds as JSON text."""
 
     kind = dict[str, Any]
+    example = '{"order": 7}'
 
     @property
     def expected(self) -> str:
@@ -302,6 +307,7 @@ class Edges(Option, frozen=True):
     """The jobs to wait for, each by its id or as an edge."""
 
     kind = tuple[str | Edge, ...]
+    example = "01JD3Z6K3V9M0Q2T4W6Y8A0C2E"
 
     @property
     def expected(self) -> str:

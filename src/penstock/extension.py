@@ -286,9 +286,8 @@ class Extension(Struct, frozen=True, kw_only=True):
 
     `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app)` becomes `tx.NAME`, and
     `on_remote(remote)` becomes `remote.NAME`. `redact` is asked for every text that is kept, after
-    our own rules. `concerns(app)` lists what is wrong. `on_change` hears of every job that changed
-    its state, in order and at least once. `erase(app, erasing)` removes what is not in its tables,
-    and says how much it was.
+    our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`
+    removes what is not in its tables, and says how much it was.
     """
 
     name: str
@@ -315,7 +314,6 @@ class Extension(Struct, frozen=True, kw_only=True):
     doctor: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
     gates: tuple[Gate, ...] = ()
     redact: Callable[[str], str] | None = None
-    on_change: Loaded | None = None
     erase: Loaded | None = None
     namespace: Loaded | None = None
     in_transaction: Loaded | None = None

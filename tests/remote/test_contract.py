@@ -49,7 +49,7 @@ LOCAL_ONLY = {
     "new_job": "a part of `put`",
     "put": "`remote.schedule` does it; here it takes a job that is already built",
 }
-REMOTE_ONLY = {"health", "stats", "url", "workers"}
+REMOTE_ONLY = {"ask", "health", "stats", "url", "workers"}
 PAIRS = [
     (Penstock, Remote),
     (Controls, RemoteControls),

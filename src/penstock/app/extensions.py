@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.extension import Extension, Gate, load
 from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.redact import add_rule
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -57,6 +58,8 @@ class Extensions:
             raise InvalidOption(extension.name, "a table", expected)
         if extension.blueprint is not None:
             self._app.include(load(extension.blueprint))
+        if extension.redact is not None:
+            add_rule(extension.redact)
         self._enabled[extension.name] = extension
         self.gates += [(extension, gate) for gate in extension.gates]
         if extension.settings is not None:

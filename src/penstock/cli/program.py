@@ -23,7 +23,7 @@ from penstock.cli.schedules import app as schedules
 from penstock.cli.server import server
 from penstock.cli.session import Session, session
 from penstock.cli.stats import stats
-from penstock.cli.store import backup, migrate, restore
+from penstock.cli.store import backup, erase, migrate, restore
 from penstock.cli.tokens import app as tokens
 from penstock.cli.top.command import top
 from penstock.cli.torture import torture
@@ -133,6 +133,7 @@ app.add_typer(audit, name="audit", rich_help_panel=ALLOW)
 app.command("migrate", rich_help_panel=KEEP)(migrate)
 app.command("backup", rich_help_panel=KEEP)(backup)
 app.command("restore", rich_help_panel=KEEP)(restore)
+app.command("erase", rich_help_panel=KEEP)(erase)
 app.command("move", rich_help_panel=KEEP)(move)
 app.command("reopen", rich_help_panel=KEEP)(reopen)
 app.command("demo", rich_help_panel=TRY)(demo)

@@ -7,10 +7,11 @@ import typer
 
 from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import NotFound, Refused
-from penstock.cli.session import asked, bare_app, place_of, run, session
+from penstock.cli.session import asked, bare_app, operate, place_of, run, session
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
     from penstock.store.contract import Store
 
 
@@ -39,14 +40,60 @@ def migrate(
             await store.close()
 
     before, after = run(work(open_store(url, allow_volatile=settings.allow_volatile)))
+    theirs = run(_migrate_extensions(bare_app(ctx)))
     if as_json:
-        write_json({"url": redact(url), "before": before, "after": after})
+        write_json({"url": redact(url), "before": before, "after": after, "extensions": theirs})
     elif before == 0:
         typer.echo(f"Created {place} with schema version {after}.")
     elif before == after:
         typer.echo(f"{place} is up to date: schema version {after}.")
     else:
         typer.echo(f"Migrated {place} from schema version {before} to {after}.")
+
+
+async def _migrate_extensions(app: "Penstock") -> dict[str, int]:
+    """Bring up to date the tables of extensions that are named, or that have some already."""
+    from penstock.app.transact import make_tables
+
+    async with app:
+        store = (app.beside or app.store).tables
+        if store is None:
+            return {}
+        wanted = {extension.name for extension in app.extensions} | (await store.versions()).keys()
+        for name in sorted(wanted):
+            extension = app.extensions.find(name)
+            if extension is not None and extension.tables is not None:
+                await make_tables(app, extension.tables)
+        return await store.versions()
+
+
+def erase(
+    ctx: typer.Context,
+    tenant: Annotated[str | None, typer.Option(help="All that is this tenant's.")] = None,
+    person: Annotated[
+        str | None, typer.Option(help="All that is this person's, within the tenant if given.")
+    ] = None,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Erase what belongs to a tenant or a person: jobs, schedules, rows of extensions."""
+    from penstock.operate.erase import erase as take_away
+
+    whose = " of ".join(word for word in (person, tenant) if word)
+    confirm(f"Erase all that is {whose}'s? It cannot be brought back.", yes=yes)
+    found = operate(
+        ctx,
+        lambda operator: take_away(
+            operator.app, tenant=tenant, person=person, actor=operator.actor
+        ),
+    )
+    if as_json:
+        write_json({"tenant": tenant, "person": person, "erased": found.parts})
+    elif found.parts:
+        told = ", ".join(f"{count:,} {name}" for name, count in found.parts.items())
+        typer.echo(f"Erased: {told}. Copies of the store still hold them until they are deleted.")
+    else:
+        typer.echo("There was nothing to erase.")
 
 
 def printed(url: str) -> str:

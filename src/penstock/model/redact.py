@@ -244,6 +244,15 @@ _TOKEN_CHARACTERS = (
 _PASSES = 8
 
 
+_added: list[Callable[[str], str]] = []
+
+
+def add_rule(rule: Callable[[str], str]) -> None:
+    """Have a rule of an extension look at every text, after our own, in this process."""
+    if rule not in _added:
+        _added.append(rule)
+
+
 def redact(text: str) -> str:
     """Replace secrets and e-mail addresses by `[REDACTED_<TYPE>]`, and cut what is over 64 KiB.
 
@@ -278,6 +287,8 @@ def _replaced(text: str) -> str:
     for rule in RULES:
         if any(needle in lowered for needle in rule.needles):
             text = _compiled(rule.pattern).sub(rule.replace, text)
+    for added in _added:
+        text = added(text)
     return text
 
 

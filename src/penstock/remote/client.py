@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.app.admission import How
 from penstock.app.after import After, Input, edges_of, ids_of
+from penstock.app.extensions import installed, loaded_part
 from penstock.app.flow import Batch, Flow, FlowHandle
 from penstock.app.handle import JobHandle
 from penstock.app.job_type import JobType, Partial, Prepared
@@ -54,6 +55,7 @@ from penstock.store.contract import Execution, LogLine, WorkerInfo
 if TYPE_CHECKING:
     from penstock.app.after import Parent
     from penstock.app.penstock import Penstock
+    from penstock.extension import Extension
     from penstock.remote.schedules import RemoteSchedules
 
 WAITING = (Status.PENDING, Status.QUEUED, Status.FAILED, Status.PAUSED)
@@ -120,6 +122,26 @@ class Remote:
 
     def __repr__(self) -> str:
         return f"<penstock at {self.url}>"
+
+    if not TYPE_CHECKING:  # where it would hide every misspelt name
+
+        def __getattr__(self, name: str) -> Any:
+            """What an extension offers under its own name: `remote.events`."""
+            known = {} if name.startswith("_") else self._extensions()
+            extension = known.get(name)
+            if extension is None or extension.on_remote is None:
+                raise AttributeError(f"'Remote' object has no attribute {name!r}")
+            return loaded_part(extension, extension.on_remote)(self)
+
+    def _extensions(self) -> dict[str, "Extension"]:
+        return installed() if self._app is None else self._app.extensions.known()
+
+    async def ask(self, method: str, path: str, document: Any = None) -> Any:
+        """Ask a route of an extension: its path below `/api/`, and its answer as plain data."""
+        body = None if document is None else msgspec.json.encode(document)
+        reply = await self._wire.send(method, path, body)
+        with self._wire.understanding():
+            return msgspec.json.decode(reply.body or b"null")
 
     @property
     def url(self) -> str:

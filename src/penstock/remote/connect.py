@@ -31,6 +31,10 @@ class SyncRemote(Sync):
         super().__init__(remote)
         self._remote = remote
 
+    def ask(self, method: str, path: str, document: Any = None) -> Any:
+        """Ask a route of an extension."""
+        return self.run(self._remote.ask(method, path, document))
+
     def enqueue_payload(
         self, type_name: str, payload: str = "{}", **options: "Unpack[AwaitingFields]"
     ) -> "JobHandle[Any]":

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from .conftest import Cli
 
 
@@ -121,3 +123,18 @@ def test_a_server_store_is_copied_and_restored_into_an_empty_one(
     [found] = cli("schedules", "ls", "--json", "--url", valkey_url).json
     assert found["name"] == "nightly"
     assert cli("restore", "copy.db", "--url", valkey_url).says("already holds", "1 schedule")
+
+
+def test_a_tenant_is_erased_on_record(cli: Cli, tmp_path: Path) -> None:
+    cli("schedules", "add", "nightly", "clean", "--every", "1h", "--tenant", "acme")
+    assert cli("erase", "--tenant", "acme", "--yes", "--json").json["erased"] == {"schedules": 1}
+    assert "nothing to erase" in cli("erase", "--tenant", "acme", "--yes").out
+    assert cli("erase", "--yes").says("told whose traces to erase")
+    assert "erase" in {entry["action"] for entry in cli("audit", "ls", "--json").json}
+
+
+def test_migrate_makes_the_tables_of_extensions_that_are_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_EXTENSIONS", "examples.links:extension")
+    assert cli("migrate", "--json").json["extensions"] == {"links": 1}

@@ -43,7 +43,12 @@ if TYPE_CHECKING:
     from penstock.store.contract import Store
 
 C = TypeVar("C", bound=Callable[..., None])
-KINDS: dict[type[Option], Any] = {Whole: int, Factor: float, Edges: list[str]}
+KINDS: dict[type[Option], Any] = {
+    Whole: int,
+    Factor: float,
+    Words: list[str],
+    Edges: list[str],
+}
 METAVARS: dict[type[Option], str] = {
     Name: "NAME",
     Text: "TEXT",
@@ -80,7 +85,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     about = option.about
     if isinstance(option, Seconds):
         about = f"{about.removesuffix('.')}: 90, 15m, 2h, 1d."
-    elif isinstance(option, Edges):
+    elif isinstance(option, Words | Edges):
         about = f"{about.removesuffix('.')}; may be repeated."
     elif option.choices:
         about = f"{about.removesuffix('.')}: {', '.join(option.choices)}."
@@ -110,7 +115,8 @@ def _parsed(name: str, value: Any) -> Any:
         case Moment():
             return parse_time(value, name, "UTC")
         case Words():
-            return tuple(word.strip() for word in value.split(",") if word.strip())
+            words = (word.strip() for each in value for word in each.split(","))
+            return tuple(word for word in words if word)
         case Document():
             return _mapping(name, value)
         case _:

@@ -87,12 +87,13 @@ class Command(Struct, frozen=True, kw_only=True):
 
     What it returns is printed: a list as a table, a record line by line, a text as it is, and all
     of it as JSON with `--json`, or `Shown`. Its docstring is its help. `writes` makes the store it
-    was given.
+    was given; one that does not open it works without.
     """
 
     name: str
     run: Loaded
     writes: bool = False
+    opens: bool = True
 
 
 class Shown(Struct, frozen=True):
@@ -144,8 +145,9 @@ class Route(Struct, frozen=True, kw_only=True):
 
     `path` stands below `/api/`. `whole` refuses callers that are bound to a tenant. `limit` bounds
     the body in bytes, and `media` is its type. `query` is a record of the parameters; without one
-    it takes none. `takes` and `gives` are the types of body and answer in the API's document,
-    where `name` is what the operation is called, and the docstring of `run` says what it does.
+    it takes none. `takes` and `gives` are the types of body and answer in the API's document, where
+    `name` is what the operation is called, and the docstring of `run` says what it does. Types may
+    stand as `module:name`, too.
     """
 
     method: str
@@ -156,7 +158,7 @@ class Route(Struct, frozen=True, kw_only=True):
     body: Body = Body.NONE
     takes: Any = None
     gives: Any = None
-    query: type[Struct] | None = None
+    query: type[Struct] | str | None = None
     media: str = "application/json"
     answers: str = "application/json"
     name: str = ""

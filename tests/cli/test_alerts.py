@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from penstock import Penstock
+from penstock.alerts.judge import judge_all
 from penstock.model.alert_rules import RULES
-from penstock.upkeep.alerts import judge_all
 from tests.support.receiver import receiving
 
 from .conftest import Cli

@@ -4,13 +4,14 @@ from typing import Any
 import pytest
 
 from penstock import Dead, Penstock
+from penstock.alerts.alerts import Alerts
+from penstock.alerts.judge import Critical, judge_all
 from penstock.model.alert import AlertState
 from penstock.model.alert_rules import AlertSettings, shown
 from penstock.model.errors import InvalidOption
 from penstock.operate.actor import Actor
-from penstock.operate.alerts import QUEUE, TYPE, Alerts, NotDelivered, deliver
+from penstock.operate.notices import QUEUE, TYPE, NotDelivered, deliver
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import Critical, judge_all
 from tests.support.receiver import APPRISE, Receiver, receiving
 
 pytestmark = APPRISE
@@ -74,7 +75,7 @@ async def test_a_crash_between_decision_and_delivery_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.operate.alerts.hand_over", crash)
+        patch.setattr("penstock.alerts.alerts.hand_over", crash)
         with pytest.raises(KeyboardInterrupt):
             await judge_all(routed)
     alert = await Alerts(routed).get("dead_letters")
@@ -95,7 +96,7 @@ async def test_a_crash_after_the_notice_was_enqueued_tells_nobody_twice(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.operate.alerts.paid", crash)
+        patch.setattr("penstock.alerts.alerts.paid", crash)
         with pytest.raises(KeyboardInterrupt):
             await judge_all(routed)
     await drain(routed)

@@ -4,12 +4,12 @@ import httpx
 import pytest
 
 from penstock import Dead, Penstock
+from penstock.alerts.delivery import Delivery
+from penstock.alerts.judge import Critical, judge_all
 from penstock.config import Settings
 from penstock.model.alert_rules import AlertSettings
-from penstock.operate.alerts import TYPE
-from penstock.server.delivery import Delivery
+from penstock.operate.notices import TYPE
 from penstock.testing import drain
-from penstock.upkeep.alerts import Critical, judge_all
 from proof.conformance.build import dead_job
 from tests.support.receiver import APPRISE, Receiver
 from tests.support.workers import beat
@@ -115,7 +115,7 @@ async def test_critical_rules_have_a_route_of_their_own(receiver: Receiver) -> N
     chosen = AlertSettings(
         routes={"ops": receiver.route, "page": receiver.route}, critical_route="page"
     )
-    routes = {rule.severity.value: rule.route for rule in chosen.standing}
+    routes = {rule.severity.value: rule.route for rule in chosen.standing()}
     assert routes == {"warning": "ops", "critical": "page"}
     with pytest.raises(ValueError, match="'critical_route' names the route 'gone'"):
         AlertSettings(routes={"ops": receiver.route}, critical_route="gone")

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -70,13 +71,9 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
     from penstock.app.extensions import loaded_part
 
     work = loaded_part(extension, command.run)
-    hints = get_type_hints(work, include_extras=True)
-    asked = [
-        each.replace(annotation=_explained(each, hints[each.name]))
-        for each in inspect.signature(work).parameters.values()
-        if each.name not in GIVEN
-    ]
-    by_whom = {"actor": actor()} if "actor" in hints else {}
+    parameters = inspect.signature(work).parameters
+    asked = [_explained(each, work) for name, each in parameters.items() if name not in GIVEN]
+    by_whom = {"actor": actor()} if "actor" in parameters else {}
 
     def called(ctx: typer.Context, as_json: bool, **given: Any) -> None:
         app = bare_app(ctx)
@@ -85,6 +82,8 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
         create = command.writes and session(ctx).names_a_store
 
         async def opened() -> Any:
+            if not command.opens:
+                return await work(app, **by_whom, **given)
             if not create:
                 await refuse_missing(app.store)
             async with app:
@@ -102,8 +101,16 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
     return called
 
 
-def _explained(parameter: inspect.Parameter, hint: Any) -> Any:
-    """A hint with what typer needs: texts in `Annotated` are its help, and `--x` its name."""
+def _explained(parameter: inspect.Parameter, work: Any) -> inspect.Parameter:
+    """A parameter with what typer needs: texts in `Annotated` are its help, and `--x` its name."""
+    # One by one: what only a type checker knows, such as that of `app`, cannot be looked up.
+    alone = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    names = inspect.unwrap(work).__globals__
+    hint = get_type_hints(alone, names, include_extras=True)[parameter.name]
+    return parameter.replace(annotation=_annotated(parameter, hint))
+
+
+def _annotated(parameter: inspect.Parameter, hint: Any) -> Any:
     kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if any(isinstance(note, ParameterInfo) for note in notes):
         return hint

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.alerts import app as alerts
 from penstock.cli.audit import app as audit
 from penstock.cli.breakers import app as breakers
 from penstock.cli.check_payloads import check_payloads
@@ -118,7 +117,6 @@ app.add_typer(schedules, name="schedules", rich_help_panel=LOOK)
 app.add_typer(workers, name="workers", rich_help_panel=LOOK)
 app.add_typer(limits, name="limits", rich_help_panel=LOOK)
 app.add_typer(breakers, name="breakers", rich_help_panel=LOOK)
-app.add_typer(alerts, name="alerts", rich_help_panel=LOOK)
 app.command("pause", rich_help_panel=LOOK)(pause)
 app.command("resume", rich_help_panel=LOOK)(resume)
 app.command("pauses", rich_help_panel=LOOK)(pauses)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.model.alert_rules import MEASURES, Rule, Severity, figure
+from penstock.model.alert_rules import Rule, Severity, figure
 
 HISTORY = 50
 """How many turns an alert remembers."""
@@ -136,7 +136,7 @@ def paid(alert: Alert) -> Alert:
 
 def sentence(rule: Rule, reading: Reading) -> str:
     """What is wrong, for a person."""
-    measure = MEASURES[rule.metric]
+    measure = rule.measure
     found = figure(measure.unit, reading.value or 0)
     about = f" ({reading.about})" if reading.about else ""
     told = f"{measure.meaning}{rule.about}: {found}{about}"

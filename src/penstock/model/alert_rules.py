@@ -1,12 +1,14 @@
 """The rules that say when something is wrong, and what an installation may change about them."""
 
 import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from penstock.model.errors import InvalidOption
 from penstock.model.wording import span
 
 CRITICAL_DEAD_LETTER = "critical_dead_letter"
@@ -62,7 +64,7 @@ class Measure(Struct, frozen=True):
     reached: bool = False
 
 
-MEASURES: dict[Metric, Measure] = {
+MEASURES: Mapping[str, Measure] = {
     Metric.QUEUE_DEPTH: Measure("jobs that are queued", Unit.JOBS),
     Metric.OLDEST_JOB: Measure("how long the oldest queued job has waited", Unit.SECONDS),
     Metric.SUCCESS_RATE: Measure(
@@ -85,18 +87,19 @@ MEASURES: dict[Metric, Measure] = {
     ),
     Metric.CRITICAL_DEAD: Measure("dead letters of a critical type", Unit.LETTERS),
 }
-"""Every metric; those with a window are summed up over the rule's window."""
+"""Our own metrics; those with a window are summed up over the rule's window."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
     """When something is wrong, for how long it must be, and what to do; times are in seconds.
 
     It fires when its figure is above its threshold, or below it where less is worse. `queue` and
-    `type` narrow it down. Rates count only over at least `at_least` jobs that ended.
+    `type` narrow it down. Rates count only over at least `at_least` jobs that ended. `measured` is
+    what its metric means if that is an extension's.
     """
 
     name: str
-    metric: Metric
+    metric: str
     threshold: float
     severity: Severity
     action: str
@@ -107,10 +110,16 @@ class Rule(Struct, frozen=True, kw_only=True):
     route: str | None = None
     queue: str | None = None
     type: str | None = None
+    measured: Measure | None = None
+
+    @property
+    def measure(self) -> Measure:
+        """What its metric means."""
+        return self.measured or MEASURES[self.metric]
 
     def breached(self, value: float) -> bool:
         """Whether a figure is on the wrong side."""
-        measure = MEASURES[self.metric]
+        measure = self.measure
         if measure.reached and value == self.threshold:
             return True
         return value < self.threshold if measure.below else value > self.threshold
@@ -118,7 +127,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     @property
     def condition(self) -> str:
         """What it says, in a few words: `more than 1,000 jobs`."""
-        measure = MEASURES[self.metric]
+        measure = self.measure
         side = "less than" if measure.below else "at least" if measure.reached else "more than"
         told = f"{side} {figure(measure.unit, self.threshold)}"
         if self.fires_at_one:
@@ -130,7 +139,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     @property
     def fires_at_one(self) -> bool:
         """Whether a single one is too many."""
-        return not self.threshold and not MEASURES[self.metric].below
+        return not self.threshold and not self.measure.below
 
     @property
     def about(self) -> str:
@@ -294,8 +303,8 @@ Window = Annotated[float, Meta(ge=60, le=30 * 86_400)]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _ROUTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
-_BY_TYPE = {metric for metric, measure in MEASURES.items() if measure.windowed}
-_BY_QUEUE = {Metric.QUEUE_DEPTH, Metric.OLDEST_JOB, Metric.BACKPRESSURE, *_BY_TYPE}
+_BY_TYPE: set[str] = {metric for metric, measure in MEASURES.items() if measure.windowed}
+_BY_QUEUE: set[str] = {Metric.QUEUE_DEPTH, Metric.OLDEST_JOB, Metric.BACKPRESSURE, *_BY_TYPE}
 _KNOWN = {rule.name: rule for rule in (*RULES, *OFFERED)}
 
 
@@ -303,7 +312,7 @@ class RuleSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What is different about a rule, or all about a new one; times are in seconds."""
 
     enabled: bool = True
-    metric: Metric | None = None
+    metric: str | None = None
     threshold: float | None = None
     severity: Severity | None = None
     action: Annotated[str, Meta(max_length=500)] | None = None
@@ -354,19 +363,31 @@ class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if not _urls(urls) or not all(_looks_like_a_url(url) for url in _urls(urls)):
                 raise ValueError(f"route {name!r} must be made of URLs such as json://host/path")
         for name, changed in self.rules.items():
-            _check(name, changed)
+            _check(name, changed, _KNOWN)
 
-    @property
-    def standing(self) -> list[Rule]:
-        """The rules that hold, those of the installation last."""
+    def standing(
+        self, rules: Sequence[Rule] = RULES, measures: Mapping[str, Measure] = MEASURES
+    ) -> list[Rule]:
+        """The rules that hold, those of the installation last.
+
+        `rules` and `measures` are those of all extensions: only now it is known whether somebody
+        has a rule that the settings change, and measures what they name.
+        """
+        brought = {rule.name: rule for rule in (*rules, *OFFERED)}
+        for name, changed in self.rules.items():
+            try:
+                _check(name, changed, brought)
+                _check_known(name, changed, brought, measures)
+            except ValueError as error:
+                raise InvalidOption("alerts", "given", f"a valid setting ({error})") from None
         if not self.enabled:
             return []
         named = {name: found for name, found in self.rules.items() if found.enabled}
         off = self.rules.keys() - named.keys()
         chosen = [rule for rule in OFFERED if rule.name in named]
-        known = [self._changed(rule) for rule in (*RULES, *chosen) if rule.name not in off]
-        own = [_own(name, found) for name, found in named.items() if name not in _KNOWN]
-        return [self._routed(rule) for rule in (*known, *own)]
+        known = [self._changed(rule) for rule in (*rules, *chosen) if rule.name not in off]
+        own = [_own(name, found) for name, found in named.items() if name not in brought]
+        return [self._routed(_measured(rule, measures)) for rule in (*known, *own)]
 
     def urls(self, route: str) -> tuple[str, ...]:
         """The URLs of a route, secrets not filled in; none if there is no such route."""
@@ -391,25 +412,48 @@ def shown(url: str) -> str:
     return f"{service}://***" if mark and "$" not in service else "***"
 
 
-def _check(name: str, changed: RuleSettings) -> None:
+def _check(name: str, changed: RuleSettings, known: Mapping[str, Rule]) -> None:
+    """Refuse what no extension could make right."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"a rule's name is made of a-z, 0-9 and _, and {name[:64]!r} is not")
-    known = _KNOWN.get(name)
-    metric = changed.metric
-    if known is not None:
-        if metric not in (None, known.metric):
-            raise ValueError(f"rule {name!r} measures {known.metric}; name a rule of your own")
-        metric = known.metric
-    elif changed.enabled and (metric is None or changed.threshold is None):
-        listed = ", ".join(_KNOWN)
+    rule = known.get(name)
+    metric = changed.metric if rule is None else rule.metric
+    if changed.metric not in (None, metric):
+        raise ValueError(f"rule {name!r} measures {metric}; name a rule of your own")
+    if rule is None and metric == Metric.CRITICAL_DEAD:
+        raise ValueError(f"rule {name!r} cannot measure {metric}; use critical_types")
+    for option, allowed in (("queue", _BY_QUEUE), ("type", _BY_TYPE)):
+        ours = metric in MEASURES and metric not in allowed
+        if ours and getattr(changed, option) is not None:
+            raise ValueError(f"rule {name!r} measures {metric}, which no {option} narrows down")
+
+
+def _check_known(
+    name: str, changed: RuleSettings, known: Mapping[str, Rule], measures: Mapping[str, Measure]
+) -> None:
+    """Refuse a rule that nobody brought, if it does not say all about itself, and its metric."""
+    if name in known or not changed.enabled:
+        return
+    if changed.metric is None or changed.threshold is None:
+        listed = ", ".join(known)
         raise ValueError(
             f"rule {name!r} is new and needs a metric and a threshold; known rules are: {listed}"
         )
-    elif metric is Metric.CRITICAL_DEAD:
-        raise ValueError(f"rule {name!r} cannot measure {metric}; use critical_types")
-    for option, allowed in (("queue", _BY_QUEUE), ("type", _BY_TYPE)):
-        if getattr(changed, option) is not None and metric is not None and metric not in allowed:
-            raise ValueError(f"rule {name!r} measures {metric}, which no {option} narrows down")
+    if changed.metric not in measures:
+        listed = ", ".join(measures)
+        raise ValueError(
+            f"rule {name!r} has the metric {changed.metric[:64]!r}; known metrics are: {listed}"
+        )
+
+
+def _measured(rule: Rule, measures: Mapping[str, Measure]) -> Rule:
+    if rule.metric in MEASURES:
+        return rule
+    if rule.metric not in measures:
+        listed = ", ".join(measures)
+        expected = f"one of the metrics there are ({listed})"
+        raise InvalidOption("metric", rule.metric, f"{expected}, as rule {rule.name!r} names it")
+    return replace(rule, measured=measures[rule.metric])
 
 
 def _own(name: str, found: RuleSettings) -> Rule:

@@ -13,7 +13,6 @@ from penstock.operate.journal import Journal
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.model.job import Job
-    from penstock.operate.alerts import Alerts
     from penstock.operate.controls import Controls
     from penstock.operate.dead import DeadLetters
     from penstock.operate.jobs import Jobs
@@ -133,13 +132,6 @@ class Operator:
         from penstock.operate.controls import Controls
 
         return Controls(self.app, self.actor)
-
-    @cached_property
-    def alerts(self) -> "Alerts":
-        """Alerts."""
-        from penstock.operate.alerts import Alerts
-
-        return Alerts(self.app, self.actor)
 
 
 def own_tenant(bound: str | None, named: str | None) -> str | None:

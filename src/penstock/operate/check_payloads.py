@@ -14,7 +14,7 @@ from penstock.model.errors import (
     UnknownType,
 )
 from penstock.model.schedule import render
-from penstock.operate.alerts import TYPE as NOTICE
+from penstock.operate.notices import TYPE as NOTICE
 
 if TYPE_CHECKING:
     from penstock.app.job_type import JobType

@@ -10,12 +10,9 @@ from penstock.model.job import OPTIONS
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from penstock.model.alert import Alert
-    from penstock.model.alert_rules import AlertSettings, Rule
     from penstock.model.audit import Entry
     from penstock.model.job import Job
 
-_OF_ALERTS = {"owed", "history", "told", "told_at", "number", "cause"}
 STORED = {"payload", "result", "checkpoint", "metadata", "error_details", "trace_context"}
 TIMES = {"at", "lease_until"}
 
@@ -41,24 +38,6 @@ def entry_document(entry: "Entry") -> dict[str, Any]:
     return document(entry) | {"details": decoded(entry.details)}
 
 
-def alert_document(alert: "Alert") -> dict[str, Any]:
-    """An alert as it stands, without its history and what it is made of."""
-    return {name: value for name, value in document(alert).items() if name not in _OF_ALERTS}
-
-
-def rules_document(settings: "AlertSettings") -> dict[str, Any]:
-    """The rules that hold with what they measure, and the routes of notices without secrets."""
-    from penstock.model.alert_rules import shown
-
-    return {
-        "rules": [_rule(rule) for rule in settings.standing],
-        "routes": [
-            {"name": name, "services": [shown(url) for url in settings.urls(name)]}
-            for name in settings.routes
-        ],
-    }
-
-
 def set_options(job: "Job", but: Container[str]) -> list[tuple[str, str]]:
     """The options of a job that are not as usual, but for some that have words of their own."""
     shown: list[tuple[str, str]] = []
@@ -78,19 +57,6 @@ def decoded(stored: Any) -> Any:
         return json.loads(stored)
     except ValueError:
         return stored
-
-
-def _rule(rule: "Rule") -> dict[str, Any]:
-    from penstock.model.alert_rules import MEASURES
-
-    measure = MEASURES[rule.metric]
-    return document(rule) | {
-        "meaning": measure.meaning,
-        "unit": measure.unit,
-        "below": measure.below,
-        "reached": measure.reached,
-        "window": rule.window if measure.windowed else None,
-    }
 
 
 def _opened(found: Any) -> Any:

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from penstock import __version__
 from penstock.server import problems, requests
 from penstock.server.api import (
-    alerts,
     audit,
     autoscale,
     controls,
@@ -46,7 +45,6 @@ ROUTERS = (
     stats.router,
     health.router,
     metrics.router,
-    alerts.router,
     autoscale.router,
 )
 

@@ -19,7 +19,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from penstock.model.errors import InvalidOption
 from penstock.server.access.identity import any_credentials
 from penstock.server.app import create_server
-from penstock.server.delivery import Delivery
 from penstock.server.prefix import below
 from penstock.server.requests import Told
 from penstock.upkeep import upkeep_services
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from penstock.app.penstock import Penstock
-    from penstock.service import Service
 
 HEADER_SECONDS = 10.0
 BODY_SECONDS = 60.0
@@ -228,7 +226,7 @@ class Serving:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with self._app:
-            services: list[Service] = [Delivery(self._app), *extension_services(self._app)]
+            services = extension_services(self._app)
             if self._upkeep:
                 services += upkeep_services(self._app, new_owner())
             try:

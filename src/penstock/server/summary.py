@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from msgspec import Struct
 
 from penstock.extension import Concern
-from penstock.model.alert import Alert, AlertState
-from penstock.operate.alerts import Alerts
 from penstock.operate.extensions import read_part
 from penstock.operate.health import Check, HealthStatus, checks_of, checks_of_extension
 
@@ -32,7 +30,6 @@ class Summary(Struct, frozen=True):
     depths: "list[QueueDepth]"
     dead: int
     workers: int
-    firing: list[Alert]
     checks: Mapping[str, Check]
     concerns: list[Concern]
     counts: Mapping[str, tuple[int, bool]]
@@ -48,7 +45,6 @@ class Summary(Struct, frozen=True):
 async def summarise(app: "Penstock") -> Summary:
     """Look at an application's store."""
     store = app.store
-    alerts = await Alerts(app).list()
     workers = await store.workers.list()
     depths = await store.metrics.depths()
     dead = await store.metrics.dead_count()
@@ -58,7 +54,6 @@ async def summarise(app: "Penstock") -> Summary:
         depths=depths,
         dead=dead,
         workers=sum(worker.alive for worker in workers),
-        firing=[alert for alert in alerts if alert.state is AlertState.FIRING],
         checks=checks_of(app.settings, workers, depths, dead, limits, pauses),
         concerns=await _concerns(app),
         counts=await _counts(app),

@@ -2,7 +2,6 @@
 
 from penstock.app.penstock import Penstock
 from penstock.service import Service
-from penstock.upkeep.alerts import WatchAlerts, WatchCritical
 from penstock.upkeep.extensions import extension_passes
 from penstock.upkeep.leader import TERM_SECONDS, Leader
 from penstock.upkeep.prune import Prune, RollUp
@@ -25,7 +24,5 @@ def upkeep_services(app: Penstock, owner: str) -> list[Service]:
         RollUp(app, leader),
         Prune(app, leader),
         Unclaimed(app, leader),
-        WatchAlerts(app, leader),
-        WatchCritical(app, leader),
         *extension_passes(app, leader),
     ]

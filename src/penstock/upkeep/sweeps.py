@@ -8,8 +8,8 @@ import structlog
 
 from penstock.app.penstock import Penstock
 from penstock.model.ids import new_id
-from penstock.operate.alerts import TYPE as NOTICE
 from penstock.operate.journal import kept
+from penstock.operate.notices import TYPE as NOTICE
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo
 from penstock.upkeep.leader import Leader

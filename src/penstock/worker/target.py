@@ -14,7 +14,7 @@ from penstock.app.job_type import JobType
 from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.model.errors import InvalidOption, PenstockError
-from penstock.operate.alerts import notice_types
+from penstock.operate.notices import notice_types
 
 MAIN_COPY = "__penstock_main__"
 """What a script is called in a process that loads it again, so that it does not start anew."""

@@ -28,7 +28,7 @@ from penstock.model.outcome import (
     unstarted,
 )
 from penstock.model.store_errors import StoreError
-from penstock.operate.alerts import QUEUE, notice_types
+from penstock.operate.notices import QUEUE, notice_types
 from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services

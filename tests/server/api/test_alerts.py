@@ -2,9 +2,9 @@ import httpx
 import pytest
 
 from penstock import Penstock
+from penstock.alerts.judge import judge_all
 from penstock.model.alert_rules import RULES, AlertSettings
 from penstock.testing import drain
-from penstock.upkeep.alerts import judge_all
 
 
 @pytest.fixture

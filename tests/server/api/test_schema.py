@@ -20,10 +20,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from penstock import Penstock
+from penstock.alerts.alerts import Alerts
 from penstock.config import Settings
 from penstock.model.alert import Reading, judged
 from penstock.model.alert_rules import RULES
-from penstock.operate.alerts import Alerts
 from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.app import create_server

@@ -1,9 +1,9 @@
 import re
 
 from penstock import Penstock
+from penstock.alerts.alerts import Alerts
 from penstock.model.alert import AlertState
 from penstock.model.alert_rules import RULES, Severity
-from penstock.operate.alerts import Alerts
 from tests.server.dashboard.conftest import Browser
 from tests.server.dashboard.furnish import an_alert, put_alert
 

@@ -13,13 +13,13 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Penstock, Worker
+from penstock.alerts.judge import judge_all
 from penstock.config import Settings
 from penstock.model.states import TERMINAL
 from penstock.server.app import create_server
 from penstock.server.prometheus import scrape
 from penstock.store.contract import Retention
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import judge_all
 from proof.conformance.build import dead_job
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]

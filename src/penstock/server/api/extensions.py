@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import AsyncIterable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import msgspec
 from fastapi import Depends, Request, Response
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.server.state import Server
 
 REFS = "#/components/schemas/{name}"
+TYPES = ("query", "takes", "gives")
 NDJSON = "application/x-ndjson"
 CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-csrf-token"})
 
@@ -36,11 +37,11 @@ class ExtensionRoute(ApiRoute):
     """A route that an extension declared."""
 
     def __init__(self, extension: Extension, route: Route) -> None:
-        if route.body is Body.LINES and route.media == JSON:
-            route = msgspec.structs.replace(route, media=NDJSON)
+        route = _loaded(extension, route)
         self.extension = extension
         self.declared = route
-        self.names = frozenset(route.query.__struct_fields__) if route.query else frozenset[str]()
+        fields: tuple[str, ...] = getattr(route.query, "__struct_fields__", ())
+        self.names = frozenset(fields)
         guard = Guard(Scope(route.scope), whole=route.whole)
 
         async def answer(request: Request, caller: Annotated[Identity, Depends(guard)]) -> Response:
@@ -115,6 +116,19 @@ class ExtensionRoute(ApiRoute):
         return await server.reading.of(len(body), lambda: decode(body, takes))
 
 
+def _loaded(extension: Extension, route: Route) -> Route:
+    """A declaration with its types loaded; without its extra, it only says what is missing."""
+    lines = route.body is Body.LINES and route.media == JSON
+    try:
+        return msgspec.structs.replace(
+            route,
+            media=NDJSON if lines else route.media,
+            **{part: loaded_part(extension, getattr(route, part)) for part in TYPES},
+        )
+    except MissingExtra:
+        return msgspec.structs.replace(route, **dict.fromkeys(TYPES))
+
+
 def describe(document: dict[str, Any], route: ExtensionRoute) -> None:
     """Put into the API's document what a declaration says: parameters, body and answer."""
     declared = route.declared
@@ -131,7 +145,8 @@ def describe(document: dict[str, Any], route: ExtensionRoute) -> None:
     if declared.body is not Body.NONE:
         schema = {} if declared.body is Body.RAW else schemas.of(declared.takes)
         content = {route.media: {"schema": schema}}
-        operation["requestBody"] = {"required": True, "content": content}
+        optional = type(None) in get_args(declared.takes)
+        operation["requestBody"] = {"required": not optional, "content": content}
     answer = operation["responses"].setdefault(str(declared.status), {"description": "Done."})
     answer["content"] = {declared.answers: {"schema": schemas.of(declared.gives)}}
 
@@ -207,6 +222,8 @@ def _function_name(run: str | Callable[..., Any]) -> str:
 
 
 def _one(body: bytes, takes: Any) -> Any:
+    if not body and type(None) in get_args(takes):
+        return None
     _refuse_deep(body)
     return _decoded(body, msgspec.json.Decoder(takes), "body")
 

@@ -23,7 +23,6 @@ TAGS = {
     "limits": "How much may run or start at once.",
     "breakers": "What waits because something it depends on is down.",
     "workers": "Who runs jobs.",
-    "alerts": "What is wrong now, what was, and the rules that say so.",
     "audit": "Who did what.",
     "tokens": "Who may enter.",
     "stats": "What happened in the last minutes, hours or days.",
@@ -48,7 +47,6 @@ PARAMETERS = {
     "until": "Before this time.",
     "scope": "What is named: a queue, a type, a tenant, a key or a job.",
     "kind": "Only limits of this kind.",
-    "state": "Only alerts in this state.",
     "accept": "`application/openmetrics-text` is answered in that format.",
 }
 """What parameters mean that say nothing themselves; `name` is that of what the tag says."""

@@ -7,7 +7,6 @@ from penstock.server.dashboard import links
 from penstock.server.dashboard.route import no_such_page
 from penstock.server.dashboard.views import (
     access,
-    alerts,
     audit,
     dead,
     enqueue,
@@ -33,7 +32,6 @@ VIEWS = (
     schedule_form.router,
     queues.router,
     workers.router,
-    alerts.router,
     audit.router,
     access.router,
 )

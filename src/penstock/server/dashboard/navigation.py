@@ -5,33 +5,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.model.alert_rules import AlertSettings, Metric
 from penstock.model.states import Status
 from penstock.operate.jobs import STARTS_FROM, BulkAction
 from penstock.server.access.identity import Identity, Scope
 from penstock.server.state import Server
-
-PLACES = {
-    Metric.QUEUE_DEPTH: ("queues", "the queues"),
-    Metric.OLDEST_JOB: ("jobs?status=queued", "the jobs that wait"),
-    Metric.SUCCESS_RATE: ("dead", "the dead letters"),
-    Metric.FAILURE_RATE: ("dead", "the dead letters"),
-    Metric.DEAD_LETTERS: ("dead", "the dead letters"),
-    Metric.DURATION_P95: ("", "the figures"),
-    Metric.WAIT_P95: ("queues", "the queues"),
-    Metric.WORKERS_DOWN: ("workers", "the workers"),
-    Metric.WORKERS_ALIVE: ("workers", "the workers"),
-    Metric.UNSERVED_JOBS: ("workers", "the workers"),
-    Metric.LEASE_EXPIRIES: ("workers", "the workers"),
-    Metric.BACKPRESSURE: ("queues", "the queues"),
-    Metric.CRITICAL_DEAD: ("dead", "the dead letters"),
-}
-"""Where the rows behind a figure are shown, and what they are called."""
-
-
-def places_of(settings: AlertSettings) -> dict[str, tuple[str, str]]:
-    """The page behind each rule, and what it shows."""
-    return {rule.name: PLACES[rule.metric] for rule in settings.standing}
 
 
 class Action(Struct, frozen=True):
@@ -81,7 +58,6 @@ PAGES = (
     Page("schedules", "Schedules"),
     Page("queues", "Queues", whole=True),
     Page("workers", "Workers", whole=True),
-    Page("alerts", "Alerts", whole=True),
     Page("audit", "Audit log"),
     Page("access", "Access", whole=True, scope=Scope.ADMIN),
 )
@@ -115,7 +91,6 @@ async def groups_for(server: Server, caller: Identity) -> list[Group]:
             "jobs": (seen.busy, False),
             "dead": (seen.dead, seen.dead > 0),
             "workers": (seen.workers, False),
-            "alerts": (len(seen.firing), bool(seen.firing)),
             **seen.counts,
         }
     shown = [

@@ -232,16 +232,6 @@ def process_metrics(traffic: Traffic, *, store_up: bool) -> Iterator[Metric]:
     yield timings
 
 
-def alert_metrics(scrape: Scrape) -> Iterator[Metric]:
-    """How many alerts of each rule fire; a rule that holds and is quiet is told as well."""
-    made = GaugeMetricFamily(
-        "penstock_alerts_firing", "Alerts that fire now.", labels=["rule", "severity"]
-    )
-    for (rule, severity), number in sorted(scrape.firing.items()):
-        made.add_metric([rule, severity], number)
-    yield made
-
-
 def autoscale_metrics(scrape: Scrape) -> Iterator[Metric]:
     """The figures of `/api/autoscale`."""
     load = load_of(list(scrape.depths.values()), scrape.lately, scrape.workers)
@@ -288,7 +278,6 @@ FAMILIES: tuple[Callable[[Scrape], Iterator[Metric]], ...] = (
     job_metrics,
     queue_metrics,
     fleet_metrics,
-    alert_metrics,
     autoscale_metrics,
     extension_metrics,
 )

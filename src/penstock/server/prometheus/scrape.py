@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from penstock.extension import Metric
-from penstock.model.alert import AlertState
 from penstock.model.controls import DepthLimits
 from penstock.model.errors import PenstockError
-from penstock.operate.alerts import Alerts
 from penstock.operate.extensions import read_part
 from penstock.operate.health import ping
 from penstock.server.summary import Fresh
@@ -81,7 +79,6 @@ class Scrape(Struct, frozen=True, kw_only=True):
     limits: Mapping[str, int]
     workers: list[WorkerInfo]
     dead_letters: int
-    firing: Mapping[tuple[str, str], int]
     lately: list[Window]
     extensions: list[Read]
 
@@ -130,7 +127,6 @@ class Scraper:
             limits={queue: limits.of(queue) for queue in self._queues.known},
             workers=await store.workers.list(),
             dead_letters=await store.metrics.dead_count(),
-            firing=await self._firing(),
             longest=self._longest(lately),
             lately=lately,
             extensions=await self._of_extensions(),
@@ -147,17 +143,6 @@ class Scraper:
                 if figures is None:
                     self.failures[extension.name, metric.name] += 1
                 found.append(Read(name, metric, figures))
-        return found
-
-    async def _firing(self) -> Mapping[tuple[str, str], int]:
-        """How many alerts fire, by rule and severity; 0 of every rule that is quiet."""
-        rules = self._app.settings.alerts.standing
-        found: Counter[tuple[str, str]] = Counter(
-            {(rule.name, rule.severity.value): 0 for rule in rules}
-        )
-        for alert in await Alerts(self._app).list():
-            if alert.state is AlertState.FIRING:
-                found[alert.rule, alert.severity.value] += 1
         return found
 
     def _longest(self, lately: list[Window]) -> Mapping[str, float]:

@@ -13,7 +13,6 @@ from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.operate.health import Check, HealthStatus
 from penstock.server.dashboard.charts import SPANS, figures_of, stack
-from penstock.server.dashboard.navigation import places_of
 from penstock.server.dashboard.request import ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
 from penstock.server.guard import Presence
@@ -114,22 +113,10 @@ async def overview(visit: ReadVisit, span: Span = "1h") -> Response:
 async def _whole(visit: Visit) -> Whole:
     server = visit.server
     seen = await server.summary.get()
-    places = places_of(server.app.settings.alerts)
-    firing = [
-        Concern(
-            alert.severity.value,
-            alert.name,
-            alert.text,
-            "alerts",
-            alert.since_at,
-            places[alert.rule][0] if alert.rule in places else "",
-        )
-        for alert in seen.firing
-    ]
     workers = await server.app.store.workers.list()
     return Whole(
         seen=seen,
-        standing=standing_of([*firing, *seen.concerns], seen.checks),
+        standing=standing_of(seen.concerns, seen.checks),
         workers=workers[:WORKERS_SHOWN],
         more_workers=max(0, len(workers) - WORKERS_SHOWN),
     )

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.operate.alerts import QUEUE, TYPE
+from penstock.alerts.judge import rules_of
+from penstock.operate.notices import QUEUE, TYPE
 from penstock.service import Service
 from penstock.store.contract import WorkerInfo
 from penstock.worker.worker import Worker
@@ -15,12 +16,16 @@ AT_ONCE = 4
 
 
 class Delivery(Service):
-    """Looks every few seconds, and runs what waits if nobody else will."""
+    """Looks every few seconds, and runs what waits if nobody else will.
+
+    Rules that nobody can judge are refused here, when a worker or a server starts.
+    """
 
     name = "delivery"
 
     def __init__(self, app: "Penstock") -> None:
         super().__init__(LOOK_SECONDS)
+        rules_of(app)
         self._app = app
 
     async def run_once(self) -> None:

@@ -3,10 +3,11 @@ import asyncio
 import pytest
 
 from penstock import Dead, Penstock
+from penstock.alerts.alerts import Alerts
+from penstock.alerts.judge import Critical, judge_all
 from penstock.model.alert_rules import AlertSettings
-from penstock.operate.alerts import TYPE, Alerts
+from penstock.operate.notices import TYPE
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import Critical, judge_all
 
 
 @pytest.fixture(params=["postgres_store_url", "valkey_url"])

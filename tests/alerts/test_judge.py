@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from penstock import Context, Dead, Penstock
+from penstock.alerts.alerts import Alerts
+from penstock.alerts.judge import Critical, judge_all, last_judged_at
 from penstock.config import Settings
 from penstock.model.alert import HISTORY, Alert, AlertState
 from penstock.model.alert_rules import (
@@ -18,10 +20,10 @@ from penstock.model.alert_rules import (
 )
 from penstock.model.errors import AlertNotFiring, AlertNotFound
 from penstock.operate.actor import Actor
-from penstock.operate.alerts import Alerts
+from penstock.service import Service
 from penstock.store.contract import Claim
 from penstock.testing import FakeClock, drain
-from penstock.upkeep.alerts import Critical, WatchAlerts, judge_all, last_judged_at
+from penstock.upkeep.extensions import extension_passes
 from penstock.upkeep.leader import Leader
 from tests.support.workers import beat
 
@@ -221,21 +223,27 @@ async def test_what_is_wrong_for_a_moment_only_never_fires(
     assert (await look(app))["high_queue_depth"].state is AlertState.QUIET
 
 
+def the_pass(app: Penstock, leader: Leader) -> Service:
+    app.extensions.enable_installed()
+    [found] = [s for s in extension_passes(app, leader) if s.name == "alerts.judge"]
+    return found
+
+
 async def test_only_the_leader_judges(app: Penstock, ground: Ground) -> None:
     leader, follower = Leader(app, "leader", term=1_000), Leader(app, "follower")
     await leader.run_once()
     await follower.run_once()
     await ground.work(11, dies=True)
-    await WatchAlerts(app, follower).run_once()
+    await the_pass(app, follower).run_once()
     assert await Alerts(app).list() == []
-    await WatchAlerts(app, leader).run_once()
+    await the_pass(app, leader).run_once()
     assert [alert.name for alert in await Alerts(app).list()] == ["dead_letters"]
 
 
 async def test_a_pending_alert_is_looked_at_more_often(app: Penstock, ground: Ground) -> None:
     leader = Leader(app, "leader", term=1_000)
     await leader.run_once()
-    watch = WatchAlerts(app, leader)
+    watch = the_pass(app, leader)
     await ground.enqueue(1)
     await watch.run_once()
     assert watch.interval == 10
@@ -339,4 +347,4 @@ async def test_an_alert_nobody_can_read_begins_afresh(app: Penstock, ground: Gro
 
 
 def test_settings_without_alerts_have_every_rule() -> None:
-    assert Settings().alerts.standing == list(RULES)
+    assert Settings().alerts.standing() == list(RULES)

@@ -1,0 +1,1 @@
+"""Alerts, as an extension: rules that are judged, people who are told, and who knows of it."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from commands import children_of
 from generate_docs import stale_pages
 
 import penstock
@@ -135,7 +136,7 @@ def explained_options() -> Iterator[str]:
 
 def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Options]]:
     """Every command with the spellings of each of its long options."""
-    children: dict[str, Any] = getattr(command, "commands", {})
+    children = children_of(command)
     if path and not children:
         spelled = [[*each.opts, *each.secondary_opts] for each in command.params]
         yield path, [each for each in spelled if each[0].startswith("--")]

@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+from typer import Context
 from typer.main import get_command
 
 from penstock.cli import app
+
+
+def children_of(command: Any) -> dict[str, Any]:
+    """The commands below a command, those of extensions included."""
+    if not hasattr(command, "list_commands"):
+        return {}
+    context = Context(command)
+    return {name: command.get_command(context, name) for name in command.list_commands(context)}
 
 
 def refusal(words: Sequence[str]) -> str | None:

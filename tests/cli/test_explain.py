@@ -8,6 +8,7 @@ from typer.main import get_command
 
 from penstock.cli import app as program
 from penstock.operate import reasons
+from tools.commands import children_of
 
 from .conftest import Cli
 
@@ -65,7 +66,7 @@ def commands() -> set[tuple[str, ...]]:
     """Every command there is: `("jobs", "explain")`, `("worker",)`."""
 
     def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        children = getattr(command, "commands", {})
+        children = children_of(command)
         if not children:
             yield path
         for name, child in children.items():

@@ -6,6 +6,7 @@ from typer.main import get_command
 
 from penstock.cli import app, output
 from penstock.cli.root import hoisted
+from tools.commands import children_of
 
 from .conftest import Cli
 
@@ -50,7 +51,7 @@ def test_an_option_that_takes_a_list_may_be_repeated() -> None:
 def options(command: Any) -> Iterator[Any]:
     """The options of a command and of those below it."""
     yield from (each for each in command.params if each.param_type_name == "option")
-    for below in getattr(command, "commands", {}).values():
+    for below in children_of(command).values():
         yield from options(below)
 
 

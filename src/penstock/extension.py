@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.service import Service
 
 __all__ = [
+    "Again",
     "Asking",
     "Body",
     "Command",
@@ -68,10 +69,16 @@ def load(what: Any) -> Any:
     return getattr(import_module(module), name)
 
 
+class Again(Struct, frozen=True):
+    """What a pass returns that is to run next sooner, or later, than usual."""
+
+    seconds: float
+
+
 class Pass(Struct, frozen=True, kw_only=True):
     """Something the leader does again and again: `await run(app)`, every so many seconds.
 
-    A number that it returns is after how many seconds it runs next instead.
+    If it returns `Again(5)`, it runs next after 5 seconds instead.
     """
 
     name: str

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from penstock import Blueprint, Penstock
 from penstock.extension import (
+    Again,
     Body,
     Command,
     Concern,
@@ -59,9 +60,9 @@ class NoSuchBed(NotFound):
         super().__init__(f"There is no bed {name!r}.")
 
 
-async def tend(app: Penstock) -> float | None:
+async def tend(app: Penstock) -> Again | int:
     watered.append("tended")
-    return 5.0 if watered.count("tended") == 1 else None
+    return Again(5) if watered.count("tended") == 1 else 0
 
 
 class Gardener(Service):

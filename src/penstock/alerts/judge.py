@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from penstock.alerts.alerts import Alerts
 from penstock.alerts.readings import looking
-from penstock.extension import Extension, Measured
+from penstock.extension import Again, Extension, Measured
 from penstock.model.alert import Alert, AlertState, Reading, dropped, judged
 from penstock.model.alert_rules import EVERY_TYPE, Metric, Rule
 from penstock.model.errors import AlertNotFound
@@ -109,11 +109,11 @@ PENDING_SECONDS = 10.0
 KIND, LAST = "alert-pass", "last"
 
 
-async def watch(app: "Penstock") -> float | None:
+async def watch(app: "Penstock") -> Again | None:
     """Judge every rule; sooner again while something is about to fire."""
     alerts = await judge_all(app)
     pending = any(alert.state is AlertState.PENDING for alert in alerts)
-    return PENDING_SECONDS if pending else None
+    return Again(PENDING_SECONDS) if pending else None
 
 
 async def watch_critical(app: "Penstock") -> None:

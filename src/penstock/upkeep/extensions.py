@@ -2,7 +2,7 @@
 
 from penstock.app.extensions import loaded_part
 from penstock.app.penstock import Penstock
-from penstock.extension import Extension, Pass
+from penstock.extension import Again, Extension, Pass
 from penstock.service import Service
 from penstock.upkeep.leader import Leader
 
@@ -22,14 +22,14 @@ class ExtensionPass(Service):
         self._run_pass = loaded_part(extension, what.run)
 
     async def run_once(self) -> None:
-        """Run it once; seconds that it answers with are when to run it again."""
+        """Run it once, if this process leads."""
         if not self._leader.leads:
             self.interval = min(self._every, STANDBY_SECONDS)
             return
         self.interval = self._every
-        again: float | None = await self._run_pass(self._app)
-        if again is not None:
-            self.interval = again
+        answer = await self._run_pass(self._app)
+        if isinstance(answer, Again):
+            self.interval = answer.seconds
 
 
 def extension_passes(app: Penstock, leader: Leader) -> list[Service]:

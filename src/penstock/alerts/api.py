@@ -71,10 +71,10 @@ class AlertHistory(Struct, kw_only=True):
 class Acknowledgement(Struct, kw_only=True, forbid_unknown_fields=True):
     """What somebody found who knows of an alert."""
 
-    note: (
-        Annotated[str, Meta(max_length=NOTE_LIMIT, examples=["a deploy, over in ten minutes"])]
-        | None
-    ) = None
+    note: Annotated[
+        Annotated[str, Meta(max_length=NOTE_LIMIT)] | None,
+        Meta(examples=["a deploy, over in ten minutes"]),
+    ] = None
 
 
 MaybeAcknowledgement = Acknowledgement | None

@@ -16,7 +16,7 @@ from penstock.model.outcome import Buried
 from penstock.model.retry import ErrorClass
 from penstock.model.schedule import Schedule, ScheduleKind
 from penstock.server.access.identity import Scope
-from penstock.server.dashboard.install import VIEWS
+from penstock.server.app import create_server
 from penstock.server.dashboard.route import PageRoute
 from penstock.store.contract import Beat, Resolution
 from proof.conformance.build import OWNER, claim_all
@@ -167,5 +167,6 @@ async def picture(app: Penstock) -> list[Any]:
 
 def page_routes(method: str) -> set[str]:
     """The paths of all pages that answer to a method."""
-    routes = [route for router in VIEWS for route in router.routes if isinstance(route, PageRoute)]
+    server = create_server(Penstock("sqlite:///:memory:"))
+    routes = [route for route in server.routes if isinstance(route, PageRoute)]
     return {route.path for route in routes if method in (route.methods or ())}

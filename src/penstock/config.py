@@ -40,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     allow_volatile: bool = False
     payload_limit: Count = 1_048_576
     payload_depth: Count = 64
+    redact_payloads: bool = False
+    redact_results: bool = False
     max_timeout: Seconds = 3_600
     default_timeout: Seconds = 300
     default_max_retries: Retries | None = None

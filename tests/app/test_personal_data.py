@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from penstock import Cancel, Context, Dead, Penstock, Retry, Snooze
+from penstock import Cancel, Context, Dead, Penstock, Retry, Settings, Snooze, Worker
 from penstock.model.retry import ErrorClass
 from penstock.store.contract import Resolution
 from penstock.testing import FakeClock, drain
@@ -101,3 +101,21 @@ async def test_no_canary_is_left_in_the_store(place: Place) -> None:
         assert marker in kept
     for canary in CANARIES:
         assert canary not in kept
+
+
+async def test_payloads_and_results_pass_the_gate_where_the_settings_say_so(place: Place) -> None:
+    settings = Settings(**place.settings, redact_payloads=True, redact_results=True)
+    async with Penstock(settings=settings) as app:
+
+        @app.job
+        async def greet(name: str, count: int) -> dict[str, str]:
+            return {"to": "bob@example.com", "said": name * count}
+
+        handle = await greet.enqueue("ada@example.com", 2)
+        await Worker(app, burst=True, upkeep=False).run()
+        job = await app.get(handle.id)
+        assert "example.com" not in job.payload + (job.result or "")
+        assert await handle.result() == {
+            "to": "[REDACTED_EMAIL]",
+            "said": "[REDACTED_EMAIL][REDACTED_EMAIL]",
+        }

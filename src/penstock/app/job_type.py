@@ -37,6 +37,7 @@ from penstock.model.errors import (
 from penstock.model.ids import new_id
 from penstock.model.job import Lease, NewJob
 from penstock.model.options import check_name, check_seconds
+from penstock.model.redact import redact_document
 from penstock.model.retry import DEFAULT_CAP_MS, MAX_CAP_MS, Classifier, ErrorClass
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class JobType(Generic[P, Q, R]):
             self._result_decoder.decode(text)
         except (msgspec.MsgspecError, ValueError) as error:
             raise InvalidResult(self.name, str(error)) from error
-        return text
+        return redact_document(text) if self.app.settings.redact_results else text
 
     def decode_result(self, text: str | None) -> R:
         """A stored value with the type the handler declares."""
@@ -313,6 +314,8 @@ class JobType(Generic[P, Q, R]):
         self, options: NewJob, payload: str, lacks: tuple[str, ...] = ()
     ) -> Prepared[R]:
         self._check_size(payload, "payload")
+        if self.app.settings.redact_payloads:
+            payload = redact_document(payload)
         job = msgspec.structs.replace(options, id=new_id(), payload=payload)
         return Prepared(self, job, lacks)
 

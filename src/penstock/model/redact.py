@@ -3,8 +3,10 @@
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
+
+from msgspec.json import decode, encode
 
 _MARK = "[REDACTED_"
 
@@ -266,6 +268,21 @@ def redact(text: str) -> str:
         text = cleaned
     # A text that keeps changing cannot be shown to be clean, so none of it is kept.
     return mark("TEXT")
+
+
+def redact_document(text: str) -> str:
+    """A JSON document with the secrets in its texts and names replaced; it stays a document."""
+    return encode(_clean(decode(text))).decode()
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    if isinstance(value, dict):
+        return {redact(name): _clean(each) for name, each in value.items()}
+    return value
 
 
 def redacted(text: str | None, limit: int) -> str | None:

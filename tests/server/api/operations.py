@@ -17,6 +17,7 @@ BODIES: dict[str, Any] = {
     "amend_dead_letter": {"arguments": {"text": "other"}},
     "pause": {"scope": "queue", "name": "nothing"},
     "set_limits": {"scope": "key", "name": "nothing", "concurrency": 1},
+    "erase": {"tenant": "nobody"},
     "create_token": {"name": "test", "scopes": ["read"]},
 }
 QUERIES = {

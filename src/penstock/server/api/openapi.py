@@ -24,6 +24,7 @@ TAGS = {
     "breakers": "What waits because something it depends on is down.",
     "workers": "Who runs jobs.",
     "audit": "Who did what.",
+    "erasures": "What belongs to a tenant or a person, removed everywhere.",
     "tokens": "Who may enter.",
     "stats": "What happened in the last minutes, hours or days.",
     "health": "Whether all is well, for people, probes and Prometheus.",

@@ -1,6 +1,6 @@
 """What our own rules measure: one look at the store serves all of them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
@@ -146,7 +146,7 @@ _shared: ContextVar[Look | None] = ContextVar("look", default=None)
 
 
 @asynccontextmanager
-async def looking(app: Penstock, rules: Sequence[Rule]) -> AsyncIterator[None]:
+async def looking(app: Penstock, rules: Sequence[Rule]) -> AsyncGenerator[None]:
     """Look once for all rules that are read meanwhile."""
     token = _shared.set(await look(app, rules))
     try:

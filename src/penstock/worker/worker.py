@@ -151,13 +151,13 @@ class Worker:
     async def run(self) -> None:
         """Work until told to stop, then drain."""
         async with self.app:
+            services = self._services() if self._with_upkeep else []
             await self.app.declare()
             self._prepare()
             background = [
                 asyncio.create_task(work)
                 for work in (self._pump.run(), self._watch(), self._tick(), self._reports.run())
             ]
-            services = self._services() if self._with_upkeep else []
             self._heartbeat.start()
             for service in services:
                 await service.start()

@@ -23,7 +23,6 @@ from penstock.extension import (
     Table,
     Tables,
     Tile,
-    Unit,
 )
 
 jobs = Blueprint()
@@ -106,9 +105,6 @@ async def states(app: Penstock) -> dict[str, int]:
     return dict(await app.read(lambda tx: tx.links.rows("states")))
 
 
-MEASURE = Measure("links that do not answer", Unit.JOBS)
-
-
 async def broken(app: Penstock, _: Rule) -> Reading:
     """How many links are broken."""
     return Reading((await states(app)).get("broken", 0))
@@ -170,7 +166,7 @@ extension = Extension(
     pages=(Page(path="links", title="Links", template="links.html", show=show, act=act),),
     templates=__name__,
     tiles=(Tile(title="Links", figure=figure, path="links"),),
-    metrics=(Metric(name="links", help="Links by state.", read=states, labels=("state",)),),
+    metrics=(Metric(name="watched", help="Links by state.", read=states, labels=("state",)),),
     readings=(
         Measured(
             name="broken_links", measure=Measure("links that do not answer", "links"), read=broken

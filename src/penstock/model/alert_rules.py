@@ -54,11 +54,11 @@ class Metric(StrEnum):
 class Measure(Struct, frozen=True):
     """What a metric means, in which unit, and on which side of a threshold it is wrong.
 
-    Where it is `reached`, the threshold itself is wrong already.
+    Where it is `reached`, the threshold itself is wrong already. A unit may be any noun in plural.
     """
 
     meaning: str
-    unit: Unit
+    unit: Unit | str
     below: bool = False
     windowed: bool = False
     reached: bool = False
@@ -285,7 +285,7 @@ OFFERED: tuple[Rule, ...] = (
 """Stricter rules, for quiet installations: each holds where the settings name it."""
 
 
-def figure(unit: Unit, value: float) -> str:
+def figure(unit: Unit | str, value: float) -> str:
     """A value with its unit: `1,200 jobs`, `1 h 3 min`, `92.5 %`."""
     match unit:
         case Unit.SECONDS:
@@ -293,7 +293,7 @@ def figure(unit: Unit, value: float) -> str:
         case Unit.PERCENT:
             return f"{value:.1f} %".replace(".0 %", " %")
         case _:
-            noun = unit.value if value != 1 else unit.value.removesuffix("s")
+            noun = str(unit) if value != 1 else unit.removesuffix("s")
             return f"{value:,.0f} {noun}"
 
 

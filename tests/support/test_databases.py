@@ -23,7 +23,7 @@ async def test_a_store_that_is_taken_again_is_empty_whoever_is_still_connected(
     await store.jobs.enqueue([NewJob(id=f"{7:026d}", type="mail")])
     await store.close()
     with psycopg.connect(url) as connection:
-        connection.execute("UPDATE penstock.penstock_meta SET value = '1'")
+        connection.execute("UPDATE penstock.penstock_meta SET value = '99'")
     databases.give_back(url)
 
     assert databases.take_store() == url
@@ -33,5 +33,5 @@ async def test_a_store_that_is_taken_again_is_empty_whoever_is_still_connected(
     await store.close()
     with psycopg.connect(url) as connection:
         versions = connection.execute("SELECT value FROM penstock.penstock_meta").fetchall()
-    assert ("1",) not in versions
+    assert ("99",) not in versions
     databases.give_back(url)

@@ -138,6 +138,11 @@ def progress_bars() -> Generator[Callable[[str, int, int | None], None], None, N
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON document.")]
 
 STYLES = {
+    "firing": "red",
+    "broken": "red",
+    "resolved": "green",
+    "ok": "green",
+    "quiet": "bright_black",
     "pending": "default",
     "queued": "cyan",
     "in_progress": "bright_blue",

@@ -82,6 +82,20 @@ async def test_tables_are_made_at_first_use_and_not_before(app: Penstock) -> Non
     assert (await store.versions())["links"] == 1
 
 
+def empty(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+async def test_tables_are_made_anew_in_a_file_that_was_deleted(tmp_path: Path) -> None:
+    app = Penstock(f"sqlite:///{tmp_path}/work.db", extensions=[extension])
+    for _ in range(2):
+        async with app:
+            await app.transact(add)
+            assert len(await links(app)) == 1
+        empty(tmp_path)
+
+
 async def test_a_full_queue_refuses_the_whole_unit_of_work(app: Penstock) -> None:
     await app.controls.set_limit(queue="links", depth=1)
     await app.transact(add)

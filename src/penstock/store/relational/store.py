@@ -67,6 +67,7 @@ class RelationalStore(Generic[D]):
 
     async def open(self, *, moving: bool = False) -> None:
         """Connect, check the promises, migrate."""
+        self.tables.forget()
         await self.migrate()
         try:
             if not moving:

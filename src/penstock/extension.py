@@ -331,6 +331,8 @@ class Extension(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise InvalidOption("name", self.name, "a word of a-z, 0-9 and _ that begins with a-z")
+        if self.tables is not None and self.tables.extension != self.name:
+            raise InvalidOption("tables", self.tables.extension, f"those of {self.name!r}")
         for table in self.tables.tables if self.tables else ():
             if not table.name.startswith(f"{self.name}_"):
                 raise InvalidOption("table", table.name, f"a name that begins with {self.name}_")

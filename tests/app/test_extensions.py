@@ -104,8 +104,9 @@ def test_a_name_is_a_word(name: str) -> None:
 def test_a_name_is_taken_once(url: str) -> None:
     with pytest.raises(InvalidOption, match="nothing else has"):
         Penstock(url, extensions=[extension, replace(extension)])
-    with pytest.raises(InvalidOption, match="nothing else has"):
-        Penstock(url, extensions=[Extension(name="enqueue")])
+    for taken in ("enqueue", "settings", "now"):
+        with pytest.raises(InvalidOption, match="nothing else has"):
+            Penstock(url, extensions=[Extension(name=taken)])
     assert len(list(Penstock(url, extensions=[SHELF, SHELF]).extensions)) == 1
 
 

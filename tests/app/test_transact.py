@@ -11,7 +11,8 @@ from examples.links import check, extension
 from penstock import Penstock, Settings
 from penstock.model.errors import InvalidOption, NoTables, QueueFull
 from penstock.model.states import Status
-from penstock.outbox.extension import TABLES, deliver
+from penstock.model.store_errors import StoreError, StoreUnavailable
+from penstock.outbox.extension import TABLES, deliver, ls
 from penstock.store.contract import Retention
 from penstock.testing import FakeClock
 from tests.support.places import Place
@@ -105,6 +106,41 @@ async def test_a_full_queue_refuses_the_whole_unit_of_work(app: Penstock) -> Non
     assert len(await links(app)) == 1
 
 
+async def add_one_by_one(app: Penstock, count: int) -> None:
+    for number in range(count):
+        await app.transact(lambda tx, url=f"{URL}{number}": add(tx, url))  # type: ignore[misc]
+
+
+async def test_jobs_of_transactions_count_against_the_limit_of_their_queue(
+    place: Place, tmp_path: Path
+) -> None:
+    beside = f"sqlite:///{tmp_path}/tables.db" if "redis" in place.url else None
+    settings = Settings(**place.settings, tables=beside, queue_limit=10)
+    async with Penstock(settings=settings, extensions=[extension]) as app:
+        with pytest.raises(QueueFull):
+            await add_one_by_one(app, 20)
+        assert len(await links(app)) == 10
+
+
+@pytest.mark.parametrize("ask", [Penstock.transact, Penstock.read])
+async def test_what_would_go_on_after_its_transaction_is_refused(app: Penstock, ask: Any) -> None:
+    async def later(tx: Any) -> None: ...
+
+    for work in (later, lambda tx: (tx.links.rows("states") for _ in range(3))):
+        with pytest.raises(InvalidOption, match="a plain function"):
+            await ask(app, work)
+
+
+async def test_a_place_for_tables_that_is_none_is_refused_before_anything_is_opened(
+    place: Place, valkey_url: str
+) -> None:
+    app = Penstock(settings=Settings(**place.settings, tables=valkey_url))
+    with pytest.raises(InvalidOption, match="'tables'"):
+        await app.open()
+    with pytest.raises(StoreError):
+        await app.store.jobs.depth("default", 1)
+
+
 async def test_a_store_without_tables_says_where_they_could_be(valkey_url: str) -> None:
     async with Penstock(valkey_url, extensions=[extension]) as app:
         with pytest.raises(NoTables, match="tables="):
@@ -137,3 +173,81 @@ async def test_a_kill_between_delivery_and_its_confirmation_enqueues_once(
         assert await deliver(app) == 1
         assert not await app.find(limit=10)
         assert await deliver(app) == 0
+
+
+@pytest.fixture
+async def beside(valkey_url: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Penstock]:
+    """An application whose jobs live on Redis, and its tables elsewhere."""
+    settings = Settings(url=valkey_url, tables=f"sqlite:///{tmp_path}/tables.db")
+    async with Penstock(settings=settings, extensions=[extension], clock=clock) as opened:
+        yield opened
+
+
+async def test_work_that_is_committed_does_not_fail_because_its_jobs_are_delivered_later(
+    beside: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("redis", "gone")
+
+    monkeypatch.setattr(beside.store.inbox, "deliver", away)
+    handle = await beside.transact(add)
+    monkeypatch.undo()
+    assert not await beside.store.reader.get([handle.id])
+    assert [each.id for each in await ls(beside)] == [handle.id]
+    monkeypatch.setattr(beside.store.inbox, "confirm", away)
+    other = await beside.transact(lambda tx: add(tx, URL + "b"))
+    monkeypatch.undo()
+    assert await deliver(beside) == 1
+    assert len(await beside.store.reader.get([handle.id, other.id])) == 2
+
+
+async def test_a_store_that_does_not_answer_is_asked_once(
+    beside: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def away(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        raise StoreUnavailable("redis", "gone")
+
+    monkeypatch.setattr(beside.store.inbox, "deliver", away)
+    calls = [check.new("", f"{URL}{number}") for number in range(250)]
+    await beside.transact(lambda tx: tx.enqueue_many(calls))
+    asked = 0
+    assert await deliver(beside) == 0
+    assert asked == 1
+
+
+async def test_a_delivery_that_comes_late_finds_the_job_remembered(
+    beside: Penstock, clock: FakeClock
+) -> None:
+    inbox = beside.store.inbox
+    assert inbox is not None
+    job = check.new("", URL).job
+    assert (await inbox.deliver(job)).created
+    await inbox.confirm([job.id])
+    await beside.cancel(job.id)
+    clock.advance(1)
+    await beside.store.upkeep.prune(Retention(keep_ms={Status.CANCELLED: 0}))
+    assert not (await inbox.deliver(job)).created
+    assert not await beside.store.reader.get([job.id])
+    clock.advance(seconds=86_401)
+    await inbox.confirm([])
+    await inbox.confirm([check.new("", URL).job.id])
+    assert (await inbox.deliver(job)).created
+
+
+async def test_a_job_that_is_refused_stays_in_the_outbox_and_is_told_of(beside: Penstock) -> None:
+    from penstock.outbox.extension import concerns, drop
+
+    nobody = "01JD3Z6K3V9M0Q2T4W6Y8A0C2E"
+    handle = await beside.transact(lambda tx: tx.enqueue(check.options(after=nobody).new("", URL)))
+    [waiting] = await ls(beside)
+    assert waiting.id == handle.id
+    assert nobody in (waiting.error or "")
+    [concern] = await concerns(beside)
+    assert concern.title == "Outbox"
+    assert "Dropped" in await drop(beside, handle.id)
+    assert await ls(beside) == []
+    assert await concerns(beside) == []

@@ -11,7 +11,7 @@ STORE = "sqlite:///work.db"
 
 EXAMPLES: tuple[PenstockError, ...] = (
     errors.NotAdmitted("resize", "billing", "the account is closed"),
-    errors.NoTables("links", "redis://localhost"),
+    errors.NoTables("A unit of work", "redis://localhost"),
     errors.JobsRunning(2),
     errors.UnknownType("send", ["resize"]),
     errors.NotIncluded("send"),

@@ -292,6 +292,13 @@ class Admission:
             for queue, found in self._ready(jobs).items()
         )
 
+    def took(self, jobs: Sequence[NewJob]) -> None:
+        """Count jobs that a transaction has enqueued against the limits of their queues."""
+        for queue, ready in self._ready(jobs).items() if jobs else ():
+            capacity = self._capacity(queue)
+            capacity.enter(len(ready))
+            capacity.entered(len(ready))
+
     async def find_room(self, jobs: Sequence[NewJob]) -> list[str]:
         """Measure the queues of jobs, which are returned; QueueFull if one has no room now."""
         ready = self._ready(jobs)

@@ -11,6 +11,8 @@ from penstock.model.errors import InvalidOption, MissingExtra
 from penstock.model.redact import add_rule
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from penstock.app.penstock import Penstock
 
 GROUP = "penstock.extensions"
@@ -25,8 +27,16 @@ def installed() -> dict[str, Extension]:
     """
     from importlib.metadata import entry_points
 
-    found = [_checked(point.name, point.load()) for point in entry_points(group=GROUP)]
+    found = [_loaded(point) for point in entry_points(group=GROUP)]
     return {extension.name: extension for extension in found}
+
+
+def _loaded(point: "EntryPoint") -> Extension:
+    try:
+        return _checked(point.name, point.load())
+    except (ImportError, AttributeError) as error:
+        expected = f"an installed extension that can be loaded ({error}); mend or uninstall it"
+        raise InvalidOption("extensions", point.name, expected) from error
 
 
 class Extensions:
@@ -51,7 +61,7 @@ class Extensions:
         known = self._enabled.get(extension.name)
         if known is extension:
             return
-        if known is not None or hasattr(type(self._app), extension.name):
+        if known is not None or _is_ours(self._app, extension.name):
             raise InvalidOption("extension", extension.name, "a name that nothing else has")
         if extension.settings is None and extension.name in self._app.settings.extension:
             expected = "left out: this extension has no settings"
@@ -107,6 +117,11 @@ class Extensions:
             self.enable(extension)
             self._namespaces[name] = loaded_part(extension, extension.namespace)(self._app)
         return self._namespaces[name]
+
+
+def _is_ours(app: "Penstock", name: str) -> bool:
+    """Whether an application, or a unit of work, has something of that name itself."""
+    return name in vars(app) or hasattr(type(app), name) or name in {"now", "enqueue_many"}
 
 
 def loaded_part(extension: Extension, part: Any) -> Any:

@@ -110,7 +110,7 @@ class Penstock(Registry):
 
     def table_store(self, extension: str) -> "TableStore":
         """Where the tables of extensions are; NoTables if there is no place for them."""
-        return table_store(self, extension)
+        return table_store(self, f"The extension {extension!r}")
 
     async def transact(self, work: "Callable[[Any], R]") -> R:
         """Do `work(tx)` in one commit: rows of extensions, and the jobs that belong to them.
@@ -147,9 +147,10 @@ class Penstock(Registry):
             if self._openings == 0:
                 self.admission.forget()
                 self.made_tables.clear()
+                beside = self.beside
                 await self.store.open()
-                if self.beside is not None:
-                    await self._open_beside(self.beside)
+                if beside is not None:
+                    await self._open_beside(beside)
             self._openings += 1
 
     async def close(self) -> None:

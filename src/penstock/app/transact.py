@@ -1,9 +1,13 @@
 """A unit of work: an extension's rows and the jobs that belong to them, all in one commit."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import structlog
+
+from penstock.app import tracing
 from penstock.app.extensions import loaded_part
 from penstock.app.flow import Batch
 from penstock.app.handle import JobHandle
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.store.contract.tables import TableStore, TableTransaction
 
 T = TypeVar("T")
+log = structlog.get_logger("penstock.outbox")
 
 
 class _Lacking(BaseException):
@@ -46,7 +51,7 @@ class Unit:
         self._raw = raw
         self._measured = measured
         self._spaces: dict[str, Any] = {}
-        self.sends = False
+        self._jobs: list[NewJob] = []
 
     @property
     def now(self) -> int:
@@ -63,17 +68,23 @@ class Unit:
         jobs = [call.job for call in batch.calls]
         if not self._app.admission.admit_now(jobs, self._measured):
             raise _Unmeasured(jobs)
-        answers = self._insert(jobs)
+        with tracing.sending(jobs) as sent:
+            answers = self._insert(sent)
+        self._jobs += jobs
         handles: list[JobHandle[Any]] = [
             JobHandle(self._app, answer.id, call.type, answer.created)
             for call, answer in zip(batch.calls, answers, strict=True)
         ]
         return batch.handles(self._app, handles)
 
-    def _insert(self, jobs: list[NewJob]) -> list[Enqueued]:
+    @classmethod
+    def jobs_of(cls, unit: "Unit") -> list[NewJob]:
+        """What was enqueued; no name that an extension might have."""
+        return unit._jobs
+
+    def _insert(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         if self._app.beside is None:
             return self._raw.enqueue(jobs)
-        self.sends = True
         return write(self._queries(OUTBOX), jobs, self._raw.now)
 
     def _queries(self, tables: Tables) -> Any:
@@ -100,28 +111,43 @@ class Unit:
 
 async def transact(app: "Penstock", work: Callable[[Any], T]) -> T:
     """Run `work(tx)` in one commit; it may be repeated, and so has no effects outside `tx`."""
-    sent = False
+    jobs: list[NewJob] = []
+    here = copy_context()  # the writer has a thread of its own
 
     def run(unit: Unit) -> T:
-        nonlocal sent
-        answer = work(unit)
-        if inspect.isawaitable(answer):
-            if inspect.iscoroutine(answer):
-                answer.close()
-            raise InvalidOption("work", work, "a plain function: it runs inside a transaction")
-        sent = unit.sends
+        answer = here.run(_plain, work, unit)
+        jobs[:] = Unit.jobs_of(unit)
         return answer
 
-    found = await _repeated(app, run, app.table_store("transact").write)
-    if sent:
-        # What cannot be delivered now is delivered by the leader, a moment later.
-        await deliver(app)
-    return found
+    answer = await _repeated(app, run, table_store(app, "A unit of work").write)
+    app.admission.took(jobs)
+    if jobs and app.beside is not None:
+        await _deliver_soon(app, [job.id for job in jobs])
+    return answer
+
+
+async def _deliver_soon(app: "Penstock", ids: list[str]) -> None:
+    """Deliver what was committed, or leave it to the leader: the work is done in either case."""
+    try:
+        await deliver(app, ids)
+    except Exception as error:
+        log.warning("delivered_later", jobs=len(ids), error=str(error))
 
 
 async def read(app: "Penstock", question: Callable[[Any], T]) -> T:
     """Ask `question(tx)` of one state of the database."""
-    return await _repeated(app, question, app.table_store("read").read)
+    perform = table_store(app, "A question to tables").read
+    return await _repeated(app, lambda unit: _plain(question, unit), perform)
+
+
+def _plain(work: Callable[[Any], T], unit: Unit) -> T:
+    """Run it, and refuse what would go on after its transaction has ended."""
+    answer = work(unit)
+    if inspect.isawaitable(answer) or inspect.isgenerator(answer):
+        if inspect.iscoroutine(answer) or inspect.isgenerator(answer):
+            answer.close()
+        raise InvalidOption("work", work, "a plain function: it runs inside a transaction")
+    return answer
 
 
 async def _repeated(app: "Penstock", work: Callable[[Unit], T], perform: Any) -> T:
@@ -144,9 +170,9 @@ async def make_tables(app: "Penstock", tables: Tables) -> None:
     app.made_tables.add(tables.extension)
 
 
-def table_store(app: "Penstock", extension: str) -> "TableStore":
+def table_store(app: "Penstock", what: str) -> "TableStore":
     """Where tables are: in the store of jobs, or in the one beside it; NoTables if in neither."""
     found = (app.beside or app.store).tables
     if found is None:
-        raise NoTables(extension, without_password(app.settings.url))
+        raise NoTables(what, without_password(app.settings.url))
     return found

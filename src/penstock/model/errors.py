@@ -330,14 +330,14 @@ class JobsRunning(PenstockError):
 
 
 class NoTables(PenstockError):
-    """Tables of an extension, asked for where jobs live in a store that has none."""
+    """Tables, asked for where jobs live in a store that has none."""
 
-    def __init__(self, extension: str, url: str) -> None:
-        self.extension = extension
+    def __init__(self, what: str, url: str) -> None:
+        self.what = what
         self.url = url
         super().__init__(
-            f"The extension {extension!r} keeps tables, and {url} has none; name a place for them "
-            "with tables=, such as sqlite:///tables.db or postgresql://…."
+            f"{what} needs tables, and {url} has none; name a place for them with tables=, "
+            "such as sqlite:///tables.db or postgresql://…."
         )
 
 

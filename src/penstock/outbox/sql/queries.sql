@@ -10,5 +10,8 @@ DELETE FROM outbox_jobs WHERE id = ?;
 -- name: note_error
 UPDATE outbox_jobs SET tries = tries + 1, error = ? WHERE id = ?;
 
+-- name: one
+SELECT id, document FROM outbox_jobs WHERE id = ?;
+
 -- name: waiting
-SELECT count(*), min(created_at), count(error) FROM outbox_jobs;
+SELECT id, created_at, tries, error FROM outbox_jobs ORDER BY id LIMIT 1000;

@@ -183,10 +183,10 @@ class Inbox(Protocol):
     async def deliver(self, job: NewJob) -> Enqueued:
         """Insert a job like `enqueue`, unless it was delivered before.
 
-        Its id is remembered until `confirm`, however soon the job is done and pruned.
+        Its id is remembered until a day after `confirm`, however soon the job is done and pruned.
         """
         ...
 
     async def confirm(self, ids: Sequence[str]) -> None:
-        """Forget jobs whose rows have left the outbox: nobody delivers them again."""
+        """Jobs have left the outbox: who read their rows before has a day to deliver them."""
         ...

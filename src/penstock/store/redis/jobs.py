@@ -97,7 +97,7 @@ class RedisInbox:
         return enqueued([job], await decided(self._scripts, "deliver", *arguments))[0]
 
     async def confirm(self, ids: Sequence[str]) -> None:
-        """Forget jobs whose rows are gone."""
+        """Remember jobs whose rows are gone for a day more."""
         if ids:
             await self._scripts.call("confirm", *ids)
 

@@ -117,7 +117,7 @@
 --   records:expiring   zset: KIND \n NAME by expires_at
 --   audit              zset: entry by seq, a JSON array of the fields of model/audit.py (Entry)
 --   meta               hash: layout (its version), rolled_up_at
---   delivered          set: ids of jobs whose rows may still be in an outbox (deliver.lua)
+--   delivered          zset: id by the time its row left the outbox, +inf before (deliver.lua)
 --   moves              hash: what is written about a move, see model/transfer.py (bookmarks.lua)
 --   room               never there: a script that deletes it first may write while memory is full
 --   wake               the channel on which every change is told

@@ -11,12 +11,14 @@
 -- answers 1 when it was created, otherwise {id, created} of it
 
 local plan = plan_jobs(4)
-if redis.call('SADD', PREFIX .. 'delivered', plan.ids[1]) == 0 then return {{plan.ids[1], 0}} end
+if redis.call('ZADD', PREFIX .. 'delivered', 'NX', '+inf', plan.ids[1]) == 0 then
+    return {{plan.ids[1], 0}}
+end
 if plan.linked then
     local plan_links, write_links = later_linking()
     local links, refusal = plan_links(plan)
     if refusal then
-        redis.call('SREM', PREFIX .. 'delivered', plan.ids[1])
+        redis.call('ZREM', PREFIX .. 'delivered', plan.ids[1])
         return refusal
     end
     insert_jobs(plan, links.waits)

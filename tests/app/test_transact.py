@@ -251,3 +251,17 @@ async def test_a_job_that_is_refused_stays_in_the_outbox_and_is_told_of(beside: 
     assert "Dropped" in await drop(beside, handle.id)
     assert await ls(beside) == []
     assert await concerns(beside) == []
+
+
+async def test_a_write_past_the_unit_of_work_is_refused_and_hangs_nobody(tmp_path: Path) -> None:
+    async with Penstock(f"sqlite:///{tmp_path}/work.db", extensions=[extension]) as app:
+
+        def work(tx: Any) -> None:
+            add(tx)
+            app.sync.enqueue(check.new("", URL))
+
+        with pytest.raises(StoreError, match=r"tx\.enqueue"):
+            await app.transact(work)
+        assert not await links(app)
+        await app.transact(add)
+        assert len(await links(app)) == 1

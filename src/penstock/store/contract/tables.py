@@ -81,8 +81,13 @@ class TableTransaction(Protocol):
 class TableStore(Protocol):
     """The tables of extensions in one database."""
 
-    async def make(self, tables: Tables) -> tuple[int, int]:
-        """Bring an extension's tables up to date; its versions before and after."""
+    @property
+    def dialect(self) -> str:
+        """The SQL it speaks, as the files of steps and queries are named."""
+        ...
+
+    async def make(self, tables: Tables, *, version: int | None = None) -> tuple[int, int]:
+        """Bring an extension's tables up to date, or to a version; those before and after."""
         ...
 
     async def versions(self) -> dict[str, int]:
@@ -105,6 +110,14 @@ class TableStore(Protocol):
 
     async def put(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write rows as they were read elsewhere; one that is there is replaced."""
+        ...
+
+    async def columns(self, table: Table) -> dict[str, bool]:
+        """Its columns, and whether each reads alike in every dialect; none if it is not there."""
+        ...
+
+    async def digest(self, table: Table, columns: Sequence[str]) -> tuple[int, int]:
+        """How many rows there are and a sum over their values, in whatever order they come."""
         ...
 
     async def count(self, table: Table) -> int:

@@ -205,6 +205,8 @@ class Session:
                     committing = False
             tx = self._opened(connection, kind)
             answer = operation(tx)
+            if connection.pgconn.transaction_status == pq.TransactionStatus.INERROR:
+                raise self._swallowed()  # a COMMIT would undo everything and report no error
             committing = True
             connection.execute("COMMIT")
         except BaseException as error:
@@ -323,6 +325,12 @@ class Session:
         except psycopg.Error:
             connection.close()
             self._connection = None
+
+    def _swallowed(self) -> StoreError:
+        return StoreError(
+            self._address.name,
+            "wrote nothing, because a statement failed and the work went on; let the error out",
+        )
 
     def _unknown(self) -> StoreError:
         return StoreUnavailable(

@@ -18,17 +18,28 @@ from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.enqueue import enqueue_all
 from penstock.store.postgres.errors import MIGRATE, translated
 from penstock.store.postgres.migrate import State, survey
-from penstock.store.postgres.queries import for_psycopg
-from penstock.store.relational.tables import META, RelationalTables, pending, quoted
+from penstock.store.postgres.queries import for_psycopg, queries
+from penstock.store.relational.tables import (
+    META,
+    RelationalTables,
+    pending,
+    quoted,
+    refuse_undeclared,
+)
 from penstock.store.relational.transaction import Transaction
 
 PLAIN = frozenset({"bigint", "integer", "smallint", "double precision", "real", "text"})
+ALIKE = PLAIN - {"real"} | {"boolean", "bytea"}
+
+ACCESS = "access:"
+"""For which version of an extension's tables the roles have their rights, before its name."""
 
 
 class PostgresTables(RelationalTables):
     """`TableStore` on PostgreSQL."""
 
     dialect = "postgres"
+    overriding = "OVERRIDING SYSTEM VALUE"
 
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)
@@ -52,30 +63,62 @@ class PostgresTables(RelationalTables):
         """Whatever was read elsewhere, as the column's type reads it."""
         return "?" if kind == "bytea" else f"CAST(?::text AS {kind})"
 
-    def bring_up(self, tables: Tables, steps: Mapping[int, str]) -> tuple[int, int]:
-        """Run the steps that are missing, under the lock of all migrations."""
+    def reads_alike(self, kind: str) -> bool:
+        """Text, whole numbers, doubles and bytes do."""
+        return kind in ALIKE
+
+    def before_reading(self, tx: Transaction) -> None:
+        """Have times read the same, whatever the server's zone and style."""
+        tx.row("neutral_times")
+
+    def numbered(self, tx: Transaction, table: Table) -> Mapping[str, bool]:
+        """The columns that a sequence numbers, and whether an UPDATE may not change them."""
+        found = tx.rows("numbered_columns", {"table": quoted(table.name)})
+        return {str(column): bool(always) for column, always in found}
+
+    def advance(self, tx: Transaction, table: Table, column: str, number: int) -> None:
+        """Have the sequence of a column go on after a number."""
+        bindings = {"table": quoted(table.name), "column": column, "number": number}
+        tx.row("advance_sequence", bindings)
+
+    def bring_up(self, tables: Tables, steps: Mapping[int, str], *, whole: bool) -> tuple[int, int]:
+        """Run the steps that are missing, under the lock of all migrations.
+
+        Roles that were made after the tables get their rights here, too.
+        """
         address, extension = self._address, tables.extension
         with (
             translated(address.name),
             closing(connect(address, patience=PATIENCE_SECONDS)) as connection,
         ):
-            before = _version(connection, address, extension)
-            if not pending(extension, before, steps, address.name):
+            before, access = _versions(connection, address, extension)
+            todo = pending(extension, before, steps, address.name)
+            if not todo and access == before:
                 return before, before
             state = survey(connection, address)
+            if not todo and not state.roles_exist:
+                return before, before
             if address.tenant is not None or not state.is_owner:
-                problem = f"lacks the tables of the extension {extension!r}; {MIGRATE}"
+                lacks = "lacks the" if todo else "gives its roles no rights to the"
+                problem = f"{lacks} tables of the extension {extension!r}; {MIGRATE}"
                 raise StoreError(address.name, problem)
             with connection.transaction():
                 answer(connection, "lock_migration", schema=address.schema)
                 # Once more, because another process may have made them meanwhile.
-                before = _version(connection, address, extension)
+                before, access = _versions(connection, address, extension)
                 _use(connection, address)
+                there = _table_names(connection)
                 for sql in pending(extension, before, steps, address.name):
                     connection.execute(sql.encode())
+                made = _table_names(connection)
+                refuse_undeclared(tables, there, made, whole=whole)
                 for table in tables.tables:
-                    connection.execute(_access(table, address, state).encode())
-                connection.execute(_REMEMBER, (META + extension, str(max(steps))))
+                    if table.name in made:
+                        connection.execute(_access(table, address, state).encode())
+                version = str(max(steps))
+                connection.execute(_REMEMBER, (META + extension, version))
+                if state.roles_exist:
+                    connection.execute(_REMEMBER, (ACCESS + extension, version))
             return before, max(steps)
 
 
@@ -85,11 +128,17 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 
 
-def _version(connection: Connection, address: Address, extension: str) -> int:
+def _versions(connection: Connection, address: Address, extension: str) -> tuple[int, int]:
+    """The version of an extension's tables, and the one that roles have rights to."""
     with connection.transaction():
         _use(connection, address)
-        found = answer(connection, "extension_version", name=META + extension)
-    return int(found or 0)
+        made = answer(connection, "extension_version", name=META + extension)
+        access = answer(connection, "extension_version", name=ACCESS + extension)
+    return int(made or 0), int(access or 0)
+
+
+def _table_names(connection: Connection) -> set[str]:
+    return {str(name) for (name,) in connection.execute(queries()["table_names"])}
 
 
 def _use(connection: Connection, address: Address) -> None:
@@ -114,6 +163,7 @@ def _access(table: Table, address: Address, state: State) -> str:
             f"DROP POLICY IF EXISTS worker ON {name}",
             f"CREATE POLICY worker ON {name} TO {worker} USING (true)",
             f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {worker}, {tenant}",
+            f"GRANT UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {worker}",
             f"GRANT SELECT ON {name} TO {tenant}",
             f"DROP POLICY IF EXISTS tenant ON {name}",
         ]

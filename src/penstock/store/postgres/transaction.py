@@ -46,7 +46,8 @@ class PostgresTransaction(Transaction):
             return self.run(name, given[0])
         if not given:
             return 0
-        together = rows_together(self._queries, name, given)
+        ours = self._queries is queries()  # in those of an extension, NAME_all means nothing to us
+        together = rows_together(self._queries, name, given) if ours else None
         if together is not None:
             return self._execute(*together).rowcount
         with self.connection.cursor() as cursor:

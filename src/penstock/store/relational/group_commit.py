@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from penstock.model.store_errors import ForkedStore, StoreClosed
+from penstock.model.store_errors import ForkedStore, StoreClosed, StoreError
 from penstock.store.relational.transaction import Transaction
 
 T = TypeVar("T")
@@ -77,6 +77,7 @@ class GroupCommit(ABC, Generic[Tx]):
         self._closed = False
         self._closing = threading.Lock()
         self._turn = threading.Lock()
+        self._committer: int | None = None
         self._brief: dict[asyncio.AbstractEventLoop, list[Entry[Tx]]] = {}
         self._lone = (0, 0.0)
         self._thread = threading.Thread(target=self._serve, name="penstock-writer", daemon=True)
@@ -122,6 +123,12 @@ class GroupCommit(ABC, Generic[Tx]):
 
     def call(self, operation: Callable[[Tx], T], *, brief: bool = False) -> T:
         """The same from a thread that has no event loop."""
+        if self._committer == threading.get_ident():
+            raise StoreError(
+                self._name,
+                "is written by this very unit of work, so another write would wait for ever; "
+                "use tx.enqueue(…) and the queries of tx",
+            )
         entry = Entry(operation, None, None, brief=brief)
         if self._commit_in_place(entry, self.commit_alone):
             result: T = entry.answer()
@@ -213,12 +220,14 @@ class GroupCommit(ABC, Generic[Tx]):
             return False
         if os.getpid() != self._pid or not self._turn.acquire(blocking=False):
             return False
+        self._committer = threading.get_ident()
         try:
             changed = commit(entry) if self.may_commit_in_place() else None
         except BaseException as error:
             entry.error = entry.error or error
             changed = False
         finally:
+            self._committer = None
             self._turn.release()
         if changed is None:
             return False
@@ -260,12 +269,15 @@ class GroupCommit(ABC, Generic[Tx]):
 
     def _committed(self, batch: list[Entry[Tx]]) -> bool:
         """Commit; whatever happens, everybody is told, and the thread goes on."""
+        self._committer = threading.get_ident()
         try:
             return self.commit(batch)
         except BaseException as error:
             for entry in batch:
                 entry.error = entry.error or error
             return False
+        finally:
+            self._committer = None
 
     def _refuse_latecomers(self) -> None:
         """Answer what was submitted in the very moment of closing."""

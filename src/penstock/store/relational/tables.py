@@ -3,14 +3,15 @@
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Self, TypeVar, cast
 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
-from penstock.model.store_errors import SchemaTooNew
+from penstock.model.store_errors import SchemaTooNew, StoreError
 from penstock.store.contract.tables import Queries, Table, Tables, TableTransaction
 from penstock.store.relational.transaction import (
     Database,
@@ -24,6 +25,8 @@ T = TypeVar("T")
 _STEP = re.compile(r"(\d{4})_\w+((?:\.\w+)?)\.sql")
 _QUERIES = re.compile(r"[a-z]\w*((?:\.\w+)?)\.sql")
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+PAGE = 1_000
 
 META = "extension:"
 """Where the version of an extension's tables is kept, before its name."""
@@ -54,6 +57,8 @@ class RelationalTables(ABC):
     """`TableStore` in SQL; making tables is the dialect's affair."""
 
     dialect: str
+    overriding = ""
+    """What an INSERT says to write a column that a sequence numbers."""
 
     def __init__(self, database: Database) -> None:
         self.db = database
@@ -69,8 +74,11 @@ class RelationalTables(ABC):
         """Insert jobs."""
 
     @abstractmethod
-    def bring_up(self, tables: Tables, steps: Mapping[int, str]) -> tuple[int, int]:
-        """Run the steps that are missing, all or none; the versions before and after."""
+    def bring_up(self, tables: Tables, steps: Mapping[int, str], *, whole: bool) -> tuple[int, int]:
+        """Run the steps that are missing, all or none; the versions before and after.
+
+        The `whole` version line makes every table that is declared; a part of it need not.
+        """
 
     @abstractmethod
     def select(self, column: str, kind: str) -> str:
@@ -79,6 +87,22 @@ class RelationalTables(ABC):
     @abstractmethod
     def insert(self, kind: str) -> str:
         """A placeholder for such a value."""
+
+    @abstractmethod
+    def reads_alike(self, kind: str) -> bool:
+        """Tell whether a column of this type reads the same in every dialect."""
+
+    @abstractmethod
+    def before_reading(self, tx: Transaction) -> None:
+        """Have values read the same on every server of this dialect."""
+
+    @abstractmethod
+    def numbered(self, tx: Transaction, table: Table) -> Mapping[str, bool]:
+        """The columns that a sequence numbers, and whether an UPDATE may not change them."""
+
+    @abstractmethod
+    def advance(self, tx: Transaction, table: Table, column: str, number: int) -> None:
+        """Have the sequence of a column go on after a number."""
 
     def forget(self) -> None:
         """Look at versions again: the database may be another one."""
@@ -90,18 +114,33 @@ class RelationalTables(ABC):
         held.db = cast("Database", HeldTransaction(tx))
         return held
 
-    async def make(self, tables: Tables) -> tuple[int, int]:
-        """Bring an extension's tables up to date; its versions before and after."""
+    async def make(self, tables: Tables, *, version: int | None = None) -> tuple[int, int]:
+        """Bring an extension's tables up to date, or to a version; those before and after."""
         if isinstance(self.db, HeldTransaction):
             found = (await self.versions()).get(tables.extension, 0)
             return found, found
         known = self._made.get(tables.extension)
-        if known is not None:
+        if known is not None and version in (None, known):
             return known, known
         steps = load_steps(tables.package, self.dialect)
-        before, after = await asyncio.to_thread(self.bring_up, tables, steps)
-        self._made[tables.extension] = after
+        latest = max(steps)
+        if version is not None:
+            await self._refuse_version(tables.extension, version, latest)
+            steps = {number: sql for number, sql in steps.items() if number <= version}
+        whole = max(steps) == latest
+        before, after = await asyncio.to_thread(self.bring_up, tables, steps, whole=whole)
+        if whole:
+            self._made[tables.extension] = after
         return before, after
+
+    async def _refuse_version(self, extension: str, version: int, latest: int) -> None:
+        if version > latest:
+            raise SchemaTooNew(f"{self.db.name} (tables of {extension!r})", version, latest)
+        found = (await self.versions()).get(extension, 0)
+        if found > version:
+            problem = f"has version {found} of the tables of {extension!r}, and not {version}"
+            advice = "run `penstock migrate` on the store that the rows come from"
+            raise StoreError(self.db.name, f"{problem}; {advice}")
 
     def is_made(self, tables: Tables) -> bool:
         """Whether they were brought up to date since the store was opened."""
@@ -135,6 +174,7 @@ class RelationalTables(ABC):
         """Rows by key, from the first one after a key."""
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
+            self.before_reading(tx)
             kinds = self._columns(tx, table)
             shown = ", ".join(self.select(column, kind) for column, kind in kinds.items())
             key = ", ".join(map(quoted, table.key))
@@ -153,16 +193,37 @@ class RelationalTables(ABC):
             kinds = self._columns(tx, table)
             names = ", ".join(map(quoted, kinds))
             values = ", ".join(map(self.insert, kinds.values()))
-            others = [column for column in kinds if column not in table.key]
+            numbered = self.numbered(tx, table)
+            others = [c for c in kinds if c not in table.key and not numbered.get(c)]
             changed = ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
             conflict = f"DO UPDATE SET {changed}" if others else "DO NOTHING"
             sql = (
-                f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({values}) "
+                f"INSERT INTO {quoted(table.name)} ({names}) {self.overriding} VALUES ({values}) "
                 f"ON CONFLICT ({', '.join(map(quoted, table.key))}) {conflict}"
             )
             self._one(tx, sql).many("one", [tuple(row.get(c) for c in kinds) for row in rows])
+            for column in numbered:
+                numbers = [int(row[column]) for row in rows if row.get(column) is not None]
+                if numbers:
+                    self.advance(tx, table, column, max(numbers))
 
         await self.db.write(write)
+
+    async def columns(self, table: Table) -> dict[str, bool]:
+        """Its columns, and whether each reads alike in every dialect; none if it is not there."""
+        found = await self.db.read(lambda tx: tx.rows("table_columns", (table.name,)))
+        return {str(name): self.reads_alike(str(kind)) for name, kind in found}
+
+    async def digest(self, table: Table, columns: Sequence[str]) -> tuple[int, int]:
+        """How many rows there are and a sum over their values, in whatever order they come."""
+        count, total, after = 0, 0, None
+        while rows := await self.page(table, after, PAGE):
+            count += len(rows)
+            for row in rows:
+                text = "".join(_as_text(row[column]) for column in columns)
+                total += int.from_bytes(sha256(text.encode("utf-8", "replace")).digest()[:16])
+            after = [rows[-1][column] for column in table.key]
+        return count, total
 
     async def count(self, table: Table) -> int:
         """How many rows there are."""
@@ -224,6 +285,28 @@ def pending(extension: str, before: int, steps: Mapping[int, str], place: str) -
     if before > latest:
         raise SchemaTooNew(f"{place} (tables of {extension!r})", before, latest)
     return [sql for number, sql in steps.items() if number > before]
+
+
+def refuse_undeclared(
+    tables: Tables, before: Collection[str], after: Collection[str], *, whole: bool
+) -> None:
+    """Refuse steps that made other tables than those that are declared."""
+    declared = {table.name for table in tables.tables}
+    for name in sorted({*after} - {*before} - declared):
+        expected = f"one that the extension {tables.extension!r} declares, to be copied and erased"
+        raise InvalidOption("table", name, expected)
+    for name in sorted(declared - {*after}) if whole else ():
+        raise InvalidOption("table", name, "one that the extension's steps make")
+
+
+def _as_text(value: object) -> str:
+    """A value so that no two rows of different values are the same text."""
+    if value is None:
+        return "-"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # an integer that a column of another dialect holds as a float
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return f"{len(text)}:{text}"
 
 
 def quoted(name: str) -> str:

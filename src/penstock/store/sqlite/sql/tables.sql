@@ -12,3 +12,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: table_columns
 SELECT name, type FROM pragma_table_info(?) ORDER BY cid;
+
+-- name: table_names
+-- Without those that SQLite keeps for an index of its own.
+SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table';

@@ -75,7 +75,7 @@ async def add(app: Penstock, url: str, owner: str = "", tenant: str = "") -> str
 
     def work(tx: Any) -> None:
         tx.links.run("add", (tenant, url, owner))
-        tx.enqueue(check.new(tenant, url))
+        tx.enqueue(check.options(tenant=tenant).new(tenant, url))
 
     await app.transact(work)
     return f"{url} is watched."

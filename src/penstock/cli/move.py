@@ -49,11 +49,13 @@ def move(
     """Move everything into another store; interrupted, run it again and it goes on."""
     from penstock.model.redact import without_password
     from penstock.operate import move as moving
-    from penstock.operate.move import Places
+    from penstock.operate.tables import Places
 
     old, new = without_password(source), without_password(target)
+    known = bare_app(ctx).extensions.known()
+    tables = Places(source=tables_from, target=tables_to, known=known)
     if abandon:
-        run(moving.abandon(source, target))
+        run(moving.abandon(source, target, tables=tables))
         if as_json:
             write_json({"from": old, "to": new, "abandoned": True})
         else:
@@ -74,9 +76,7 @@ def move(
                     force=force,
                     replace=replace,
                     allow_volatile=session(ctx).settings.allow_volatile,
-                    tables=Places(
-                        source=tables_from, target=tables_to, known=bare_app(ctx).extensions.known()
-                    ),
+                    tables=tables,
                     show=tell,
                 )
             )

@@ -7,7 +7,15 @@ import typer
 
 from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import NotFound, Refused
-from penstock.cli.session import asked, bare_app, operate, place_of, run, session
+from penstock.cli.session import (
+    asked,
+    bare_app,
+    operate_on,
+    place_of,
+    refuse_missing,
+    run,
+    session,
+)
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
@@ -54,7 +62,9 @@ def migrate(
 async def _migrate_extensions(app: "Penstock") -> dict[str, int]:
     """Bring up to date the tables of extensions that are named, or that have some already."""
     from penstock.app.transact import make_tables
+    from penstock.outbox.extension import TABLES as OUTBOX
 
+    app.extensions.enable_installed()
     async with app:
         store = (app.beside or app.store).tables
         if store is None:
@@ -62,7 +72,9 @@ async def _migrate_extensions(app: "Penstock") -> dict[str, int]:
         wanted = {extension.name for extension in app.extensions} | (await store.versions()).keys()
         for name in sorted(wanted):
             extension = app.extensions.find(name)
-            if extension is not None and extension.tables is not None:
+            if extension is None or extension.tables is None:
+                continue
+            if extension.tables is not OUTBOX or app.beside is not None:
                 await make_tables(app, extension.tables)
         return await store.versions()
 
@@ -80,9 +92,12 @@ def erase(
     from penstock.operate.erase import erase as take_away
 
     whose = " of ".join(word for word in (person, tenant) if word)
-    confirm(f"Erase all that is {whose}'s? It cannot be brought back.", yes=yes)
-    found = operate(
-        ctx,
+    if whose:  # one that names nobody is refused anyway
+        confirm(f"Erase all that is {whose}'s? It cannot be brought back.", yes=yes)
+    app = bare_app(ctx)
+    app.extensions.enable_installed()
+    found = operate_on(
+        app,
         lambda operator: take_away(
             operator.app, tenant=tenant, person=person, actor=operator.actor
         ),
@@ -130,7 +145,10 @@ def backup(
     """Copy the store, of whatever kind, into one file while it runs, and verify the copy."""
     from penstock.model.clock import SystemClock
     from penstock.operate import backup as copies
+    from penstock.operate.tables import opened_beside
+    from penstock.store.open import open_store
 
+    settings = session(ctx).settings
     folder = target if target.is_dir() else None
     if folder is not None:
         target = copies.dated(folder, SystemClock().now())
@@ -144,12 +162,19 @@ def backup(
             if total:
                 show(str(part), done, total)
 
+        async def copy(store: "Store") -> int:
+            beside = settings.tables if store.tables is None else None
+            if beside is not None:
+                await refuse_missing(open_store(beside))
+            async with opened_beside(beside, None) as tables:
+                known = bare_app(ctx).extensions.known()
+                place = target.absolute()
+                return await copies.backup(store, place, beside=tables, extensions=known, show=tell)
+
         jobs = run(
             asked(
-                session(ctx).settings.url,
-                lambda store: copies.backup(
-                    store, target.absolute(), extensions=bare_app(ctx).extensions.known(), show=tell
-                ),
+                settings.url,
+                copy,
                 # Even one that was moved away: taking a copy risks nothing.
                 moving=True,
             )
@@ -175,14 +200,15 @@ def restore(
     """Put a verified copy in the place of a SQLite store, or into an empty one of another kind."""
     from penstock.operate.backup import restore as put_back
 
-    url = session(ctx).settings.url
+    settings = session(ctx).settings
+    url = settings.url
     place = place_of(url)
     if not copy.exists():
         raise NotFound(f"There is no file {copy} to restore from.")
     if url.startswith("sqlite:") and Path(place).exists():
         confirm(f"Replace {place} by {copy}? What is in it now is lost.", yes=yes)
     known = bare_app(ctx).extensions.known()
-    jobs = run(put_back(copy.absolute(), url, extensions=known))
+    jobs = run(put_back(copy.absolute(), url, tables=settings.tables, extensions=known))
     if as_json:
         write_json({"store": place, "jobs": jobs})
     else:

@@ -324,8 +324,8 @@ class JobsRunning(PenstockError):
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         super().__init__(
-            f"Of the jobs to erase, {jobs:,} still run; they were asked to stop, and nothing else "
-            "was erased: do it again in a moment."
+            f"Of the jobs to erase, {jobs:,} still run; they were asked to stop: do it again in a "
+            "moment, for them and for what they write until then."
         )
 
 

@@ -13,6 +13,9 @@ MOVING_FROM = "moving_from"
 EMPTYING = "emptying"
 CAME_BY = "came_by"
 TALLY = "tally"
+TABLES = "tables"
+"""The extensions whose rows a move copies, and where to."""
+TABLES_AT = "tables_at"
 DONE = "done"
 """The bookmark of a part that has been moved."""
 
@@ -142,11 +145,23 @@ class TablesUnknown(StoreError):
 class TablesStay(StoreError):
     """Tables of extensions, and a move to where there is no place for them."""
 
-    def __init__(self, store: str, extensions: Sequence[str]) -> None:
+    def __init__(self, store: str, extensions: Sequence[str], where: str = "--tables-to") -> None:
         self.extensions = tuple(extensions)
         super().__init__(
             store,
-            f"has no place for the tables of {_listed(self.extensions)}; name one with --tables-to",
+            f"has no place for the tables of {_listed(self.extensions)}; name one with {where}",
+        )
+
+
+class OutboxWaiting(StoreError):
+    """Jobs in an outbox, and a move to where nobody would deliver them."""
+
+    def __init__(self, store: str, jobs: int, advice: str = "") -> None:
+        self.jobs = jobs
+        super().__init__(
+            store,
+            f"holds {jobs:,} job{'' if jobs == 1 else 's'} in its outbox; "
+            + (advice or "let a worker of its application run until it is empty"),
         )
 
 

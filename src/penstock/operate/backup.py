@@ -7,6 +7,7 @@ into a store of any kind.
 import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,13 +26,21 @@ from penstock.model.transfer import (
     TablesStay,
     refuse_half,
 )
-from penstock.operate.move import PAGE, Copying, Mover, Show, differences, silently
-from penstock.operate.tables import copy_tables, tables_of
+from penstock.operate.move import PAGE, Mover, Show, differences, silently
+from penstock.operate.tables import (
+    Copying,
+    copy_tables,
+    opened_beside,
+    tables_of,
+    without_outbox,
+)
 from penstock.store.contract import Bookmark, Part, Snapshot, Store, Tally
 from penstock.store.open import lasting_name, open_store
 from penstock.store.sqlite.backup import copy_file, forget_the_day, new_file, restore_file, seal
 from penstock.store.sqlite.store import SqliteStore
 
+_ELSEWHERE = "restore it where an outbox is used, a Redis store with the setting tables"
+_SETTING = "the setting tables"
 _DATED = re.compile(r"penstock-\d{8}T\d{6}Z\.db")
 
 
@@ -39,6 +48,7 @@ async def backup(
     store: Store,
     target: Path,
     *,
+    beside: Store | None = None,
     extensions: Mapping[str, Extension] = MappingProxyType({}),
     show: Show | None = None,
     clock: Clock | None = None,
@@ -47,7 +57,8 @@ async def backup(
 
     What is committed while the copy is made is not in it. A SQLite store is copied page by page,
     with the tables that its application may keep in the same file; from another one the tables of
-    `extensions` are copied, and those of one that is not among them refuse the copy.
+    `extensions` are copied, and those of one that is not among them refuse the copy. A store that
+    has no tables may have one `beside` it that does.
     """
     if isinstance(store, SqliteStore):
         return await asyncio.to_thread(copy_file, store.path, target)
@@ -58,11 +69,17 @@ async def backup(
         copy = SqliteStore(lasting_name(store.url), part, clock)
         await copy.open(moving=True)
         try:
-            async with store.snapshot() as moment:
-                wanted = await tables_of(store.url, moment.tables, extensions)
+            async with AsyncExitStack() as held:
+                # Tables first: a job that leaves the outbox in between is in both, not in neither.
+                theirs = await held.enter_async_context((beside or store).snapshot())
+                moment = theirs
+                if beside is not None:
+                    moment = await held.enter_async_context(store.snapshot())
+                tables = theirs.tables
+                wanted = await tables_of((beside or store).url, tables, extensions)
                 tally = await _copy(moment, copy, show or silently)
-                if moment.tables is not None:
-                    where = moment.tables, copy.tables
+                if tables is not None:
+                    where = tables, copy.tables
                     await copy_tables(str(target), *where, wanted, show or silently)
             differing = differences(tally, await copy.transfer.tally())
         finally:
@@ -91,13 +108,15 @@ async def restore(
     copy: Path,
     url: str,
     *,
+    tables: str | None = None,
     extensions: Mapping[str, Extension] = MappingProxyType({}),
     show: Show | None = None,
     clock: Clock | None = None,
 ) -> int:
     """Put a copy in the place of a SQLite file, or into an empty store of another kind.
 
-    The copy is verified first, and stays as it is. Interrupted, run it again and it goes on.
+    The copy is verified first, and stays as it is. Interrupted, run it again and it goes on. Where
+    the store has no tables, those of extensions go into the one that `tables` names.
     Return the number of jobs.
     """
     target = open_store(url, clock)
@@ -111,13 +130,18 @@ async def restore(
         await source.open(moving=True)
         try:
             wanted = await tables_of(source.url, source.tables, extensions)
-            if wanted and target.tables is None:
-                raise TablesStay(target.url, [each.extension for each in wanted])
+            beside = tables if target.tables is None else None
+            if beside is None:
+                wanted = await without_outbox(source.url, source.tables, wanted, _ELSEWHERE)
+            if wanted and beside is None and target.tables is None:
+                raise TablesStay(target.url, [each.extension for each in wanted], _SETTING)
             await target.open(moving=True)
-            mover = Mover(source, target, keep=True, replace=True, show=show)
-            if target.tables is not None:
-                mover.tables = Copying(source.tables, target.tables, wanted)
-            await mover.run()
+            async with opened_beside(beside, clock) as ours:
+                mover = Mover(source, target, keep=True, replace=True, show=show)
+                if wanted:
+                    taking = ours or target
+                    mover.tables = Copying(source, taking, wanted, beside=ours is not None)
+                await mover.run()
         finally:
             await target.close()
             await source.close()

@@ -3,6 +3,7 @@
 The audit log stays: it is a chain that names ids and never contents.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from penstock.model.errors import InvalidOption, JobsRunning
 from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.operate.actor import PROGRAM, Actor
+from penstock.outbox.extension import TABLES as OUTBOX
 from penstock.store.contract import JobFilter
 
 if TYPE_CHECKING:
@@ -46,16 +48,33 @@ async def erase(
     for name, value in (("tenant", tenant), ("person", person)):
         if value is not None:
             check_text(name, value)
-    if not tenant and not person:
+            if not value:
+                raise InvalidOption(name, value, "a name, not an empty text")
+    if tenant is None and person is None:
         raise InvalidOption("erase", "nothing", "told whose traces to erase: tenant= or person=")
     whose = Erasing(tenant=tenant, person=person)
     subject = f"tenant:{tenant}" if tenant else "person"
     async with actor.doing("erase", subject, tenant_id=tenant or ""):
-        parts = {"jobs": await _erase_jobs(app, whose)}
-        if person is None and tenant is not None:
-            parts["schedules"] = await _erase_schedules(app, tenant)
-        parts |= await _erase_tables(app, whose)
-        return Erased({name: count for name, count in parts.items() if count})
+        erased = found = await _erase_once(app, whose)
+        while found.total():
+            # What was on its way meanwhile, from a running schedule or an outbox.
+            found = await _erase_once(app, whose)
+            erased += found
+        erased += await _ask_extensions(app, whose)
+        return Erased({name: count for name, count in erased.items() if count})
+
+
+async def _erase_once(app: "Penstock", whose: Erasing) -> Counter[str]:
+    """Each after what could make it anew: schedules and the outbox make jobs."""
+    found: Counter[str] = Counter()
+    whole = whose.tenant if whose.person is None else None
+    if whole is not None:
+        found["schedules"] += await _erase_schedules(app, whole)
+    found += await _erase_tables(app, whose)
+    found["jobs"] += await _erase_jobs(app, whose)
+    if whole is not None:
+        found["unique keys"] += await app.store.upkeep.erase_keys(whole)
+    return found
 
 
 async def _erase_jobs(app: "Penstock", whose: Erasing) -> int:
@@ -87,22 +106,33 @@ async def _erase_schedules(app: "Penstock", tenant: str) -> int:
     return removed
 
 
-async def _erase_tables(app: "Penstock", whose: Erasing) -> dict[str, int]:
-    """What extensions hold of them: those that have tables here, and those that are enabled."""
-    parts: dict[str, int] = {}
+async def _erase_tables(app: "Penstock", whose: Erasing) -> Counter[str]:
+    """Their rows in the tables of all extensions, the outbox first, for it makes jobs."""
+    parts: Counter[str] = Counter()
+    store = (app.beside or app.store).tables
+    there = {} if store is None else await store.versions()
+    for name in sorted(there, key=lambda name: (name != OUTBOX.extension, name)):
+        extension = app.extensions.find(name)
+        if extension is None:
+            raise InvalidOption("extension", name, "installed here, to erase what it keeps")
+        if store is not None and extension.tables is not None:
+            await make_tables(app, extension.tables)
+            # Those that may point at others first.
+            for table in reversed(extension.tables.tables):
+                if where := _where(table, whose):
+                    parts[table.name] += await store.delete(table, where)
+    return parts
+
+
+async def _ask_extensions(app: "Penstock", whose: Erasing) -> Counter[str]:
+    """What extensions keep elsewhere: those that are enabled, and those that have tables here."""
+    parts: Counter[str] = Counter()
     store = (app.beside or app.store).tables
     there = {} if store is None else await store.versions()
     for name in sorted({*there, *(extension.name for extension in app.extensions)}):
         extension = app.extensions.find(name)
-        if extension is None:
-            raise InvalidOption("extension", name, "installed here, to erase what it keeps")
-        if store is not None and extension.tables is not None and name in there:
-            await make_tables(app, extension.tables)
-            for table in extension.tables.tables:
-                if where := _where(table, whose):
-                    parts[table.name] = await store.delete(table, where)
-        if extension.erase is not None:
-            parts[name] = await loaded_part(extension, extension.erase)(app, whose)
+        if extension is not None and extension.erase is not None:
+            parts[name] += await loaded_part(extension, extension.erase)(app, whose)
     return parts
 
 

@@ -1,14 +1,12 @@
 """Moving a whole installation into another store: checked, resumable, verified."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from penstock.extension import Extension, Tables
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
@@ -39,15 +37,22 @@ from penstock.model.transfer import (
     refuse_moved,
 )
 from penstock.operate.journal import Journal
-from penstock.operate.tables import copy_tables, refuse_taken, tables_of
+from penstock.operate.tables import (
+    Copying,
+    Places,
+    forget_copied,
+    is_same,
+    opened_beside,
+    opened_store,
+    tables_of,
+    without_outbox,
+)
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
-from penstock.store.contract.tables import TableStore
 from penstock.store.open import lasting_name, open_store
 
 DECLARED = frozenset({Part.PAUSES, Part.LIMITS, Part.RATES, Part.BREAKERS, Part.METRICS})
 """What a store has as soon as an application or a worker was started on it once."""
 
-_PROBE = "probe"
 _REOPEN = "open it again with `penstock reopen`, or "
 
 
@@ -62,11 +67,7 @@ def is_same_move(source: str, here: Mapping[str, str], there: Mapping[str, str])
 
 async def refuse_same(source: Store, target: Store) -> None:
     """Refuse a store as its own target, however the two URLs are spelled."""
-    mine = new_id()
-    await source.transfer.mark({_PROBE: mine})
-    seen = (await target.transfer.marks()).get(_PROBE)
-    await source.transfer.mark({_PROBE: None})
-    if seen == mine:
+    if await is_same(source, target):
         raise SameStore(source.url)
 
 
@@ -178,14 +179,6 @@ class Moved(Struct, frozen=True):
     rows: int = 0
 
 
-class Places(Struct, frozen=True, kw_only=True):
-    """Where tables of extensions are, if not in the stores themselves, and which there may be."""
-
-    source: str | None = None
-    target: str | None = None
-    known: Mapping[str, Extension] = {}
-
-
 async def move(
     source: str,
     target: str,
@@ -206,9 +199,10 @@ async def move(
     target only with `allow_volatile`. Tables of extensions go along; `tables` says from where and
     to where, if a store has none. A move that is refused makes nothing.
     """
-    async with _existing(source, clock) as old, _beside(tables.source, clock) as theirs:
-        from_tables = (theirs or old).tables
-        wanted = await tables_of(source, from_tables, tables.known)
+    async with _existing(source, clock) as old, opened_beside(tables.source, clock) as theirs:
+        having = theirs or old
+        found = await tables_of(having.url, having.tables, tables.known)
+        wanted = await without_outbox(having.url, having.tables, found)
         new = open_store(target, clock, allow_volatile=allow_volatile)
         try:
             if not await new.exists():
@@ -217,23 +211,27 @@ async def move(
             if wanted and tables.target is None and new.tables is None:
                 raise TablesStay(new.url, [each.extension for each in wanted])
             await new.open(moving=True)
-            async with _beside(tables.target, clock) as ours:
-                to_tables = (ours or new).tables
+            async with opened_beside(tables.target, clock) as ours:
                 mover = Mover(old, new, keep=keep, force=force, replace=replace, show=show)
-                if wanted:
-                    assert from_tables is not None
-                    assert to_tables is not None
-                    mover.tables = Copying(from_tables, to_tables, wanted)
-                    marks = await old.transfer.marks(), await new.transfer.marks()
-                    if not is_same_move(old.url, *marks):
-                        await refuse_taken(new.url, to_tables, wanted)
+                taking = ours or new
+                if wanted and not await is_same(having, taking):
+                    mover.tables = Copying(having, taking, wanted, beside=ours is not None)
                 return await mover.run()
         finally:
             await new.close()
 
 
-async def abandon(source: str, target: str, *, clock: Clock | None = None) -> None:
-    """Give an interrupted move up: the source may be used again, and the target is emptied."""
+async def abandon(
+    source: str,
+    target: str,
+    *,
+    tables: Places = Places(),  # noqa: B008 - it cannot be changed
+    clock: Clock | None = None,
+) -> None:
+    """Give an interrupted move up: the source may be used again, and the target is emptied.
+
+    `tables` says where the move copied rows of extensions to, as it did for the move.
+    """
     async with _existing(source, clock) as old:
         here = await old.transfer.marks()
         under_way = here.get(MOVING_TO) == lasting_name(target)
@@ -247,6 +245,12 @@ async def abandon(source: str, target: str, *, clock: Clock | None = None) -> No
                 there = await new.transfer.marks()
                 emptying = MOVE in here and there.get(EMPTYING) == here[MOVE]
                 if emptying or (MOVED_TO not in here and is_same_move(source, here, there)):
+                    try:
+                        await forget_copied(new, there, tables, clock)
+                    except PenstockError:
+                        # Still under way: once told what is lacking, it is given up as a whole.
+                        await old.transfer.mark({name: here.get(name) for name in FORGOTTEN})
+                        raise
                     await new.transfer.clear()
                     return
             if not under_way:
@@ -324,14 +328,6 @@ async def _look(url: str, move_id: str, clock: Clock | None) -> Tally | str:
         return f"cannot be looked at ({str(error).rstrip('.')})"
 
 
-class Copying(NamedTuple):
-    """The tables of extensions that a move takes along."""
-
-    source: TableStore
-    target: TableStore
-    wanted: Sequence[Tables]
-
-
 class Mover:
     """One move, between stores that are open."""
 
@@ -371,7 +367,7 @@ class Mover:
             raise MoveIncomplete(self._target.url, differing)
         rows = 0
         if self.tables is not None:
-            rows = await copy_tables(self._target.url, *self.tables, self._show)
+            rows = await self.tables.copy(self._show)
         await self._finish()
         return Moved(tally, resumed, self._sent, rows)
 
@@ -386,14 +382,19 @@ class Mover:
                 await self._source.transfer.mark({MOVE: there[MOVE], MOVING_TO: to})
             return True
         empty = await check_target(self._source, self._target, replace=self._replace)
+        if self.tables is not None:
+            left = MOVED_TO in there and there[MOVE] in here.get(CAME_BY, "").split()
+            await self.tables.refuse_taken(left=left, replace=self._replace or EMPTYING in there)
         move_id = here.get(MOVE) or new_id()
         # The source first: from now on nobody opens it, and then it can be counted.
         await self._source.transfer.mark({MOVE: move_id, MOVING_TO: to})
         begun = {MOVING_FROM: lasting_name(self._source.url)}
+        if self.tables is not None:
+            begun |= self.tables.marks
         if not empty:
             # What is deleted here is in the source, which stays as it is until all is verified.
             await self._target.transfer.mark({EMPTYING: move_id, **begun})
-            await self._target.transfer.clear()
+            await self._empty()
         # Steps that were folded are whole; those whose fine ones are gone cannot be any more.
         await self._source.metrics.roll_up()
         await self._target.transfer.mark(
@@ -439,8 +440,14 @@ class Mover:
         changes = differences(tally, await self._source.transfer.tally())
         if changes:
             await self._source.transfer.mark(FORGOTTEN)
-            await self._target.transfer.clear()
+            await self._empty()
             raise SourceChanged(self._source.url, changes)
+
+    async def _empty(self) -> None:
+        """Delete what the target holds, its marks last."""
+        if self.tables is not None:
+            await self.tables.clear()
+        await self._target.transfer.clear()
 
     async def _finish(self) -> None:
         """The source first: whatever happens in between, a next run ends what is left to do."""
@@ -455,35 +462,15 @@ class Mover:
 
 @asynccontextmanager
 async def _existing(url: str, clock: Clock | None) -> AsyncGenerator[Store, None]:
-    """The same for one that must not be made by looking for it."""
+    """Open a store that must not be made by looking for it."""
     store = open_store(url, clock)
     try:
         if not await store.exists():
             raise NothingToMove(url)
     finally:
         await store.close()
-    async with _opened(url, clock) as opened:
+    async with opened_store(url, clock) as opened:
         yield opened
-
-
-@asynccontextmanager
-async def _opened(url: str, clock: Clock | None) -> AsyncGenerator[Store, None]:
-    store = open_store(url, clock)
-    await store.open(moving=True)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-@asynccontextmanager
-async def _beside(url: str | None, clock: Clock | None) -> AsyncGenerator[Store | None, None]:
-    """The store of tables beside one of jobs, if there is one."""
-    if url is None:
-        yield None
-    else:
-        async with _opened(url, clock) as opened:
-            yield opened
 
 
 def silently(part: str, done: int, total: int) -> None:

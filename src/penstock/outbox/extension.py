@@ -28,13 +28,16 @@ LATE_MS = 60_000
 TABLES = Tables(
     extension="outbox",
     package="penstock.outbox",
-    tables=(Table("outbox_jobs", key=("id",), tenant="tenant_id"),),
+    tables=(Table("outbox_jobs", key=("id",), tenant="tenant_id", person="created_by"),),
 )
 
 
 def write(queries: "Queries", jobs: Sequence[NewJob], now: int) -> list[Enqueued]:
     """Put jobs into the outbox, in the commit under way."""
-    rows = [(job.id, job.tenant_id, msgspec.json.encode(job).decode(), now) for job in jobs]
+    rows = [
+        (job.id, job.tenant_id, job.created_by, msgspec.json.encode(job).decode(), now)
+        for job in jobs
+    ]
     queries.many("add", rows)
     return [Enqueued(job.id, True) for job in jobs]
 

@@ -1,5 +1,6 @@
 -- name: add
-INSERT INTO outbox_jobs (id, tenant_id, document, created_at) VALUES (?, ?, ?, ?);
+INSERT INTO outbox_jobs (id, tenant_id, created_by, document, created_at)
+VALUES (?, ?, ?, ?, ?);
 
 -- name: page
 SELECT id, document FROM outbox_jobs WHERE id > ? ORDER BY id LIMIT ?;

@@ -153,6 +153,10 @@ class Upkeep(Protocol):
         """Delete ended jobs and their dead letters at once, with all that hangs on them."""
         ...
 
+    async def erase_keys(self, tenant_id: str) -> int:
+        """Delete all unique keys of a tenant, those that outlived their jobs, too."""
+        ...
+
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention, with their history."""
         ...

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.json import Decoder
+from msgspec.json import Decoder, decode
 from msgspec.structs import asdict
 
 from penstock.model.states import Status
@@ -149,6 +149,20 @@ class RedisUpkeep:
     async def erase(self, ids: Sequence[str]) -> int:
         """Delete ended jobs and their dead letters at once."""
         return int(await self._scripts.call("erase", *ids)) if ids else 0
+
+    async def erase_keys(self, tenant_id: str) -> int:
+        """Delete all unique keys of a tenant, page by page."""
+        keys, erased, cursor = f"{self._scripts.prefix}keys", 0, b"0"
+        while True:
+            [[cursor, found]] = await self._scripts.ask(("HSCAN", keys, cursor, "COUNT", 1000))
+            theirs = [field for field in found[::2] if decode(field)[0] == tenant_id]
+            if theirs:
+                gone, _ = await self._scripts.ask(
+                    ("HDEL", keys, *theirs), ("ZREM", f"{keys}:expiring", *theirs)
+                )
+                erased += gone
+            if int(cursor) == 0:
+                return erased
 
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""

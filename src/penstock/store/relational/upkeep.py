@@ -220,6 +220,11 @@ class RelationalUpkeep(StorePart):
         return len(ended)
 
     @writes
+    def erase_keys(self, tx: Transaction, tenant_id: str) -> int:
+        """Delete all unique keys of a tenant."""
+        return tx.run("forget_keys_of_tenant", (tenant_id,))
+
+    @writes
     def prune(self, tx: Transaction, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""
         return prune(tx, retention, limit)

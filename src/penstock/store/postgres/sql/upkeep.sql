@@ -67,6 +67,9 @@ SELECT id FROM jobs_ended WHERE id = ANY(?::text[]) FOR UPDATE;
 -- name: forget_keys
 DELETE FROM job_keys WHERE job_id = ANY(?::text[]);
 
+-- name: forget_keys_of_tenant
+DELETE FROM job_keys WHERE tenant_id = ?;
+
 -- name: delete_jobs
 DELETE FROM jobs_ended WHERE id = ANY(?::text[]);
 

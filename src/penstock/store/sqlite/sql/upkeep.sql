@@ -66,6 +66,9 @@ WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('completed', 'cancel
 -- name: forget_keys
 DELETE FROM job_keys WHERE job_id IN (SELECT value FROM json_each(?));
 
+-- name: forget_keys_of_tenant
+DELETE FROM job_keys WHERE tenant_id = ?;
+
 -- name: delete_jobs
 DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 

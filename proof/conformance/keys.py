@@ -39,6 +39,16 @@ async def _again(store: Store, key: str = "k", **fields: object) -> Enqueued:
 class TestKeys:
     """A taken key answers with the job that has it."""
 
+    async def test_a_tenant_that_is_erased_lets_all_of_its_keys_go(self, store: Store) -> None:
+        for tenant in ("acme", "acme2", ""):
+            for key in ("k", "k2", "k3"):
+                window = {"key_scope": KeyScope.WINDOW, "key_window_ms": 10_000}
+                await enqueue(store, tenant_id=tenant, key=key, **window)
+        assert await store.upkeep.erase_keys("acme") == 3
+        assert await store.upkeep.erase_keys("acme") == 0
+        for tenant, created in (("acme", True), ("acme2", False), ("", False)):
+            assert (await _again(store, tenant_id=tenant)).created is created
+
     async def test_a_taken_key_answers_with_its_holder(self, store: Store) -> None:
         holder = await enqueue(store, key="k")
         assert await _again(store) == Enqueued(holder, False)

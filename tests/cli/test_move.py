@@ -2,6 +2,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -160,3 +162,27 @@ def test_a_store_that_was_moved_away_can_be_copied_and_the_copy_is_in_use(
     other = f"sqlite:///{tmp_path / 'other.db'}"
     assert shopped("restore", "copy.db", "--url", other).code == 0
     assert len(shopped("jobs", "ls", "--json", "--url", other).json) == 6
+
+
+def test_a_move_that_is_given_up_takes_the_rows_of_extensions_back(
+    cli: Cli, tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_EXTENSIONS", "examples.links:extension")
+    cli("links", "add", "http://127.0.0.1:1/")
+    words = ("move", f"sqlite:///{tmp_path / 'work.db'}", valkey_url)
+    tables = ("--tables-to", f"sqlite:///{tmp_path / 'tables.db'}")
+
+    @contextmanager
+    def stopped() -> Iterator[Callable[[str, int, int], None]]:
+        def show(part: str, done: int, _: int) -> None:
+            if part == "links_links" and done:
+                raise KeyboardInterrupt
+
+        yield show
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.cli.move.progress_bars", stopped)
+        assert cli(*words, *tables).code == 130
+    assert cli(*words, "--abandon").says("has no place for the tables of links", "--tables-to")
+    assert cli(*words, *tables, "--abandon").code == 0
+    assert "1 row of extensions" in cli(*words, *tables).out

@@ -1,6 +1,10 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from penstock import Penstock
+from penstock.extension import Erasing, Extension
 
 from .conftest import Cli
 
@@ -138,3 +142,58 @@ def test_migrate_makes_the_tables_of_extensions_that_are_named(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_EXTENSIONS", "examples.links:extension")
     assert cli("migrate", "--json").json["extensions"] == {"links": 1}
+
+
+def test_an_empty_variable_erases_nobody(cli: Cli) -> None:
+    cli("schedules", "add", "nightly", "clean", "--every", "1h", "--tenant", "acme")
+    refused = cli("erase", "--tenant", "acme", "--person", "", "--yes")
+    assert refused.says("person", "not an empty text")
+    assert len(cli("schedules", "ls", "--json").json) == 1
+
+
+def test_installed_extensions_erase_what_they_keep_elsewhere(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forget(_: Penstock, __: Erasing) -> int:
+        return 7
+
+    keeper = Extension(name="keeper", always=True, erase=forget)
+    monkeypatch.setattr("penstock.app.extensions.installed", lambda: {"keeper": keeper})
+    cli("migrate")
+    assert cli("erase", "--tenant", "acme", "--yes", "--json").json["erased"] == {"keeper": 7}
+
+
+@pytest.fixture
+def beside(
+    cli: Cli, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], None]:
+    """Jobs on Redis, and tables in a file that the test names."""
+    monkeypatch.setenv("PENSTOCK_URL", valkey_url)
+    monkeypatch.setenv("PENSTOCK_EXTENSIONS", "examples.links:extension")
+
+    def name(file: str) -> None:
+        monkeypatch.setenv("PENSTOCK_TABLES", f"sqlite:///{tmp_path / file}")
+
+    name("tables.db")
+    return name
+
+
+def test_migrate_makes_the_outbox_where_tables_are_beside_the_jobs(
+    cli: Cli, beside: Callable[[str], None]
+) -> None:
+    assert cli("migrate", "--json").json["extensions"] == {"links": 1, "outbox": 1}
+
+
+def test_a_copy_of_redis_holds_the_tables_beside_it(
+    cli: Cli, beside: Callable[[str], None], valkey_url: str
+) -> None:
+    assert cli("links", "add", "http://127.0.0.1:1/").code == 0
+    beside("none.db")
+    assert cli("backup", "copy.db").says("There is no store at", "none.db")
+    beside("tables.db")
+    assert cli("backup", "copy.db", "--json").json["jobs"] == 1
+    new = f"{valkey_url}-restored"
+    beside("new.db")
+    assert cli("restore", "copy.db", "--url", new).code == 0
+    [link] = cli("links", "ls", "--json", "--url", new).json
+    assert link["url"] == "http://127.0.0.1:1/"

@@ -11,15 +11,22 @@ from penstock import Penstock, Settings
 from penstock.extension import Erasing, Extension, Table, Tables
 from penstock.model.errors import InvalidOption, JobsRunning
 from penstock.model.states import Status
-from penstock.model.transfer import OutboxWaiting, TablesStay, TablesUnknown, TargetInUse
+from penstock.model.transfer import (
+    OutboxWaiting,
+    SourceChanged,
+    TablesStay,
+    TablesUnknown,
+    TargetInUse,
+)
 from penstock.operate.backup import backup, restore
 from penstock.operate.erase import erase
 from penstock.operate.move import abandon, move
-from penstock.operate.tables import Places
+from penstock.operate.tables import Places, opened_store
 from penstock.outbox.extension import TABLES as OUTBOX
 from penstock.outbox.extension import deliver, outbox, write
 from penstock.store.contract import Claim, Retention
 from penstock.testing import FakeClock
+from proof.conformance.build import enqueue
 from tests.support.places import Place
 
 KNOWN = {"links": extension, "outbox": outbox}
@@ -142,6 +149,21 @@ async def test_a_move_that_is_given_up_leaves_no_rows_behind(
     await abandon(old, postgres_store_url, tables=places, clock=clock)
     async with opened(postgres_store_url, clock) as app:
         assert await urls(app) == []
+    assert (await move(old, postgres_store_url, tables=places, clock=clock)).rows == 1
+
+
+async def test_a_move_that_starts_over_leaves_no_rows_behind(
+    tmp_path: Path, postgres_store_url: str, clock: FakeClock
+) -> None:
+    old, places = f"sqlite:///{tmp_path}/old.db", Places(known=KNOWN)
+    async with opened(old, clock) as app:
+        await add(app, URL)
+    with pytest.raises(Stopped):
+        await move(old, postgres_store_url, tables=places, clock=clock, show=stop_at("links_links"))
+    async with opened_store(old, clock) as store:
+        await enqueue(store)
+    with pytest.raises(SourceChanged):
+        await move(old, postgres_store_url, tables=places, clock=clock)
     assert (await move(old, postgres_store_url, tables=places, clock=clock)).rows == 1
 
 

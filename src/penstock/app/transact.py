@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import structlog
-
 from penstock.app import tracing
 from penstock.app.extensions import loaded_part
 from penstock.app.flow import Batch
@@ -16,14 +14,13 @@ from penstock.model.errors import InvalidOption, NoTables
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.redact import without_password
 from penstock.outbox.extension import TABLES as OUTBOX
-from penstock.outbox.extension import deliver, write
+from penstock.outbox.extension import deliver, warn, write
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.store.contract.tables import TableStore, TableTransaction
 
 T = TypeVar("T")
-log = structlog.get_logger("penstock.outbox")
 
 
 class _Lacking(BaseException):
@@ -131,7 +128,7 @@ async def _deliver_soon(app: "Penstock", ids: list[str]) -> None:
     try:
         await deliver(app, ids)
     except Exception as error:
-        log.warning("delivered_later", jobs=len(ids), error=str(error))
+        warn("delivered_later", jobs=len(ids), error=str(error))
 
 
 async def read(app: "Penstock", question: Callable[[Any], T]) -> T:

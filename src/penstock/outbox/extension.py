@@ -5,10 +5,9 @@ remembers the id, however soon the job is done and pruned, until a day after its
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from penstock.extension import Command, Concern, Extension, Pass, Table, Tables
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.store.contract.jobs import Inbox
     from penstock.store.contract.tables import Queries, TableTransaction
-
-log = structlog.get_logger("penstock.outbox")
 
 BATCH = 100
 LATE_MS = 60_000
@@ -101,7 +98,7 @@ async def _deliver(app: "Penstock", inbox: "Inbox", rows: Sequence[Row]) -> _Out
             break
         except (PenstockError, msgspec.MsgspecError) as error:
             refused.append((str(error)[:1_000], job_id))
-            log.warning("not_delivered", job_id=job_id, error=str(error))
+            warn("not_delivered", job_id=job_id, error=str(error))
         else:
             done.append(job_id)
 
@@ -113,6 +110,13 @@ async def _deliver(app: "Penstock", inbox: "Inbox", rows: Sequence[Row]) -> _Out
         await app.table_store("outbox").write(confirm)
         await inbox.confirm(done)
     return _Outcome(done, answers)
+
+
+def warn(event: str, **details: Any) -> None:
+    """Say what went wrong; a program that only enqueues does not load what it is said with."""
+    import structlog
+
+    structlog.get_logger("penstock.outbox").warning(event, **details)
 
 
 class Waiting(Struct):

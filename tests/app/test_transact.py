@@ -253,15 +253,32 @@ async def test_a_job_that_is_refused_stays_in_the_outbox_and_is_told_of(beside: 
     assert await concerns(beside) == []
 
 
-async def test_a_write_past_the_unit_of_work_is_refused_and_hangs_nobody(tmp_path: Path) -> None:
+async def test_a_call_past_the_unit_of_work_is_refused_and_hangs_nobody(app: Penstock) -> None:
+    handle = await app.transact(lambda tx: tx.enqueue(check.new("", URL)))
+    for call in (
+        lambda: app.sync.enqueue(check.new("", URL)),
+        lambda: app.sync.cancel(handle.id),
+        lambda: app.sync.run(app.get(handle.id)),
+    ):
+
+        def work(tx: Any, call: Any = call) -> None:
+            add(tx)
+            call()
+
+        with pytest.raises(InvalidOption, match="use its tx"):
+            await app.transact(work)
+        assert not await links(app)
+    await app.transact(add)
+    assert len(await links(app)) == 1
+
+
+async def test_a_write_past_the_unit_of_work_is_refused_by_its_writer(tmp_path: Path) -> None:
     async with Penstock(f"sqlite:///{tmp_path}/work.db", extensions=[extension]) as app:
 
         def work(tx: Any) -> None:
             add(tx)
-            app.sync.enqueue(check.new("", URL))
+            app.store.jobs.enqueue_now([check.new("", URL).job])
 
         with pytest.raises(StoreError, match=r"tx\.enqueue"):
             await app.transact(work)
         assert not await links(app)
-        await app.transact(add)
-        assert len(await links(app)) == 1

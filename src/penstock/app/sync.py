@@ -3,9 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from penstock.app.handle import Jobs
+from penstock.model.errors import InvalidOption
 
 if TYPE_CHECKING:
     from penstock.app.admission import How
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+in_work: ContextVar[bool] = ContextVar("in_work", default=False)
+"""Set while the function of a unit of work runs, whose commit holds up every other write."""
 
 
 class SharedLock:
@@ -107,6 +112,7 @@ class Sync:
         return self._enqueue(list(prepared) if isinstance(prepared, Iterator) else prepared, how)
 
     def _enqueue(self, prepared: Sequence[Any], how: "How") -> list[Any]:
+        self._refuse_in_work()
         self._started()
         # In this very thread if it can be: to the event loop and back would cost more than the job.
         handles = self._app.enqueue_now(prepared, how)
@@ -154,7 +160,17 @@ class Sync:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any other coroutine on the background loop: `app.sync.run(app.logs(job.id))`."""
+        try:
+            self._refuse_in_work()
+        except InvalidOption:
+            work.close()
+            raise
         return asyncio.run_coroutine_threadsafe(work, self._started()).result()
+
+    def _refuse_in_work(self) -> None:
+        if in_work.get():
+            expected = "left out inside a unit of work, which would wait for itself: use its tx"
+            raise InvalidOption("app.sync", "used", expected)
 
     def close(self) -> None:
         """Close the store and end the background loop; a later call starts it again."""

@@ -9,6 +9,7 @@ from penstock.app import tracing
 from penstock.app.extensions import loaded_part
 from penstock.app.flow import Batch
 from penstock.app.handle import JobHandle
+from penstock.app.sync import in_work
 from penstock.extension import Extension, Tables
 from penstock.model.errors import InvalidOption, NoTables
 from penstock.model.job import Enqueued, NewJob
@@ -139,7 +140,11 @@ async def read(app: "Penstock", question: Callable[[Any], T]) -> T:
 
 def _plain(work: Callable[[Any], T], unit: Unit) -> T:
     """Run it, and refuse what would go on after its transaction has ended."""
-    answer = work(unit)
+    token = in_work.set(True)
+    try:
+        answer = work(unit)
+    finally:
+        in_work.reset(token)
     if inspect.isawaitable(answer) or inspect.isgenerator(answer):
         if inspect.iscoroutine(answer) or inspect.isgenerator(answer):
             answer.close()

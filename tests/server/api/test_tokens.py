@@ -16,7 +16,7 @@ async def test_a_token_is_made_used_listed_and_revoked(
     assert (await http.get("/api/jobs", headers=own)).status_code == 200
     listed = (await http.get("/api/tokens", headers=admin)).json()["tokens"]
     assert "billing" in [token["name"] for token in listed]
-    assert made["token"].rpartition("_")[2] not in str(listed)
+    assert made["token"].split("_", 2)[2] not in str(listed)
     revoked = await http.delete(f"/api/tokens/{made['id']}", headers=admin)
     assert revoked.json()["revoked_at"] is not None
     assert (await http.get("/api/jobs", headers=own)).status_code == 401
@@ -31,7 +31,7 @@ async def test_making_and_revoking_a_token_is_in_the_audit_log_without_its_secre
     await http.delete(f"/api/tokens/{made['id']}", headers=admin)
     entries = (await http.get("/api/audit?action=token", headers=admin)).json()["entries"]
     assert [entry["action"] for entry in entries] == ["token.revoke", "token.create"]
-    assert made["token"].rpartition("_")[2] not in str(entries)
+    assert made["token"].split("_", 2)[2] not in str(entries)
     verified = await Journal(server.state.server.app.store).verify()
     assert (verified.entries, verified.problem) == (2, None)
 

@@ -14,7 +14,8 @@ from proof.servers import PostgresServer, RedisServer
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(
-    r"^(?P<indent> *)```python run[^\n]*\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
+    r"^ *```python \{\.run(?P<servers>(?: \.\w+)*)\}\n(?P<code>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -43,12 +44,12 @@ def examples(page: Path) -> list[CodeType]:
 
 @contextmanager
 def servers(page: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
-    """The servers that a page's first example names (`python run postgres redis`).
+    """The servers that a page's first example names (`python {.run .postgres .redis}`).
 
     Its examples find them as `server` and `beside`, and an application as a user does.
     """
-    found = re.search(r"^```python run ([\w ]+)$", page.read_text("utf-8"), re.MULTILINE)
-    wanted = found[1].split() if found else []
+    first = EXAMPLE.search(page.read_text("utf-8"))
+    wanted = re.findall(r"\w+", first["servers"]) if first else []
     with ExitStack() as stack:
         if wanted:
             names = ("server", "beside")
@@ -89,7 +90,7 @@ def test_the_examples_of_a_page_run_one_after_the_other(
 def test_an_example_that_raises_fails_with_the_line_of_its_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "# Title\n\n```python run\nimport asyncio\nawait asyncio.sleep(0)\n1 / 0\n```\n"
+        "# Title\n\n```python {.run}\nimport asyncio\nawait asyncio.sleep(0)\n1 / 0\n```\n"
     )
     with pytest.raises(ZeroDivisionError) as error:
         asyncio.run(run(examples(page), {}))
@@ -98,7 +99,7 @@ def test_an_example_that_raises_fails_with_the_line_of_its_page(tmp_path: Path) 
 
 def test_only_examples_marked_to_run_are_run(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("```python\n1 / 0\n```\n\n```python run\nx = 1\n```\n")
+    page.write_text("```python\n1 / 0\n```\n\n```python {.run}\nx = 1\n```\n")
     namespace: dict[str, object] = {}
     asyncio.run(run(examples(page), namespace))
     assert namespace["x"] == 1

@@ -23,6 +23,7 @@ DOCS = ROOT / "docs"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
+_PYTHON = re.compile(r"python( \{\.run( \.(postgres|redis))*\})?")
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
 _PLACE = re.compile(
     r"`((?:src|proof|tests|tools|docs|cli|server|worker|upkeep|app|operate|remote|store|model)/[\w./-]+)`"
@@ -84,11 +85,16 @@ def decisions() -> Iterator[str]:
 
 
 def python_blocks() -> Iterator[str]:
-    """Python examples that are not Python."""
+    """Python examples that are not Python, and such that nothing would run for their marker."""
     for page in pages():
         for block in _FENCE.finditer(page.read_text("utf-8")):
-            if block["info"].split()[:1] != ["python"]:
+            if not block["info"].startswith("python"):
                 continue
+            if not _PYTHON.fullmatch(block["info"]):
+                yield (
+                    f"{page.relative_to(ROOT)} marks an example as ```{block['info']}; write "
+                    "```python {.run} to have it run, with .postgres or .redis for its servers."
+                )
             try:
                 # Examples may await at the top level, as the interactive shell of asyncio does.
                 flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT

@@ -273,7 +273,7 @@ async def test_what_a_handler_says_with_a_nul_in_it_holds_up_no_other_job(app: P
 
     job = await rude.enqueue()
     await drain(app)
-    assert (await job.get()).error == "a\ufffdb"
+    assert (await job.get()).error == "ValueError: a\ufffdb"
     assert [line.message for line in await app.logs(job.id)] == ["a\ufffdb"]
     assert {each.status for each in await app.find(type="keep")} == {Status.COMPLETED}
 

@@ -94,7 +94,7 @@ async def test_no_canary_is_left_in_the_store(place: Place) -> None:
         await app.controls.pause(queue="mail", reason=SECRETS, by="ann")
         held = await app.get(jobs["raise"].id)
         assert held.error is not None
-        assert held.error.startswith("error marker: [REDACTED_EMAIL]")
+        assert held.error.startswith("RuntimeError: error marker: [REDACTED_EMAIL]")
         assert held.progress_message is not None
     kept = everything_in(place)
     for marker in ("error marker", "note marker", "cause marker", "log marker"):

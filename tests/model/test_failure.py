@@ -5,7 +5,7 @@ from types import CodeType
 
 import pytest
 
-from penstock.model.failure import Failure, gist, group_id
+from penstock.model.failure import Failure, folded, gist, group_id
 from penstock.model.retry import ErrorClass
 
 
@@ -142,3 +142,52 @@ def test_a_job_keeps_the_rest_of_a_failure_as_one_document() -> None:
         "stack": "",
         "fingerprint": failure.fingerprint,
     }
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyError("customer"), "KeyError: 'customer'"),
+        (ValueError("no such order"), "ValueError: no such order"),
+        (ValueError(), "ValueError"),
+        (KeyError(), "KeyError"),
+        (ValueError("password=hunter2-and-more"), "ValueError: password=[REDACTED_PASSWORD]"),
+    ],
+)
+def test_the_text_of_an_error_names_its_class(error: Exception, text: str) -> None:
+    assert Failure.of(error, ErrorClass.UNKNOWN).message == text
+
+
+def test_the_words_of_a_handler_stand_alone() -> None:
+    dead = Failure.because(ErrorClass.UNKNOWN, "Dead", "the form is empty")
+    assert dead.message == "the form is empty"
+
+
+STACK = """Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/penstock/worker/execution.py", line 71, in _run
+    value = await self._call(running, usage)
+            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/venv/lib/python3.11/site-packages/penstock/app/arguments.py", line 12, in call
+    return function(context)
+  File "/srv/penstock/shop/tasks.py", line 7, in ship
+    return orders["customer"]
+           ~~~~~~^^^^^^^^^^^^
+KeyError: 'customer'
+"""
+
+
+def test_frames_of_penstock_are_folded_into_one_line_and_those_of_the_application_kept() -> None:
+    assert folded(STACK) == (
+        "Traceback (most recent call last):\n"
+        "  … 2 frames of penstock\n"
+        '  File "/srv/penstock/shop/tasks.py", line 7, in ship\n'
+        '    return orders["customer"]\n'
+        "           ~~~~~~^^^^^^^^^^^^\n"
+        "KeyError: 'customer'\n"
+    )
+
+
+def test_the_innermost_frames_are_kept_whoever_they_belong_to() -> None:
+    ours = STACK.replace("/srv/penstock/shop/", "/venv/penstock/store/")
+    assert "… 2 frames of penstock" in folded(ours)
+    assert 'penstock/store/tasks.py", line 7' in folded(ours)

@@ -57,8 +57,8 @@ async def test_a_process_is_kept_warm_and_says_what_its_handler_says(app: Pensto
 @pytest.mark.parametrize(
     ("how", "error_class", "message"),
     [
-        ("plain", "permission_denied", "not yours"),
-        ("not picklable", "internal_error", "this and that"),
+        ("plain", "permission_denied", "PermissionError: not yours"),
+        ("not picklable", "internal_error", "NotPicklable: this and that"),
         ("exit", "unknown", "SystemExit"),
         ("unserializable", "validation_error", "returned a object"),
     ],

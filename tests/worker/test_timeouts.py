@@ -32,7 +32,7 @@ async def test_an_async_handler_past_its_timeout_is_cancelled_and_retried_with_m
         failed = await becomes(app, job.id, lambda j: j.status is Status.FAILED)
         assert signals.values("cancelled") == [None]
         assert (failed.attempts, failed.timeout_ms) == (1, 60_000)
-        assert failed.error == "The handler did not finish within 30 s."
+        assert failed.error == "TimeoutError: The handler did not finish within 30 s."
         clock.advance(10)
         assert await job.result(timeout=30) == "in time"
     first, second = await app.executions(job.id)

@@ -15,6 +15,7 @@ from penstock.model.job import Job
 from penstock.model.redact import redact
 from penstock.model.retry import Budget, ErrorClass
 from penstock.model.states import Status
+from penstock.model.wording import counted
 
 MESSAGE_LIMIT = 4_000
 NAME_LIMIT = 200
@@ -28,10 +29,10 @@ _VARYING = re.compile(
 )
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = f"{PurePath(os.__file__).parent}{os.sep}"
-_MACHINERY = tuple(
-    f"{PurePath(__file__).parents[1] / part}{os.sep}"
-    for part in ("client", "model", "store", "testing", "worker")
-)
+_PARTS = ("app", "model", "operate", "remote", "store", "testing", "worker")
+_MACHINERY = tuple(f"{PurePath(__file__).parents[1] / part}{os.sep}" for part in _PARTS)
+_FRAME = re.compile(r'  File "(?P<file>[^"]*)", line \d+')
+_OUR_FRAME = re.compile(rf"[/\\\\]penstock[/\\\\](?:{'|'.join(_PARTS)})[/\\\\]")
 
 
 class Failure(Struct, frozen=True):
@@ -49,12 +50,12 @@ class Failure(Struct, frozen=True):
     def of(cls, error: BaseException, error_class: ErrorClass) -> "Failure":
         """Capture an exception."""
         stack = "".join(traceback.format_exception(error))
-        message = redact(str(error) or type(error).__name__)[:MESSAGE_LIMIT]
-        place = _places(error) or [gist(message)]
+        code, words = redact(type(error).__name__), redact(str(error))
+        place = _places(error) or [gist(words or code)]
         return cls(
             error_class=error_class,
-            code=redact(type(error).__name__),
-            message=message,
+            code=code,
+            message=(f"{code}: {words}" if words else code)[:MESSAGE_LIMIT],
             stack=_last(redact(_last(stack, REDACTABLE)), STACK_LIMIT),
             fingerprint=redact("|".join((error_class, type(error).__name__, *place))),
         )
@@ -123,6 +124,40 @@ def gist(message: str) -> str:
 def group_id(job_type: str, fingerprint: str) -> str:
     """The short id of the dead letters of one type that died of one error."""
     return hashlib.sha256(f"{job_type}\n{fingerprint}".encode()).hexdigest()[:8]
+
+
+def folded(stack: str) -> str:
+    """A traceback with our own frames, all but an innermost one, folded into a line."""
+    lines: list[str] = []
+    ours: list[list[str]] = []
+    for frame in _frames(stack):
+        found = _FRAME.match(frame[0])
+        if found is not None and _OUR_FRAME.search(found["file"]):
+            ours.append(frame)
+            continue
+        if ours and found is None:  # what follows the innermost frame: the error itself
+            lines += [*_fold(ours[:-1]), *ours[-1]]
+        else:
+            lines += _fold(ours)
+        ours = []
+        lines += frame
+    return "".join(lines + _fold(ours))
+
+
+def _frames(stack: str) -> list[list[str]]:
+    """The lines of a traceback, those of a frame together and every other by itself."""
+    found: list[list[str]] = []
+    for line in stack.splitlines(keepends=True):
+        inside = line.startswith("    ") and found and _FRAME.match(found[-1][0])
+        if inside:
+            found[-1].append(line)
+        else:
+            found.append([line])
+    return found
+
+
+def _fold(frames: list[list[str]]) -> list[str]:
+    return [f"  … {counted(len(frames), 'frame')} of penstock\n"] if frames else []
 
 
 def _last(stack: str, limit: int) -> str:

@@ -98,7 +98,8 @@ class Child:
         except BaseException as error:
             stack = "".join(traceback.format_exception(error))
             used = (_cpu_ms(before), self._memory.kb())
-            return Raised(run.number, _pickled(error), str(error), stack, *used)
+            name = type(error).__name__
+            return Raised(run.number, _pickled(error), name, str(error), stack, *used)
 
     def _call(
         self, runner: asyncio.Runner, resources: Resources, type_: JobType[..., ..., Any], run: Run

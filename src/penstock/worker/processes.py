@@ -243,7 +243,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _revived(raised: Raised) -> BaseException:
-    revived: BaseException = HandlerError(raised.text)
+    revived: BaseException = type(raised.name, (HandlerError,), {})(raised.text)
     with suppress(Exception):  # of a class that only the child knows, or that cannot be carried
         carried = _Unpickler(BytesIO(raised.error)).load()
         if isinstance(carried, BaseException):

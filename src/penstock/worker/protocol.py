@@ -72,6 +72,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
 
     run: int
     error: bytes
+    name: str
     text: str
     stack: str
     cpu_ms: int

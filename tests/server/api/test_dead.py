@@ -59,7 +59,7 @@ async def test_a_letter_is_shown_with_how_it_died(
     http: AsyncClient, dead: list[str], group: str
 ) -> None:
     shown = (await http.get(f"{DEAD}/{dead[0]}")).json()
-    assert (shown["error"], shown["alike"]["id"]) == ("no luck", group)
+    assert (shown["error"], shown["alike"]["id"]) == ("ValueError: no luck", group)
     assert shown["snapshot"]["payload"] == {"text": "no luck"}
     assert [run["status"] for run in shown["executions"]] == ["dead"]
     assert "ValueError" in shown["stack"]

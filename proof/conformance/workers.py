@@ -27,6 +27,7 @@ BEAT = Beat(
     cpu_percent=12.5,
     memory_mb=80.25,
     poll_age_ms=40,
+    declared_queues=("images", "mail"),
 )
 
 

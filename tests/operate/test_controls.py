@@ -4,8 +4,18 @@ import pytest
 
 from penstock import Penstock, Status
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
-from penstock.model.errors import BreakerNotFound, InvalidOption, JobNotFound, LimitNotFound
+from penstock.model.errors import (
+    BreakerNotFound,
+    ForeignTenant,
+    InvalidOption,
+    JobNotFound,
+    LimitNotFound,
+)
+from penstock.operate.actor import Actor
+from penstock.operate.controls import Controls
 from penstock.testing import FakeClock
+from tests.support.workers import beat as a_beat
+from tests.worker.running import working
 
 
 async def limits(app: Penstock) -> dict[tuple[str, str, str], tuple[int, int | None, bool]]:
@@ -220,3 +230,57 @@ async def test_limits_say_what_they_are(app: Penstock) -> None:
     await app.controls.set_limit(queue="mail", concurrency=2)
     [state] = await app.controls.limits()
     assert (state.limit.scope, state.limit.kind) == (LimitScope.QUEUE, LimitKind.CONCURRENCY)
+
+
+async def test_every_queue_is_listed_also_while_it_is_empty(app: Penstock) -> None:
+    @app.job(queue="images")
+    async def resize() -> None: ...
+
+    app.store.workers.beat(a_beat(owner="a", queues=None, declared_queues=("images", "mail")))
+    app.store.workers.beat(a_beat(owner="b", queues=("mail", "extra"), declared_queues=()))
+    await app.controls.pause(queue="held")
+    await app.controls.set_limit(queue="bounded", depth=5)
+    await app.controls.set_limit(queue="*", depth=500)
+    await resize.enqueue()
+    found = {state.depth.queue: state for state in await app.controls.queues()}
+    assert list(found) == ["bounded", "extra", "held", "images", "mail"]
+    assert (found["images"].depth.queued, found["images"].workers) == (1, 1)
+    assert (found["mail"].depth.jobs, found["mail"].workers) == (0, 2)
+    assert found["held"].pause is not None
+    assert [state.limit.capacity for state in found["bounded"].limits] == [5]
+
+
+async def test_the_queues_of_a_worker_that_is_gone_are_not_listed(
+    app: Penstock, clock: FakeClock
+) -> None:
+    app.store.workers.beat(a_beat(declared_queues=("images",)))
+    clock.advance(seconds=60)
+    assert await app.controls.queues() == []
+
+
+async def test_of_one_tenant_only_the_queues_with_its_jobs_are_listed(app: Penstock) -> None:
+    @app.job(queue="images")
+    async def resize() -> None: ...
+
+    await app.controls.pause(queue="held")
+    await resize.options(tenant="acme").enqueue()
+    await resize.options(tenant="other", queue="else").enqueue()
+    states = await app.controls.queues("acme")
+    assert [state.depth.queue for state in states] == ["images"]
+    with pytest.raises(ForeignTenant):
+        await Controls(app, Actor("ann", "acme")).queues("other")
+
+
+async def test_a_worker_declares_the_queues_of_its_types(app: Penstock) -> None:
+    @app.job(queue="images")
+    async def resize() -> None: ...
+
+    @app.job
+    async def other() -> None: ...
+
+    async with working(app):
+        states = await app.controls.queues()
+    assert [(state.depth.queue, state.workers) for state in states] == [
+        ("default", 1),
+        ("images", 1),
+    ]

@@ -284,6 +284,9 @@ async def test_jobs_are_paused_resumed_cancelled_and_requeued(
     assert not await remote.controls.resume(job=job)
     assert await remote.cancel(job.id) is Status.CANCELLED
     assert (await remote.requeue(job.id)).status in (Status.PENDING, Status.QUEUED)
+    await remote.cancel(job.id)
+    again = await remote.run_again(job.id)
+    assert (again.parent_job_id, again.payload) == (job.id, (await job.get()).payload)
     with pytest.raises(InvalidOption, match="'by'"):
         await remote.controls.pause(job=job, by="me")
 
@@ -292,6 +295,8 @@ async def test_queues_limits_and_breakers_are_controlled(remote: Remote, behind:
     await behind.declare()
     pause = await remote.controls.pause(queue="stove", reason="cleaning")
     assert await behind.controls.pauses() == [pause] == await remote.controls.pauses()
+    assert await remote.controls.queues() == await behind.controls.queues() != []
+    assert await remote.controls.queues("nobody") == []
     assert await remote.controls.resume(queue="stove")
     assert not await remote.controls.resume(queue="stove")
     await remote.controls.set_limit(key="gas", concurrency=3, rate="60/min")

@@ -384,6 +384,10 @@ class Penstock(Registry):
         """Run a cancelled or dead job again, with a fresh retry budget."""
         return await self._jobs.requeue(job_id)
 
+    async def run_again(self, job_id: str) -> Job:
+        """Enqueue a new job with the call of a finished one, and return it."""
+        return await self._jobs.run_again(job_id)
+
     @cached_property
     def _jobs(self) -> "Jobs":
         from penstock.operate.jobs import Jobs

@@ -69,6 +69,10 @@ class Application(Jobs, Protocol):
         """Run a cancelled or dead job again."""
         ...
 
+    async def run_again(self, job_id: str) -> "Job":
+        """Enqueue a new job with the call of a finished one, and return it."""
+        ...
+
     async def schedule(
         self,
         name: str,
@@ -147,6 +151,10 @@ class Sync:
     def requeue(self, job_id: str) -> "Job":
         """Run a cancelled or dead job again."""
         return self.run(self._app.requeue(job_id))
+
+    def run_again(self, job_id: str) -> "Job":
+        """Enqueue a new job with the call of a finished one, and return it."""
+        return self.run(self._app.run_again(job_id))
 
     def schedule(
         self,

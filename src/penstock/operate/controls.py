@@ -21,7 +21,7 @@ from penstock.model.errors import BreakerNotFound, InvalidOption, LimitNotFound
 from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.jobs import Jobs
-from penstock.store.contract import QueueDepth
+from penstock.store.contract import QueueDepth, WorkerInfo
 
 if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
@@ -31,26 +31,38 @@ if TYPE_CHECKING:
 
 
 class QueueState(Struct, frozen=True):
-    """A queue: what stands in it, whether it is held back, and its own limits."""
+    """A queue: what stands in it, whether it is paused, its own limits, and who serves it."""
 
     depth: QueueDepth
     pause: Pause | None
     limits: list[LimitState]
+    workers: int = 0
+    """How many live workers take jobs from it."""
 
 
 def queue_states(
-    depths: Iterable[QueueDepth], pauses: Iterable[Pause], limits: Iterable[LimitState]
+    depths: Iterable[QueueDepth],
+    pauses: Iterable[Pause],
+    limits: Iterable[LimitState],
+    workers: Iterable[WorkerInfo] = (),
 ) -> list[QueueState]:
-    """Every queue with waiting or running jobs, and every one that is paused or limited."""
+    """Every queue with jobs, every one that is paused or limited, and those of live workers."""
     deep = {depth.queue: depth for depth in depths}
+    live = [worker for worker in workers if worker.alive]
+    served = {name for each in live for name in (*(each.queues or ()), *each.declared_queues)}
     held = {pause.name: pause for pause in pauses if pause.scope is PauseScope.QUEUE}
     bounds: dict[str, list[LimitState]] = {}
     for state in limits:
         if state.limit.scope is LimitScope.QUEUE:
             bounds.setdefault(state.limit.name, []).append(state)
     return [
-        QueueState(deep.get(name) or QueueDepth(queue=name), held.get(name), bounds.get(name, []))
-        for name in sorted({*deep, *held, *bounds} - {EVERY})
+        QueueState(
+            deep.get(name) or QueueDepth(queue=name),
+            held.get(name),
+            bounds.get(name, []),
+            sum(each.queues is None or name in each.queues for each in live),
+        )
+        for name in sorted({*deep, *held, *bounds, *served} - {EVERY})
     ]
 
 
@@ -99,6 +111,20 @@ class Controls:
         scope, name = pause_subject(what)
         async with self._doing("resume", scope, name):
             return await self._store.resume(scope, name)
+
+    async def queues(self, tenant: str | None = None) -> list[QueueState]:
+        """Every known queue, also while it is empty; of one tenant, those with its jobs."""
+        store = self._app.store
+        whose = self._actor.tenant_of(tenant)
+        depths = await store.metrics.depths(whose)
+        if whose is not None:
+            return queue_states(depths, (), ())
+        return queue_states(
+            depths,
+            await self._store.pauses(),
+            await self._store.limits(),
+            await store.workers.list(),
+        )
 
     async def pauses(self) -> list[Pause]:
         """Everything that is paused, the oldest first."""

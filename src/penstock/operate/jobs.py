@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from penstock.extension import Way
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import JobNotFound, ParentNotFound, PenstockError
+from penstock.model.errors import JobNotFound, KeyTaken, ParentNotFound, PenstockError
 from penstock.model.explain import Explanation
 from penstock.model.job import Job
 from penstock.model.options import check_text
@@ -23,6 +23,7 @@ from penstock.model.states import Status, sources
 from penstock.model.store_errors import StoreError
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.explain import explain, named_in, without
+from penstock.operate.run_again import repeated
 from penstock.store.contract import Dependencies, Dependency, FoundIds, JobFilter
 
 if TYPE_CHECKING:
@@ -260,6 +261,16 @@ class Jobs:
         async with self.actor.on_jobs("requeue", own):
             await self.app.admission.ask_again([job.id for job in own])
             return await self.app.store.jobs.requeue([job.id for job in own])
+
+    async def run_again(self, job_id: str) -> Job:
+        """Enqueue a new job with the call of a finished one; each names the other."""
+        job = await self.get(job_id)
+        new = await repeated(self.app.store, job, self.actor.signature)
+        async with self.actor.on_jobs("run_again", [job], new_id=new.id):
+            [answer] = await self.app.admission.enqueue([new], {"wait": False})
+            if not answer.created:
+                raise KeyTaken(new.key or "", answer.id, new.type)
+        return await self.get(answer.id)
 
     async def add_dependency(self, job_id: str, edges: Sequence[Edge]) -> Job:
         """Have a job that has not been queued yet wait for more; the job afterwards."""

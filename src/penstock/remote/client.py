@@ -321,6 +321,10 @@ class Remote:
         """Run a cancelled or dead job again, with a fresh retry budget."""
         return await self._act(job_id, "requeue", None, repeatable=False)
 
+    async def run_again(self, job_id: str) -> Job:
+        """Enqueue a new job with the call of a finished one, and return it."""
+        return await self._act(job_id, "run-again", None, repeatable=False)
+
     async def workers(self) -> list[WorkerInfo]:
         """All known workers, the freshest first."""
         found = await self._wire.ask("GET", "workers")

@@ -7,8 +7,16 @@ from penstock.model.controls import BreakerState, LimitKind, LimitState, Pause, 
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Job
 from penstock.model.states import Status
-from penstock.operate.controls import PauseFields, limit_kinds, pause_subject
-from penstock.remote.wire import Wire, breaker_state, limit_state, quoted, record, several
+from penstock.operate.controls import PauseFields, QueueState, limit_kinds, pause_subject
+from penstock.remote.wire import (
+    Wire,
+    breaker_state,
+    limit_state,
+    queue_state,
+    quoted,
+    record,
+    several,
+)
 
 
 class RemoteControls:
@@ -38,6 +46,13 @@ class RemoteControls:
         found = await self._wire.ask("DELETE", "pauses", query=[("scope", scope), ("name", name)])
         with self._wire.understanding():
             return bytes(found["resumed"]) == b"true"
+
+    async def queues(self, tenant: str | None = None) -> list[QueueState]:
+        """Every known queue, also while it is empty; of one tenant, those with its jobs."""
+        query = [] if tenant is None else [("tenant", tenant)]
+        found = await self._wire.ask("GET", "queues", query=query)
+        with self._wire.understanding():
+            return [queue_state(each) for each in several(found["queues"])]
 
     async def pauses(self) -> list[Pause]:
         """Everything that is paused, the oldest first."""

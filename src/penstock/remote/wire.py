@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from penstock.app.schedules import ScheduleView
 from penstock.model.clock import from_iso
-from penstock.model.controls import Breaker, BreakerState, Limit, LimitState
+from penstock.model.controls import Breaker, BreakerState, Limit, LimitState, Pause
 from penstock.model.errors import InvalidOption, PenstockError, ServerRefused, error_of
 from penstock.model.explain import Explanation, Reason
 from penstock.model.retry_after import retry_after_ms
@@ -28,9 +28,10 @@ from penstock.model.store_errors import (
     StoreError,
     StoreUnavailable,
 )
+from penstock.operate.controls import QueueState
 from penstock.operate.documents import STORED, TIMES
 from penstock.operate.stats import Point, Stats
-from penstock.store.contract import DeadLetter
+from penstock.store.contract import DeadLetter, QueueDepth
 
 S = TypeVar("S", bound=msgspec.Struct)
 Document = dict[str, Raw]
@@ -95,6 +96,17 @@ def schedule_view(document: Document) -> ScheduleView:
 def limit_state(document: Document) -> LimitState:
     """A limit, and how much of it is taken."""
     return record(LimitState, document, limit=record(Limit, document))
+
+
+def queue_state(document: Document) -> QueueState:
+    """A queue, and what bounds it."""
+    pause = msgspec.json.decode(document["pause"], type=Document | None)
+    return QueueState(
+        record(QueueDepth, document),
+        None if pause is None else record(Pause, pause),
+        [limit_state(each) for each in several(document["limits"])],
+        msgspec.json.decode(document["workers"], type=int),
+    )
 
 
 def breaker_state(document: Document) -> BreakerState:

@@ -138,6 +138,8 @@ class Worker:
         self._queues = served_queues(app, queues)
         self._types = served_types(app, types)
         self._own_leases = own_leases(self._types)
+        homes = {type_.defaults.queue for type_ in self._types.values()}
+        self._declared_queues = tuple(sorted(homes))
         self._max_priority = max_priority
         self._burst = burst
         self._with_upkeep = upkeep
@@ -374,6 +376,7 @@ class Worker:
                 poll_age_ms=self._pump.poll_age_ms,
                 max_priority=self._max_priority,
                 state=self._state(),
+                declared_queues=self._declared_queues,
             )
 
     def _state(self) -> str:

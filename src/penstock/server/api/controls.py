@@ -7,8 +7,7 @@ from pydantic import ConfigDict, Field
 
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope, LimitState, PauseScope
 from penstock.model.job import MAX_REASON
-from penstock.operate.actor import own_tenant
-from penstock.operate.controls import about, queue_states
+from penstock.operate.controls import about
 from penstock.operate.documents import document
 from penstock.server.api.models import Document, Moment, Name, Text
 from penstock.server.api.router import api_router
@@ -102,10 +101,11 @@ class Queue(Document):
     oldest_queued_ms: int | None
     pause: Pause | None = Field(description="Set while the whole queue is held back.")
     limits: list[Limit]
+    workers: int = Field(description="How many live workers take jobs from it.")
 
 
 class Queues(Document):
-    """Every queue with waiting or running jobs, and every one that is paused or limited."""
+    """Every queue with jobs, every one that is paused or limited, and those of live workers."""
 
     queues: list[Queue]
 
@@ -138,21 +138,14 @@ class BreakerReset(Document):
 @router.get("/queues", operation_id="list_queues")
 async def list_queues(server: Here, caller: MayRead, tenant: Text | None = None) -> Queues:
     """How much stands in every queue; of a tenant's jobs, without what bounds the queue."""
-    store = server.app.store
-    whose = own_tenant(caller.tenant_id, tenant)
-    whole = whose is None
-    states = queue_states(
-        await store.metrics.depths(whose),
-        await store.controls.pauses() if whole else (),
-        await store.controls.limits() if whole else (),
-    )
     found = [
         Queue.model_construct(
             **document(state.depth),
             pause=state.pause and Pause.model_construct(**document(state.pause)),
             limits=[_limit(limit) for limit in state.limits],
+            workers=state.workers,
         )
-        for state in states
+        for state in await server.operator(caller).controls.queues(tenant)
     ]
     return Queues.model_construct(queues=found)
 

@@ -241,6 +241,12 @@ async def requeue_job(server: Here, caller: MayOperate, job_id: str) -> Job:
     return job_documents([await server.operator(caller).jobs.requeue(job_id)])[0]
 
 
+@router.post("/{job_id}/run-again", status_code=201, operation_id="run_job_again")
+async def run_job_again(server: Here, caller: MayOperate, job_id: str) -> Job:
+    """Enqueue a new job with the call of a finished one, which is named as its parent."""
+    return job_documents([await server.operator(caller).jobs.run_again(job_id)])[0]
+
+
 def _entry(given: str | NewEdge) -> str | CallEdge:
     return given if isinstance(given, str) else convert(given.model_dump(), CallEdge)
 

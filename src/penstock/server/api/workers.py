@@ -29,6 +29,7 @@ class Worker(Document):
     poll_age_ms: int
     max_priority: int | None
     state: str
+    declared_queues: list[str] = Field(description="The queues that its types use.")
     started_at: Moment
     heartbeat_at: Moment
     heartbeat_age_ms: int

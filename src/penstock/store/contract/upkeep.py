@@ -33,6 +33,8 @@ class Beat(Struct, frozen=True, kw_only=True):
     poll_age_ms: int
     max_priority: int | None = None
     state: str = "running"
+    declared_queues: tuple[str, ...] = ()
+    """The queues its types use, whether or not it serves them."""
 
 
 class WorkerInfo(Beat, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ def known(tx: Transaction) -> list[WorkerInfo]:
         fields = dict(zip(names, row, strict=True))
         fields["queues"] = None if fields["queues"] is None else tuple(decode(fields["queues"]))
         fields["types"] = tuple(decode(fields["types"]))
+        fields["declared_queues"] = tuple(decode(fields["declared_queues"]))
         found.append(WorkerInfo(**fields, heartbeat_age_ms=tx.now - fields["heartbeat_at"]))
     return found
 
@@ -32,6 +33,7 @@ class RelationalWorkers(StorePart):
             "now": tx.now,
             "queues": None if beat.queues is None else encode(beat.queues).decode(),
             "types": encode(beat.types).decode(),
+            "declared_queues": encode(beat.declared_queues).decode(),
         }
         tx.run("beat", row)
 

@@ -564,7 +564,8 @@ CREATE TABLE {schema}.workers (
     node         text COLLATE "C" NOT NULL,
     state        text COLLATE "C" NOT NULL,
     queues       text[],
-    types        text[] NOT NULL
+    types        text[] NOT NULL,
+    declared_queues text[] NOT NULL DEFAULT '{}'
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
     autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE {schema}.workers IS 'The worker processes, as of their last heartbeat.';
@@ -585,6 +586,7 @@ COMMENT ON COLUMN {schema}.workers.node IS 'Its host.';
 COMMENT ON COLUMN {schema}.workers.state IS 'Whether it runs or drains.';
 COMMENT ON COLUMN {schema}.workers.queues IS 'The queues it serves; empty for all.';
 COMMENT ON COLUMN {schema}.workers.types IS 'The job types it knows.';
+COMMENT ON COLUMN {schema}.workers.declared_queues IS 'The queues that its types use.';
 
 CREATE TABLE {schema}.leaders (
     until timestamptz NOT NULL,

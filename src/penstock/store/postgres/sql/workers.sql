@@ -1,19 +1,21 @@
 -- name: beat
 INSERT INTO workers (
     owner, name, node, pid, queues, types, concurrency, running, completed, failed, cpu_percent,
-    memory_mb, poll_age_ms, max_priority, state, started_at, heartbeat_at
+    memory_mb, poll_age_ms, max_priority, state, declared_queues, started_at,
+    heartbeat_at
 ) VALUES (
     :owner, :name, :node, :pid,
     CASE WHEN :queues::json IS NOT NULL
         THEN ARRAY(SELECT json_array_elements_text(:queues::json)) END,
     ARRAY(SELECT json_array_elements_text(:types::json)), :concurrency, :running, :completed,
-    :failed, :cpu_percent, :memory_mb, :poll_age_ms, :max_priority, :state, at(:now), at(:now)
+    :failed, :cpu_percent, :memory_mb, :poll_age_ms, :max_priority, :state,
+    ARRAY(SELECT json_array_elements_text(:declared_queues::json)), at(:now), at(:now)
 )
 ON CONFLICT (owner) DO UPDATE
 SET running = excluded.running, completed = excluded.completed, failed = excluded.failed,
     cpu_percent = excluded.cpu_percent, memory_mb = excluded.memory_mb, types = excluded.types,
-    queues = excluded.queues, concurrency = excluded.concurrency,
-    poll_age_ms = excluded.poll_age_ms, state = excluded.state,
+    queues = excluded.queues, declared_queues = excluded.declared_queues,
+    concurrency = excluded.concurrency, poll_age_ms = excluded.poll_age_ms, state = excluded.state,
     heartbeat_at = excluded.heartbeat_at;
 
 -- name: forget_worker
@@ -24,8 +26,8 @@ DELETE FROM workers WHERE heartbeat_at < at(?);
 
 -- name: workers
 SELECT owner, name, node, pid, to_json(queues)::text, to_json(types)::text, concurrency, running,
-    completed, failed, cpu_percent, memory_mb, poll_age_ms, max_priority, state, ms(started_at),
-    ms(heartbeat_at)
+    completed, failed, cpu_percent, memory_mb, poll_age_ms, max_priority, state,
+    to_json(declared_queues)::text, ms(started_at), ms(heartbeat_at)
 FROM workers ORDER BY heartbeat_at DESC, owner;
 
 -- name: waiting_types

@@ -277,7 +277,8 @@ CREATE TABLE workers (
     state        TEXT NOT NULL,
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
-    max_priority INTEGER
+    max_priority INTEGER,
+    declared_queues TEXT NOT NULL DEFAULT '[]'
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE leaders (

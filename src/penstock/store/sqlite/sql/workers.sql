@@ -1,16 +1,17 @@
 -- name: beat
 INSERT INTO workers (
     owner, name, node, pid, queues, types, concurrency, running, completed, failed, cpu_percent,
-    memory_mb, poll_age_ms, max_priority, state, started_at, heartbeat_at
+    memory_mb, poll_age_ms, max_priority, state, declared_queues, started_at,
+    heartbeat_at
 ) VALUES (
     :owner, :name, :node, :pid, :queues, :types, :concurrency, :running, :completed, :failed,
-    :cpu_percent, :memory_mb, :poll_age_ms, :max_priority, :state, :now, :now
+    :cpu_percent, :memory_mb, :poll_age_ms, :max_priority, :state, :declared_queues, :now, :now
 )
 ON CONFLICT (owner) DO UPDATE
 SET running = excluded.running, completed = excluded.completed, failed = excluded.failed,
     cpu_percent = excluded.cpu_percent, memory_mb = excluded.memory_mb, types = excluded.types,
-    queues = excluded.queues, concurrency = excluded.concurrency,
-    poll_age_ms = excluded.poll_age_ms, state = excluded.state,
+    queues = excluded.queues, declared_queues = excluded.declared_queues,
+    concurrency = excluded.concurrency, poll_age_ms = excluded.poll_age_ms, state = excluded.state,
     heartbeat_at = excluded.heartbeat_at;
 
 -- name: forget_worker
@@ -21,7 +22,7 @@ DELETE FROM workers WHERE heartbeat_at < ?;
 
 -- name: workers
 SELECT owner, name, node, pid, queues, types, concurrency, running, completed, failed, cpu_percent,
-    memory_mb, poll_age_ms, max_priority, state, started_at, heartbeat_at
+    memory_mb, poll_age_ms, max_priority, state, declared_queues, started_at, heartbeat_at
 FROM workers ORDER BY heartbeat_at DESC, owner;
 
 -- name: waiting_types

@@ -1,9 +1,14 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+# What running takes, what developing takes beside it, and what building the site takes beside both.
+RUNNING := $(VENV)/.running
 INSTALLED := $(VENV)/.installed
+SITED := $(VENV)/.sited
 PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input --quiet
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command "make lock"
+# Locks that are installed into one environment name the same versions.
+LIKE_DEV := --constraint requirements/dev.lock
 
 BROWSER := src/penstock/server/dashboard/browser
 SHIPPED := fast postgres redis remote server
@@ -14,7 +19,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test long check fix docs bench compare torture lock clean
+.PHONY: help run test long check fix docs site bench compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(INSTALLED) ## Set up if needed, then start a live demonstration with its dashboard (ARGS="..." is passed on)
+run: $(RUNNING) ## Set up if needed, then start a live demonstration with its dashboard (ARGS="..." is passed on)
 	$(VENV)/bin/penstock up penstock.demo.live:app --open --log-level error $(ARGS)
 
 # Tests that wait on real clocks leave cores idle: four workers fill two.
@@ -34,7 +39,7 @@ long: $(INSTALLED) ## Run the tests with random input, on every store and every 
 	@tools/install_chromium.sh
 	PENSTOCK_LONG=1 $(PYTHON) -m pytest -n 3 --dist worksteal --timeout 1800 $(ARGS)
 
-check: $(INSTALLED) ## Check format, lint, types, import arrows, docs and deployment files
+check: $(SITED) ## Check format, lint, types, import arrows, docs, their site and deployment files
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(PYTHON) -m mypy --strict src proof
@@ -43,6 +48,7 @@ check: $(INSTALLED) ## Check format, lint, types, import arrows, docs and deploy
 	$(PYTHON) tools/check_docs.py
 	$(PYTHON) tools/check_deploy.py
 	$(PYTHON) tools/draw_dst.py --check
+	$(PYTHON) tools/build_site.py
 
 fix: $(INSTALLED) ## Format the code and apply safe lint fixes
 	$(VENV)/bin/ruff check --fix .
@@ -51,6 +57,9 @@ fix: $(INSTALLED) ## Format the code and apply safe lint fixes
 docs: $(INSTALLED) ## Regenerate the docs that are made from code
 	$(PYTHON) tools/generate_docs.py
 	$(PYTHON) tools/draw_dst.py
+
+site: $(SITED) ## Build the documentation as a site, into build/site (VERSION=1.2 names its folder)
+	$(PYTHON) tools/build_site.py $(VERSION)
 
 bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 	$(PYTHON) -m proof.bench $(ARGS)
@@ -66,12 +75,13 @@ torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every stor
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock
-	$(COMPILE) $(ARGS) requirements/build.in --output-file requirements/build.lock
-	$(COMPILE) $(ARGS) pyproject.toml $(SHIPPED:%=--extra %) --output-file requirements/deploy.lock
+	$(COMPILE) $(ARGS) $(LIKE_DEV) requirements/build.in --output-file requirements/build.lock
+	$(COMPILE) $(ARGS) $(LIKE_DEV) pyproject.toml $(SHIPPED:%=--extra %) --output-file requirements/deploy.lock
+	$(COMPILE) $(ARGS) $(LIKE_DEV) requirements/site.in --output-file requirements/site.lock
 	for peer in requirements/bench/*.in; do \
 		$(COMPILE) $(ARGS) $$peer --output-file $${peer%.in}.lock || exit 1; \
 	done
-	! command -v npm >/dev/null || for folder in benchmarks/peers/bullmq_node $(BROWSER); do \
+	! command -v npm >/dev/null || for folder in benchmarks/peers/bullmq_node $(BROWSER) docs/site; do \
 		npm install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved \
 			--ignore-scripts --no-audit --no-fund || exit 1; \
 	done
@@ -82,7 +92,7 @@ clean: ## Remove the environment, caches and build output
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that works is kept, so a changed lock installs only what changed.
-$(INSTALLED): pyproject.toml hatch_build.py requirements/dev.lock $(BROWSER)/package-lock.json
+$(RUNNING): pyproject.toml hatch_build.py requirements/build.lock requirements/deploy.lock $(BROWSER)/package-lock.json
 	@if ! { $(PYTHON) -c '$(SUPPORTED)' && $(PYTHON) -m pip --version; } >/dev/null 2>&1; then \
 		found=; \
 		for candidate in $(CANDIDATES); do \
@@ -92,9 +102,17 @@ $(INSTALLED): pyproject.toml hatch_build.py requirements/dev.lock $(BROWSER)/pac
 			echo "Penstock needs Python 3.11 or newer with its venv module, and none of these works: $(CANDIDATES)." >&2; \
 			exit 1; \
 		fi; \
-		echo "Making $(VENV) with $$found; this happens once and takes about a minute."; \
+		echo "Making $(VENV) with $$found; this happens once and takes about half a minute."; \
 		$$found -m venv --clear $(VENV); \
 	fi
-	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --require-hashes -r requirements/build.lock -r requirements/deploy.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(INSTALLED): $(RUNNING) requirements/dev.lock
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(SITED): $(INSTALLED) requirements/site.lock
+	@$(PIP) install --require-hashes -r requirements/site.lock
 	@touch $@

@@ -46,7 +46,7 @@ class BrowserLibraries(BuildHookInterface[Any]):
             )
 
 
-def bring(browser: Path, vendor: Path) -> bool:
+def bring(browser: Path, vendor: Path, wanted: dict[str, str] = WANTED) -> bool:
     """Have the locked libraries in a folder; whether they had to be fetched."""
     lock = hashlib.sha256((browser / "package-lock.json").read_bytes()).hexdigest()
     stamp = vendor / STAMP
@@ -65,7 +65,7 @@ def bring(browser: Path, vendor: Path) -> bool:
             capture_output=True,
         )
         vendor.mkdir(parents=True, exist_ok=True)
-        for name, source in WANTED.items():
+        for name, source in wanted.items():
             shutil.copy(Path(folder) / "node_modules" / source, vendor / name)
     stamp.write_text(lock)
     return True

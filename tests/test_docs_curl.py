@@ -34,14 +34,14 @@ jq() { "$PYTHON" "$JQ" "$2"; }
 
 def pages_with_curl() -> list[str]:
     pages = sorted((ROOT / "docs").rglob("*.md"))
-    return [str(p.relative_to(ROOT)) for p in pages if "```bash run" in p.read_text("utf-8")]
+    return [str(p.relative_to(ROOT)) for p in pages if "```bash {.run}" in p.read_text("utf-8")]
 
 
 def curl_examples(page: Path) -> list[tuple[str, Any]]:
     """Each example, and the answer that the page shows of it, if it does."""
     found: list[tuple[str, Any]] = []
     for block in BLOCK.finditer(page.read_text("utf-8")):
-        if block["info"] == "bash run":
+        if block["info"] == "bash {.run}":
             found.append((block["code"], None))
         elif block["info"] == "json" and found:
             found[-1] = found[-1][0], json.loads(block["code"])

@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
-_PYTHON = re.compile(r"python( \{\.run( \.(postgres|redis))*\})?")
+_INFO = re.compile(r"\w*|bash \{\.run\}|python \{\.run( \.(postgres|redis))*\}")
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
 _PLACE = re.compile(
     r"`((?:src|proof|tests|tools|docs|cli|server|worker|upkeep|app|operate|remote|store|model)/[\w./-]+)`"
@@ -84,17 +84,26 @@ def decisions() -> Iterator[str]:
             yield f"docs/adr/README.md does not list {page.name}."
 
 
+def listed() -> Iterator[str]:
+    """Pages that docs/README.md does not list, and that are in no group of the site for it."""
+    index = (DOCS / "README.md").read_text("utf-8")
+    for page in sorted(DOCS.rglob("*.md")):
+        name = page.relative_to(DOCS).as_posix()
+        if name != "README.md" and page.parent.name != "adr" and f"]({name})" not in index:
+            yield f"docs/README.md does not list {name}; add it to a group with what it is about."
+
+
 def python_blocks() -> Iterator[str]:
-    """Python examples that are not Python, and such that nothing would run for their marker."""
+    """Examples that are not Python, or whose marker means nothing, so that none would run."""
     for page in pages():
         for block in _FENCE.finditer(page.read_text("utf-8")):
-            if not block["info"].startswith("python"):
-                continue
-            if not _PYTHON.fullmatch(block["info"]):
+            if not _INFO.fullmatch(block["info"]):
                 yield (
                     f"{page.relative_to(ROOT)} marks an example as ```{block['info']}; write "
                     "```python {.run} to have it run, with .postgres or .redis for its servers."
                 )
+            if not block["info"].startswith("python"):
+                continue
             try:
                 # Examples may await at the top level, as the interactive shell of asyncio does.
                 flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -164,6 +173,7 @@ CHECKS = (
     links,
     source_paths,
     decisions,
+    listed,
     python_blocks,
     commands,
     explained_options,

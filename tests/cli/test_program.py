@@ -28,6 +28,24 @@ def test_every_command_has_help(cli: Cli, name: str) -> None:
     assert cli(name, "--help").code == 0
 
 
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("penstock jo", "jobs"),
+        ("penstock jobs exp", "explain"),
+        ("penstock jobs ls --sta", "--status"),
+        ("penstock jobs ls --status dead", "dead_letter"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_values(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str, offered: str
+) -> None:
+    monkeypatch.setenv("_PENSTOCK_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    assert cli().out.split() == [offered]
+
+
 def test_global_options_may_stand_after_the_command() -> None:
     assert hoisted(["jobs", "ls", "--url", "x", "--debug", "--limit", "3"]) == [
         "--url",

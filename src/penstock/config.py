@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     hook_timeout: Seconds = 10
     drain_timeout: Grace = 30
     log_jobs: bool = False
+    job_log_level: Literal["debug", "info", "warning", "error", "off"] = "info"
     memory_limit_mb: NotNegative = 0
     max_abandoned_threads: NotNegative = 10
     max_internal_errors: NotNegative = 20

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock import Penstock
 from penstock.store.contract import Claim
 from penstock.store.open import open_store
+from penstock.testing import drain
 from tests.support.options import TEXTS
 
 from .conftest import Cli
@@ -77,6 +79,34 @@ def test_a_job_is_shown_with_its_executions(shopped: Cli) -> None:
     assert "failed" in out
     assert "EXECUTION" in out
     assert "not yet" in out
+
+
+def test_a_job_that_will_be_retried_is_shown_with_its_last_traceback(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+    async def work() -> None:
+        app = Penstock(f"sqlite:///{Path.cwd()}/work.db")
+
+        @app.job(retry_delay=3600)
+        async def ship() -> None:
+            orders: dict[str, str] = {}
+            orders["customer"]
+
+        async with app:
+            await ship.enqueue()
+            await drain(app)
+
+    asyncio.run(work())
+    [job] = cli("jobs", "ls", "--json").json
+    assert job["status"] == "failed"
+    shown = cli("jobs", "show", job["id"]).out
+    assert "traceback of the last failed execution" in shown
+    assert 'orders["customer"]' in shown
+    assert "of penstock" in shown
+    for words in (["ls"], ["show", job["id"]], ["explain", job["id"]]):
+        assert "KeyError: 'customer'" in cli("jobs", *words).out
 
 
 def test_the_lines_a_job_logged(shopped: Cli) -> None:

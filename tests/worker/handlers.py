@@ -1,5 +1,6 @@
 """Handlers that a process of their own can import."""
 
+import logging
 import os
 import time
 from typing import Any
@@ -30,6 +31,12 @@ async def pid_async(ctx: Context) -> list[int]:
     ctx.progress(50, "half")
     await ctx.save_checkpoint({"pid": os.getpid()})
     return [os.getpid(), ctx.fence]
+
+
+@app.job(run_in="process")
+def say(what: str) -> None:
+    logging.getLogger(__name__).info("said %s", what)
+    logging.getLogger("penstock.store").info("ours")
 
 
 @app.job(run_in="process", max_retries=0)

@@ -25,6 +25,11 @@ MAX_CHECKPOINT = 1_048_576
 LEVELS = ("debug", "info", "warning", "error")
 
 
+def cleaned(message: object) -> str:
+    """A line as it is kept with a job: without secrets, and bounded."""
+    return redact(str(message))[:4000]
+
+
 class Reporter(Protocol):
     """Takes what a context says to the store."""
 
@@ -122,7 +127,7 @@ class Context:
         """Keep a line with the job; secrets in it are redacted."""
         if level not in LEVELS:
             raise InvalidOption("level", level, f"one of: {', '.join(LEVELS)}")
-        self._reporter.log(level, redact(str(message))[:4000])
+        self._reporter.log(level, cleaned(message))
 
     async def save_checkpoint(self, value: Any) -> None:
         """Save where the job has got to; a retry or a rescue finds it in `checkpoint`."""

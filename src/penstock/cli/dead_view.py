@@ -8,6 +8,7 @@ from penstock.cli.output import Fitted, highlighted, lines, plain, styled, table
 from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import ask
 from penstock.model.clock import iso
+from penstock.model.failure import folded
 from penstock.model.wording import ago, span
 from penstock.operate.documents import dead_document, decoded, document
 
@@ -166,7 +167,7 @@ def show_letter(out: "Console", view: "DeadView", now: int) -> None:
         out.print(history_table(sorted(history, key=lambda run: run.get("fence", 0)), now))
     if view.stack:
         out.print("\n[dim]traceback of the last execution that has one[/]")
-        out.print(lines(view.stack.rstrip()), markup=False, soft_wrap=True)
+        out.print(lines(folded(view.stack).rstrip()), markup=False, soft_wrap=True)
     out.print(
         f"\n[dim]Run it again: penstock dead requeue {letter.job_id}\n"
         f"Its group:    penstock dead replay {view.group.id} --canary 5\n"

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.cli.output import Fitted, highlighted, plain, styled, table
+from penstock.cli.output import Fitted, highlighted, lines, plain, styled, table
 from penstock.model.clock import iso
-from penstock.model.failure import attempts_allowed, bound_by, fell_with_parent
+from penstock.model.failure import attempts_allowed, bound_by, fell_with_parent, folded
 from penstock.model.states import Status
 from penstock.model.wording import ago, counted, span
 from penstock.operate.documents import decoded, set_options
@@ -76,7 +76,16 @@ def show_job(
         out.print()
         out.print(execution_table(executions, now))
     show_edges(out, edges)
+    show_traceback(out, job, executions)
     out.print(f"\n[dim]{next_step(job)}[/]", soft_wrap=True)
+
+
+def show_traceback(out: "Console", job: "Job", executions: "list[Execution]") -> None:
+    """The traceback of the last execution that failed, unless the job has completed since."""
+    stacks = [run.error_stack for run in executions if run.error_stack]
+    if stacks and job.status is not Status.COMPLETED:
+        out.print("\n[dim]traceback of the last failed execution[/]")
+        out.print(lines(folded(stacks[-1]).rstrip()), markup=False, soft_wrap=True)
 
 
 _WORDED = {

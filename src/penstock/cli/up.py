@@ -10,7 +10,6 @@ from penstock.cli.server import (
     Certificate,
     Host,
     Key,
-    Level,
     LogJson,
     OpenFlag,
     Port,
@@ -59,7 +58,12 @@ def up(
     ] = None,
     access_log: AccessLog = False,
     log_json: LogJson = False,
-    log_level: Level = LogLevel.WARNING,
+    log_level: Annotated[
+        LogLevel | None,
+        typer.Option(
+            help="How much to log.", show_default="info of workers, warning of the server"
+        ),
+    ] = None,
 ) -> None:
     """Start the API, the dashboard, workers and upkeep; a part that crashes is replaced."""
     from penstock.logs import configure_logs
@@ -69,7 +73,12 @@ def up(
     workers: WorkerSpec | None = None
     if target is not None:
         workers = worker_spec(
-            ctx, target, concurrency=concurrency, log_json=log_json, log_level=log_level
+            ctx,
+            target,
+            concurrency=concurrency,
+            log_json=log_json,
+            log_level=log_level or LogLevel.INFO,
+            log_tracebacks=not log_json,
         )
     server = server_spec(
         ctx,
@@ -80,9 +89,9 @@ def up(
         opens_browser=opens and has_screen(),
         access_log=access_log,
         log_json=log_json,
-        log_level=log_level.value,
+        log_level=(log_level or LogLevel.WARNING).value,
     )
-    configure_logs(json=log_json, level=log_level)
+    configure_logs(json=log_json, level=log_level or LogLevel.WARNING)
     raise typer.Exit(run(_everything(app, server, workers, processes, seconds)))
 
 

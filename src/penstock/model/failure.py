@@ -20,6 +20,8 @@ from penstock.model.wording import counted
 MESSAGE_LIMIT = 4_000
 NAME_LIMIT = 200
 STACK_LIMIT = 16_000
+STACK_OF_PROCESS = "__penstock_stack__"
+"""Where an exception has the traceback that it had in the process of its job."""
 REDACTABLE = 60_000
 GIST_LIMIT = 120
 PLACES = 3
@@ -49,7 +51,8 @@ class Failure(Struct, frozen=True):
     @classmethod
     def of(cls, error: BaseException, error_class: ErrorClass) -> "Failure":
         """Capture an exception."""
-        stack = "".join(traceback.format_exception(error))
+        carried = getattr(error, STACK_OF_PROCESS, None)
+        stack = carried or "".join(traceback.format_exception(error))
         code, words = redact(type(error).__name__), redact(str(error))
         place = _places(error) or [gist(words or code)]
         return cls(
@@ -172,13 +175,19 @@ def _places(error: BaseException) -> list[str]:
     """
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not frame.filename.startswith(_MACHINERY)]
-    own = [frame for frame in outside if not _is_library(frame.filename)]
+    own = [frame for frame in outside if is_application(frame.filename)]
     places = (f"{PurePath(f.filename).name}:{f.name}" for f in reversed(own or outside))
     # Each once: neither the depth of a recursion nor raising an old exception anew splits a group.
     return list(islice(dict.fromkeys(places), PLACES))[::-1]
 
 
-def _is_library(filename: str) -> bool:
+def is_application(filename: str) -> bool:
+    """Whether a file is neither ours nor a library's."""
+    return not (filename.startswith(_MACHINERY) or is_library(filename))
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to Python itself or was installed."""
     parts = PurePath(filename).parts
     return filename.startswith((_STANDARD_LIBRARY, "<frozen")) or any(
         name in parts for name in _INSTALLED

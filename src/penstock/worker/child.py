@@ -18,9 +18,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from penstock.app import tracing
-from penstock.app.context import Context
+from penstock.app.context import Context, cleaned
 from penstock.app.job_type import JobType
 from penstock.model.outcome import Outcome
+from penstock.worker.handler_log import HandlerLog
 from penstock.worker.memory import PeakMemory
 from penstock.worker.protocol import (
     HEADER,
@@ -55,6 +56,7 @@ class Child:
         self._saved: SimpleQueue[Saved] = SimpleQueue()
         self._context: Context | None = None
         self._application: Application | None = None
+        self._handler_log: HandlerLog | None = None
         self._types: dict[str, JobType[..., ..., Any]] = {}
         self._memory = PeakMemory()
         self._pid = os.getpid()
@@ -108,6 +110,7 @@ class Child:
         reporter = ChildReporter(self, type_, run.number)
         context = Context(run.lease, reporter, app=type_.app)
         self._context = context
+        self._listen_to_logging(type_, run.number)
         filled = runner.run(resources.fill(type_.arguments.injected))
         call = type_.arguments.call
         before = run.lease.trace_context
@@ -115,6 +118,17 @@ class Child:
             return runner.run(tracing.continuing(before, call(context, arguments, filled)))
         with tracing.continued(before):
             return call(context, arguments, filled)
+
+    def _listen_to_logging(self, type_: JobType[..., ..., Any], number: int) -> None:
+        """Pass on what is logged while this job runs; the worker keeps and shows it."""
+        if self._handler_log is not None:
+            self._handler_log.remove()
+        self._handler_log = HandlerLog(
+            type_.app.settings.job_log_level,
+            type_.app.types.values(),
+            lambda level, text, logger: self.send(Log(number, level, cleaned(text), logger)),
+        )
+        self._handler_log.install()
 
     def _find(self, name: str) -> JobType[..., ..., Any]:
         if name not in self._types:

@@ -13,6 +13,7 @@ from penstock.app.penstock import Penstock
 from penstock.model.failure import Failure
 from penstock.model.outcome import Cancel, Completed, Outcome, Settlement, Snooze
 from penstock.model.retry import ErrorClass
+from penstock.worker.handler_log import HandlerLog, keep_with_job, running_here
 from penstock.worker.memory import ExecutionMemory
 from penstock.worker.notify import Hook, is_being_cancelled, notify
 from penstock.worker.processes import ProcessDied, Processes
@@ -42,13 +43,24 @@ class Executor:
         self._max_snoozes = app.settings.max_snoozes
         self._hook_seconds = app.settings.hook_timeout
         self._only_here: set[str] = set()
+        self._handler_log = HandlerLog(
+            app.settings.job_log_level,
+            app.types.values(),
+            keep_with_job(self, self._context_of),
+        )
+        self._handler_log.install()
 
     async def close(self) -> None:
         """Let go of threads, processes and resources."""
+        self._handler_log.remove()
         self.threads.close()
         self._memory.close()
         await self.processes.close()
         await self.resources.close()
+
+    def note(self, running: Running, words: str) -> None:
+        """Keep a warning of ours with a job; from any thread."""
+        self._context_of(running).log(words, "warning")
 
     def run(self, running: Running) -> Awaitable[Settlement | None]:
         """Execute a lease; None when the lease was lost and nothing is left to settle."""
@@ -59,6 +71,7 @@ class Executor:
     async def _run(self, running: Running) -> Settlement | None:
         settlement: Settlement | None
         usage = _Usage()
+        running_here.set((self, running))
         try:
             if self._hooks.start:
                 await self._tell(running, self._hooks.start)
@@ -118,10 +131,13 @@ class Executor:
 
     def _context_of(self, running: Running) -> Context:
         if running.context is None:
-            reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
-            app = running.type.app
-            running.context = Context(running.lease, reporter, self._loop, app)
-            running.reporter, reporter.context = reporter, running.context
+            with self._reports.lock:  # a handler may say its first words in several threads
+                if running.context is None:
+                    reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
+                    app = running.type.app
+                    running.reporter = reporter
+                    reporter.context = Context(running.lease, reporter, self._loop, app)
+                    running.context = reporter.context
         return running.context
 
     def _wants_process(self, running: Running) -> bool:

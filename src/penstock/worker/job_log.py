@@ -1,4 +1,4 @@
-"""What a worker logs about its jobs: ids, types and figures, and nothing a job holds or says."""
+"""What a worker logs about its jobs: ids, types, figures, and the errors of those that fail."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,8 +6,11 @@ from typing import Any
 import structlog
 
 from penstock.app.job_log import detailed
+from penstock.logs import shows_tracebacks
+from penstock.model.failure import Failure, folded
 from penstock.model.job import Lease
 from penstock.model.outcome import Buried, Crashed, Failed, Settlement
+from penstock.model.wording import brief
 
 log = structlog.get_logger("penstock.worker")
 
@@ -15,11 +18,11 @@ log = structlog.get_logger("penstock.worker")
 def about(job: Lease | Settlement, owner: str) -> dict[str, Any]:
     """What every line about a job begins with; `attempts` are those spent before."""
     return {
-        "job_id": job.id,
         "job_type": job.type,
+        "job_id": job.id,
         "queue": job.queue,
-        "worker_id": owner,
         "attempts": job.attempts,
+        "worker_id": owner,
     }
 
 
@@ -46,15 +49,24 @@ class JobLines:
             self._tell("job_claimed", **about(lease, self._owner), fence=lease.fence)
 
     def ended(self, settlement: Settlement) -> None:
-        """An execution ended; an error is told by its name, as its text may quote the payload."""
+        """An execution ended; of one that failed, the error is told."""
         facts = about(settlement, self._owner) | {
             "attempts": settlement.attempts + 1,
             "duration_ms": settlement.duration_ms,
         }
         name = "job_" + type(settlement).__name__.lower()
         if isinstance(settlement, Failed | Buried | Crashed):
-            failure = settlement.failure
+            if isinstance(settlement, Failed):
+                facts["retry_in_ms"] = settlement.retry_in_ms
             tell = log.error if isinstance(settlement, Buried) else log.warning
-            tell(name, **facts, error_class=failure.error_class.value, error_code=failure.code)
+            tell(name, **facts, **_error(settlement.failure, settlement.id))
         elif self._tell is not None:
             self._tell(name, **facts, wait_ms=settlement.wait_ms)
+
+
+def _error(failure: Failure, job_id: str) -> dict[str, Any]:
+    """A traceback for a person, whose last line has the error; else the command that shows it."""
+    told = {"error_class": failure.error_class.value, "error_code": failure.code}
+    if failure.stack and shows_tracebacks():
+        return told | {"exception": folded(failure.stack).rstrip()}
+    return told | {"error": brief(failure.message), "see": f"penstock jobs show {job_id}"}

@@ -38,6 +38,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     burst: bool = False
     log_json: bool = False
     log_level: str = "info"
+    log_tracebacks: bool | None = None
     parent_pid: int | None = None
     health: str | None = None
     """The folder of a supervisor's health files; for a worker process, its own file in there."""
@@ -87,7 +88,7 @@ async def _drain_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
 
 def run(spec: WorkerSpec) -> int:
     """Run a worker until it ends."""
-    configure_logs(json=spec.log_json, level=spec.log_level)
+    configure_logs(json=spec.log_json, level=spec.log_level, tracebacks=spec.log_tracebacks)
     return loop.run(serve(spec))
 
 

@@ -20,7 +20,9 @@ from typing import Any
 
 from penstock.app.penstock import Penstock
 from penstock.model.errors import PenstockError
+from penstock.model.failure import STACK_OF_PROCESS
 from penstock.model.job import Lease
+from penstock.worker.handler_log import show
 from penstock.worker.protocol import (
     HEADER,
     Application,
@@ -123,8 +125,9 @@ class JobProcess:
             match await self._next():
                 case Progress(run.number, percent, message):
                     reporter.progress(percent, message)
-                case Log(run.number, level, message):
-                    reporter.log(level, message)
+                case Log(run.number) as line:
+                    reporter.log(line.level, line.message)
+                    show(line.logger, line.level, line.message, run.lease)
                 case Checkpoint(run.number, value):
                     await reporter.checkpoint(value)
                     self._writer.write(frame(Saved()))
@@ -249,4 +252,6 @@ def _revived(raised: Raised) -> BaseException:
         if isinstance(carried, BaseException):
             revived = carried
     revived.add_note(f"In the job's process:\n{raised.stack}")
+    with suppress(AttributeError):  # of a class with slots
+        setattr(revived, STACK_OF_PROCESS, raised.stack)
     return revived

@@ -44,11 +44,12 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
 
 
 class Log(msgspec.Struct, frozen=True, tag=True):
-    """The handler logs a line."""
+    """The handler logs a line; it is for the console, too, if it names its logger."""
 
     run: int
     level: str
     message: str
+    logger: str | None = None
 
 
 class Checkpoint(msgspec.Struct, frozen=True, tag=True):

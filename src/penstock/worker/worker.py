@@ -33,6 +33,7 @@ from penstock.service import Service
 from penstock.store.contract import Beat, Claim, Held, Renewal
 from penstock.upkeep import upkeep_services
 from penstock.upkeep.extensions import extension_services
+from penstock.worker.blocking import LoopWatch
 from penstock.worker.execution import Executor
 from penstock.worker.job_log import JobLines, about
 from penstock.worker.leases import TICK_SECONDS, Heartbeat, Holdings, own_leases
@@ -161,6 +162,7 @@ class Worker:
                 for work in (self._pump.run(), self._watch(), self._tick(), self._reports.run())
             ]
             self._heartbeat.start()
+            self._loop_watch.start()
             for service in services:
                 await service.start()
             log.info("worker_started", worker_id=self.owner, types=len(self._types))
@@ -219,6 +221,9 @@ class Worker:
             poll_seconds=settings.poll_interval,
             internal_error=self.recycling.note_internal_error,
             claimed=self._lines.claimed if self._lines.every else None,
+        )
+        self._loop_watch = LoopWatch(
+            self.owner, lambda: list(self._holdings.running.values()), self._executor.note
         )
         self._heartbeat = Heartbeat(
             app.store,
@@ -341,6 +346,7 @@ class Worker:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = self._holdings.tick()
+            self._loop_watch.tick()
             for running in list(self._holdings.running.values()):
                 if running.deadline is not None and now >= running.deadline:
                     running.stop(StopReason.TIMEOUT)
@@ -420,6 +426,7 @@ class Worker:
         # A claim under way may still grant leases: only after it is none left to arrive.
         await self._pump.settled()
         self._hand_back_waiting()
+        self._loop_watch.stop()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)

@@ -1,0 +1,120 @@
+"""What handlers say through `logging`: it is kept with the job and shown on the console."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from penstock.model.failure import folded, is_library
+from penstock.model.redact import redact
+
+if TYPE_CHECKING:
+    from penstock.app.context import Context
+    from penstock.app.job_type import JobType
+    from penstock.model.job import Lease
+    from penstock.worker.running import Running
+
+OFF = "off"
+_OURS = "penstock"
+
+Tell = Callable[[str, str, str | None], None]
+"""Takes a level, a text, and the name of the logger if nobody else shows the line."""
+
+running_here: ContextVar["tuple[object, Running] | None"] = ContextVar("running", default=None)
+"""The execution that the current code belongs to, and its executor."""
+
+
+class HandlerLog(logging.Handler):
+    """Passes on what the application logs from `level` on, and warnings of libraries.
+
+    A program that has not configured `logging` gets its lines on the console, too; of one that
+    has, neither levels nor handlers are touched.
+    """
+
+    def __init__(self, level: str, types: "Iterable[JobType[..., ..., Any]]", tell: Tell) -> None:
+        self._off = level == OFF
+        super().__init__(logging.NOTSET if self._off else level.upper())
+        self._packages = packages_of(types)
+        self._tell = tell
+        self._shows = False
+        self._level_before: int | None = None
+
+    def install(self) -> None:
+        """Listen to everything that is logged in this process."""
+        root = logging.getLogger()
+        if self._off:
+            return
+        if not root.handlers:
+            self._shows = True
+            self._level_before = root.level
+            root.setLevel(self.level)
+        root.addHandler(self)
+
+    def remove(self) -> None:
+        """Leave `logging` as it was found."""
+        root = logging.getLogger()
+        root.removeHandler(self)
+        if self._level_before is not None:
+            root.setLevel(self._level_before)
+            self._level_before = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a line on; one that cannot be written is reported like any handler's."""
+        if record.levelno < logging.WARNING and not self._is_of_application(record):
+            return
+        try:
+            self._tell(_level_of(record), _text_of(record), record.name if self._shows else None)
+        except Exception:
+            self.handleError(record)
+
+    def _is_of_application(self, record: logging.LogRecord) -> bool:
+        name = record.name.partition(".")[0]
+        if name in self._packages:
+            return True
+        return name != _OURS and not is_library(record.pathname)
+
+
+def packages_of(types: "Iterable[JobType[..., ..., Any]]") -> Collection[str]:
+    """The packages that hold handlers: they are the application, though it may be installed."""
+    found = {str(type_.function.__module__).partition(".")[0] for type_ in types}
+    return found - {_OURS}
+
+
+def keep_with_job(executor: object, context_of: "Callable[[Running], Context]") -> Tell:
+    """Keep lines with the job whose handler says them, if the executor runs it."""
+
+    def tell(level: str, text: str, logger: str | None) -> None:
+        found = running_here.get()
+        lease = None if found is None else found[1].lease
+        if found is not None and found[0] is executor:
+            context_of(found[1]).log(text, level)
+        show(logger, level, text, lease)
+
+    return tell
+
+
+def show(logger: str | None, level: str, text: str, lease: "Lease | None") -> None:
+    """Show a line on the console, with the job that it is about; without a logger, not at all."""
+    if logger is None:
+        return
+    about = {} if lease is None else {"job_type": lease.type, "job_id": lease.id}
+    shown = structlog.get_logger(logger)
+    getattr(shown, level)(redact(text), logger=logger, **about)
+
+
+def _level_of(record: logging.LogRecord) -> str:
+    if record.levelno >= logging.ERROR:
+        return "error"
+    if record.levelno >= logging.WARNING:
+        return "warning"
+    return "info" if record.levelno >= logging.INFO else "debug"
+
+
+def _text_of(record: logging.LogRecord) -> str:
+    text = record.getMessage()
+    if record.exc_info and record.exc_info[0] is not None:
+        stack = logging.Formatter().formatException(record.exc_info)
+        text = f"{text}\n{folded(stack)}"
+    return text

@@ -1,0 +1,128 @@
+"""A handler that blocks the event loop is named while it does."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock import Penstock
+from penstock.logs import configure_logs
+from penstock.testing import drain
+from penstock.worker.blocking import LoopWatch
+from penstock.worker.worker import Worker
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def logging(capsys: pytest.CaptureFixture[str]) -> Callable[[], Lines]:
+    """Calling it configures the log; then the lines are read from what it gives."""
+
+    def begin() -> Lines:
+        configure_logs(json=True)
+        return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+    return begin
+
+
+class Time:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def look_from_outside(watch: LoopWatch) -> None:
+    """Let another thread look while this one, that of the event loop, waits for it."""
+    thread = threading.Thread(target=watch.look)
+    thread.start()
+    thread.join()
+
+
+async def test_the_job_and_the_line_are_named_after_a_second_in_the_log_and_with_the_job(
+    logging: Callable[[], Lines], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = logging()
+    app, clock, watches = Penstock("sqlite:///:memory:"), Time(), list[LoopWatch]()
+    monkeypatch.setattr("penstock.worker.blocking.LOOK_SECONDS", 3600.0)
+
+    class Watch(LoopWatch):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given, clock)
+            watches.append(self)
+
+    monkeypatch.setattr("penstock.worker.worker.LoopWatch", Watch)
+
+    @app.job
+    async def crunch() -> None:
+        clock.now += 0.9
+        look_from_outside(watches[0])
+        clock.now += 0.2
+        look_from_outside(watches[0])
+
+    async with app:
+        job = await crunch.enqueue()
+        await Worker(app, burst=True, upkeep=False).run()
+        told = [line for line in lines() if line["event"] == "loop_blocked"]
+        kept = [(line.level, line.message) for line in await app.logs(job.id)]
+    assert [(line["job_id"], line["job_type"]) for line in told] == [(job.id, "crunch")]
+    assert re.match(r"test_blocking.py:\d+, in look_from_outside: thread", told[0]["where"])
+    assert told[0]["seconds"] == 1.1
+    assert "run_in='process'" in told[0]["cure"]
+    assert [level for level, _ in kept] == ["warning"]
+    assert "blocks the event loop at test_blocking.py" in kept[0][1]
+
+
+async def test_a_block_is_told_once_then_seldom_and_its_end_is_told(
+    logging: Callable[[], Lines],
+) -> None:
+    lines = logging()
+    clock = Time()
+    watch = LoopWatch("w", list, lambda *_: None, clock)
+    for _ in range(10_000):  # 1,000 seconds
+        clock.now += 0.1
+        watch.look()
+    watch.tick()
+    clock.now += 0.5
+    watch.look()
+    watch.tick()
+    told = [(line["event"], line["seconds"]) for line in lines()]
+    assert [seconds for event, seconds in told if event == "loop_blocked"] == pytest.approx(
+        [1.0, 10.0, 60.0, 300.0, 600.0, 900.0], abs=0.3
+    )
+    assert told[-1] == ("loop_free_again", 1000.0)
+
+
+async def test_a_loop_that_goes_round_is_left_in_peace(logging: Callable[[], Lines]) -> None:
+    lines = logging()
+    clock = Time()
+    watch = LoopWatch("w", list, lambda *_: None, clock)
+    for _ in range(100):
+        clock.now += 0.9
+        watch.look()
+        watch.tick()
+    assert lines() == []
+
+
+async def test_a_worker_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr("penstock.worker.blocking.LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(LoopWatch, "look", lambda _: loop.call_soon_threadsafe(looked.set))
+    app = Penstock("sqlite:///:memory:")
+
+    @app.job
+    async def work() -> None:
+        await looked.wait()
+
+    async with app:
+        await work.enqueue()
+        await drain(app)
+    assert looked.is_set()

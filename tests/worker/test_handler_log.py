@@ -1,0 +1,188 @@
+"""What handlers say through `logging` is kept with the job and shown on the console."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Context, Penstock
+from penstock.config import Settings
+from penstock.logs import configure_logs
+from penstock.testing import drain
+from tests.worker import handlers
+from tests.worker.running import working
+
+log = logging.getLogger(__name__)
+
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def unconfigured(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], Lines]]:
+    """Calling it takes what pytest configured away; then the lines are read from what it gives."""
+    root, level = logging.getLogger(), logging.getLogger().level
+
+    def begin() -> Lines:
+        root.handlers[:] = []
+        root.setLevel(logging.WARNING)
+        configure_logs(json=True, level="debug")
+        return read
+
+    def read() -> list[dict[str, Any]]:
+        assert (root.handlers, root.level) == ([], logging.WARNING)  # as it was found
+        return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+    yield begin
+    root.setLevel(level)
+
+
+def an_app(**settings: Any) -> Penstock:
+    app = Penstock(settings=Settings(url="sqlite:///:memory:", **settings))
+
+    @app.job
+    async def plain(name: str) -> None:
+        log.debug("looking for %s", name)
+        log.info("hello %s, password=hunter2-and-more", name)
+
+    @app.job
+    def thread(ctx: Context) -> None:
+        ctx.log("by the context")
+        log.warning("from a thread")
+
+    @app.job
+    async def noisy() -> None:
+        library = logging.getLogger("httpx")
+        for level in (logging.DEBUG, logging.INFO, logging.WARNING):
+            record = logging.LogRecord(
+                "httpx", level, "/venv/site-packages/httpx.py", 1, "request", (), None
+            )
+            library.handle(record)
+        logging.getLogger("penstock.store").info("ours")
+        try:
+            raise KeyError("customer")
+        except KeyError:
+            log.exception("no luck")
+
+    return app
+
+
+async def kept(app: Penstock, job_id: str) -> list[tuple[str, str]]:
+    return [(line.level, line.message) for line in await app.logs(job_id)]
+
+
+async def test_lines_reach_the_job_and_the_console_redacted_and_with_the_job_named(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    app = an_app()
+    async with app:
+        job = await app.find_type("plain").enqueue("ann")
+        await drain(app)
+        told = "hello ann, password=[REDACTED_PASSWORD]"
+        assert await kept(app, job.id) == [("info", told)]
+    [line] = [line for line in lines_logged() if line.get("logger") == __name__]
+    assert (line["event"], line["level"]) == (told, "info")
+    assert (line["job_type"], line["job_id"]) == ("plain", job.id)
+
+
+async def test_lines_of_a_thread_are_kept_beside_those_of_the_context(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    app = an_app()
+    async with app:
+        job = await app.find_type("thread").enqueue()
+        await drain(app)
+        assert await kept(app, job.id) == [("info", "by the context"), ("warning", "from a thread")]
+    assert [line["job_id"] for line in lines_logged() if line["event"] == "from a thread"] == [
+        job.id
+    ]
+
+
+async def test_lines_of_a_process_are_kept_and_shown(
+    unconfigured: Callable[[], Lines], tmp_path: Path
+) -> None:
+    lines_logged = unconfigured()
+    app = handlers.app
+    app.settings = app.settings.replace(url=f"sqlite:///{tmp_path}/jobs.db")
+    app.__dict__.pop("store", None)
+    async with app:
+        job = await handlers.say.enqueue("token=abcdef123456789")
+        await drain(app)
+        assert await kept(app, job.id) == [("info", "said token=[REDACTED_TOKEN]")]
+    [line] = [line for line in lines_logged() if line.get("logger") == handlers.__name__]
+    assert (line["event"], line["job_type"]) == ("said token=[REDACTED_TOKEN]", "say")
+
+
+async def test_libraries_are_heard_from_warnings_on_and_exceptions_with_their_traceback(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    app = an_app(job_log_level="debug")
+    async with app:
+        job = await app.find_type("noisy").enqueue()
+        await drain(app)
+        [warning, error] = await kept(app, job.id)
+    assert warning == ("warning", "request")
+    assert error[0] == "error"
+    assert error[1].startswith("no luck\nTraceback")
+    assert error[1].endswith("KeyError: 'customer'")
+    assert [line["event"] for line in lines_logged() if line.get("logger") == "httpx"] == [
+        "request"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"), [("debug", 2), ("info", 1), ("warning", 0), ("off", 0)]
+)
+async def test_a_setting_says_from_which_level_on(
+    unconfigured: Callable[[], Lines], level: str, lines: int
+) -> None:
+    lines_logged = unconfigured()
+    app = an_app(job_log_level=level)
+    async with app:
+        job = await app.find_type("plain").enqueue("ann")
+        await drain(app)
+        assert len(await kept(app, job.id)) == lines
+    assert len([line for line in lines_logged() if line.get("logger") == __name__]) == lines
+
+
+async def test_who_configured_logging_gets_no_line_twice_and_keeps_his_levels(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    root, records = logging.getLogger(), list[str]()
+
+    class Own(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record.getMessage())
+
+    own = Own()
+    root.addHandler(own)
+    try:
+        app = an_app()
+        async with app:
+            quiet = await app.find_type("plain").enqueue("ann")
+            loud = await app.find_type("thread").enqueue()
+            await drain(app)
+            assert await kept(app, quiet.id) == []  # his level is WARNING
+            assert ("warning", "from a thread") in await kept(app, loud.id)
+    finally:
+        root.removeHandler(own)
+    assert records == ["from a thread"]
+    assert [line for line in lines_logged() if line.get("logger")] == []
+
+
+async def test_two_workers_in_one_process_keep_a_line_once(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    unconfigured()
+    one, two = an_app(), an_app()
+    async with one, two, working(two):
+        job = await one.find_type("plain").enqueue("ann")
+        await drain(one)
+        assert len(await kept(one, job.id)) == 1

@@ -89,6 +89,19 @@ async def test_hooks_hear_of_start_completion_and_failure(
     assert heard == [("start", 1), ("failed", "ConnectionError"), ("start", 2), ("complete", 7)]
 
 
+async def test_a_hook_knows_whether_a_failure_is_tried_again(app: Penstock, drain: Any) -> None:
+    heard: list[bool] = []
+    app.on_failed(lambda ctx, error: heard.append(ctx.will_retry))
+
+    @app.job(max_retries=1)
+    async def hopeless() -> None:
+        raise ConnectionError
+
+    await hopeless.enqueue()
+    await drain(through=60)
+    assert heard == [True, False]
+
+
 async def test_only_a_value_is_a_completion_and_only_trouble_a_failure(
     app: Penstock, drain: Any
 ) -> None:

@@ -72,6 +72,8 @@ class Context:
         self._loop = loop
         self._stop_requested = False
         self._checkpoint: str | None = job.checkpoint
+        self.will_retry = False
+        """In a hook `on_failed`: whether the job is to be tried again."""
 
     @property
     def id(self) -> str:

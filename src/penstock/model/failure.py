@@ -31,7 +31,7 @@ _VARYING = re.compile(
 )
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = f"{PurePath(os.__file__).parent}{os.sep}"
-_PARTS = ("app", "model", "operate", "remote", "store", "testing", "worker")
+_PARTS = ("app", "django", "model", "operate", "remote", "store", "testing", "worker")
 _MACHINERY = tuple(f"{PurePath(__file__).parents[1] / part}{os.sep}" for part in _PARTS)
 _FRAME = re.compile(r'  File "(?P<file>[^"]*)", line \d+')
 _OUR_FRAME = re.compile(rf"[/\\\\]penstock[/\\\\](?:{'|'.join(_PARTS)})[/\\\\]")

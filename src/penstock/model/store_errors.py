@@ -165,6 +165,10 @@ class ForeignConnection(StoreError):
         super().__init__(store, f"cannot join a transaction of {connection_type}; {advice}")
 
 
+class OtherDatabase(ForeignConnection):
+    """A connection to a database that is not the store's."""
+
+
 class ForkedStore(StoreError):
     """A store that was opened before this process was forked."""
 

@@ -11,7 +11,15 @@ from penstock.app import tracing
 from penstock.app.context import Context
 from penstock.app.penstock import Penstock
 from penstock.model.failure import Failure
-from penstock.model.outcome import Cancel, Completed, Outcome, Settlement, Snooze
+from penstock.model.outcome import (
+    Cancel,
+    Completed,
+    Crashed,
+    Failed,
+    Outcome,
+    Settlement,
+    Snooze,
+)
 from penstock.model.retry import ErrorClass
 from penstock.worker.handler_log import HandlerLog, keep_with_job, running_here
 from penstock.worker.memory import ExecutionMemory
@@ -236,6 +244,7 @@ class Executor:
     async def _tell_the_end(self, running: Running, hooks: Sequence[Hook], said: Any) -> None:
         """Tell the hooks, in a time of their own; whatever ends them, the verdict stands."""
         running.judged()
+        self._context_of(running).will_retry = _is_retried(running)
         if isinstance(said, Encoded):
             said = running.type.decode_result(said.text)
         try:
@@ -283,6 +292,13 @@ class _Usage:
     def __init__(self) -> None:
         self.cpu_ms: int | None = None
         self.memory_kb: int | None = None
+
+
+def _is_retried(running: Running) -> bool:
+    settlement = running.settlement
+    if isinstance(settlement, Crashed):
+        return running.lease.rescues + 1 < settlement.max_rescues
+    return isinstance(settlement, Failed)
 
 
 def _around(

@@ -14,6 +14,7 @@ from penstock.model.job import Enqueued
 from penstock.model.store_errors import (
     AccessDenied,
     ForeignConnection,
+    OtherDatabase,
     StoreUnavailable,
 )
 from penstock.store.postgres.connect import LOCK_MS, quoted
@@ -101,7 +102,7 @@ class ForeignConnections:
             self._place = self._db.read_now(_whereabouts)
         if place != self._place:
             where = f"{driver.kind} to {caller.database!r}, which is not the store's database"
-            raise CannotJoin(where, "pass one to the store's database")
+            raise OtherDatabase(self._db.name, where, "pass one to the store's database")
 
     def _refuse_powerless(self, driver: Driver, caller: _Caller) -> None:
         if caller.read_only:

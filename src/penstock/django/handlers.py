@@ -1,0 +1,166 @@
+"""Tasks as job types: what a worker calls, with Django's connections in order around it."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar, Unpack, cast
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import close_old_connections, reset_queries
+from django.utils.timezone import make_naive
+
+from penstock.app.context import Context
+from penstock.app.job_type import JobType, Registration
+from penstock.app.penstock import Penstock
+from penstock.django.framework import (
+    TaskContext,
+    TaskResultStatus,
+    normalize_json,
+    task_finished,
+    task_started,
+)
+from penstock.django.results import error_of, result_of
+from penstock.model.errors import InvalidOption
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OF_THE_TASK = {"name", "aliases", "queue", "priority", "delay", "at", "metadata"}
+_OF_A_CALL = {"key", "key_scope", "key_window"}
+_OPTIONS = "penstock_options"
+_TASK = "penstock_task"
+
+
+def job_options(**options: Unpack[Registration]) -> Callable[[F], F]:
+    """Say of a task what Django has no word for: `@task`, then `@job_options(timeout=60)`."""
+    for name, value in options.items():
+        if name in _OF_THE_TASK:
+            raise InvalidOption(name, value, "said to @task, or with task.using(…)")
+        if name in _OF_A_CALL:
+            raise InvalidOption(name, value, "left out, because every call would share it")
+
+    def note(function: F) -> F:
+        if hasattr(function, "func"):
+            raise InvalidOption("job_options", repr(function), "written below @task, not above it")
+        setattr(function, _OPTIONS, options)
+        return function
+
+    return note
+
+
+def with_connections(function: F) -> F:
+    """Let a handler use the ORM: connections are checked before it and given back after it.
+
+    Django does this around every request, and nobody around a job: a connection the server has
+    closed would fail the next job on the same thread.
+    """
+    if iscoroutinefunction(function):
+
+        @wraps(function)
+        async def in_loop(*args: Any, **kwargs: Any) -> Any:
+            await sync_to_async(_make_ready)()
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                await sync_to_async(close_old_connections)()
+
+        return cast("F", in_loop)
+
+    @wraps(function)
+    def in_thread(*args: Any, **kwargs: Any) -> Any:
+        _make_ready()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return cast("F", in_thread)
+
+
+def _make_ready() -> None:
+    reset_queries()
+    close_old_connections()
+
+
+def type_of(app: Penstock, task: Any) -> JobType[..., ..., Any]:
+    """Return the job type that runs a task, registered when it is first asked for."""
+    known = app.types.get(task.module_path)
+    if known is not None and getattr(known.function, _TASK, None) is task.func:
+        return known
+    options: dict[str, Any] = getattr(task.func, _OPTIONS, {})
+    made: JobType[..., ..., Any] = app.job(name=task.module_path, **options)(_handler_of(task))
+    return made
+
+
+def _handler_of(task: Any) -> Callable[..., Any]:
+    function, takes_context = task.func, task.takes_context
+
+    async def in_loop(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        first = (await _context(ctx, task),) if takes_context else ()
+        return normalize_json(await function(*first, *args, **kwargs))
+
+    def in_thread(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        first = (ctx.wait_in_thread(lambda: _context(ctx, task)),) if takes_context else ()
+        return normalize_json(function(*first, *args, **kwargs))
+
+    handler: Any = with_connections(in_loop if iscoroutinefunction(function) else in_thread)
+    handler.__module__, handler.__qualname__ = function.__module__, function.__qualname__
+    handler.__name__, handler.__doc__ = function.__name__, function.__doc__
+    setattr(handler, _TASK, function)
+    return cast("Callable[..., Any]", handler)
+
+
+async def _context(ctx: Context, task: Any) -> Any:
+    return TaskContext(task_result=await _running(ctx, task))
+
+
+async def _running(ctx: Context, task: Any) -> Any:
+    async with ctx.app as app:
+        [job], executions = await app.get_many([ctx.id]), await app.executions(ctx.id)
+    return result_of(job, executions, task, task.backend)
+
+
+class Signals:
+    """Sends Django's signals of tasks from the workers of an application."""
+
+    def __init__(self, app: Penstock, find: Callable[[str], Any], sender: type) -> None:
+        self._find = find
+        self._sender = sender
+        app.on_start(self._started)
+        app.on_complete(self._completed)
+        app.on_failed(self._failed)
+
+    async def _started(self, ctx: Context) -> None:
+        task = self._find(ctx.job.type)
+        if task is not None:
+            await self._send(task_started, await _running(ctx, task))
+
+    async def _completed(self, ctx: Context, value: Any) -> None:
+        task = self._find(ctx.job.type)
+        if task is not None:
+            result = await _running(ctx, task)
+            _end(result, TaskResultStatus.SUCCESSFUL, ctx)
+            object.__setattr__(result, "_return_value", value)
+            await self._send(task_finished, result)
+
+    async def _failed(self, ctx: Context, error: BaseException) -> None:
+        task = self._find(ctx.job.type)
+        if task is None or ctx.will_retry:
+            return
+        result = await _running(ctx, task)
+        _end(result, TaskResultStatus.FAILED, ctx)
+        result.errors.append(error_of(error))
+        try:
+            raise error
+        except BaseException:  # where a receiver that logs the current exception finds it
+            await self._send(task_finished, result)
+
+    async def _send(self, signal: Any, result: Any) -> None:
+        send = sync_to_async(with_connections(signal.send_robust))
+        await send(sender=self._sender, task_result=result)
+
+
+def _end(result: Any, status: Any, ctx: Context) -> None:
+    now = ctx.now if settings.USE_TZ else make_naive(ctx.now)
+    object.__setattr__(result, "status", status)
+    object.__setattr__(result, "finished_at", now)

@@ -1,10 +1,12 @@
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType
 
 import pytest
 
+import penstock
 from penstock.model.failure import Failure, folded, gist, group_id
 from penstock.model.retry import ErrorClass
 
@@ -100,6 +102,17 @@ def test_a_new_version_of_a_library_keeps_the_group() -> None:
         library()
 
     assert fingerprint(lambda: call(old)) == fingerprint(lambda: call(new))
+
+
+@pytest.mark.parametrize("part", ["app", "django", "worker"])
+def test_the_machinery_around_a_handler_is_no_place_of_its_errors(part: str) -> None:
+    file = Path(penstock.__file__).parent / part / "some.py"
+    refuse = compiled(RAISES.format(message="bad"), str(file))
+
+    def handler() -> None:
+        refuse()
+
+    assert fingerprint(handler).endswith("test_failure.py:handler")
 
 
 def test_the_depth_of_a_recursion_splits_no_group() -> None:

@@ -105,7 +105,7 @@ class PenstockBackend(BaseTaskBackend):
             yield checks.Error(str(error), id="penstock.E001")
             return
         for alias in connections:
-            settings = connections.settings[alias]
+            settings = connections[alias].settings_dict
             if settings["ENGINE"].endswith("sqlite3") and _is_file_of(url, settings["NAME"]):
                 yield checks.Error(
                     f"TASKS[{self.alias!r}] and DATABASES[{alias!r}] name the same SQLite file, "

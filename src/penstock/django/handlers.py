@@ -156,7 +156,8 @@ class Signals:
             await self._send(task_finished, result)
 
     async def _send(self, signal: Any, result: Any) -> None:
-        send = sync_to_async(with_connections(signal.send_robust))
+        # Not in the one thread of asynchronous tasks, which a task may hold up.
+        send = sync_to_async(with_connections(signal.send_robust), thread_sensitive=False)
         await send(sender=self._sender, task_result=result)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core import checks
+from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 from django.test import override_settings
 
@@ -13,6 +14,7 @@ from penstock import Penstock
 from penstock.django import job_options
 from penstock.django.backend import worker_app
 from penstock.django.framework import NAME, InvalidTask, TaskResultDoesNotExist, task_backends
+from penstock.django.management.commands.penstock import with_target
 from penstock.django.results import priority_of
 from penstock.model.errors import InvalidOption
 from tests.django.conftest import BACKEND, backend_on, use_database, use_postgres
@@ -142,3 +144,31 @@ def test_a_transaction_that_is_to_be_rolled_back_takes_no_task(app: Penstock) ->
         transaction.set_rollback(True)
         with pytest.raises(transaction.TransactionManagementError):
             tasks.add.enqueue()
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("worker --burst", "worker penstock.django:app --burst"),
+        ("up", "up penstock.django:app"),
+        ("worker shop.jobs:app", "worker shop.jobs:app"),
+        ("enqueue ship {}", "enqueue --app penstock.django:app ship {}"),
+        ("enqueue --app shop:app ship", "enqueue --app shop:app ship"),
+        ("jobs ls", "jobs ls"),
+        ("", ""),
+    ],
+)
+def test_a_command_that_takes_an_application_is_given_that_of_the_project(
+    words: str, meant: str
+) -> None:
+    assert " ".join(with_target(words.split(), "penstock.django:app")) == meant
+
+
+def test_a_command_looks_at_the_store_of_the_project(
+    app: Penstock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = tasks.add.enqueue()
+    call_command("penstock", "--backend", "default", "jobs", "show", result.id)
+    assert "tests.django.shop.tasks.add" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="no backend 'mail' in TASKS"):
+        call_command("penstock", "--backend", "mail", "jobs", "ls")

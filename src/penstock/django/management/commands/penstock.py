@@ -19,27 +19,32 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Take the words as they are: `--help` and the rest are not Django's."""
-        self.handle(words=argv[2:])
+        words, backend = argv[2:], "default"
+        if words[:1] == ["--backend"]:
+            backend, words = "".join(words[1:2]), words[2:]
+        self.handle(words=words, backend=backend)
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take whatever comes, for `call_command`."""
+        parser.add_argument("--backend", default="default")
         parser.add_argument("words", nargs=REMAINDER)
 
-    def handle(self, *args: Any, words: list[str], **options: Any) -> None:
+    def handle(self, *args: Any, words: list[str], backend: str, **options: Any) -> None:
         """Run a command of the command line."""
         from penstock.cli.program import app as program
 
-        alias = "app"
-        if words[:1] == ["--backend"]:
-            alias, words = "".join(words[1:2]), words[2:]
-        found = worker_app("default" if alias == "app" else alias)
+        found = worker_app(backend)
         if found is None:
-            raise CommandError(f"There is no backend {alias!r} in TASKS.")
+            raise CommandError(f"There is no backend {backend!r} in TASKS.")
         settings = found.settings
         place = ["--url", settings.url]
         if settings.dispatch:
             place += ["--dispatch", settings.dispatch]
-        program([*place, *with_target(words, f"penstock.django:{alias}")])
+        try:
+            program([*place, *with_target(words, f"penstock.django:{backend}")])
+        except SystemExit as end:
+            if end.code:  # else whoever called the command goes on
+                raise
 
 
 def with_target(words: list[str], target: str) -> list[str]:

@@ -23,7 +23,10 @@ DOCS = ROOT / "docs"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
-_INFO = re.compile(r"\w*|bash \{\.run\}|python \{\.run( \.(postgres|redis))*\}")
+_INFO = re.compile(
+    r"\w*|bash \{\.run\}|python \{\.run( \.(postgres|redis))*\}"
+    r'|python title="[\w./-]+"'  # a file of a project that a test of the page writes and runs
+)
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
 _PLACE = re.compile(
     r"`((?:src|proof|tests|tools|docs|cli|server|worker|upkeep|app|operate|remote|store|model)/[\w./-]+)`"

@@ -1,5 +1,6 @@
 """One Django project for all tests of a process; each test has its own store and database."""
 
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ from django.test.utils import override_settings
 from psycopg.conninfo import conninfo_to_dict
 
 from penstock import Penstock
+from penstock.testing import FakeClock
 from tests.support.places import Place
 
 BACKEND = "penstock.django.PenstockBackend"
@@ -71,11 +73,15 @@ def database(place: Place, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def app(place: Place, database: Any) -> Iterator[Penstock]:
-    """The application behind the backend `default`, whose tasks a worker would know."""
+    """The application behind the backend `default`, whose tasks a worker would know.
+
+    Its clock stands still, a moment after now: ids tell the time, too.
+    """
     from penstock.django.backend import worker_app
 
     with override_settings(TASKS={"default": backend_on(place)}):
         found = worker_app("default")
         assert found is not None
+        found.__dict__["_clock"] = FakeClock(round(time.time() * 1000) + 60_000)
         yield found
         found.sync.close()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.every_store
 
 
 def run(app: Penstock) -> None:
-    drain(app.sync)
+    drain(app.sync, through=60)
 
 
 def jobs(app: Penstock) -> list[str]:

@@ -84,9 +84,31 @@ REFERENCE = {
     ),
     "Extensions": (
         "What an extension is made of.",
-        [f"extension.{name}" for name in penstock.extension.__all__],
+        # Sorting is stable: the whole first, then its parts as they are listed.
+        [
+            f"extension.{name}"
+            for name in sorted(penstock.extension.__all__, key=lambda name: name != "Extension")
+        ],
     ),
 }
+
+HIDDEN = {
+    "Penstock": "beside check_names checked default_options enqueue_now home made_tables own_types "
+    "register table_store target",
+    "Blueprint": "check_names checked default_options home join own_types register",
+    "JobType": "check_bounds decode_result draft encode_result from_payload join joined_to place "
+    "prepare",
+    "Prepared": "child_of complete",
+    "JobHandle": "value",
+    "Context": "request_stop wait_in_thread",
+    "Chain": "child_of",
+    "Group": "child_of",
+    "FlowHandle": "ends failure statuses values",
+    "Worker": "end silent_seconds when_blocked",
+    "operate.schedules.Schedules": "new_job put",
+    "remote.client.Remote": "enqueue_now",
+}
+"""Methods that other parts of Penstock call, and programs do not."""
 
 _CODE_OR_LINK = re.compile(
     r"(?P<code>^ *(?P<fence>`{3,}).*?^ *(?P=fence)$)"
@@ -179,10 +201,24 @@ def write_reference(pages: Path) -> list[Entry]:
     (pages / "reference").mkdir()
     for title, (about, names) in REFERENCE.items():
         path = f"reference/{title.lower().replace(' ', '-')}.md"
-        body = "\n\n".join(f"::: penstock.{name}\n\n{fields(name)}" for name in names)
+        body = "\n\n".join(f"{documented_by(name)}\n\n{fields(name)}" for name in names)
         (pages / path).write_text(f"# {title}\n\n{about}\n\n{body}\n", "utf-8")
         entries.append((title, path, about))
     return entries
+
+
+def documented_by(name: str) -> str:
+    """The directive that puts the docstrings of a public name into a page."""
+    path = f"penstock.{name}"
+    last = path.rpartition(".")[2]
+    module = ROOT / "src" / f"{path.replace('.', '/')}.py"
+    # A function that has the name of its module is found inside it.
+    where = f"{path}.{last}" if last.islower() and module.is_file() else path
+    options: dict[str, Any] = {"heading": path, "toc_label": last}
+    if name in HIDDEN:
+        hidden = "|".join(HIDDEN[name].split())
+        options["filters"] = ["!^_", f"!^({hidden})$"]
+    return f"::: {where}\n    options: {json.dumps(options)}"
 
 
 def fields(name: str) -> str:

@@ -1,11 +1,24 @@
 """The documentation site: how pages are put together, and what its check finds."""
 
 import json
+from importlib import import_module
+from inspect import getsource
 from pathlib import Path
 
 import pytest
 
-from tools.build_site import DOCS, ROOT, fields, groups, navigation, placed, publish, relinked
+from tools.build_site import (
+    DOCS,
+    HIDDEN,
+    ROOT,
+    documented_by,
+    fields,
+    groups,
+    navigation,
+    placed,
+    publish,
+    relinked,
+)
 from tools.check_site import problems
 
 
@@ -86,6 +99,22 @@ def test_fields_of_a_struct_are_a_table_with_types_and_defaults() -> None:
     assert "| `workspace_id` | `str | None` | `None` |" in fields("extension.Asking")
     assert "| `UNTIL_DONE` | `until_done` |" in fields("KeyScope")
     assert fields("Penstock") == ""
+
+
+def test_a_function_is_found_in_the_module_of_its_name_and_headed_by_its_public_one() -> None:
+    directive = documented_by("testing.drain")
+    assert directive.startswith("::: penstock.testing.drain.drain\n")
+    assert '"heading": "penstock.testing.drain"' in directive
+
+
+def test_methods_that_only_penstock_calls_are_left_out_and_exist() -> None:
+    assert '"!^(child_of|complete)$"' in documented_by("Prepared")
+    for name, hidden in HIDDEN.items():
+        home, _, last = f"penstock.{name}".rpartition(".")
+        shape = getattr(import_module(home), last)
+        source = getsource(shape)
+        for each in hidden.split():
+            assert hasattr(shape, each) or f"self.{each}" in source
 
 
 def test_the_newest_version_is_the_latest_and_the_first(

@@ -213,12 +213,12 @@ def documented_by(name: str) -> str:
     last = path.rpartition(".")[2]
     module = ROOT / "src" / f"{path.replace('.', '/')}.py"
     # A function that has the name of its module is found inside it.
-    where = f"{path}.{last}" if last.islower() and module.is_file() else path
-    options: dict[str, Any] = {"heading": path, "toc_label": last}
+    inside = last.islower() and module.is_file()
+    options: dict[str, Any] = {"heading": path, "toc_label": last} if inside else {}
     if name in HIDDEN:
         hidden = "|".join(HIDDEN[name].split())
         options["filters"] = ["!^_", f"!^({hidden})$"]
-    return f"::: {where}\n    options: {json.dumps(options)}"
+    return f"::: {path}{f'.{last}' if inside else ''}\n    options: {json.dumps(options)}"
 
 
 def fields(name: str) -> str:

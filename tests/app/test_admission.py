@@ -15,6 +15,7 @@ from penstock.app.admission import Capacity
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.job import NewJob
 from penstock.testing import FakeClock
+from tests.support.workers import beat
 
 LIMIT = 4
 
@@ -49,14 +50,24 @@ async def work_off(app: Penstock) -> None:
 
 
 async def test_a_full_queue_refuses_less_urgent_jobs_at_once(app: Penstock) -> None:
+    app.store.workers.beat(beat())
     await fill(app)
     with pytest.raises(
-        QueueFull, match=r"'default' is full \(4 jobs queued.*come back in about"
+        QueueFull,
+        match=r"'default' is full \(4 jobs queued.*come back in about.*or raise the limit with "
+        r"`penstock limits set queue default --depth 8`",
     ) as e:
         await app.find_type("task").options(priority=6).enqueue()
     assert (e.value.queue, e.value.depth, e.value.limit) == ("default", 4, LIMIT)
     assert e.value.retry_after > 0
     assert await depth(app) == LIMIT
+
+
+async def test_a_full_queue_says_so_when_no_worker_is_alive(app: Penstock) -> None:
+    await fill(app)
+    with pytest.raises(QueueFull, match="no worker is alive to empty it: start one, or raise") as e:
+        await app.find_type("task").options(priority=6).enqueue()
+    assert e.value.live_workers == 0
 
 
 async def test_one_at_a_time_never_gets_past_the_limit(app: Penstock) -> None:

@@ -12,6 +12,7 @@ from penstock.model.job import OPTIONS
 from tests.support.options import KEPT, SAMPLES, typed
 
 from .conftest import Cli
+from .test_queues import live
 
 APP = ("--app", "tests.cli.shop:app")
 
@@ -139,3 +140,18 @@ def test_a_job_that_is_waited_for_and_dies_is_code_1(shopped: Cli, tmp_path: Pat
     with pytest.raises(JobFailed, match="can never be done") as error:
         asyncio.run(asked(url, lambda store: ended(store, job_id, 5)))
     assert complain(error.value) == 1
+
+
+def test_a_type_that_nobody_knows_is_warned_about(cli: Cli, tmp_path: Path) -> None:
+    first = cli("enqueue", "gret", "--json")
+    assert "nobody declares the job type 'gret'" in first.err
+    assert "no worker is alive" in first.err
+    assert first.json["type"] == "gret"
+    again = cli("enqueue", "gret")
+    assert again.err == ""
+
+    live(tmp_path, types=("greet", "resize"))
+    answer = cli("enqueue", "gret")
+    assert answer.code == 0
+    assert answer.says("no live worker knows it; did you mean 'greet'?")
+    assert cli("enqueue", "greet").err == ""

@@ -192,3 +192,20 @@ def test_an_empty_store_says_what_to_do_next(cli: Cli) -> None:
     assert "penstock enqueue" in cli("jobs", "ls").out
     assert cli("jobs", "ls", "--json").json == []
     assert "take a filter away" in cli("jobs", "ls", "--queue", "mail").out
+
+
+def test_a_finished_job_is_run_again_and_both_name_the_other(shopped: Cli) -> None:
+    before = shopped("jobs", "ls", "--type", "greet", "--json").json[0]["id"]
+    answer = shopped("jobs", "run-again", before)
+    assert answer.code == 0
+    after = answer.out.split()[-1].rstrip(".")
+    assert f"{before} runs again as {after}" in answer.out
+    assert "run again from" in shopped("jobs", "show", after).out
+    shown = shopped("jobs", "show", before)
+    assert "run again as" in shown.out
+    assert after in shown.out
+    assert shopped("jobs", "show", before, "--json").json["ran_again_as"] == [after]
+    assert shopped("jobs", "show", after, "--json").json["ran_again_from"] == before
+    refused = shopped("jobs", "run-again", after)
+    assert refused.code == 2
+    assert refused.says(after, "queued", "'run again'")

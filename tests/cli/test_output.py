@@ -4,8 +4,10 @@ import asyncio
 import json
 from pathlib import Path
 
-from penstock import Penstock, Worker
-from penstock.cli.output import json_text, lines, plain
+import pytest
+
+from penstock import Context, Penstock, Worker
+from penstock.cli.output import json_text, lines, plain, progress_bars
 from penstock.cli.root import say
 
 from .conftest import Cli
@@ -68,3 +70,38 @@ async def died(url: str) -> str:
         await Worker(app, burst=True).run()
         await app.dead.resolve([handle.id], "investigating", notes=HOSTILE, by=HOSTILE)
         return handle.id
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("penstock.cli.output.monotonic", lambda: now)
+    with progress_bars() as show:
+        for done in range(0, 2001, 100):
+            show("jobs", done, 2000)
+            now += 1.0
+        show("rows", 7, None)
+    assert capsys.readouterr().err.splitlines() == [
+        "jobs: 500 of 2,000",
+        "jobs: 1,000 of 2,000",
+        "jobs: 1,500 of 2,000",
+        "jobs: 2,000 of 2,000",
+    ]
+
+
+def test_progress_of_a_job_can_be_read_without_colours(cli: Cli, tmp_path: Path) -> None:
+    async def begin() -> str:
+        app = Penstock(f"sqlite:///{tmp_path}/work.db")
+
+        @app.job(max_retries=0)
+        async def half(ctx: Context) -> None:
+            ctx.progress(50, "half")
+
+        async with app:
+            handle = await half.enqueue()
+            await Worker(app, burst=True).run()
+        return handle.id
+
+    shown = cli("jobs", "show", asyncio.run(begin())).out
+    assert "█" * 10 + "░" * 10 + " 50 %" in shown

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from penstock import __version__
 from penstock.cli import app, output
 from penstock.cli.root import hoisted
 from tools.commands import children_of
@@ -58,6 +59,33 @@ def test_global_options_may_stand_after_the_command() -> None:
     ]
     assert hoisted(["jobs", "ls", "--url=x"]) == ["--url=x", "jobs", "ls"]
     assert hoisted(["enqueue", "--", "--url"]) == ["enqueue", "--", "--url"]
+
+
+def test_the_version_is_said(cli: Cli) -> None:
+    answer = cli("--version")
+    assert (answer.code, answer.out) == (0, f"penstock {__version__}\n")
+
+
+def test_in_help_a_flag_is_a_flag(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    for words in ([], ["jobs"], ["jobs", "ls"], ["worker"], ["dead", "requeue"], ["outbox"]):
+        answer = cli(*words, "--help")
+        assert "--help" in answer.out
+        assert "<bool>" not in answer.out
+
+
+def test_the_shell_completes_the_groups_of_extensions_and_behind_global_options(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for line, offered in (
+        ("penstock alerts l", "ls"),
+        ("penstock --url sqlite:///work.db jobs exp", "explain"),
+        ("penstock queues l", "ls"),
+    ):
+        monkeypatch.setenv("_PENSTOCK_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+        assert cli().out.split() == [offered], line
 
 
 def test_an_option_that_takes_a_list_may_be_repeated() -> None:

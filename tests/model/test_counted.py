@@ -13,6 +13,7 @@ def test_one_is_singular_and_all_else_plural() -> None:
 
 def test_a_full_queue_of_one_speaks_grammar() -> None:
     assert "(1 job queued, its limit is 1)" in str(QueueFull("mail", 1, 1, 30))
+    assert "limits set queue 'my mail' --depth 2`" in str(QueueFull("my mail", 1, 1, 30))
 
 
 def test_of_many_names_the_first_few_are_listed() -> None:

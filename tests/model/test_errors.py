@@ -56,6 +56,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.ScheduleOver("ends_at", "1999", "in the future"),
     errors.ScheduleNotFound("nightly", ["hourly"]),
     errors.QueueFull("mail", 1_000, 1_000, 2.5),
+    errors.AmbiguousId("01JD", ["01JD3Z6K3V9M0Q2T4W6Y8A0C2E", "01JD3Z6K3V9M0Q2T4W6Y8A0C2F"]),
     errors.GroupNotFound("3f", ["3fa9c2d1", "3fb0"]),
     errors.CanariesUnproven("3fa9c2d1", ["01J"], ["01K"]),
     errors.AlertNotFound("backlog"),

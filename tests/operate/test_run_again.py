@@ -4,8 +4,11 @@ import pytest
 from msgspec.json import decode
 
 from penstock import Cancel, Context, Dead, Penstock, Status
-from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken
+from penstock.model.errors import AmbiguousId, IllegalTransition, JobNotFound, KeyTaken
+from penstock.model.ids import derived_id
+from penstock.model.job import NewJob
 from penstock.operate.actor import Operator
+from penstock.operate.jobs import find_id
 from penstock.operate.run_again import ran_again_as, ran_again_from
 from penstock.store.contract import AuditFilter
 from penstock.testing import FakeClock, drain
@@ -137,3 +140,17 @@ async def test_it_is_on_record_and_kept_within_the_tenant(app: Penstock) -> None
     assert decode(entry.details)["new_id"] == again.id
     with pytest.raises(JobNotFound):
         await Operator(app, "user:bob", "other").jobs.run_again(job.id)
+
+
+async def test_a_job_is_found_by_the_beginning_of_its_id(app: Penstock, clock: FakeClock) -> None:
+    ids = [derived_id(clock.now() + hour * 3_600_000, "seed") for hour in range(3)]
+    await app.store.jobs.enqueue([NewJob(id=job_id, type="work") for job_id in ids])
+    for job_id in ids:
+        assert await find_id(app.store, job_id[:-1]) == job_id
+        assert await find_id(app.store, job_id.lower()) == job_id
+    with pytest.raises(AmbiguousId) as shared:
+        await find_id(app.store, ids[0][:2])
+    assert set(shared.value.ids) == set(ids)
+    for nothing in ("", "7ZZ", "no id"):
+        with pytest.raises(JobNotFound):
+            await find_id(app.store, nothing)

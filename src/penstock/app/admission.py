@@ -87,9 +87,10 @@ RATES_TRUST_SECONDS = 5.0
 
 
 class DrainRates:
-    """Jobs per second that left each queue in the last minute."""
+    """Jobs per second that left each queue in the last minute, and how many workers live."""
 
     def __init__(self, app: "Penstock") -> None:
+        self.live_workers: int | None = None
         self._app = app
         self._per_second: dict[str, float] = {}
         self._read_at = float("-inf")
@@ -126,6 +127,8 @@ class DrainRates:
                 ended = window.completed + window.cancelled + window.dead
                 left[window.queue] = left.get(window.queue, 0.0) + ended * 1000 / WINDOW_MS
             self._per_second = {queue: rate for queue, rate in left.items() if rate}
+            workers = await self._app.store.workers.list()
+            self.live_workers = sum(worker.alive for worker in workers)
 
     @property
     def _old(self) -> bool:
@@ -405,7 +408,11 @@ class Admission:
         emptier = max(1, capacity.limit // 10)
         seconds = emptier / per_second if per_second else UNKNOWN_RATE_SECONDS
         return QueueFull(
-            capacity.queue, capacity.ahead, capacity.limit, round(min(max(seconds, 1), 3600), 1)
+            capacity.queue,
+            capacity.ahead,
+            capacity.limit,
+            round(min(max(seconds, 1), 3600), 1),
+            self.rates.live_workers,
         )
 
     async def _measure(self, capacity: Capacity) -> None:

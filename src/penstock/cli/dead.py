@@ -26,7 +26,18 @@ from penstock.cli.output import (
     write_json,
 )
 from penstock.cli.root import NotFound, Refused, say
-from penstock.cli.session import ask, ask_app, ask_now, bare_app, load, operate, operate_on, user
+from penstock.cli.session import (
+    ask,
+    ask_app,
+    ask_now,
+    bare_app,
+    full_id,
+    full_ids,
+    load,
+    operate,
+    operate_on,
+    user,
+)
 from penstock.model.wording import counted
 from penstock.operate.documents import dead_document, document
 
@@ -54,6 +65,8 @@ def groups(
     as_json: JsonFlag = False,
 ) -> None:
     """List dead letters by what they died of, the latest death first."""
+
+    before = before and full_id(ctx, before)
 
     async def look(app: "Penstock") -> "tuple[list[DeadGroup], int]":
         found = await app.dead.groups(type_name, closed=all_, before=before, limit=limit)
@@ -142,7 +155,7 @@ def release(
 
 def amend(
     ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its beginning.")],
     target: Annotated[
         str, typer.Option("--app", metavar="MODULE:APP", help="The application that knows it.")
     ],
@@ -161,6 +174,7 @@ def amend(
         raise Refused("Say what to change: --args or --payload, and only one of them.")
     changes = None if arguments is None else _object(read_payload(arguments))
     text = None if payload is None else read_payload(payload)
+    job_id = full_id(ctx, job_id)
     job = operate_on(
         load(ctx, target),
         lambda operator: operator.dead.amend(job_id, changes, payload=text, requeue=requeue),
@@ -219,7 +233,8 @@ def _tell_replay(replayed: "Replay", tried: "Canaries | None") -> None:
 app = typer.Typer(no_args_is_help=True, help="Look at dead letters and decide about them.")
 
 OptionalIds = Annotated[
-    list[str] | None, typer.Argument(metavar="ID", help="The jobs' ids.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="ID", help="The jobs' ids, or their beginnings.", show_default=False),
 ]
 TypeOption = Annotated[str | None, typer.Option("--type", help="All of this type.")]
 OpenGroup = Annotated[
@@ -243,7 +258,7 @@ def ls(
     from penstock.cli.dead_view import dead_table
 
     wanted = by_resolution(resolution)
-
+    before = before and full_id(ctx, before)
     found, now = ask_now(ctx, lambda store: letters_with(store, wanted, type_name, before, limit))
     if as_json:
         write_json([dead_document(letter) for letter in found])
@@ -261,12 +276,14 @@ def ls(
 @app.command("show")
 def show(
     ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its beginning.")],
     as_json: JsonFlag = False,
 ) -> None:
     """Show a dead letter: why, with what arguments, every execution, and where it broke."""
     from penstock.cli.dead_view import show_letter, view_document
     from penstock.operate.dead import view
+
+    job_id = full_id(ctx, job_id)
 
     async def look(store: "Store") -> "DeadView":
         await known_letter(store, job_id)
@@ -330,7 +347,8 @@ def resolve(
         raise Refused(f"Option 'as' is {as_!r}, but it must be one of: {', '.join(states)}.")
     if bool(job_ids) == (group is not None):
         raise Refused("Say which: ids or --group GROUP, and only one of them.")
-    state, who, which = Resolution(as_), by or user(), group or job_ids or []
+    job_ids = full_ids(ctx, job_ids or [])
+    state, who, which = Resolution(as_), by or user(), group or job_ids
     found = operate(ctx, lambda it: it.dead.resolve(which, state, notes=notes, by=who))
     if as_json:
         write_json({"resolution": state.value, "ids": found})

@@ -6,7 +6,7 @@ import typer
 
 from penstock.cli.output import Fitted, highlighted, lines, plain, styled, table
 from penstock.cli.root import NotFound, Refused
-from penstock.cli.session import ask
+from penstock.cli.session import ask, full_ids
 from penstock.model.clock import iso
 from penstock.model.failure import folded
 from penstock.model.wording import ago, span
@@ -63,9 +63,11 @@ def chosen_ids(
     if sum((bool(job_ids), type_name is not None, all_)) != 1:
         raise Refused("Say which: ids, --type TYPE or --all, and only one of them.")
 
+    ids = full_ids(ctx, job_ids or [])
+
     async def look(store: "Store") -> list[str]:
-        if job_ids:
-            return [(await known_letter(store, job_id)).job_id for job_id in dict.fromkeys(job_ids)]
+        if ids:
+            return [(await known_letter(store, job_id)).job_id for job_id in dict.fromkeys(ids)]
         return await every_id(store, type_name, closed=closed)
 
     return ask(ctx, look)

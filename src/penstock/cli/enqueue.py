@@ -18,7 +18,7 @@ from penstock.cli.output import (
     write_json,
 )
 from penstock.cli.root import Refused, say
-from penstock.cli.session import bare_app, load, place_of, run
+from penstock.cli.session import bare_app, full_ids, load, place_of, run
 from penstock.model.job import OPTIONS
 from penstock.model.options import (
     MAX_NAME,
@@ -160,6 +160,8 @@ def enqueue(
     **given: Any,
 ) -> None:
     """Enqueue one job; it is durable when this returns."""
+    if given.get("after"):
+        given["after"] = full_ids(ctx, given["after"])
     options = parse_options(given)
     text = read_payload(payload)
     seconds = None if wait is None else parse_span(wait, "wait") / 1000
@@ -169,7 +171,7 @@ def enqueue(
     else:
         app = bare_app(ctx)
         job = untyped_job(app.settings, type_name, text, options)
-    enqueued, created = run(put(app, job, seconds, force))
+    enqueued, created = run(put(app, job, seconds, force, warns=target is None))
     if as_json:
         write_json(answer(enqueued, created, waited=wait is not None))
     else:
@@ -229,17 +231,38 @@ def untyped_job(
 
 
 async def put(
-    app: "Penstock", job: "NewJob", seconds: float | None, force: bool
+    app: "Penstock", job: "NewJob", seconds: float | None, force: bool, *, warns: bool
 ) -> "tuple[Job, bool]":
-    """Enqueue, and wait for the end if asked to."""
+    """Enqueue, and wait for the end if asked to; warn of a type that nobody knows."""
     if not await app.store.exists():
         say(f"creating the store {place_of(app.settings.url)}.", 0)
     async with app:
         answer = (await app.admission.enqueue([job], {"force": force}))[0]
         enqueued = await app.get(answer.id)
+        if warns and answer.created:
+            await warn_of_unknown(app.store, enqueued)
         if seconds is not None:
             enqueued = await ended(app.store, answer.id, seconds)
         return enqueued, answer.created
+
+
+async def warn_of_unknown(store: "Store", job: "Job") -> None:
+    """Say so if no live worker knows the type, and name those that look like it."""
+    from difflib import get_close_matches
+
+    from penstock.store.contract import JobFilter
+
+    live = [worker for worker in await store.workers.list() if worker.alive]
+    known = sorted({name for worker in live for name in worker.types})
+    if job.type in known:
+        return
+    if not live and len(await store.reader.find(JobFilter(type=job.type, limit=2))) > 1:
+        return  # it ran here before, and no worker is up just now
+    who = "no live worker knows it" if live else "no worker is alive, and none has run it here yet"
+    close = get_close_matches(job.type, known, 3)
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
+    wait = " The job waits until a worker knows it."
+    say(f"nobody declares the job type {job.type!r}: {who}{meant}{wait}", 0)
 
 
 async def ended(store: "Store", job_id: str, seconds: float) -> "Job":

@@ -8,6 +8,7 @@ from penstock.model.failure import attempts_allowed, bound_by, fell_with_parent,
 from penstock.model.states import Status
 from penstock.model.wording import ago, counted, span
 from penstock.operate.documents import decoded, set_options
+from penstock.operate.run_again import ran_again_from
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +60,12 @@ def note(job: "Job", now: int) -> str:
 
 
 def show_job(
-    out: "Console", job: "Job", executions: "list[Execution]", now: int, edges: "Dependencies"
+    out: "Console",
+    job: "Job",
+    executions: "list[Execution]",
+    now: int,
+    edges: "Dependencies",
+    again: "list[str]",
 ) -> None:
     """A page about one job."""
     from rich.table import Table
@@ -68,7 +74,7 @@ def show_job(
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in facts(job, now):
+    for name, value in [*facts(job, now), *links(job, again)]:
         grid.add_row(name, value)
     out.print(grid)
     show_documents(out, job)
@@ -108,13 +114,22 @@ def facts(job: "Job", now: int) -> list[tuple[str, str]]:
         ("progress", _progress(job)),
         ("key", job.key and f"{plain(job.key)} ({job.key_scope})"),
         ("tenant", job.tenant_id and plain(job.tenant_id)),
-        ("parent", job.parent_job_id),
+        ("parent", None if ran_again_from(job) else job.parent_job_id),
         ("tags", ", ".join(plain(tag) for tag in job.tags) or None),
         ("timeout", span(job.timeout_ms)),
         *((name, plain(value)) for name, value in set_options(job, but=_WORDED)),
         ("error", job.error and f"[red]{plain(job.error)}[/]"),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def links(job: "Job", again: "list[str]") -> list[tuple[str, str]]:
+    """The finished job that this one repeats, and those that repeat it."""
+    before = ran_again_from(job)
+    return [
+        *([("run again from", before)] if before else []),
+        *([("run again as", ", ".join(again))] if again else []),
+    ]
 
 
 def show_documents(out: "Console", job: "Job") -> None:
@@ -170,7 +185,10 @@ def next_step(job: "Job") -> str:
             return f"Requeue what failed, and it comes back: penstock jobs tree {job.id}"
         return f"Run it again: penstock jobs requeue {job.id}"
     if job.status is Status.COMPLETED:
-        return f"What it logged: penstock jobs logs {job.id}"
+        return (
+            f"What it logged: penstock jobs logs {job.id}\n"
+            f"Run it again: penstock jobs run-again {job.id}"
+        )
     if job.status is not Status.IN_PROGRESS:
         return f"Why it waits: penstock jobs explain {job.id}"
     if job.cancel_requested_at is not None:
@@ -206,5 +224,5 @@ def _progress(job: "Job") -> str | None:
     if job.progress_percent is None:
         return None
     filled = round(job.progress_percent / 5)
-    bar = f"[green]{'━' * filled}[/][dim]{'━' * (20 - filled)}[/]"
+    bar = f"[green]{'█' * filled}[/][bright_black]{'░' * (20 - filled)}[/]"
     return f"{bar} {job.progress_percent:.0f} % {plain(job.progress_message or '')}"

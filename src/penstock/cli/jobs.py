@@ -6,7 +6,7 @@ import typer
 
 from penstock.cli import exits
 from penstock.cli.output import JsonFlag, console, json_text, moment, plain, styled, write_json
-from penstock.cli.session import ask, ask_now, operate
+from penstock.cli.session import ask, ask_now, full_id, full_ids, operate
 from penstock.model.clock import iso
 from penstock.model.states import Status
 from penstock.model.wording import counted
@@ -94,14 +94,16 @@ def _edge(edge: "Dependency") -> str:
     return _WORDS.get(edge.edge.kind, "")
 
 
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its beginning.")]
+JobIds = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="The jobs' ids, or their beginnings.")
+]
 LEVELS = {"debug": "dim", "info": "default", "warning": "yellow", "error": "red"}
 MANY = 1_000_000
 
 
 async def follow_logs(store: "Store", job_id: str, *, as_json: bool) -> None:
     """Print lines until the job has ended; as JSON, one object a line."""
-    from penstock.cli.jobs import known
-
     out = console()
     printed = 0
     subscription = store.subscribe()
@@ -136,13 +138,14 @@ CALM = {"ended", "running", "ready", "due"}
 
 def explain(
     ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    job_id: JobId,
     as_json: JsonFlag = False,
 ) -> None:
     """Say why a job does not run, every reason, the weightiest first."""
     from penstock.model.errors import JobNotFound
     from penstock.operate.explain import explain as reasons_of
 
+    job_id = full_id(ctx, job_id)
     found = ask(ctx, lambda store: store.reader.standing(job_id))
     if found is None:
         raise JobNotFound(job_id)
@@ -182,9 +185,6 @@ def _with_commands(sentence: str) -> str:
 
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel and requeue jobs.")
-
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
-JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The jobs' ids.")]
 
 
 @app.command("ls")
@@ -227,14 +227,14 @@ def ls(
         "workspace_id": workspace,
         "created_by": created_by,
         "tag": tag,
-        "parent_job_id": parent,
+        "parent_job_id": parent and full_id(ctx, parent),
         "schedule_id": schedule,
         "lease_owner": worker,
         "since": moment(since, "--since"),
         "until": moment(until, "--until"),
         "payload": [expected(each) for each in payload or ()],
         "text": text,
-        "before": before,
+        "before": before and full_id(ctx, before),
     }
     where = job_filter({**asked, "limit": limit})
     found, now = ask_now(ctx, lambda store: store.reader.find(where))
@@ -255,33 +255,38 @@ def ls(
 def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show one job with its executions, what it runs after and what runs after it."""
     from penstock.cli.job_view import show_job
+    from penstock.operate.run_again import ran_again_as, ran_again_from
 
-    async def look(store: "Store") -> "tuple[Job, list[Execution], Dependencies]":
+    job_id = full_id(ctx, job_id)
+
+    async def look(store: "Store") -> "tuple[Job, list[Execution], Dependencies, list[str]]":
         job = await known(store, job_id)
         edges = await store.reader.dependencies(job_id)
-        return job, await store.reader.executions(job_id), edges
+        again = await ran_again_as(store, job)
+        return job, await store.reader.executions(job_id), edges, again
 
-    (job, executions, edges), now = ask_now(ctx, look)
+    (job, executions, edges, again), now = ask_now(ctx, look)
     if as_json:
-        from penstock.cli.jobs import edge_document
-
         write_json(
             document(job)
             | {
                 "executions": [document(e) for e in executions],
                 "parents": [edge_document(edge) for edge in edges.parents],
                 "children": [edge_document(edge) for edge in edges.children],
+                "ran_again_from": ran_again_from(job),
+                "ran_again_as": again,
             }
         )
     else:
-        show_job(console(), job, executions, now, edges)
+        show_job(console(), job, executions, now, edges, again)
 
 
 @app.command("tree")
 def tree(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job's whole flow: what it waits for and what waits for it."""
-    from penstock.cli.jobs import show_tree, tree_document
     from penstock.operate.jobs import family_of
+
+    job_id = full_id(ctx, job_id)
 
     async def look(store: "Store") -> "Family":
         return await family_of(store, await known(store, job_id))
@@ -303,7 +308,8 @@ def cancel(
     as_json: JsonFlag = False,
 ) -> None:
     """Cancel waiting jobs and ask running ones to stop."""
-    answers = operate(ctx, lambda operator: operator.jobs.cancel_all(job_ids, reason))
+    ids = full_ids(ctx, job_ids)
+    answers = operate(ctx, lambda operator: operator.jobs.cancel_all(ids, reason))
     if as_json:
         write_json([{"id": job_id, "status": str(status)} for job_id, status in answers.items()])
     else:
@@ -317,12 +323,24 @@ def cancel(
 @app.command("requeue")
 def requeue(ctx: typer.Context, job_ids: JobIds, as_json: JsonFlag = False) -> None:
     """Run cancelled or dead jobs again, with a fresh retry budget; all of them or none."""
-    done = operate(ctx, lambda operator: operator.jobs.requeue_all(job_ids))
+    ids = full_ids(ctx, job_ids)
+    done = operate(ctx, lambda operator: operator.jobs.requeue_all(ids))
     if as_json:
         write_json({"requeued": done})
     else:
         for job_id in done:
             typer.echo(f"Requeued {job_id}.")
+
+
+@app.command("run-again")
+def run_again(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
+    """Run a finished job again: make a new one with the same arguments and options."""
+    whole = full_id(ctx, job_id)
+    new = operate(ctx, lambda operator: operator.jobs.run_again(whole))
+    if as_json:
+        write_json(document(new))
+    else:
+        typer.echo(f"{whole} runs again as {new.id}.")
 
 
 @app.command("after")
@@ -340,6 +358,7 @@ def after(
     """Have a job that has not been queued yet wait for more jobs; all of them or none."""
     from penstock.app.after import after, edges_of
 
+    job_id, *parents = full_ids(ctx, [job_id, *parents])
     entries = [after(each, when="completion" if completion else "success") for each in parents]
     edges = edges_of(entries)
     job = operate(ctx, lambda operator: operator.jobs.add_dependency(job_id, edges))
@@ -362,8 +381,7 @@ def logs(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the lines a job logged with ctx.log."""
-    from penstock.cli.jobs import follow_logs
-
+    job_id = full_id(ctx, job_id)
     if follow:
         ask(ctx, lambda store: follow_logs(store, job_id, as_json=as_json))
         return
@@ -378,8 +396,6 @@ def logs(
     elif not lines:
         typer.echo('It has logged nothing; a handler logs with `ctx.log("…")`.')
     else:
-        from penstock.cli.jobs import print_line
-
         for line in lines:
             print_line(console(), line)
 

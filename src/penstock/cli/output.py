@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,7 +107,13 @@ def progress_bar(
 
 @contextmanager
 def progress_bars() -> Generator[Callable[[str, int, int | None], None], None, None]:
-    """The same with several: `with progress_bars() as show: show("jobs", done, of_how_many)`."""
+    """The same with several: `with progress_bars() as show: show("jobs", done, of_how_many)`.
+
+    Where there is no terminal, a line now and then says how far it is.
+    """
+    if not sys.stderr.isatty():
+        yield _progress_lines()
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -124,7 +131,7 @@ def progress_bars() -> Generator[Callable[[str, int, int | None], None], None, N
         TimeElapsedColumn(),
     )
     out = Console(stderr=True)
-    with Progress(*columns, console=out, transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(*columns, console=out, transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
         def show(what: str, done: int, of: int | None) -> None:
@@ -133,6 +140,22 @@ def progress_bars() -> Generator[Callable[[str, int, int | None], None], None, N
             bar.update(tasks[what], completed=done, total=of)
 
         yield show
+
+
+LINE_SECONDS = 5.0
+
+
+def _progress_lines() -> Callable[[str, int, int | None], None]:
+    """Say every few seconds how far something is; of what is quick, nothing."""
+    told_at = monotonic()
+
+    def show(what: str, done: int, of: int | None) -> None:
+        nonlocal told_at
+        if monotonic() - told_at >= LINE_SECONDS:
+            told_at = monotonic()
+            typer.echo(f"{what}: {done:,}" + ("" if of is None else f" of {of:,}"), err=True)
+
+    return show
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON document.")]

@@ -5,13 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
-from penstock.cli.session import ask_now, operate, user
+from penstock.cli.session import ask_now, full_id, operate, user
 from penstock.model.controls import PauseScope
 from penstock.model.wording import ago
 from penstock.operate.documents import document
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, or the job's id.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name, or the job's id or its beginning.")
+]
 
 
 def pause(
@@ -23,6 +25,7 @@ def pause(
     as_json: JsonFlag = False,
 ) -> None:
     """Hold back the jobs of a queue, type or tenant, or one job; what runs already runs on."""
+    name = full_id(ctx, name) if kind is PauseScope.JOB else name
     who, what = by or user(), _about(kind, name)
     made = operate(ctx, lambda it: it.controls.pause(reason=reason, by=who, **what))
     if as_json:
@@ -33,6 +36,7 @@ def pause(
 
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:
     """Let what is paused go on, with its own times and order."""
+    name = full_id(ctx, name) if kind is PauseScope.JOB else name
     what = _about(kind, name)
     resumed = operate(ctx, lambda it: it.controls.resume(**what))
     if as_json:

@@ -17,6 +17,7 @@ from penstock.cli.limits import app as limits
 from penstock.cli.move import move, reopen
 from penstock.cli.output import JsonFlag, write_json
 from penstock.cli.pauses import pause, pauses, resume
+from penstock.cli.queues import app as queues
 from penstock.cli.root import Root
 from penstock.cli.schedules import app as schedules
 from penstock.cli.server import server
@@ -30,6 +31,15 @@ from penstock.cli.up import up
 from penstock.cli.users import app as users
 from penstock.cli.worker import app as workers
 from penstock.cli.worker import autoscale, worker
+
+
+def say_version(asked: bool) -> None:
+    """Say which version it is, for `penstock --version`, and leave."""
+    if asked:
+        from penstock import __version__
+
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
 
 
 def version(as_json: JsonFlag = False) -> None:
@@ -99,6 +109,12 @@ def root(
         ),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=say_version, is_eager=True, help="Say which version it is."
+        ),
+    ] = False,
 ) -> None:
     """Durable background jobs for Python. The options here may stand anywhere on the line."""
     if url is not None and not url.startswith("postgres"):
@@ -114,6 +130,7 @@ app.command("enqueue", rich_help_panel=RUN)(enqueue)
 app.add_typer(jobs, name="jobs", rich_help_panel=LOOK)
 app.add_typer(dead, name="dead", rich_help_panel=LOOK)
 app.add_typer(schedules, name="schedules", rich_help_panel=LOOK)
+app.add_typer(queues, name="queues", rich_help_panel=LOOK)
 app.add_typer(workers, name="workers", rich_help_panel=LOOK)
 app.add_typer(limits, name="limits", rich_help_panel=LOOK)
 app.add_typer(breakers, name="breakers", rich_help_panel=LOOK)

@@ -33,11 +33,15 @@ class Root(TyperGroup):
         """A command of ours, or the group of the extension of this name."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
-            return own
+            return without_types_of_flags(own, ctx)
         from penstock.cli.extensions import extensions_of, group_of
 
         found = extensions_of(ctx).get(cmd_name)
-        return None if found is None else group_of(found)
+        return None if found is None else without_types_of_flags(group_of(found), ctx)
+
+    def get_params(self, ctx: Any) -> Any:
+        """The global options, with their flags as flags."""
+        return _plain_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments with the global options first."""
@@ -54,6 +58,21 @@ class Root(TyperGroup):
                 raise
             code = complain(error)
         sys.exit(code if isinstance(code, int) else exits.OK)
+
+
+def without_types_of_flags(command: Any, ctx: Any) -> Any:
+    """The command; in its help a flag is a flag and not followed by `<bool>`."""
+    _plain_flags([*command.params, command.get_help_option(ctx)])
+    for each in getattr(command, "commands", {}).values():
+        without_types_of_flags(each, ctx)
+    return command
+
+
+def _plain_flags(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
 
 
 def hoisted(args: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """What the global options say, and the store they lead to."""
 
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -52,6 +52,35 @@ def session(ctx: typer.Context) -> Session:
 def ask(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> T:
     """Open the store that exists, ask it one thing, close it."""
     return run(asked(session(ctx).settings.url, question))
+
+
+def full_id(ctx: typer.Context, typed: str) -> str:
+    """The id of a job of which at least an unmistakable beginning was typed."""
+    return full_ids(ctx, [typed])[0]
+
+
+def full_ids(ctx: typer.Context, typed: "Sequence[str]") -> list[str]:
+    """The same for several; a store is asked only where one is not complete."""
+    from penstock.model.ids import is_id
+
+    if all(map(is_id, typed)):
+        return list(typed)
+
+    async def look(store: "Store") -> list[str]:
+        return [await _completed(store, each) for each in typed]
+
+    return ask(ctx, look)
+
+
+async def _completed(store: "Store", typed: str) -> str:
+    """The whole id; what no job's id begins with is left to the command to speak about."""
+    from penstock.model.errors import JobNotFound
+    from penstock.operate.jobs import find_id
+
+    try:
+        return await find_id(store, typed)
+    except JobNotFound:
+        return typed
 
 
 def ask_now(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> tuple[T, int]:

@@ -152,6 +152,18 @@ class JobNotFound(NotFound):
         )
 
 
+class AmbiguousId(NotFound):
+    """The beginning of an id that several jobs share."""
+
+    def __init__(self, prefix: str, ids: Sequence[str]) -> None:
+        self.prefix = prefix
+        self.ids = tuple(ids)
+        super().__init__(
+            f"Several jobs have an id that begins with {prefix!r}, such as {', '.join(self.ids)}; "
+            "type more of it."
+        )
+
+
 class JobFailed(PenstockError):
     """The job whose result was awaited ended without one."""
 
@@ -206,7 +218,7 @@ class IllegalTransition(PenstockError):
         self.action = action
         self.job_id = job_id
         subject = f"Job {job_id}" if job_id else "A job"
-        super().__init__(f"{subject} is {status}, and from there it does not allow {action!r}.")
+        super().__init__(f"{subject} is {status}, and a job in that state allows no {action!r}.")
 
 
 class MissingExtra(PenstockError):
@@ -295,16 +307,30 @@ class ScheduleNotFound(NotFound):
 class QueueFull(PenstockError):
     """A queue that takes no more jobs for now."""
 
-    def __init__(self, queue: str, depth: int, limit: int, retry_after: float) -> None:
+    def __init__(
+        self,
+        queue: str,
+        depth: int,
+        limit: int,
+        retry_after: float,
+        live_workers: int | None = None,
+    ) -> None:
         self.queue = queue
         self.depth = depth
         self.limit = limit
         self.retry_after = retry_after
+        self.live_workers = live_workers
+        from shlex import quote
+
         from penstock.model.wording import counted
 
+        when = f"come back in about {retry_after:g} s"
+        if live_workers == 0:
+            when = "and no worker is alive to empty it: start one"
         super().__init__(
             f"Queue {queue!r} is full ({counted(depth, 'job')} queued, its limit is {limit:,}); "
-            f"nothing was enqueued, come back in about {retry_after:g} s."
+            f"nothing was enqueued, {when}, or raise the limit with "
+            f"`penstock limits set queue {quote(queue)} --depth {2 * limit}`."
         )
 
 

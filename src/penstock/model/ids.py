@@ -15,7 +15,7 @@ _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 _SHIFTS = tuple(range(70, -1, -10))
 _TO_BASE32 = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 
-_LENGTH = 26
+ID_LENGTH = 26
 _TIME_LENGTH = 10
 _MAX_MS = (1 << 48) - 1
 _HIGH_BITS = 60
@@ -101,7 +101,7 @@ class IdSource:
 
 def is_id(text: str) -> bool:
     """Say whether `text` is a ULID as `new_id` writes it: 26 upper-case characters."""
-    return len(text) == _LENGTH and text[0] <= "7" and _DIGITS.issuperset(text)
+    return len(text) == ID_LENGTH and text[0] <= "7" and _DIGITS.issuperset(text)
 
 
 def derived_id(ms: int, *seed: str) -> str:

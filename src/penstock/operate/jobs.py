@@ -15,8 +15,15 @@ from msgspec.structs import asdict, replace
 from penstock.extension import Way
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import JobNotFound, KeyTaken, ParentNotFound, PenstockError
+from penstock.model.errors import (
+    AmbiguousId,
+    JobNotFound,
+    KeyTaken,
+    ParentNotFound,
+    PenstockError,
+)
 from penstock.model.explain import Explanation
+from penstock.model.ids import ID_LENGTH, is_id
 from penstock.model.job import Job
 from penstock.model.options import check_text
 from penstock.model.states import Status, sources
@@ -172,6 +179,26 @@ async def family_of(store: "Store", job: Job, limit: int = MAX_JOBS) -> Family:
                     seen.add(job_id)
                     todo.append(job_id)
     return family
+
+
+MOST_NAMED = 3
+_LIKELY = 100
+
+
+async def find_id(store: "Store", prefix: str) -> str:
+    """The id of the one job whose id begins so; JobNotFound or AmbiguousId otherwise."""
+    wanted = prefix.strip().upper()
+    if is_id(wanted):
+        return wanted
+    # Ids grow with time, so that those that begin alike stand together.
+    where = JobFilter(before=wanted.ljust(ID_LENGTH, "Z")[:ID_LENGTH], limit=_LIKELY)
+    found = await store.reader.search_ids(where) if wanted else FoundIds([], None)
+    ids = [each for each in found.ids if each.startswith(wanted)]
+    if len(ids) > 1:
+        raise AmbiguousId(prefix, ids[:MOST_NAMED])
+    if not ids:
+        raise JobNotFound(prefix)
+    return ids[0]
 
 
 class Jobs:

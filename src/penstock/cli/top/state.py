@@ -11,6 +11,7 @@ from penstock.model.controls import Pause, PauseScope
 from penstock.model.errors import JobNotFound
 from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.operate.controls import queue_states
 from penstock.operate.documents import dead_document, document
 from penstock.store.contract import DeadLetter, QueueDepth, Window, WorkerInfo
 
@@ -79,25 +80,20 @@ async def look(store: "Store", name: str) -> Snapshot:
     """Read everything once; nothing here counts what has ended."""
     series = await store.metrics.series(STEP_MS, SERIES_MS)
     pauses = await store.controls.pauses()
+    workers = await store.workers.list()
+    limits = await store.controls.limits()
+    states = queue_states(await store.metrics.depths(), pauses, limits, workers)
     return Snapshot(
         at=store.clock.now(),
         name=name,
-        queues=_with_held(await store.metrics.depths(), pauses),
-        workers=sorted(await store.workers.list(), key=lambda worker: worker.name),
+        queues=[state.depth for state in states],
+        workers=sorted(workers, key=lambda worker: worker.name),
         running=await store.reader.running(MOST_JOBS),
         dead=await store.dead.find(only_open=True, limit=MOST_FAILURES),
         pauses=pauses,
         total=(await store.metrics.window(WINDOW_MS))[0],
         completed=[(at, values.get("completed", 0.0)) for at, values in series],
     )
-
-
-def _with_held(depths: list[QueueDepth], pauses: list[Pause]) -> list[QueueDepth]:
-    """A paused queue is shown though it is empty, or nobody could resume it."""
-    known = {depth.queue for depth in depths}
-    held = [p.name for p in pauses if p.scope is PauseScope.QUEUE and p.name not in known]
-    empty = [QueueDepth(queue=name) for name in held]
-    return sorted([*depths, *empty], key=lambda depth: depth.queue)
 
 
 class Panel(StrEnum):

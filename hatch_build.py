@@ -1,7 +1,8 @@
 """The build hook that brings the dashboard's browser libraries from npm into the package.
 
 What it fetches is pinned by package-lock.json, shipped in the wheel and never committed. A build
-without npm goes on: the pages then work without live updates and with drawn charts.
+without npm goes on: the pages then work without live updates, with drawn charts, and without the
+page that tries the API out.
 """
 
 import hashlib
@@ -23,6 +24,11 @@ WANTED = {
     "uPlot.iife.min.js": "uplot/dist/uPlot.iife.min.js",
     "uPlot.min.css": "uplot/dist/uPlot.min.css",
     "uPlot.LICENSE": "uplot/LICENSE",
+    "swagger-ui-bundle.js": "swagger-ui-dist/swagger-ui-bundle.js",
+    "swagger-ui.css": "swagger-ui-dist/swagger-ui.css",
+    "swagger-ui.LICENSE": "swagger-ui-dist/LICENSE",
+    "swagger-ui.NOTICE": "swagger-ui-dist/NOTICE",
+    "swagger-ui-bundle.LICENSE": "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt",
 }
 STAMP = "locked-as"
 FETCH_SECONDS = 180

@@ -172,3 +172,14 @@ def test_a_slash_searches_and_an_id_is_copied(page: Page, site: Site) -> None:
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == job_id
+
+
+def test_a_call_of_the_api_is_tried_out_as_who_is_logged_in(page: Page, site: Site) -> None:
+    page.goto("/api#/jobs/enqueue")
+    call = page.locator("#operations-jobs-enqueue")
+    call.locator("textarea").fill('{"type": "charge", "payload": {"order": "a"}, "delay": 600}')
+    call.get_by_role("button", name="Execute").click()
+    answer = call.locator(".live-responses-table .response .response-col_status")
+    expect(answer).to_contain_text("201")
+    [job] = site.do(site.app.find(type="charge"))
+    assert job.created_by == "local"

@@ -24,6 +24,17 @@ async def test_a_file_under_its_hash_is_kept_for_good(browser: Browser) -> None:
     assert (await browser.open("static/%2e%2e/install.py")).status_code == 404
 
 
+async def test_a_large_file_is_sent_packed_to_a_browser_that_unpacks_it(browser: Browser) -> None:
+    packed = await browser.open("static/app.css", headers={"Accept-Encoding": "br, gzip"})
+    plain = await browser.open("static/app.css", headers={"Accept-Encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 3
+    assert packed.content == plain.content
+    assert "content-encoding" not in plain.headers
+    assert {packed.headers["vary"], plain.headers["vary"]} == {"Accept-Encoding"}
+    assert packed.headers["etag"] != plain.headers["etag"]
+
+
 async def test_pages_work_without_the_browser_libraries(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def pages(have: Furnished) -> dict[str, str]:
         "/audit": "audit",
         "/access": "access",
         "/access/users/remove": f"access/users/remove?name={have.user}",
+        "/api": "api",
         "/login": "login?next=jobs",
     }
 

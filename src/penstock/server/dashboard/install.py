@@ -7,6 +7,7 @@ from penstock.server.dashboard import links
 from penstock.server.dashboard.route import no_such_page
 from penstock.server.dashboard.views import (
     access,
+    api,
     audit,
     dead,
     enqueue,
@@ -34,6 +35,7 @@ VIEWS = (
     workers.router,
     audit.router,
     access.router,
+    api.router,
 )
 """The views; `jobs/new` and `jobs/bulk` stand before the page of a job."""
 

@@ -60,11 +60,12 @@ PAGES = (
     Page("workers", "Workers", whole=True),
     Page("audit", "Audit log"),
     Page("access", "Access", whole=True, scope=Scope.ADMIN),
+    Page("api", "API"),
 )
 
 
-LAST = 2
-"""So many pages of ours stand behind those of others: who did what, and who may."""
+LAST = 3
+"""So many pages of ours stand behind those of others: who did what, who may, and the API."""
 
 
 class Group(Struct, frozen=True):

@@ -380,7 +380,7 @@ async def test_a_family_of_many_is_cut_at_the_nearest(app: Penstock, browser: Br
     for _ in range(70):
         await enqueue_after(app.store, first, type="mail.send")
     text = await browser.text(f"jobs/{first}")
-    assert "the nearest of more" in text
+    assert "only the nearest jobs" in text
     assert text.count('class="node ') == 60
 
 

@@ -24,7 +24,9 @@ from msgspec import Struct
 from penstock.model import wording
 from penstock.model.clock import iso
 from penstock.model.errors import InvalidOption
-from penstock.model.failure import attempts_allowed, bound_by
+from penstock.model.failure import attempts_allowed, bound_by, folded
+from penstock.model.job import Job
+from penstock.model.states import Status
 from penstock.model.wording import counted
 from penstock.operate.documents import decoded
 
@@ -133,6 +135,8 @@ def piece(rows: Sequence[T], number: int) -> Piece[T]:
 FOLDER = Path(__file__).parent / "templates"
 
 GIGABYTE = 1_024
+SHORT = 6
+"""So many of the last characters tell ids apart."""
 WORDS = {"in_progress": "running"}
 """How a page calls a status, where its name is not what people say."""
 
@@ -168,6 +172,9 @@ def environment(packages: Packages = ()) -> Environment:
         "json": json_view,
         "size": size,
         "linked": linked,
+        "worker": worker,
+        "folded": folded,
+        "attempt": attempt,
         "attempts_allowed": attempts_allowed,
         "bound_by": bound_by,
     }
@@ -253,13 +260,34 @@ def pretty(document: Any) -> str:
     return json.dumps(decoded(document), indent=2, ensure_ascii=False, default=str)
 
 
+def attempt(job: Job) -> int:
+    """Which attempt a job is at: those that were spent, and the one that runs."""
+    running = job.status is Status.IN_PROGRESS and job.started_at is not None
+    return job.attempts + running
+
+
+@pass_context
+def worker(context: Context, owner: str | None) -> Markup:
+    """A worker by its name, or by its host if nobody knows it any more."""
+    if owner is None:
+        return Markup("–")
+    name = context["workers"].get(owner, owner)
+    if name == owner:
+        host, _, number = owner.partition(":")
+        name = f"{host} …{number[-SHORT:]}" if number else host
+    elif context["caller"].tenant_id is None:
+        shown = Markup('<a class="name" href="{}" title="{}">{}</a>')
+        return shown.format(context["url"]("workers", find=name), owner, name)
+    return Markup('<span class="name" title="{}">{}</span>').format(owner, name)
+
+
 @pass_context
 def linked(context: Context, sentence: str, jobs: Sequence[str]) -> Markup:
     """A sentence in which the ids of jobs are links."""
     shown = code(sentence)
     for job_id in jobs:
         link = Markup('<a href="{}"><code>…{}</code></a>').format(
-            context["url"](f"jobs/{job_id}"), job_id[-6:]
+            context["url"](f"jobs/{job_id}"), job_id[-SHORT:]
         )
         shown = Markup(shown.replace(escape(job_id), link))
     return shown

@@ -43,13 +43,19 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
     )
     graph = await _graph(visit, job)
     logs = await reader.logs(job.id, LOGS_SHOWN)
+    runs = runs_of(executions, visit.now)[::-1]
     return await visit.page(
         "job.html",
         "jobs",
         job=job,
         reasons=(await visit.operator.jobs.explain(job.id)).reasons,
-        runs=runs_of(executions[::-1][:EXECUTIONS_SHOWN], visit.now),
-        hidden_executions=max(0, len(executions) - EXECUTIONS_SHOWN),
+        runs=runs[:EXECUTIONS_SHOWN],
+        hidden_executions=max(0, len(runs) - EXECUTIONS_SHOWN),
+        last_failure=next((run for run in runs if run.execution.error_stack), None),
+        numbers={run.execution.fence: run.number for run in runs},
+        has_cpu=any(run.cpu_ms is not None for run in executions),
+        has_memory=any(run.memory_kb is not None for run in executions),
+        workers=await worker_names(visit),
         other_options=set_options(job, but=WORDED),
         documents=_documents(job),
         logs=logs,
@@ -89,6 +95,11 @@ async def _do(operator: Operator, action: BulkAction, job_id: str) -> None:
             await operator.controls.resume(job=job_id)
 
 
+async def worker_names(visit: Visit) -> dict[str, str]:
+    """The names of the workers that are known now, by the owner of their leases."""
+    return {each.owner: each.name for each in await visit.server.app.store.workers.list()}
+
+
 async def _graph(visit: Visit, job: Job) -> Graph | None:
     """The flow it belongs to; what is another tenant's is left out."""
     family = await visit.operator.jobs.family(job, GRAPH_JOBS)
@@ -110,20 +121,25 @@ NARROWEST = 0.7
 
 
 class Run(Struct, frozen=True):
-    """An execution, how its status is called elsewhere, and its part of the scale."""
+    """An execution, which one it is, how its status is called elsewhere, and its part of the scale.
+
+    Fences have gaps: one is spent whenever a lease is taken away.
+    """
 
     execution: Execution
+    number: int
     status: str
     bar: Markup
 
 
 def runs_of(executions: Sequence[Execution], now: int) -> list[Run]:
-    """Executions in the order given, with bars that can be compared by place and by length."""
+    """Executions, the oldest first, with bars that can be compared by place and by length."""
     begun = min((_queued_at(run) for run in executions), default=now)
     ended = max((_ended_at(run, now) for run in executions), default=now)
     whole = max(1, ended - begun)
     return [
-        Run(run, status := _status(run), _bar(run, status, begun, whole, now)) for run in executions
+        Run(run, number, status := _status(run), _bar(run, status, begun, whole, now))
+        for number, run in enumerate(executions, 1)
     ]
 
 

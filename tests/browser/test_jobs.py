@@ -1,7 +1,10 @@
+import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from penstock.model.clock import iso, utc
+from penstock.server.dashboard.navigation import PAGES
 from tests.browser.conftest import Site
 
 
@@ -138,15 +141,50 @@ def test_every_field_has_a_label(page: Page, site: Site) -> None:
         assert without == []
 
 
-def test_a_phone_scrolls_in_one_direction_only(chromium: Any, site: Site) -> None:
+def test_a_phone_scrolls_in_one_direction_only_and_has_every_page_and_theme(
+    chromium: Any, site: Site
+) -> None:
     job_id = site.do(site.app.enqueue_payload("charge", '{"order": "a"}', delay=600)).id
     context = chromium.new_context(
         base_url=site.address, viewport={"width": 360, "height": 740}, is_mobile=True
     )
     page = context.new_page()
-    for path in ("/", "/jobs", f"/jobs/{job_id}", "/jobs/new?type=charge"):
+    for path in ("/", f"/jobs/{job_id}", "/jobs/new?type=charge", "/jobs"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+    for column in ("Attempts", "Created", "Took"):
+        expect(page.locator(f'#job-{job_id} [data-label="{column}"]')).to_be_visible()
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Light or dark").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.get_by_role("button", name="Menu").click()
+    for each in PAGES:
+        link = page.locator(f'nav.side a.tab[href="/{each.path}"]')
+        expect(link).to_be_in_viewport(ratio=1)
+    context.close()
+
+
+def test_times_are_told_in_the_zone_of_the_reader_and_utc_stays_behind_them(
+    chromium: Any, site: Site
+) -> None:
+    job_id = site.do(site.app.enqueue_payload("charge", '{"order": "a"}', delay=600)).id
+    context = chromium.new_context(base_url=site.address, timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    created = site.do(site.app.get(job_id)).created_at
+    page.goto(f"/jobs/{job_id}")
+    time = page.locator("dt", has_text="Created").locator("+ dd time").first
+    local = utc(created + 9 * 3_600_000)
+    expect(time).to_have_text(re.compile(f"{local:%H:%M:%S}$"))
+    expect(time).to_have_attribute("title", f"{iso(created)[:-1].replace('T', ' ')} UTC")
+    expect(page.locator(".side")).to_contain_text("Times in Asia/Tokyo")
+    page.goto("/jobs")
+    page.get_by_text("More filters").click()
+    field = page.get_by_label("Created since (your time)")
+    field.fill(f"{local:%Y-%m-%dT%H:%M}")
+    page.get_by_role("button", name="Find").click()
+    expect(page).to_have_url(re.compile(f"since={utc(created):%Y-%m-%dT%H}%3A{utc(created):%M}"))
+    expect(field).to_have_value(f"{local:%Y-%m-%dT%H:%M}")
+    expect(page.locator(f"#job-{job_id}")).to_be_visible()
     context.close()
 
 

@@ -1,8 +1,9 @@
 """Templates to HTML: everything is escaped unless a filter here made it."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from penstock.model import wording
-from penstock.model.clock import iso
+from penstock.model.clock import from_iso, iso
 from penstock.model.errors import InvalidOption
 from penstock.model.failure import attempts_allowed, bound_by, folded
 from penstock.model.job import Job
@@ -141,6 +142,9 @@ WORDS = {"in_progress": "running"}
 """How a page calls a status, where its name is not what people say."""
 
 
+_MOMENT = re.compile(r"\b(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d(?::\d\d)?) UTC\b")
+
+
 Packages = tuple[tuple[str, str], ...]
 """The packages of extensions that have templates, by the names of the extensions."""
 
@@ -212,7 +216,7 @@ def time(ms: int | None) -> Markup:
     if ms is None:
         return Markup("–")
     told = _iso(ms)
-    return _time(ms, f"{told[:10]} {told[11:19]} UTC")
+    return _time(ms, f"{told[:10]} {told[11:19]} UTC", "full")
 
 
 @pass_context
@@ -222,7 +226,7 @@ def clock(context: Context, ms: int | None) -> Markup:
         return Markup("–")
     told = _iso(ms)
     date = "" if told[:10] == _iso(context["now"])[:10] else f"{told[:10]} "
-    return _time(ms, f"{date}{told[11:19]} UTC")
+    return _time(ms, f"{date}{told[11:19]} UTC", "clock")
 
 
 def size(megabytes: float) -> str:
@@ -283,8 +287,8 @@ def worker(context: Context, owner: str | None) -> Markup:
 
 @pass_context
 def linked(context: Context, sentence: str, jobs: Sequence[str]) -> Markup:
-    """A sentence in which the ids of jobs are links."""
-    shown = code(sentence)
+    """A sentence in which the ids of jobs are links, and its first time is one."""
+    shown = Markup(_MOMENT.sub(partial(_moment, context["now"]), code(sentence), count=1))
     for job_id in jobs:
         link = Markup('<a href="{}"><code>…{}</code></a>').format(
             context["url"](f"jobs/{job_id}"), job_id[-SHORT:]
@@ -293,9 +297,23 @@ def linked(context: Context, sentence: str, jobs: Sequence[str]) -> Markup:
     return shown
 
 
-def _time(ms: int, words: str) -> Markup:
+def _time(ms: int, words: str, kind: str = "") -> Markup:
+    """A time that the browser tells in the reader's zone, in the way of its kind."""
     told = _iso(ms)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(told, told, words)
+    shown = Markup('<time datetime="{}" title="{} UTC"{}>{}</time>')
+    utc = told.replace("T", " ").removesuffix("Z")
+    return shown.format(told, utc, Markup(f' data-told="{kind}"') if kind else "", words)
+
+
+def _moment(now: int, found: re.Match[str]) -> str:
+    """A time of day in a sentence, as something that the browser can tell in the reader's zone."""
+    date, told = found[1] or _iso(now)[:10], found[2]
+    seconds = told.count(":") == len("::")
+    try:
+        ms = from_iso(f"{date}T{told}{'' if seconds else ':00'}Z")
+    except InvalidOption:
+        return found[0]
+    return _time(ms, found[0], "clock" if seconds else "minute")
 
 
 def _iso(ms: int) -> str:

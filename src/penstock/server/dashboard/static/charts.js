@@ -10,8 +10,7 @@
     return found;
   };
   const drawn = new Map();
-  // In UTC, as every other time on the page.
-  const told = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
+  const told = (options) => new Intl.DateTimeFormat("en-GB", options);
   const clock = told({ hour: "2-digit", minute: "2-digit" });
   const day = told({ day: "numeric", month: "short" });
   const moment = told({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -30,7 +29,7 @@
       box.hidden = idx == null || left < 0;
       if (box.hidden) return;
       const at = new Date(plot.data[0][idx] * 1000);
-      box.replaceChildren(element("b", "", `${moment.format(at)} UTC`));
+      box.replaceChildren(element("b", "", moment.format(at)));
       series.forEach(({ label, colour, dashed }, n) => {
         const line = element("span", `badge in-${colour}${dashed ? " dashed" : ""}`, "");
         line.append(element("span", "", label), element("em", "", amount(plot.data[n + 1][idx], unit)));
@@ -63,7 +62,6 @@
       height: box.clientHeight,
       legend: { show: false },
       padding: [8, 20, 0, 0],
-      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
       cursor: { points: { size: 6 }, drag: { x: false, y: false }, sync: { key: "time" } },
       plugins: [tip(series, unit)],
       scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },

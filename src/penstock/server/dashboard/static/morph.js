@@ -40,6 +40,7 @@
     isInlineSwap: (style) => style === "morph",
     handleSwap: (style, target, fragment) => {
       if (style !== "morph") return false;
+      dispatchEvent(new CustomEvent("newer", { detail: fragment }));
       const newer = fragment.querySelector(`#${target.id}`);
       if (newer) children(target, newer);
       return true;

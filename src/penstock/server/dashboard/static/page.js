@@ -19,9 +19,6 @@
       graph.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
       graph.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2;
     }
-    const side = document.querySelector(".side");
-    const tab = side?.querySelector("[aria-current]");
-    if (tab) side.scrollLeft = tab.offsetLeft - side.clientWidth / 2 + tab.offsetWidth / 2;
   };
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -12,7 +12,7 @@ def enqueue(page: Page, type_name: str, payload: str) -> str:
     page.goto("/jobs")
     page.get_by_role("link", name="Enqueue a job").first.click()
     page.get_by_role("link", name=type_name).click()
-    page.get_by_label("Payload, as JSON").fill(payload)
+    page.get_by_label("Payload (JSON)").fill(payload)
     page.get_by_role("button", name="Enqueue").click()
     expect(page.get_by_role("status")).to_have_text("The job is enqueued.")
     return page.url.rsplit("/", 1)[1]
@@ -59,7 +59,7 @@ def test_ticked_jobs_are_acted_on_after_a_yes(page: Page, site: Site) -> None:
 def test_charts_can_be_read_off_and_follow_the_theme(page: Page, site: Site) -> None:
     site.do(site.app.enqueue_payload("charge", '{"order": "a"}'))
     page.goto("/")
-    expect(page.locator("#content")).to_contain_text("Executions a minute")
+    expect(page.locator("#content")).to_contain_text("Executions per minute")
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Light or dark").click()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
@@ -101,7 +101,7 @@ def test_everything_is_reached_with_the_keyboard(page: Page, site: Site) -> None
     site.do(site.app.enqueue_payload("charge", '{"order": "a"}', delay=600))
     page.goto("/jobs")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="To the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     reached = set()
     for _ in range(60):

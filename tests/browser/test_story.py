@@ -38,7 +38,7 @@ def test_a_day_of_an_operator_is_on_record(page: Page, site: Site, user: str) ->
     log_in(page, user)
 
     page.goto("/jobs/new?type=import")
-    page.get_by_label("Payload, as JSON").fill('{"file": "rows.csv"}')
+    page.get_by_label("Payload (JSON)").fill('{"file": "rows.csv"}')
     page.get_by_role("button", name="Enqueue").click()
     expect(page.get_by_text("row 40 of 100")).to_be_visible()
     page.get_by_role("button", name="Cancel").click()

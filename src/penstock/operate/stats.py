@@ -73,6 +73,11 @@ class Point(Struct, frozen=True, kw_only=True):
     wait_p95_ms: float | None
     wait_p99_ms: float | None
 
+    @property
+    def executions(self) -> int:
+        """How many executions ended."""
+        return self.completed + self.failed + self.cancelled + self.dead + self.snoozed
+
 
 class Stats(Struct, frozen=True, kw_only=True):
     """What happened in a window of time, in all, per type and queue, and step by step.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from msgspec import Struct
 
 from penstock.extension import Concern
+from penstock.operate.controls import QueueState, queue_states
 from penstock.operate.extensions import read_part
 from penstock.operate.health import Check, HealthStatus, checks_of, checks_of_extension
 
@@ -28,6 +29,8 @@ class Summary(Struct, frozen=True):
     """What a look at the store has shown."""
 
     depths: "list[QueueDepth]"
+    queues: list[QueueState]
+    """Every known queue, the empty ones too."""
     dead: int
     workers: int
     checks: Mapping[str, Check]
@@ -52,6 +55,7 @@ async def summarise(app: "Penstock") -> Summary:
     pauses = await store.controls.pauses()
     return Summary(
         depths=depths,
+        queues=queue_states(depths, pauses, limits, workers),
         dead=dead,
         workers=sum(worker.alive for worker in workers),
         checks=checks_of(app.settings, workers, depths, dead, limits, pauses),

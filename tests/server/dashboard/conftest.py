@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -93,11 +94,18 @@ def server(app: Penstock) -> FastAPI:
     return create_server(app, trusts_callers=True)
 
 
-@pytest.fixture
-async def http(server: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+@asynccontextmanager
+async def a_browser(server: FastAPI) -> AsyncIterator[Browser]:
+    """Somebody at the pages of a server."""
     transport = httpx.ASGITransport(server)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        yield client
+        yield Browser(client)
+
+
+@pytest.fixture
+async def http(server: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with a_browser(server) as browser:
+        yield browser.http
 
 
 @pytest.fixture

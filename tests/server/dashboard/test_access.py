@@ -35,7 +35,7 @@ async def test_a_token_is_shown_once_and_revoked(
     assert "billing" in text
     assert found[1] not in text
     sent = await admin.send("access/tokens/revoke", {"id": token.id})
-    assert "opens nothing any more" in await admin.follow(sent)
+    assert "is revoked" in await admin.follow(sent)
     assert await tokens.identify(found[1]) is None
     unknown = await admin.send("access/tokens/revoke", {"id": "nope"})
     assert "There is no token" in await admin.follow(unknown)
@@ -70,7 +70,7 @@ async def test_a_user_is_added_changed_and_removed(
 ) -> None:
     users = server.state.server.users
     text = await admin.follow(await admin.send("access/users", ADMIN))
-    assert "bob may log in." in text
+    assert "bob can log in now." in text
     assert await users.check("bob", PASSWORD) is not None
     changed = {"name": "bob", "password": " another password "}
     await admin.follow(await admin.send("access/users/password", changed))

@@ -54,7 +54,7 @@ async def test_pages_follow_one_another(browser: Browser, app: Penstock) -> None
 async def test_a_chain_that_holds_is_said_to(browser: Browser, app: Penstock) -> None:
     await written(app, 3)
     answer = await browser.send("audit/verify")
-    assert "The chain holds: all 3 entries" in answer.text
+    assert "The chain is intact: all 3 entries" in answer.text
     assert len(await app.store.audit.page(0)) == 3
 
 
@@ -65,7 +65,7 @@ async def test_a_broken_chain_is_shown_where_it_breaks(
     await written(app, 80)
     change_actor(place, 17, "user:ana", "user:bob")
     answer = await browser.send("audit/verify")
-    assert "The chain breaks at entry 17" in answer.text
+    assert "The chain is broken at entry 17" in answer.text
     assert "it was changed after it was written" in answer.text
     assert 'id="entry-17" class="broken"' in answer.text
     assert answer.text.count('class="broken"') == 1

@@ -65,7 +65,7 @@ async def test_canaries_are_replayed_and_their_fate_is_seen(
     place = f"dead/groups/{await group_of(app, ids[0])}"
     text = await browser.follow(await browser.send(f"{place}/replay", {"canary": "2"}))
     assert "2 jobs run as canaries." in text
-    assert "2 not ended" in text
+    assert "2 not finished" in text
     assert set(re.findall(r'id="canary-(\w+)"', text)) == set(ids[-2:])
     refused = await browser.follow(await browser.send(f"{place}/release", {"rate": "10/s"}))
     assert "notice bad" in refused
@@ -101,7 +101,7 @@ async def test_a_group_is_settled_with_notes(browser: Browser, app: Penstock) ->
     for resolution in ("investigating", "ignored"):
         fields = {"resolution": resolution, "notes": "The address was wrong."}
         text = await browser.follow(await browser.send(f"{place}/resolve", fields))
-        assert "3 letters recorded." in text
+        assert "The resolution of 3 dead letters is saved." in text
         assert "The address was wrong." in text
     letter = await app.store.dead.get(ids[0])
     assert letter is not None
@@ -118,10 +118,10 @@ async def test_a_group_is_deleted_only_after_a_question(browser: Browser, app: P
     ids = await bury(app, 3)
     place = f"dead/groups/{await group_of(app, ids[0])}"
     question = await browser.text(f"{place}/purge")
-    assert "Delete 3 letters for good?" in question
+    assert "Delete 3 dead letters for good?" in question
     assert await app.store.dead.get(ids[0]) is not None
     text = await browser.follow(await browser.send(f"{place}/purge"))
-    assert "3 letters deleted for good." in text
+    assert "3 dead letters deleted for good." in text
     assert await app.store.dead.find() == []
     assert (await browser.open(place)).status_code == 404
 
@@ -129,7 +129,7 @@ async def test_a_group_is_deleted_only_after_a_question(browser: Browser, app: P
 async def test_a_letter_shows_the_job_as_it_died(browser: Browser, app: Penstock) -> None:
     [job_id] = await bury(app, payload='{"to": "nobody"}')
     text = await browser.text(f"dead/letters/{job_id}")
-    for words in ("it broke", "Traceback: it broke", "Payload at its death", "nobody", "UTC"):
+    for words in ("it broke", "Traceback: it broke", "Payload when it died", "nobody", "UTC"):
         assert words in text
     assert (await browser.open("dead/letters/nonsense")).status_code == 404
 
@@ -142,11 +142,11 @@ async def test_arguments_are_corrected_and_the_job_runs_again(
     text = await browser.follow(
         await browser.send(f"{place}/amend", {"payload": '{"to": "somebody"}'})
     )
-    assert "Payload now, corrected" in text
+    assert "Corrected payload" in text
     assert text.index("nobody") < text.index("somebody")
     assert (await app.get(job_id)).status is Status.DEAD_LETTER
     fields = {"payload": '{"to": "ann"}', "requeue": "yes"}
-    assert "runs again" in await browser.follow(await browser.send(f"{place}/amend", fields))
+    assert "and the job requeued" in await browser.follow(await browser.send(f"{place}/amend", fields))
     job = await app.get(job_id)
     assert (job.status, job.payload) == (Status.PENDING, '{"to":"ann"}')
     assert await actions(app) == ["job.amend", "job.amend"]
@@ -156,7 +156,7 @@ async def test_arguments_that_do_not_fit_are_told_at_the_field(
     browser: Browser, app: Penstock
 ) -> None:
     [job_id] = await bury(app)
-    for payload, why in (("{", "no JSON"), ('{"to": 7}', "expected str"), ("[]", "object")):
+    for payload, why in (("{", "not JSON"), ('{"to": 7}', "expected str"), ("[]", "object")):
         answer = await browser.send(f"dead/letters/{job_id}/amend", {"payload": payload})
         assert answer.status_code == 422
         found = re.search(r'id="wrong-payload">([^<]*)<', answer.text)
@@ -181,7 +181,7 @@ async def test_a_letter_is_requeued_settled_and_deleted(browser: Browser, app: P
     fields = {"resolution": "resolved", "notes": "told them"}
     text = await browser.follow(await browser.send(f"dead/letters/{second}/resolve", fields))
     assert "told them" in text
-    assert "Delete this letter for good?" in await browser.text(f"dead/letters/{second}/purge")
+    assert "Delete this dead letter for good?" in await browser.text(f"dead/letters/{second}/purge")
     await browser.follow(await browser.send(f"dead/letters/{second}/purge"))
     assert await app.store.dead.get(second) is None
 
@@ -201,7 +201,7 @@ async def test_every_group_is_reached_page_by_page(browser: Browser, app: Pensto
     assert len(seen) == 105
     assert set(seen) == groups
     text = await browser.text("dead")
-    assert "100 open, in these 100 groups" in text
+    assert "100 open on this page, in 100 groups" in text
     assert (await browser.open("dead?before=nonsense")).status_code == 422
 
 
@@ -224,8 +224,8 @@ async def test_letters_are_purged_by_a_filter(browser: Browser, app: Penstock) -
     one, two = [await dead_job(app.store, type=f"t{number}") for number in range(2)]
     assert 'action="/dead/purge"' in await browser.text("dead/letters?type=t0")
     question = await browser.text("dead/purge?type=t0&resolution=open&days=0")
-    assert "Delete 1 letter for good?" in question
+    assert "Delete 1 dead letter for good?" in question
     sent = await browser.send("dead/purge", {"type": "t0", "resolution": "open", "days": ""})
-    assert "1 letter deleted for good." in await browser.follow(sent)
+    assert "1 dead letter deleted for good." in await browser.follow(sent)
     assert [letter.job_id for letter in await app.store.dead.find()] == [two]
     assert await app.store.reader.get([one]) == []

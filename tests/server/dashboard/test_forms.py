@@ -67,6 +67,6 @@ def test_words_are_bounded() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 20_000, "NaN"])
 def test_what_is_no_document_is_refused_at_its_field(text: str) -> None:
-    with pytest.raises(Refusal, match="no JSON") as refused:
+    with pytest.raises(Refusal, match="not JSON") as refused:
         Form((("payload", text),)).json("payload")
     assert (refused.value.status, refused.value.field) == (422, "payload")

@@ -148,6 +148,33 @@ async def test_a_worker_that_is_gone_is_called_by_its_host(browser: Browser, app
     assert f'title="{OWNER}">{host} …{number[-6:]}</span>' in await browser.text(f"jobs/{lease.id}")
 
 
+async def test_a_finished_job_is_run_again_as_a_new_one_and_both_are_linked(
+    browser: Browser, app: Penstock
+) -> None:
+    lease = await started(app)
+    page = await browser.text(f"jobs/{lease.id}")
+    assert "Run again" not in page
+    await app.store.jobs.settle(OWNER, [completed(lease)])
+    assert f'action="/jobs/{lease.id}/run-again"' in await browser.text(f"jobs/{lease.id}")
+    text = await browser.follow(await browser.send(f"jobs/{lease.id}/run-again"))
+    [new, old] = await app.find()
+    assert (new.payload, old.id) == (old.payload, lease.id)
+    assert facts(text)["Run again from"] == old.id
+    assert "Parent" not in facts(text)
+    text = await browser.text(f"jobs/{old.id}")
+    assert facts(text)["Run again as"] == new.id
+    assert "Children" not in text
+
+
+async def test_a_job_that_has_not_finished_is_not_run_again(
+    browser: Browser, app: Penstock
+) -> None:
+    lease = await started(app)
+    sent = await browser.send(f"jobs/{lease.id}/run-again")
+    assert "notice bad" in await browser.follow(sent)
+    assert len(await app.find()) == 1
+
+
 def heads(text: str) -> list[str]:
     table = text.partition('id="executions"')[2].partition("</thead>")[0]
     return re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', table)

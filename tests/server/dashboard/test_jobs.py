@@ -120,7 +120,7 @@ async def test_a_form_has_a_field_for_every_option(browser: Browser, app: Pensto
     ("field", "text", "part"),
     [
         ("at", "noon", "a time such as"),
-        ("metadata", "{", "no JSON"),
+        ("metadata", "{", "not JSON"),
         ("metadata", "[]", "an object"),
         ("backoff", "20", "a multiplier from 1 to 10"),
         ("key_scope", "ever", "Invalid enum value"),
@@ -153,13 +153,13 @@ async def test_a_form_that_is_sent_twice_enqueues_once(browser: Browser, app: Pe
 @pytest.mark.parametrize(
     ("fields", "field", "why"),
     [
-        ({"payload": "{"}, "payload", "no JSON"),
+        ({"payload": "{"}, "payload", "not JSON"),
         ({"payload": "[]"}, "payload", "object"),
         ({"payload": '{"to": 7}'}, "payload", "expected str"),
         ({"payload": "{}"}, "payload", "got nothing"),
         ({"type": "nope", "payload": "{}"}, "type", "nope"),
         ({"payload": '{"to": "a"}', "priority": "11"}, "priority", "10"),
-        ({"payload": "[" * 20_000}, "payload", "no JSON"),
+        ({"payload": "[" * 20_000}, "payload", "not JSON"),
         ({"payload": '{"to": "a"}', "priority": "high"}, "priority", "a whole number"),
         ({"payload": '{"to": "a"}', "delay": "soon"}, "delay", "a number"),
         ({"payload": '{"to": "a"}', "delay": "inf"}, "delay", "a number"),
@@ -232,7 +232,7 @@ async def test_a_bulk_action_says_first_how_many_it_is_about(
     picked = [("id", job_id) for job_id in ids[:3]]
     asked_first = await browser.send("jobs/bulk", [("action", "cancel"), *picked])
     assert "Cancel 2 jobs?" in asked_first.text
-    assert "1 of the selected cannot be cancelled" in asked_first.text
+    assert "1 of the selected jobs cannot be cancelled" in asked_first.text
     assert len(await app.find(status="queued")) == 4
     sure = await browser.send("jobs/bulk", [("action", "cancel"), ("sure", "yes"), *picked[1:]])
     assert "2 jobs cancelled." in await browser.follow(sure)

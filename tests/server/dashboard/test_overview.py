@@ -1,3 +1,4 @@
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
 from penstock.model.alert_rules import Severity
 from penstock.server.access.identity import Scope
+from penstock.server.app import create_server
+from penstock.testing.clock import FakeClock
 from proof.conformance.build import OWNER, buried, claim_all, completed, failed
-from tests.server.dashboard.conftest import Browser
+from tests.server.dashboard.conftest import Browser, a_browser
 from tests.server.dashboard.furnish import a_beat
 
 
@@ -21,7 +24,7 @@ async def ran(app: Penstock, count: int) -> None:
 
 async def test_an_empty_installation_says_so(browser: Browser) -> None:
     text = await browser.text("")
-    assert "Nothing waits and nothing runs." in text
+    assert "No jobs are waiting or running." in text
     assert "No worker is running." in text
 
 
@@ -34,9 +37,59 @@ async def test_the_figures_are_those_of_the_store(
     text = await browser.text(f"?span={span}")
     assert '<a class="value" href="/jobs?status=completed">9</a>' in text
     assert '<a class="value" href="/jobs?status=dead_letter">90 %</a>' in text
-    assert "1 job given up, 1 execution retried" in text
+    assert "1 job died, 1 execution failed and retried" in text
     assert text.count("data-chart=") == 2
     assert f'aria-current="true">{span}</a>' in text
+
+
+@pytest.mark.parametrize(
+    ("minutes", "span"),
+    [([2], "10m"), ([2, 9], "10m"), ([2, 40], "1h"), ([5 * 60], "24h"), ([3 * 24 * 60], "7d")],
+)
+async def test_the_span_is_chosen_by_what_there_is_to_see(minutes: list[int], span: str) -> None:
+    clock = FakeClock()
+    app = Penstock("sqlite:///:memory:", clock=clock)
+    app.job(name="mail.send", queue="mail")(lambda to: to)
+    async with app, a_browser(create_server(app, trusts_callers=True)) as browser:
+        gone = sorted(minutes, reverse=True)
+        for before, after in pairwise([*gone, 0]):
+            await ran(app, 3)
+            clock.advance(seconds=60 * (before - after))
+            await app.store.metrics.roll_up()
+        text = await browser.text("")
+        assert f'aria-current="true">{span}</a>' in text
+        assert '<a class="value" href="/jobs?status=completed">0</a>' not in text
+        assert 'aria-current="true">1h</a>' in await browser.text("?span=1h")
+
+
+async def test_a_new_installation_is_shown_at_the_shortest_span(browser: Browser) -> None:
+    assert 'aria-current="true">10m</a>' in await browser.text("")
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_an_idle_queue_that_a_worker_serves_is_shown(browser: Browser, app: Penstock) -> None:
+    assert '<tr id="queue-mail"' not in await browser.text("")
+    app.store.workers.beat(a_beat(queues=None, declared_queues=("mail",)))
+    assert '<tr id="queue-mail"' in await browser.text("")
+
+
+async def test_of_many_types_those_that_fail_are_shown_and_the_rest_is_linked(
+    browser: Browser, app: Penstock
+) -> None:
+    for n in range(14):
+        for _ in range(2):
+            await app.enqueue_payload("mail.send", '{"to": "a"}', queue=f"q{n:02}")
+    await app.enqueue_payload("mail.send", '{"to": "a"}', queue="worst")
+    ended = [
+        buried(lease) if lease.queue == "worst" else completed(lease)
+        for lease in await claim_all(app.store, types=("mail.send",))
+    ]
+    await app.store.jobs.settle(OWNER, ended)
+    text = await browser.text("")
+    assert text.count('<tr id="type-') == 13
+    assert '<tr id="type-mail.send-worst">' in text
+    assert 'href="/?span=10m&amp;types=all">Show all 15</a>' in text
+    assert (await browser.text("?types=all")).count('<tr id="type-') == 15
 
 
 async def test_every_number_of_a_queue_leads_to_its_rows(browser: Browser, app: Penstock) -> None:

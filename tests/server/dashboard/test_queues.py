@@ -5,6 +5,7 @@ import pytest
 from penstock import Penstock
 from penstock.model.controls import Breaker, LimitKind
 from tests.server.dashboard.conftest import Browser
+from tests.server.dashboard.furnish import a_beat
 
 
 async def actions(app: Penstock) -> list[str]:
@@ -31,9 +32,18 @@ async def test_a_queue_is_paused_with_a_reason_and_resumed(browser: Browser, app
     [pause] = await app.store.controls.pauses()
     assert (pause.name, pause.reason, pause.paused_by) == ("mail", "deploy", "local")
     text = await browser.follow(await browser.send("queues/resume", about))
-    assert "goes on" in text
+    assert "is resumed" in text
     assert await app.store.controls.pauses() == []
     assert await actions(app) == ["pause", "resume"]
+
+
+@pytest.mark.every_store
+async def test_an_idle_queue_can_be_paused_from_its_row(browser: Browser, app: Penstock) -> None:
+    app.store.workers.beat(a_beat(queues=None, declared_queues=("mail",)))
+    text = await browser.text("queues")
+    [row] = re.findall(r'<tr id="queue-mail">.*?</tr>', text, re.S)
+    assert 'action="/queues/pause"' in row
+    assert 'name="scope" value="queue"><input type="hidden" name="name" value="mail">' in row
 
 
 @pytest.mark.parametrize(
@@ -60,7 +70,7 @@ async def test_types_and_tenants_are_held_back_too(browser: Browser, app: Pensto
     text = await browser.text("queues")
     assert 'href="/jobs?type=mail.send">mail.send</a>' in text
     assert 'href="/jobs?tenant=north">north</a>' in text
-    assert "1 job</a> held one by one" in text
+    assert "1 single job</a> paused" in text
 
 
 async def test_limits_are_set_and_dropped(browser: Browser, app: Penstock) -> None:
@@ -94,10 +104,11 @@ async def test_a_limit_that_makes_no_sense_is_refused_in_words(
 @pytest.mark.usefixtures("always_fresh")
 async def test_a_queue_near_its_limit_changes_colour(browser: Browser, app: Penstock) -> None:
     await app.controls.set_limit(queue="mail", depth=4)
-    for colour, jobs in (("yellow", 1), ("orange", 1), ("red", 2)):
+    for colour, jobs, part in (("warn", 1, "25 %"), ("warn", 1, "50 %"), ("bad", 2, "100 %")):
         for _ in range(jobs):
             await app.enqueue_payload("mail.send", '{"to": "a"}')
-        assert f"<span>{colour}</span>" in await browser.text("queues")
+        badge = f'<span class="badge in-{colour}"><span>{part} of 4</span></span>'
+        assert badge in await browser.text("queues")
 
 
 async def test_a_breaker_is_shown_and_reset(browser: Browser, app: Penstock) -> None:

@@ -37,7 +37,7 @@ async def test_an_error_is_a_page(browser: Browser) -> None:
 
 @pytest.mark.parametrize(
     ("path", "status", "words"),
-    [("nonsense", 404, "There is no such page."), ("audit/verify", 405, "what a form sends")],
+    [("nonsense", 404, "There is no such page."), ("audit/verify", 405, "only takes a form")],
 )
 async def test_an_address_that_is_not_there_is_a_page_too(
     path: str, status: int, words: str, browser: Browser

@@ -57,11 +57,11 @@ async def test_a_schedule_is_run_paused_resumed_and_removed(
     name = {"name": "nightly"}
     assert "0 3 * * * (Europe/Berlin)" in await browser.text("schedules")
     text = await browser.follow(await browser.send("schedules/run", name))
-    assert "The schedule made this job just now." in text
+    assert "The schedule has enqueued this job." in text
     [job] = await app.find()
     assert job.type == "mail.send"
     text = await browser.follow(await browser.send("schedules/pause", name))
-    assert "It is paused." in text
+    assert "It is paused;" in text
     assert 'action="/schedules/resume"' in await browser.text("schedules")
     await browser.follow(await browser.send("schedules/resume", name))
     assert "Remove the schedule nightly?" in await browser.text("schedules/remove?name=nightly")
@@ -116,7 +116,7 @@ async def test_every_kind_can_be_scheduled(
     assert made.kind is kind
     if kind is ScheduleKind.ONCE:
         assert made.starts_at == 4_102_470_000_000  # eight in Berlin is seven in UTC
-    assert "Change nightly" in await browser.text("schedules/edit?name=nightly")
+    assert "Edit nightly" in await browser.text("schedules/edit?name=nightly")
 
 
 async def test_a_preview_shows_the_runs_and_schedules_nothing(

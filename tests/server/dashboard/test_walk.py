@@ -62,6 +62,7 @@ def forms(have: Furnished) -> dict[str, tuple[str, dict[str, str]]]:
         "/jobs/new": ("jobs/new", {"type": "mail.send", "payload": '{"to": "b"}'}),
         "/jobs/bulk": ("jobs/bulk", {"action": "requeue", "id": have.job_id, "sure": "yes"}),
         "/jobs/{job_id}/{action}": (f"jobs/{have.job_id}/requeue", {}),
+        "/jobs/{job_id}/run-again": (f"jobs/{have.job_id}/run-again", {}),
         "/dead/purge": ("dead/purge", {"type": "mail.send"}),
         "/dead/groups/{group}/replay": (f"{group}/replay", {"canary": "1"}),
         "/dead/groups/{group}/release": (f"{group}/release", {"rate": "10/s"}),

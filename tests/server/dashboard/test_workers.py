@@ -22,7 +22,7 @@ async def test_a_worker_is_shown_with_all_it_says(browser: Browser, app: Penstoc
     text = await browser.text("workers")
     for words in ("mailer", "host-a, process 1", "12.5 %", "80 MB", "mail.send", "1 min"):
         assert words in text
-    assert "Waiting for a worker that knows them" in text
+    assert "Types without a worker" in text
     assert 'href="/jobs?type=import&amp;status=queued"' in text
 
 

@@ -1,6 +1,7 @@
 """Charts: figures over time, drawn by the server and handed to the browser to draw better."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 
 from markupsafe import Markup
@@ -63,7 +64,7 @@ class Chart(Struct, frozen=True):
             Markup('<path class="grid" d="M0 {y}H{w}"/>').format(y=HEIGHT * n / 4, w=WIDTH)
             for n in range(1, 4)
         )
-        lines = Markup("").join(self._line(line) for line in self.lines)
+        lines = Markup("").join(self._line(line) + self._dots(line) for line in self.lines)
         return Markup(
             '<svg viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">{}{}</svg>'
         ).format(WIDTH, HEIGHT, grid, lines)
@@ -79,27 +80,55 @@ class Chart(Struct, frozen=True):
         }
 
     def _line(self, line: Line) -> Markup:
+        look = f"in-{line.colour} dashed" if line.dashed else f"in-{line.colour}"
+        return Markup('<path class="line {}" d="{}"/>').format(look, _path(self._places(line)))
+
+    def _dots(self, line: Line) -> Markup:
+        """The values that stand alone, which a line would hide."""
+        lone = alone(line.values)
+        if not lone:
+            return Markup()
+        places = self._places(line)
+        drawn = "".join(f"M{places[n]}h0" for n in lone)
+        return Markup('<path class="dot in-{}" d="{}"/>').format(line.colour, drawn)
+
+    def _places(self, line: Line) -> list[str | None]:
         last = max(1, len(line.values) - 1)
         top = self.top or 1
-        points = [
+        return [
             None
             if value is None
             else f"{n * WIDTH / last:.1f} {HEIGHT - value / top * (HEIGHT - 4):.1f}"
             for n, value in enumerate(line.values)
         ]
-        look = f"in-{line.colour} dashed" if line.dashed else f"in-{line.colour}"
-        return Markup('<path class="line {}" d="{}"/>').format(look, _path(points))
 
 
-def _path(points: list[str | None]) -> str:
-    """A line through the points, begun anew after each gap; a point alone is a dot."""
-    steps: list[str] = []
-    for before, here, after in zip([None, *points], points, [*points[1:], None], strict=False):
-        if here is not None:
-            steps.append(f"{'M' if before is None else 'L'}{here}")
-            if before is after is None:
-                steps.append("h0")
-    return "".join(steps)
+def _path(places: list[str | None]) -> str:
+    """A line through the places, begun anew after each gap."""
+    return "".join(
+        f"{'M' if before is None else 'L'}{here}"
+        for before, here in pairwise([None, *places])
+        if here is not None
+    )
+
+
+def alone(values: Sequence[float | None]) -> list[int]:
+    """Where a value stands between gaps or zeros."""
+    padded = [None, *values, None]
+    return [
+        n
+        for n, (before, here, after) in enumerate(zip(padded, padded[1:], padded[2:], strict=False))
+        if here and not before and not after
+    ]
+
+
+def sparse(values: Sequence[float]) -> list[float | None]:
+    """The values without the zeros that have only zeros beside them."""
+    padded = [0, *values, 0]
+    return [
+        here if any(near) else None
+        for here, near in zip(values, zip(padded, values, padded[2:], strict=False), strict=True)
+    ]
 
 
 def round_up(value: float) -> float:
@@ -143,11 +172,19 @@ SPANS: Mapping[str, int] = MappingProxyType(
 )
 
 
+class Rate(Struct, frozen=True):
+    """Jobs that completed a minute, on average since the first of them and at most."""
+
+    mean: float
+    peak: float
+
+
 class Figures(Struct, frozen=True):
     """What ran in a span of time."""
 
     total: Window
     types: list[Window]
+    rate: Rate | None
     throughput: Chart
     latency: Chart
 
@@ -157,9 +194,20 @@ def figures_of(stats: Stats) -> Figures:
     return Figures(
         total=stats.total,
         types=sorted(stats.types, key=lambda row: row.completed + row.failed, reverse=True),
+        rate=rate_of(stats.step_ms, stats.series),
         throughput=throughput(stats.step_ms, stats.series),
         latency=latency(stats.series),
     )
+
+
+def rate_of(step_ms: int, points: list[Point]) -> Rate | None:
+    """The figures of the chart of executions; None before it has any."""
+    counts = [point.completed for point in points]
+    first = next((n for n, number in enumerate(counts) if number), None)
+    if first is None:
+        return None
+    per = MINUTE_MS / step_ms
+    return Rate(mean=per * sum(counts) / (len(counts) - first), peak=per * max(counts))
 
 
 def throughput(step_ms: int, points: list[Point]) -> Chart:
@@ -167,8 +215,8 @@ def throughput(step_ms: int, points: list[Point]) -> Chart:
     per = MINUTE_MS / step_ms
     lines = [
         Line("completed", "good", [round(point.completed * per, 2) for point in points]),
-        Line("failed", "warn", [round(point.failed * per, 2) for point in points]),
-        Line("dead", "bad", [round(point.dead * per, 2) for point in points]),
+        Line("failed", "warn", sparse([round(point.failed * per, 2) for point in points])),
+        Line("dead", "bad", sparse([round(point.dead * per, 2) for point in points])),
     ]
     return Chart([point.at for point in points], lines)
 
@@ -176,9 +224,9 @@ def throughput(step_ms: int, points: list[Point]) -> Chart:
 def latency(points: list[Point]) -> Chart:
     """How long executions took, and how long jobs waited for one."""
     found = [
-        ("took, p95", "busy", [point.duration_p95_ms for point in points]),
-        ("took, median", "busy", [point.duration_p50_ms for point in points]),
-        ("waited, p95", "wait", [point.wait_p95_ms for point in points]),
+        ("duration, p95", "busy", [point.duration_p95_ms for point in points]),
+        ("duration, median", "busy", [point.duration_p50_ms for point in points]),
+        ("wait, p95", "wait", [point.wait_p95_ms for point in points]),
     ]
     highest = max((ms for _, _, values in found for ms in values if ms is not None), default=0)
     scale, unit = (1_000, " s") if highest >= 1_000 else (1, " ms")

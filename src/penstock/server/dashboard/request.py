@@ -176,7 +176,7 @@ class Form(Struct, frozen=True):
         try:
             return msgspec.json.encode(msgspec.json.decode(self.get(name) or default)).decode()
         except (msgspec.DecodeError, RecursionError) as error:
-            raise Refusal(422, f"This is no JSON: {error}.", field=name) from None
+            raise Refusal(422, f"This is not JSON: {error}.", field=name) from None
 
 
 async def read_form(request: Request) -> Form:
@@ -185,7 +185,7 @@ async def read_form(request: Request) -> Form:
         return Form()
     kind = request.headers.get("content-type", MEDIA_TYPE).partition(";")[0].strip().lower()
     if kind != MEDIA_TYPE:
-        raise Refusal(415, f"A page takes forms only, sent as {MEDIA_TYPE}.")
+        raise Refusal(415, f"A page takes only forms, sent as {MEDIA_TYPE}.")
     return Form(_parsed(await _body(request)))
 
 

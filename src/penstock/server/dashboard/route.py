@@ -23,7 +23,7 @@ REFUSED = (Refusal, PenstockError, RequestValidationError, HTTPException)
 
 NO_PAGE = {
     404: "There is no such page.",
-    405: "This address takes what a form sends; go back to the page that has the form.",
+    405: "This address only takes a form; go back to the page that has the form.",
 }
 
 

@@ -58,6 +58,11 @@ class Window(Struct, frozen=True, kw_only=True):
     wait_p99_ms: float | None
 
     @property
+    def executions(self) -> int:
+        """How many executions ended."""
+        return self.completed + self.failed + self.cancelled + self.dead + self.snoozed
+
+    @property
     def ended(self) -> int:
         """How many jobs ended by themselves, well or badly; cancelled ones are not counted."""
         return self.completed + self.dead

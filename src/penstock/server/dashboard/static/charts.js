@@ -41,8 +41,8 @@
     };
     return { hooks: { init: (plot) => plot.over.append(box), setCursor: show } };
   };
-  // A value between two gaps has no line to be seen by.
-  const alone = (plot, n) => plot.data[n].flatMap((value, at, all) => (value != null && all[at - 1] == null && all[at + 1] == null ? [at] : []));
+  // A value between gaps or zeros has hardly a line to be seen by.
+  const alone = (plot, n) => plot.data[n].flatMap((value, at, all) => (value && !all[at - 1] && !all[at + 1] ? [at] : []));
   const draw = (box) => {
     const text = box.dataset.chart;
     const { times, series, unit } = JSON.parse(text);
@@ -69,7 +69,7 @@
       series: [{}, ...series.map(({ label, colour, dashed }, n) => {
         const stroke = resolved(`--${colour}`);
         const fill = n === 0 ? stroke.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", .12)") : undefined;
-        return { label, stroke, fill, width: 1.6, dash: dashed ? [4, 3] : undefined, points: { show: true, filter: alone, size: 4, fill: stroke } };
+        return { label, stroke, fill, width: 1.6, dash: dashed ? [4, 3] : undefined, points: { show: true, filter: alone, size: 6, fill: stroke } };
       })],
     }, lines, box);
     drawn.set(box, { plot, text });

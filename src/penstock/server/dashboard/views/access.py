@@ -106,7 +106,7 @@ def _refuse_other_forms(request: Request, token: str) -> None:
     """Nobody is logged in as somebody else by a form that is not ours."""
     secret = request.cookies.get(LOGIN_COOKIE)
     if secret is None or not same(hash_of_secret(secret), token):
-        raise Refusal(403, "The form is too old or not of this page; open the login again.")
+        raise Refusal(403, "The form has expired; open the login page again.")
 
 
 async def _form(
@@ -171,7 +171,7 @@ async def create_token(visit: AdminVisit) -> Response:
 async def revoke_token(visit: AdminVisit) -> Response:
     """Let a token open nothing any more."""
     revoked = await AccessOperator(visit.operator).revoke_token(visit.form.get("id"))
-    return visit.redirect("access", f"The token {revoked.name} opens nothing any more.")
+    return visit.redirect("access", f"The token {revoked.name} is revoked.")
 
 
 @router.post("/access/users")
@@ -183,7 +183,7 @@ async def add_user(visit: AdminVisit) -> Response:
         parse_scopes(visit.form.all("scope")),
         tenant_id=visit.form.get("tenant") or None,
     )
-    return visit.redirect("access", f"{added.name} may log in.")
+    return visit.redirect("access", f"{added.name} can log in now.")
 
 
 @router.post("/access/users/password")
@@ -191,7 +191,7 @@ async def set_password(visit: AdminVisit) -> Response:
     """Give a user another password, which ends their sessions."""
     name, password = visit.form.get("name"), visit.form.raw("password")
     await AccessOperator(visit.operator).set_password(name, password)
-    return visit.redirect("access", f"{name} has another password and must log in again.")
+    return visit.redirect("access", f"{name} has a new password and must log in again.")
 
 
 @router.get("/access/users/remove")
@@ -200,7 +200,8 @@ async def ask_to_remove(visit: AdminVisit, name: UserName) -> Response:
     found = await visit.server.users.known(name)
     question = Question(
         title=f"Remove the user {found.name}?",
-        text="Their sessions end, and they cannot log in any more. What they did stays on record.",
+        text="Their sessions end, and they can no longer log in. What they did stays in the audit "
+        "log.",
         label="Remove",
         action="access/users/remove",
         back="access",
@@ -213,7 +214,7 @@ async def ask_to_remove(visit: AdminVisit, name: UserName) -> Response:
 async def remove_user(visit: AdminVisit) -> Response:
     """Remove a user; nobody removes themselves, so that somebody is left."""
     removed = await AccessOperator(visit.operator).remove_user(visit.form.get("name"))
-    return visit.redirect("access", f"{removed.name} may not log in any more.")
+    return visit.redirect("access", f"{removed.name} can no longer log in.")
 
 
 async def _page(

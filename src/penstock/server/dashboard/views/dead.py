@@ -90,10 +90,10 @@ async def ask_to_purge_letters(
     filters = {"type": type, "tenant": tenant, "resolution": resolution, "days": days}
     found = await visit.operator.dead.count(**_purged(filters))
     question = Question(
-        title=f"Delete {counted(found, 'letter')} for good?",
-        text="Their jobs go with them, and nothing brings them back. Jobs that were requeued and "
-        "have not ended are left alone.",
-        label=f"Purge {counted(found, 'letter')}",
+        title=f"Delete {counted(found, 'dead letter')} for good?",
+        text="They are deleted with their jobs and cannot be brought back. Jobs that were "
+        "requeued and have not finished are left alone.",
+        label=f"Delete {counted(found, 'dead letter')}",
         action="dead/purge",
         back="dead/letters",
         facts={
@@ -113,7 +113,7 @@ async def purge_letters(visit: OperateVisit) -> Response:
     names = ("type", "tenant", "resolution", "days")
     filters = {name: visit.form.get(name, "") for name in names}
     purged = await visit.operator.dead.purge(**_purged(filters))
-    return visit.redirect("dead/letters", f"{counted(purged, 'letter')} deleted for good.")
+    return visit.redirect("dead/letters", f"{counted(purged, 'dead letter')} deleted for good.")
 
 
 @router.get("/dead/groups/{group}")
@@ -162,7 +162,9 @@ async def resolve(visit: OperateVisit, group: str) -> Response:
     """Record where somebody stands with the open ones."""
     found = await visit.operator.dead.group(group)
     ids = await visit.operator.dead.resolve(found.id, chosen_resolution(visit), notes=notes(visit))
-    return visit.redirect(f"dead/groups/{found.id}", f"{counted(len(ids), 'letter')} recorded.")
+    return visit.redirect(
+        f"dead/groups/{found.id}", f"The resolution of {counted(len(ids), 'dead letter')} is saved."
+    )
 
 
 @router.get("/dead/groups/{group}/purge")
@@ -171,9 +173,9 @@ async def ask_to_purge(visit: OperateVisit, group: str) -> Response:
     found = await visit.operator.dead.group(group)
     place = f"dead/groups/{found.id}"
     question = Question(
-        title=f"Delete {counted(found.open, 'letter')} for good?",
-        text="They are the open ones; their jobs go with them, and nothing brings them back.",
-        label=f"Purge {counted(found.open, 'letter')}",
+        title=f"Delete {counted(found.open, 'dead letter')} for good?",
+        text="All open ones are deleted with their jobs, and cannot be brought back.",
+        label=f"Delete {counted(found.open, 'dead letter')}",
         action=f"{place}/purge",
         back=place,
         facts={"Group": found.id, "Type": found.type, "Error": found.error or "–"},
@@ -186,7 +188,7 @@ async def purge(visit: OperateVisit, group: str) -> Response:
     """Delete a group's open letters, with their jobs."""
     found = await visit.operator.dead.group(group)
     purged = await visit.operator.dead.purge(found.id)
-    return visit.redirect("dead", f"{counted(purged, 'letter')} deleted for good.")
+    return visit.redirect("dead", f"{counted(purged, 'dead letter')} deleted for good.")
 
 
 async def letters_of(

@@ -91,7 +91,11 @@ async def enqueue(visit: EnqueueVisit) -> Response:
     except (Refusal, PenstockError) as error:
         values = {name: visit.form.get(name) for name in FIELDS}
         return await _form(visit, Entered(values, problems_of(error, FIELDS)))
-    said = "The job is enqueued." if job.created else "It was there already: nothing was enqueued."
+    said = (
+        "The job is enqueued."
+        if job.created
+        else "The job was already there; nothing was enqueued."
+    )
     return visit.redirect(f"jobs/{job.id}", said)
 
 

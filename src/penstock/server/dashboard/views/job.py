@@ -11,6 +11,7 @@ from penstock.model.job import Job
 from penstock.operate.actor import Operator
 from penstock.operate.documents import set_options
 from penstock.operate.jobs import BulkAction
+from penstock.operate.run_again import ran_again_from
 from penstock.server.access.identity import Scope
 from penstock.server.dashboard.graph import Graph, drawing, graph_of
 from penstock.server.dashboard.navigation import BY_NAME, offered
@@ -41,6 +42,7 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
     children = await reader.search(
         JobFilter(parent_job_id=job.id, tenant_id=visit.caller.tenant_id, limit=CHILDREN_SHOWN + 1)
     )
+    repeats = [child for child in children.jobs if ran_again_from(child) == job.id]
     graph = await _graph(visit, job)
     logs = await reader.logs(job.id, LOGS_SHOWN)
     runs = runs_of(executions, visit.now)[::-1]
@@ -60,13 +62,22 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
         documents=_documents(job),
         logs=logs,
         older_logs=len(logs) == LOGS_SHOWN,
-        children=children.jobs[:CHILDREN_SHOWN],
+        children=[child for child in children.jobs if child not in repeats][:CHILDREN_SHOWN],
+        ran_again_as=[child.id for child in repeats],
+        ran_again_from=ran_again_from(job),
         more_children=len(children.jobs) > CHILDREN_SHOWN,
         graph=graph,
         picture=None if graph is None else drawing(graph, visit.links.url("jobs")),
         actions=offered(job.status) if visit.caller.may(Scope.OPERATE) else [],
         fell_with_parent=fell_with_parent(job.error_details),
     )
+
+
+@router.post("/jobs/{job_id}/run-again")
+async def run_again(visit: OperateVisit, job_id: str) -> Response:
+    """Enqueue a new job with the same call."""
+    job = await visit.operator.jobs.run_again(job_id)
+    return visit.redirect(f"jobs/{job.id}", "This job runs the finished one again.")
 
 
 @router.post("/jobs/{job_id}/{action}")

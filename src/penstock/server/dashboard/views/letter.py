@@ -12,6 +12,7 @@ from penstock.server.dashboard.render import pretty
 from penstock.server.dashboard.request import Entered, OperateVisit, Question, ReadVisit, Visit, ask
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.dead import chosen_resolution, notes
+from penstock.server.dashboard.views.job import runs_of, worker_names
 from penstock.server.problems import Refusal
 from penstock.store.contract import DeadLetter, Resolution
 
@@ -40,8 +41,8 @@ async def amend(visit: OperateVisit, job_id: str) -> Response:
         entered = Entered({"payload": visit.form.get("payload")}, {"payload": str(error)})
         return await _page(visit, job_id, entered)
     if requeue:
-        return visit.redirect(f"jobs/{job.id}", "Its arguments are corrected, and it runs again.")
-    return visit.redirect(f"dead/letters/{job.id}", "Its arguments are corrected.")
+        return visit.redirect(f"jobs/{job.id}", "The payload is corrected and the job requeued.")
+    return visit.redirect(f"dead/letters/{job.id}", "The payload is corrected.")
 
 
 @router.post("/dead/letters/{job_id}/requeue")
@@ -57,7 +58,7 @@ async def resolve(visit: OperateVisit, job_id: str) -> Response:
     """Record where somebody stands with it."""
     letter = (await visit.operator.dead.show(job_id)).letter
     await visit.operator.dead.resolve([letter.job_id], chosen_resolution(visit), notes=notes(visit))
-    return visit.redirect(f"dead/letters/{letter.job_id}", "Recorded.")
+    return visit.redirect(f"dead/letters/{letter.job_id}", "The resolution is saved.")
 
 
 @router.get("/dead/letters/{job_id}/purge")
@@ -66,9 +67,9 @@ async def ask_to_purge(visit: OperateVisit, job_id: str) -> Response:
     letter = (await visit.operator.dead.show(job_id)).letter
     place = f"dead/letters/{letter.job_id}"
     question = Question(
-        title="Delete this letter for good?",
-        text="It is deleted with its job, and nothing brings it back.",
-        label="Purge it",
+        title="Delete this dead letter for good?",
+        text="It is deleted with its job and cannot be brought back.",
+        label="Delete it",
         action=f"{place}/purge",
         back=place,
         facts={"Job": letter.job_id, "Type": letter.type, "Error": letter.error or "–"},
@@ -81,7 +82,7 @@ async def purge(visit: OperateVisit, job_id: str) -> Response:
     """Delete it, with its job."""
     letter = (await visit.operator.dead.show(job_id)).letter
     await visit.operator.dead.purge(letter.job_id)
-    return visit.redirect("dead", "The letter is deleted for good.")
+    return visit.redirect("dead", "The dead letter is deleted.")
 
 
 async def _page(visit: Visit, job_id: str, entered: Entered | None = None) -> Response:
@@ -100,7 +101,8 @@ async def _page(visit: Visit, job_id: str, entered: Entered | None = None) -> Re
         letter=view.letter,
         job=jobs[0] if jobs else None,
         died_with=_payload(view.letter),
-        executions=executions[::-1][:EXECUTIONS_SHOWN],
+        runs=runs_of(executions, visit.now)[::-1][:EXECUTIONS_SHOWN],
+        workers=await worker_names(visit),
         values=form.values,
         problems=form.problems,
         known=view.letter.type in visit.server.app.types,

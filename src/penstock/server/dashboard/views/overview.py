@@ -17,7 +17,7 @@ from penstock.server.dashboard.request import ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
 from penstock.server.guard import Presence
 from penstock.server.summary import Summary
-from penstock.store.contract import JobFilter, QueueDepth, WorkerInfo
+from penstock.store.contract import JobFilter, QueueDepth, Window, WorkerInfo
 
 PLACES: Mapping[str, str] = {"workers": "workers", "queues": "queues", "dead_letters": "dead"}
 """Where the rows behind a check are shown."""
@@ -85,20 +85,24 @@ class Whole(Struct, frozen=True):
 
 
 @router.get("/")
-async def overview(visit: ReadVisit, span: Span = "1h") -> Response:
+async def overview(
+    visit: ReadVisit, span: Span | None = None, types: Literal["all"] | None = None
+) -> Response:
     """The whole installation; who belongs to a tenant sees what is its own."""
     tenant_id = visit.caller.tenant_id
-    stats = await visit.server.observer.over(SPANS[span], tenant_id)
+    chosen = span or await _fitting_span(visit)
+    stats = await visit.server.observer.over(SPANS[chosen], tenant_id)
     whole = await _whole(visit) if tenant_id is None else None
-    depths = stats.queues if whole is None else whole.seen.depths
+    depths = stats.queues if whole is None else [each.depth for each in whole.seen.queues]
+    figures = figures_of(stats)
     return await visit.page(
         "overview.html",
         "",
-        span=span,
+        span=chosen,
         spans=list(SPANS),
-        figures=figures_of(stats),
+        figures=figures,
         total_jobs=stats.total_jobs,
-        types_shown=TYPES_SHOWN,
+        types=figures.types if types == "all" else _chosen_types(figures.types),
         whole=whole,
         dead=stats.dead_letters if whole is None else whole.seen.dead,
         totals=_totals(depths),
@@ -108,6 +112,27 @@ async def overview(visit: ReadVisit, span: Span = "1h") -> Response:
         slos=stats.slos,
         oldest_ms=max((depth.oldest_queued_ms or 0 for depth in depths), default=0),
     )
+
+
+async def _fitting_span(visit: Visit) -> str:
+    """The shortest span that holds all of the last hour; the shortest with anything, before that.
+
+    A new installation is not shown as an empty hour, nor one that works at night as an idle one.
+    """
+    shortest, hour, *longer = SPANS
+    for span in (hour, *longer):
+        stats = await visit.server.observer.stats.over(SPANS[span], visit.caller.tenant_id)
+        if not stats.total.executions:
+            continue
+        early = stats.at - SPANS[shortest]
+        recent = all(not point.executions for point in stats.series if point.at < early)
+        return shortest if span == hour and recent else span
+    return shortest
+
+
+def _chosen_types(types: list[Window]) -> list[Window]:
+    """The busiest types, and all that fail."""
+    return [row for n, row in enumerate(types) if n < TYPES_SHOWN or row.failed or row.dead]
 
 
 async def _whole(visit: Visit) -> Whole:

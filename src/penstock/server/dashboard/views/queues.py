@@ -33,12 +33,13 @@ LIMITS_SHOWN = 500
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
-    """A queue: what stands in it, how fast it empties, and what bounds it."""
+    """A queue: what stands in it, how fast it empties, who serves it, and what bounds it."""
 
     depth: QueueDepth
     bar: Markup
     per_minute: float
     pause: Pause | None
+    workers: int
     limit: int
     pressure: Pressure
 
@@ -53,12 +54,13 @@ class BreakerRow(Struct, frozen=True):
 
 @router.get("/queues")
 async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> Response:
-    """Every queue with work in it or a hand on it, and all limits and breakers."""
+    """Every known queue, and all pauses, limits and breakers."""
     controls = visit.server.app.store.controls
     pauses = await controls.pauses()
     limits = await controls.limits()
     windows = (await visit.server.observer.stats.over(HOUR_MS)).types
-    states = queue_states((await visit.server.summary.get()).depths, pauses, limits)
+    depths = (await visit.server.summary.get()).depths
+    states = queue_states(depths, pauses, limits, await visit.server.app.store.workers.list())
     shown = piece(named(find, states, lambda state: state.depth.queue), page)
     bounds = DepthLimits(limits, visit.server.app.settings.queue_limit)
     return await visit.page(
@@ -68,7 +70,7 @@ async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> 
         rows=_rows(shown.rows, windows, bounds),
         find=find,
         others=[p for p in pauses if p.scope in (PauseScope.TYPE, PauseScope.TENANT)],
-        held_jobs=sum(p.scope is PauseScope.JOB for p in pauses),
+        paused_jobs=sum(p.scope is PauseScope.JOB for p in pauses),
         limits=limits[:LIMITS_SHOWN],
         limits_in_all=len(limits),
         breakers=[_breaker(state, visit.now) for state in await controls.breakers()],
@@ -83,15 +85,18 @@ async def pause(visit: OperateAllVisit) -> Response:
     scope, name = _subject(visit, PAUSABLE)
     reason = visit.form.words("reason", MAX_REASON)
     await visit.operator.controls.pause(reason=reason, **about(scope, name))
-    return visit.redirect("queues", f"The {scope} {name} is paused; what runs already runs on.")
+    told = f"The {scope} {name} is paused; jobs that are already running go on."
+    return visit.redirect("queues", told)
 
 
 @router.post("/queues/resume")
 async def resume(visit: OperateAllVisit) -> Response:
-    """Let it go on."""
+    """Resume it."""
     scope, name = _subject(visit, PAUSABLE)
     was_paused = await visit.operator.controls.resume(**about(scope, name))
-    text = f"The {scope} {name} goes on." if was_paused else f"The {scope} {name} was not paused."
+    text = (
+        f"The {scope} {name} is resumed." if was_paused else f"The {scope} {name} was not paused."
+    )
     return visit.redirect("queues", text)
 
 
@@ -113,7 +118,7 @@ async def remove_limit(visit: OperateAllVisit) -> Response:
     """Take one limit away."""
     scope, name = _subject(visit, tuple(LimitScope))
     await visit.operator.controls.remove_limit(kind=visit.form.get("kind"), **about(scope, name))
-    return visit.redirect("queues", f"The limit of {scope} {name} is gone.")
+    return visit.redirect("queues", f"The limit of {scope} {name} is removed.")
 
 
 @router.post("/queues/breakers/reset")
@@ -135,6 +140,7 @@ def _rows(states: list[QueueState], windows: list[Window], bounds: DepthLimits) 
             bar=each.bar,
             per_minute=per_minute[state.depth.queue],
             pause=state.pause,
+            workers=state.workers,
             limit=bounds.of(state.depth.queue),
             pressure=pressure(state.depth.queued, bounds.of(state.depth.queue)),
         )

@@ -79,7 +79,7 @@ async def _form(visit: Visit, filled: Entered, preview: list[Tick] | None = None
         types=sorted({type_.name for type_ in visit.server.app.types.values()}),
         misfires=MISFIRES,
         options=OFFERED,
-        defaults=dict.fromkeys((option.name for option in OFFERED), "that of the type"),
+        defaults=dict.fromkeys((option.name for option in OFFERED), "as the type says"),
     )
 
 
@@ -100,7 +100,7 @@ async def _job(visit: Visit) -> NewJob:
     job = visit.operator.schedules.new_job(form.get("type"), payload, form.get("tenant"), **chosen)
     before = await visit.server.app.store.schedules.get(form.get("name"), job.tenant_id)
     if before is not None and form.get("new"):
-        there = "There is a schedule of this name already; change that one."
+        there = "There is already a schedule of this name; edit that one."
         raise Refusal(422, there, field="name")
     if before is None or before.type != job.type:
         return job
@@ -124,7 +124,7 @@ def _times(form: Form) -> Times:
     if field is None:
         raise Refusal(422, "Choose cron, interval or once.", field="kind")
     if not form.get(field):
-        raise Refusal(422, "Say when.", field=field)
+        raise Refusal(422, "Enter a time.", field=field)
     zone = form.get("zone") or "UTC"
     given: dict[str, Any] = {"zone": zone, "misfire": form.get("misfire") or Misfire.ONE.value}
     match field:
@@ -145,7 +145,7 @@ def _times(form: Form) -> Times:
 def _seconds(form: Form, field: str) -> float | None:
     seconds = form.number(field)
     if seconds is not None and seconds < MIN_SECONDS:
-        raise Refusal(422, "There is at least a second between two runs.", field=field)
+        raise Refusal(422, "Leave at least a second between runs.", field=field)
     return seconds
 
 

@@ -104,14 +104,14 @@ async def pause(visit: OperateVisit) -> Response:
 async def resume(visit: OperateVisit) -> Response:
     """Go on from now."""
     view = await visit.operator.schedules.resume(*_named(visit))
-    return _back(visit, view, f"{view.name} goes on.")
+    return _back(visit, view, f"{view.name} is resumed.")
 
 
 @router.post("/schedules/run")
 async def run(visit: ScheduleVisit) -> Response:
     """Enqueue one job of it now, beside its times."""
     job_id = await visit.operator.schedules.run(*_named(visit))
-    return visit.redirect(f"jobs/{job_id}", "The schedule made this job just now.")
+    return visit.redirect(f"jobs/{job_id}", "The schedule has enqueued this job.")
 
 
 @router.get("/schedules/remove")
@@ -120,8 +120,8 @@ async def ask_to_remove(visit: OperateVisit, name: Name, tenant: Tenant = "") ->
     schedule = (await visit.operator.schedules.get(name, tenant)).schedule
     question = Question(
         title=f"Remove the schedule {schedule.name}?",
-        text="It makes no more jobs. Those it has made stay. If code declares it, it comes back "
-        "when that code starts again.",
+        text="It enqueues no more jobs; those it has enqueued stay. If code declares it, it comes "
+        "back when that code starts again.",
         label="Remove it",
         action="schedules/remove",
         back=place_of(schedule),

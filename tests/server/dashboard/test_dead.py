@@ -146,7 +146,9 @@ async def test_arguments_are_corrected_and_the_job_runs_again(
     assert text.index("nobody") < text.index("somebody")
     assert (await app.get(job_id)).status is Status.DEAD_LETTER
     fields = {"payload": '{"to": "ann"}', "requeue": "yes"}
-    assert "and the job requeued" in await browser.follow(await browser.send(f"{place}/amend", fields))
+    assert "and the job requeued" in await browser.follow(
+        await browser.send(f"{place}/amend", fields)
+    )
     job = await app.get(job_id)
     assert (job.status, job.payload) == (Status.PENDING, '{"to":"ann"}')
     assert await actions(app) == ["job.amend", "job.amend"]

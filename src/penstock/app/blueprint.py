@@ -125,7 +125,7 @@ class Registry:
         self.breakers.describe(name, failures, cool_down)
 
     def find_type(self, name: str) -> JobType[..., ..., Any]:
-        """The type registered under a name or an alias."""
+        """Return the type registered under a name or an alias."""
         try:
             return self._types[name]
         except (KeyError, TypeError):  # what cannot be hashed names nothing either

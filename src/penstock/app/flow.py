@@ -292,11 +292,11 @@ class FlowHandle(Generic[R]):
         return result
 
     async def cancel(self, reason: str = "cancelled by the caller") -> dict[str, Status]:
-        """Cancel what waits and ask what runs to stop; each job's status afterwards."""
+        """Cancel what waits and ask what runs to stop; return each job's status afterwards."""
         return await self._app.cancel_many(self.ids, reason)
 
     async def progress(self) -> FlowProgress:
-        """How many of its jobs stand where."""
+        """Return how many of its jobs are in which state."""
         counts = Counter(step.status for step in await self.statuses())
         return FlowProgress(dict(counts), len(self.jobs))
 

@@ -39,15 +39,15 @@ class Jobs(Protocol):
         ...
 
     async def get_many(self, ids: "Sequence[str]") -> list[Job]:
-        """The jobs that exist, in the order of their ids."""
+        """Return the jobs that exist, in the order of their ids."""
         ...
 
     def watch(self, *job_ids: str) -> "AsyncGenerator[Job, None]":
-        """Each job now and whenever it changes, until all have ended."""
+        """Yield each job now and whenever it changes, until all have ended."""
         ...
 
     async def cancel(self, job_id: str, reason: str = ...) -> Status:
-        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        """Cancel a waiting job, or ask a running one to stop; return its status afterwards."""
         ...
 
     async def cancel_many(self, ids: "Sequence[str]", reason: str = ...) -> dict[str, Status]:
@@ -80,13 +80,13 @@ class JobHandle(Generic[R]):
 
     @property
     def estimated_start(self) -> "datetime | None":
-        """When it will start, by what waits ahead of it and how fast that goes; none if unknown."""
+        """When it will start, by what waits ahead and how fast that goes; `None` if unknown."""
         if self._estimate is None or not self.created:
             return None
         return self._estimate.start()
 
     async def get(self) -> Job:
-        """The job as it stands now."""
+        """Return the job as it is now."""
         return await self._app.get(self.id)
 
     async def cancel(self, reason: str = "cancelled by the caller") -> Status:

@@ -238,7 +238,7 @@ class JobType(Generic[P, Q, R]):
     def options(
         self, *, connection: object | None = None, wait: float | bool | None = None, **changes: Any
     ) -> "Configured[..., R]":
-        """The same type with other options: `send.options(delay=60, key="k").enqueue(...)`."""
+        """Return the type with other options: `send.options(delay=60, key="k").enqueue(...)`."""
         chosen = self.app.checked(with_options(self.defaults, **changes))
         return Configured(self, chosen, connection, check_wait(wait))
 

@@ -310,30 +310,30 @@ class Penstock(Registry):
         await declare(self)
 
     def connection(self) -> Any:
-        """A connection whose transaction `enqueue(..., connection=…)` joins (apsw or psycopg)."""
+        """Return a connection (apsw or psycopg) that `enqueue(..., connection=…)` takes."""
         return self.store.connection()
 
     async def get(self, job_id: str) -> Job:
-        """The job, or JobNotFound."""
+        """Return the job; raise `JobNotFound` if there is none of this id."""
         jobs = await self.store.reader.get([check_text("job_id", job_id)])
         if not jobs:
             raise JobNotFound(job_id)
         return jobs[0]
 
     async def get_many(self, ids: Sequence[str]) -> list[Job]:
-        """The jobs that exist, in the order of their ids."""
+        """Return the jobs that exist, in the order of their ids."""
         return await self.store.reader.get([check_text("job_id", each) for each in ids])
 
     def watch(self, *job_ids: str) -> AsyncGenerator[Job, None]:
-        """Each job now and whenever it changes, until all have ended."""
+        """Yield each job now and whenever it changes, until all have ended."""
         return self.store.reader.watch([check_text("job_id", each) for each in job_ids])
 
     async def find(self, **where: Any) -> list[Job]:
-        """A page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
+        """Return a page of jobs, newest first: `await app.find(status="failed", type="resize")`."""
         return await self.store.reader.find(job_filter(where))
 
     async def explain(self, job_id: str) -> Explanation:
-        """Every reason why a job does, or does not, run now, the weightiest first."""
+        """Return every reason why a job does, or does not, run now, the most important first."""
         return await self._jobs.explain(job_id)
 
     @cached_property
@@ -346,38 +346,38 @@ class Penstock(Registry):
     async def check_payloads(
         self, *, examples: int = 3, progress: "Checked | None" = None
     ) -> "PayloadCheck":
-        """Whether everything that waits fits this application's types, asked before a deploy."""
+        """Check, before a deploy, that everything that waits fits this application's types."""
         from penstock.operate.check_payloads import check_payloads
 
         return await check_payloads(self, examples=examples, progress=progress)
 
     async def executions(self, job_id: str) -> list[Execution]:
-        """Every execution of a job, oldest first."""
+        """Return every execution of a job, oldest first."""
         return await self.store.reader.executions(check_text("job_id", job_id))
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
-        """The latest lines its handler logged, oldest first."""
+        """Return the latest lines its handler logged, oldest first."""
         return await self.store.reader.logs(check_text("job_id", job_id), check_rows(limit))
 
     async def handle(self, job_id: str) -> JobHandle[Any]:
-        """A handle on a job enqueued elsewhere."""
+        """Return a handle on a job enqueued elsewhere."""
         job = await self.get(job_id)
         return JobHandle(self, job.id, self._types.get(job.type), created=False)
 
     async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
-        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        """Cancel a waiting job, or ask a running one to stop; return its status afterwards."""
         return await self._jobs.cancel(job_id, reason)
 
     async def cancel_many(
         self, ids: Sequence[str], reason: str = "cancelled by the caller"
     ) -> dict[str, Status]:
-        """Cancel jobs that all exist, or none; each one's status afterwards."""
+        """Cancel jobs that all exist, or none; return each one's status afterwards."""
         return await self._jobs.cancel_all(ids, reason)
 
     async def add_dependency(
         self, child: "Parent", *parents: "Parent | After | Input | Edge"
     ) -> None:
-        """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
+        """Make a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
         await add_edges(self, child, parents)
 
     async def requeue(self, job_id: str) -> Job:

@@ -123,11 +123,11 @@ class Sync:
         return self.run(self._app.enqueue_many(prepared, **how)) if handles is None else handles
 
     def get(self, job_id: str) -> "Job":
-        """The job, or JobNotFound."""
+        """Return the job; raise `JobNotFound` if there is none of this id."""
         return self.run(self._app.get(job_id))
 
     def get_many(self, ids: Sequence[str]) -> "list[Job]":
-        """The jobs that exist, in the order of their ids."""
+        """Return the jobs that exist, in the order of their ids."""
         return self.run(self._app.get_many(ids))
 
     def find(self, **where: Any) -> "list[Job]":

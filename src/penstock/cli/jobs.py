@@ -141,7 +141,7 @@ def explain(
     job_id: JobId,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say why a job does not run, every reason, the weightiest first."""
+    """Say why a job does not run, every reason, the most important first."""
     from penstock.model.errors import JobNotFound
     from penstock.operate.explain import explain as reasons_of
 

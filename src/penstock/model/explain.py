@@ -58,7 +58,7 @@ class Reason(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Where a job stands and every reason for it, the weightiest first."""
+    """Where a job stands and every reason for it, the most important first."""
 
     job_id: str
     status: Status
@@ -67,5 +67,5 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """The weightiest reason, in one sentence or two."""
+        """The most important reason, in one sentence or two."""
         return self.reasons[0].sentence

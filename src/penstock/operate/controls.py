@@ -107,7 +107,7 @@ class Controls:
             )
 
     async def resume(self, **what: Unpack[PauseFields]) -> bool:
-        """Let them go on, with their own times and order; whether they were paused."""
+        """Let them go on, with their own times and order; return whether they were paused."""
         scope, name = pause_subject(what)
         async with self._doing("resume", scope, name):
             return await self._store.resume(scope, name)
@@ -127,7 +127,7 @@ class Controls:
         )
 
     async def pauses(self) -> list[Pause]:
-        """Everything that is paused, the oldest first."""
+        """Return everything that is paused, the oldest first."""
         return await self._store.pauses()
 
     async def set_limit(self, **limit: Unpack[LimitFields]) -> None:
@@ -153,11 +153,11 @@ class Controls:
                 raise LimitNotFound(scope, name, kind)
 
     async def limits(self) -> list[LimitState]:
-        """All limits, and how much of each is taken."""
+        """Return all limits, and how much of each is taken."""
         return await self._store.limits()
 
     async def breakers(self) -> list[BreakerState]:
-        """All circuit breakers."""
+        """Return all circuit breakers."""
         return await self._store.breakers()
 
     async def reset_breaker(self, name: str) -> None:

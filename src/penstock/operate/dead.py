@@ -276,7 +276,7 @@ class DeadLetters:
         notes: str | None = None,
         by: str | None = None,
     ) -> list[str]:
-        """Record where a person stands with jobs, or with the open ones of a group.
+        """Record how far a person has got with jobs, or with the open ones of a group.
 
         `by` is whom others see, if not the actor.
         """

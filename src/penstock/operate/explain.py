@@ -1,4 +1,4 @@
-"""Why a job does, or does not, run: every reason that holds, the weightiest first."""
+"""Why a job does, or does not, run: every reason that holds, the most important first."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -39,7 +39,7 @@ WEIGHTS = {kind: place for place, kind in enumerate(ReasonKind)}
 
 
 def explain(look: Standing, kept_out: Iterable[str] = ()) -> Explanation:
-    """Every reason that holds, the weightiest first; a job that may run has that for a reason.
+    """Every reason that holds, the most important first; a job that may run has that for a reason.
 
     `kept_out` is what gates of extensions say about running it again.
     """

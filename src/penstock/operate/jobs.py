@@ -263,13 +263,13 @@ class Jobs:
         return explain(without(found, named - await self.own_ids(named)), kept_out)
 
     async def cancel(self, job_id: str, reason: str | None = None) -> Status:
-        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        """Cancel a waiting job, or ask a running one to stop; return its status afterwards."""
         async with self.doing("cancel", job_id):
             answers = await self.app.store.jobs.cancel([job_id], reason or self._cancelled)
             return Status(answers[job_id])
 
     async def cancel_all(self, ids: Sequence[str], reason: str) -> dict[str, Status]:
-        """Cancel jobs that all exist, or none; each one's status afterwards."""
+        """Cancel jobs that all exist, or none; return each one's status afterwards."""
         own = await self._all(ids)
         async with self.actor.on_jobs("cancel", own):
             answers = await self.app.store.jobs.cancel([job.id for job in own], reason)

@@ -36,7 +36,7 @@ class Schedules:
         return ScheduleView(await self._known(name, self._tenant(tenant)))
 
     async def list(self, tenant: str | None = None, limit: int = 1000) -> list[ScheduleView]:
-        """All schedules, or those of a tenant, by name."""
+        """Return all schedules, or those of a tenant, by name."""
         rows = check_rows(limit)
         wanted = self._actor.tenant_of(None if tenant is None else check_text("tenant", tenant))
         found = await self._store.schedules.known(rows, tenant_id=wanted)
@@ -68,7 +68,7 @@ class Schedules:
                 await self._known(name, found.tenant_id)
 
     async def run(self, name: str, tenant: str = "") -> str:
-        """Enqueue one job of it now, beside its ticks; the job's id."""
+        """Enqueue one job of it now, beside its ticks; return the job's id."""
         found = await self._known(name, self._tenant(tenant))
         async with self._doing("schedule.run", found):
             now, run = self._store.clock.now(), found.run_count + 1

@@ -244,18 +244,18 @@ class Remote:
         return await put_schedule(self._wire, name, call, arguments, times)
 
     async def get(self, job_id: str) -> Job:
-        """The job, or JobNotFound."""
+        """Return the job; raise `JobNotFound` if there is none of this id."""
         found = await self._detail(job_id)
         with self._wire.understanding():
             return record(Job, found)
 
     async def find(self, **where: Any) -> list[Job]:
-        """A page of jobs, newest first: `await remote.find(status="failed", type="resize")`."""
+        """Return a page of jobs, newest first: `await remote.find(status="failed")`."""
         wanted = job_filter(where)
         return await self._jobs(query_of(wanted), wanted.before, wanted.limit)
 
     async def explain(self, job_id: str) -> Explanation:
-        """Every reason why a job does, or does not, run now, the weightiest first."""
+        """Return every reason why a job does, or does not, run now, the most important first."""
         found = await self._wire.ask("GET", f"{_path(job_id)}/explain")
         with self._wire.understanding():
             return explanation(found)
@@ -268,7 +268,7 @@ class Remote:
     async def check_payloads(
         self, *, examples: int = 3, progress: "Checked | None" = None
     ) -> PayloadCheck:
-        """Whether everything that waits fits this application's types, asked before a deploy.
+        """Check, before a deploy, that everything that waits fits this application's types.
 
         Without an application of its own, it asks about the types that the server knows.
         """
@@ -279,20 +279,20 @@ class Remote:
         )
 
     async def executions(self, job_id: str) -> list[Execution]:
-        """The newest hundred executions of a job, oldest first."""
+        """Return the newest hundred executions of a job, oldest first."""
         return await self._parts(job_id, "executions", Execution)
 
     async def logs(self, job_id: str, limit: int = 1000) -> list[LogLine]:
-        """The latest lines its handler logged, a thousand at most."""
+        """Return the latest lines its handler logged, a thousand at most."""
         return (await self._parts(job_id, "logs", LogLine))[-limit:]
 
     async def handle(self, job_id: str) -> JobHandle[Any]:
-        """A handle on a job enqueued elsewhere."""
+        """Return a handle on a job enqueued elsewhere."""
         job = await self.get(job_id)
         return RemoteHandle(self, job.id, self.types.get(job.type), created=False)
 
     def watch(self, *job_ids: str) -> AsyncGenerator[Job, None]:
-        """Each job now and whenever it changes, through reconnects, until all have ended."""
+        """Yield each job now and whenever it changes, through reconnects, until all have ended."""
         if len(job_ids) == 1:
             return follow(self._wire, self.get, check_text("job_id", job_ids[0]))
         return follow_all(
@@ -300,19 +300,19 @@ class Remote:
         )
 
     async def cancel(self, job_id: str, reason: str = "cancelled by the caller") -> Status:
-        """Cancel a waiting job, or ask a running one to stop; its status afterwards."""
+        """Cancel a waiting job, or ask a running one to stop; return its status afterwards."""
         return (await self._act(job_id, "cancel", {"reason": reason}, repeatable=True)).status
 
     async def cancel_many(
         self, ids: Sequence[str], reason: str = "cancelled by the caller"
     ) -> dict[str, Status]:
-        """Cancel jobs, one after the other; each one's status afterwards."""
+        """Cancel jobs, one after the other; return each one's status afterwards."""
         return {job_id: await self.cancel(job_id, reason) for job_id in ids}
 
     async def add_dependency(
         self, child: "Parent", *parents: "Parent | After | Input | Edge"
     ) -> None:
-        """Have a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
+        """Make a job that has not been queued yet wait for more: `add_dependency(send, fetch)`."""
         [child_id] = ids_of(child)
         more = {"after": OPTIONS["after"].written(edges_of(parents))}
         await self._act(child_id, "dependencies", more, repeatable=True)
@@ -326,7 +326,7 @@ class Remote:
         return await self._act(job_id, "run-again", None, repeatable=False)
 
     async def workers(self) -> list[WorkerInfo]:
-        """All known workers, the freshest first."""
+        """Return all known workers, the freshest first."""
         found = await self._wire.ask("GET", "workers")
         with self._wire.understanding():
             return [record(WorkerInfo, each) for each in several(found["workers"])]
@@ -344,7 +344,7 @@ class Remote:
             return record(Health, found)
 
     async def get_many(self, ids: Sequence[str]) -> list[Job]:
-        """The jobs that exist, in the order of their ids."""
+        """Return the jobs that exist, in the order of their ids."""
         found: list[Job] = []
         for first in range(0, len(ids), MAX_IDS):
             some = [("id", check_text("job_id", each)) for each in ids[first : first + MAX_IDS]]

@@ -46,7 +46,7 @@ class SyncRemote(Sync):
         return self.run(self._remote.explain(job_id))
 
     def executions(self, job_id: str) -> "list[Execution]":
-        """The newest hundred executions of a job, oldest first."""
+        """Return the newest hundred executions of a job, oldest first."""
         return self.run(self._remote.executions(job_id))
 
     def logs(self, job_id: str, limit: int = 1000) -> "list[LogLine]":
@@ -54,7 +54,7 @@ class SyncRemote(Sync):
         return self.run(self._remote.logs(job_id, limit))
 
     def handle(self, job_id: str) -> "JobHandle[Any]":
-        """A handle on a job enqueued elsewhere."""
+        """Return a handle on a job enqueued elsewhere."""
         return self.run(self._remote.handle(job_id))
 
     def add_dependency(self, child: "Parent", *parents: "Parent | After | Input | Edge") -> None:
@@ -68,7 +68,7 @@ class SyncRemote(Sync):
         return self.run(self._remote.check_payloads(examples=examples, progress=progress))
 
     def workers(self) -> "list[WorkerInfo]":
-        """All known workers, the freshest first."""
+        """Return all known workers, the freshest first."""
         return self.run(self._remote.workers())
 
     def stats(self, window: str = "1h") -> "Stats":

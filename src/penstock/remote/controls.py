@@ -39,7 +39,7 @@ class RemoteControls:
             return record(Pause, found)
 
     async def resume(self, **what: Unpack[PauseFields]) -> bool:
-        """Let them go on, with their own times and order; whether they were paused."""
+        """Let them go on, with their own times and order; return whether they were paused."""
         scope, name = pause_subject(what)
         if scope is PauseScope.JOB:
             return await self._resume_job(name)
@@ -55,7 +55,7 @@ class RemoteControls:
             return [queue_state(each) for each in several(found["queues"])]
 
     async def pauses(self) -> list[Pause]:
-        """Everything that is paused, the oldest first."""
+        """Return everything that is paused, the oldest first."""
         found = await self._wire.ask("GET", "pauses")
         with self._wire.understanding():
             return [record(Pause, each) for each in several(found["pauses"])]
@@ -79,13 +79,13 @@ class RemoteControls:
         await self._wire.ask("DELETE", "limits", query=query, repeatable=True)
 
     async def limits(self) -> list[LimitState]:
-        """All limits, and how much of each is taken."""
+        """Return all limits, and how much of each is taken."""
         found = await self._wire.ask("GET", "limits")
         with self._wire.understanding():
             return [limit_state(each) for each in several(found["limits"])]
 
     async def breakers(self) -> list[BreakerState]:
-        """All circuit breakers."""
+        """Return all circuit breakers."""
         found = await self._wire.ask("GET", "breakers")
         with self._wire.understanding():
             return [breaker_state(each) for each in several(found["breakers"])]

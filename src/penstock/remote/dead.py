@@ -155,7 +155,7 @@ class RemoteDeadLetters:
         notes: str | None = None,
         by: str | None = None,
     ) -> list[str]:
-        """Record where a person stands with jobs, or with the open ones of a group."""
+        """Record how far a person has got with jobs, or with the open ones of a group."""
         refuse_by(by)
         if resolution not in set(Resolution):
             raise InvalidOption("resolution", resolution, f"one of: {', '.join(Resolution)}")

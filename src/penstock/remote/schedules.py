@@ -31,7 +31,7 @@ class RemoteSchedules:
         return await self._view("GET", name, tenant)
 
     async def list(self, tenant: str | None = None, limit: int = 1000) -> list[ScheduleView]:
-        """All schedules, or those of a tenant, by name."""
+        """Return all schedules, or those of a tenant, by name."""
         found: list[ScheduleView] = []
         after: str | None = ""
         while after is not None and len(found) < limit:
@@ -55,7 +55,7 @@ class RemoteSchedules:
         await self._wire.ask("DELETE", _path(name), query=_of(tenant), repeatable=False)
 
     async def run(self, name: str, tenant: str = "") -> str:
-        """Enqueue one job of it now, beside its ticks; the job's id."""
+        """Enqueue one job of it now, beside its ticks; return the job's id."""
         found = await self._wire.ask("POST", f"{_path(name)}/run", query=_of(tenant))
         with self._wire.understanding():
             return msgspec.json.decode(found["id"], type=str)

@@ -52,7 +52,7 @@ class FireSchedules(Service):
 
 
 async def fire_due(app: Penstock) -> int:
-    """Fire every schedule that is due, once; how many jobs that enqueued."""
+    """Fire every schedule that is due, once; return how many jobs that enqueued."""
     fired = await fire(app, 0)
     await app.store.schedules.expire()
     return fired.jobs

@@ -42,7 +42,7 @@ class NewPause(Document):
 
 
 class Pauses(Document):
-    """Everything that is paused, the oldest first."""
+    """Return everything that is paused, the oldest first."""
 
     pauses: list[Pause]
 
@@ -176,7 +176,7 @@ async def resume(
 
 @router.get("/limits", operation_id="list_limits", tags=["limits"])
 async def list_limits(server: Here, _: MayReadAll) -> Limits:
-    """All limits, and how much of each is taken."""
+    """Return all limits, and how much of each is taken."""
     found = await server.app.store.controls.limits()
     return Limits.model_construct(limits=[_limit(state) for state in found])
 

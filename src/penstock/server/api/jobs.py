@@ -198,7 +198,7 @@ async def get_job(server: Here, caller: MayRead, job_id: str) -> JobDetail:
 
 @router.get("/{job_id}/explain", operation_id="explain_job")
 async def explain_job(server: Here, caller: MayRead, job_id: str) -> Explanation:
-    """Every reason why a job does, or does not, run now, the weightiest first."""
+    """Return every reason why a job does, or does not, run now, the most important first."""
     return explanation_document(await server.operator(caller).jobs.explain(job_id))
 
 

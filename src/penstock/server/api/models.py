@@ -262,7 +262,7 @@ class Reason(Document):
 
 
 class Explanation(Document):
-    """Where a job stands and every reason for it, the weightiest first."""
+    """Where a job stands and every reason for it, the most important first."""
 
     job_id: JobId
     status: Status

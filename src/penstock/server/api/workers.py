@@ -37,14 +37,14 @@ class Worker(Document):
 
 
 class Workers(Document):
-    """All known workers, the freshest first."""
+    """Return all known workers, the freshest first."""
 
     workers: list[Worker]
 
 
 @router.get("", operation_id="list_workers")
 async def list_workers(server: Here, _: MayReadAll) -> Workers:
-    """All known workers, the freshest first."""
+    """Return all known workers, the freshest first."""
     found = await server.app.store.workers.list()
     return Workers.model_construct(
         workers=[Worker.model_construct(**document(each), alive=each.alive) for each in found]

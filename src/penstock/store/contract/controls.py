@@ -33,7 +33,7 @@ class Controls(Protocol):
         ...
 
     async def pauses(self) -> list[Pause]:
-        """Everything that is paused, the oldest first."""
+        """Return everything that is paused, the oldest first."""
         ...
 
     async def set_limits(self, limits: Sequence[Limit]) -> None:

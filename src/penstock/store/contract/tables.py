@@ -41,23 +41,23 @@ class Queries(Protocol):
     """The named queries of one extension, inside a transaction."""
 
     def run(self, name: str, bindings: Bindings = ()) -> int:
-        """Run a query; the number of rows it changed."""
+        """Run a query; return the number of rows it changed."""
         ...
 
     def rows(self, name: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        """All rows."""
+        """Return all rows."""
         ...
 
     def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Return the first row, or `None`."""
         ...
 
     def value(self, name: str, bindings: Bindings = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or `None`."""
         ...
 
     def many(self, name: str, rows: Sequence[Bindings]) -> int:
-        """Run a query for every row; the number of rows it changed in all."""
+        """Run a query for every row; return the number of rows it changed in all."""
         ...
 
 

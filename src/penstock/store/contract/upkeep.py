@@ -62,7 +62,7 @@ class Workers(Protocol):
         ...
 
     async def list(self) -> list[WorkerInfo]:
-        """All known workers, the freshest first."""
+        """Return all known workers, the freshest first."""
         ...
 
     async def waiting_types(self) -> dict[str, int]:

@@ -36,7 +36,7 @@ class PostgresTransaction(Transaction):
         return self._execute(name, bindings).fetchall()
 
     def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Return the first row, or `None`."""
         return self._execute(name, bindings).fetchone()
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:

@@ -40,7 +40,7 @@ class RedisControls:
         return bool(await decided(self._scripts, "resume", scope, name))
 
     async def pauses(self) -> list[Pause]:
-        """Everything that is paused, the oldest first."""
+        """Return everything that is paused, the oldest first."""
         keys = (f"{self._scripts.prefix}{name}" for name in ("pauses", "pauses:jobs"))
         lanes, jobs = await self._scripts.ask(*(("HGETALL", key) for key in keys))
         return paused(lanes, jobs)

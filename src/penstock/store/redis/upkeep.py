@@ -33,7 +33,7 @@ class RedisWorkers:
         await self._scripts.call("forget_worker", owner, FORGET_AFTER_MS)
 
     async def list(self) -> list[WorkerInfo]:
-        """All known workers, the freshest first."""
+        """Return all known workers, the freshest first."""
         return known(*await self._scripts.call("list_workers"))
 
     async def waiting_types(self) -> dict[str, int]:

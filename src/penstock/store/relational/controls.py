@@ -139,7 +139,7 @@ class RelationalControls(StorePart):
 
     @reads
     def pauses(self, tx: Transaction) -> list[Pause]:
-        """Everything that is paused, the oldest first."""
+        """Return everything that is paused, the oldest first."""
         return [_read_pause(*row) for row in tx.rows("pauses")]
 
     @writes

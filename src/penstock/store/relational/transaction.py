@@ -129,12 +129,12 @@ class Transaction(ABC):
         """Keep out every other transaction that locks the same name, until this one ends."""
 
     def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Return the first row, or `None`."""
         found = self.rows(name, bindings)
         return found[0] if found else None
 
     def value(self, name: str, bindings: Bindings = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or `None`."""
         row = self.row(name, bindings)
         return None if row is None else row[0]
 

@@ -11,7 +11,7 @@ from penstock.store.relational.transaction import StorePart, Transaction, reads,
 
 
 def known(tx: Transaction) -> list[WorkerInfo]:
-    """All known workers, the freshest first."""
+    """Return all known workers, the freshest first."""
     names = WorkerInfo.__struct_fields__[:-1]
     found = []
     for row in tx.rows("workers"):
@@ -45,7 +45,7 @@ class RelationalWorkers(StorePart):
 
     @reads
     def list(self, tx: Transaction) -> "list[WorkerInfo]":
-        """All known workers, the freshest first."""
+        """Return all known workers, the freshest first."""
         return known(tx)
 
     @reads

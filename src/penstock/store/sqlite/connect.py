@@ -106,7 +106,7 @@ class SqliteTransaction(Transaction):
         return self.connection.execute(self._queries[name], bindings).fetchall()
 
     def row(self, name: str, bindings: Bindings = ()) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Return the first row, or `None`."""
         return self.connection.execute(self._queries[name], bindings).fetchone()
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from penstock.app.pydantic_models import dump, is_model, load
 from penstock.model.errors import CorruptPayload, InvalidArguments, InvalidOption
 
 T = TypeVar("T")
@@ -51,8 +52,8 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
 def encode_hook(value: Any) -> Any:
     """Turn a value msgspec does not know into one it does."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+    if is_model(value):
+        return dump(value)
     if isinstance(value, PurePath):
         return str(value)
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
@@ -60,8 +61,8 @@ def encode_hook(value: Any) -> Any:
 
 def decode_hook(kind: type, value: Any) -> Any:
     """Turn plain data into a type msgspec does not know."""
-    if hasattr(kind, "model_validate"):
-        return kind.model_validate(value)
+    if is_model(kind):
+        return load(kind, encoder.encode(value))
     if issubclass(kind, PurePath):
         return kind(value)
     if isinstance(value, kind):
@@ -347,10 +348,11 @@ class Arguments:
         for name, value in named.items():
             try:
                 encode(value)
-            except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-                return InvalidArguments(
-                    self._type_name, name, "something JSON can hold", type(value).__name__
-                )
+            except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as problem:
+                kind, wanted = type(value).__name__, "something JSON can hold"
+                if is_model(value):
+                    kind = f"{kind} ({problem})"
+                return InvalidArguments(self._type_name, name, wanted, kind)
         return InvalidArguments(self._type_name, "payload", "something JSON can hold", str(error))
 
 

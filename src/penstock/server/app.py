@@ -61,6 +61,7 @@ def create_server(app: "Penstock", *, trusts_callers: bool = False) -> FastAPI:
     @asynccontextmanager
     async def opened(_: FastAPI) -> AsyncGenerator[None]:
         async with app:
+            server.attach()
             server.streams.begin()
             await server.observer.uptime.start()
             try:

@@ -12,6 +12,7 @@ from penstock.server.uptime import Uptime
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.store.contract import Store
 
 
 class Observer:
@@ -19,9 +20,14 @@ class Observer:
 
     def __init__(self, app: "Penstock") -> None:
         self.traffic = Traffic()
-        self.uptime = Uptime(app.store, app.settings.min_workers)
-        self.stats = RecentStats(app.store)
         self.scraper = Scraper(app)
+        self._min_workers = app.settings.min_workers
+        self.attach(app.store)
+
+    def attach(self, store: "Store") -> None:
+        """Look at a store."""
+        self.uptime = Uptime(store, self._min_workers)
+        self.stats = RecentStats(store)
 
     async def over(self, span_ms: int, tenant_id: str | None = None) -> Stats:
         """Figures over a window, and whether the objectives were met in it.

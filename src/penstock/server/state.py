@@ -27,20 +27,26 @@ class Server:
     def __init__(self, app: "Penstock", *, trusts_callers: bool) -> None:
         self.app = app
         self.trusts_callers = trusts_callers
-        self.tokens = Tokens(app.store)
-        self.users = Users(app.store)
-        self.sessions = Sessions(app.store)
-        self.journal = Journal(app.store)
-        self.logins = Logins(self.users, self.journal)
         self.rates = Rates(app.settings.requests_per_minute)
         self.observer = Observer(app)
         self.streams = Streams()
         self.reading = Reading()
-        self.live = Live(app.store)
         self.summary = Fresh(partial(summarise, app), SUMMARY_SECONDS)
         self.templates = tuple(
             (each.name, each.templates) for each in app.extensions if each.templates
         )
+        self.attach()
+
+    def attach(self) -> None:
+        """Use the store that the application has now: a test may have put it into memory."""
+        store = self.app.store
+        self.tokens = Tokens(store)
+        self.users = Users(store)
+        self.sessions = Sessions(store)
+        self.journal = Journal(store)
+        self.logins = Logins(self.users, self.journal)
+        self.live = Live(store)
+        self.observer.attach(store)
         self._csrf: str | None = None
         self._closed = False
 

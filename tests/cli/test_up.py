@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from .conftest import Cli
+from .conftest import ENVIRONMENT, Cli
 from .running import Running, until
 
 APP = "tests.cli.shop:app"
@@ -137,3 +137,34 @@ def test_a_wrong_span_is_one_sentence(cli: Cli) -> None:
     answer = cli("up", "--for", "a while")
     assert answer.code == 2
     assert answer.says("such as 90s")
+
+
+SHOP = """
+from penstock import Penstock
+
+app = Penstock()
+
+
+@app.job
+async def greet(name: str) -> str:
+    return "{word} " + name
+"""
+
+
+def test_with_reload_a_change_of_the_code_is_at_work_at_once(tmp_path: Path, url: str) -> None:
+    module = tmp_path / "reloading_shop.py"
+    module.write_text(SHOP.format(word="hello"))
+    words = ("up", "reloading_shop:app", "--port", "0", "--url", url, "--reload")
+
+    def answered(word: str) -> bool:
+        job = greet(up)
+        until(lambda: ended(up, job))
+        return bool(up.get(f"/api/jobs/{job}").json()["result"] == f"{word} ada")
+
+    with Running(tmp_path, *words, PYTHONPATH=f"{ENVIRONMENT['PYTHONPATH']}:{tmp_path}") as up:
+        assert answered("hello")
+        module.write_text(SHOP.format(word="good morning"))
+        until(lambda: answered("good morning"))
+        assert up.stop() == 0
+    assert "server_died" not in up.err
+    assert "worker_died" not in up.err

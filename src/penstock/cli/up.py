@@ -22,7 +22,7 @@ from penstock.cli.server import (
     server_spec,
 )
 from penstock.cli.session import run
-from penstock.cli.worker import LogLevel, worker_spec
+from penstock.cli.worker import LogLevel, ReloadFlag, worker_spec
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -52,6 +52,7 @@ def up(
     proxies: Proxies = None,
     root_path: RootPath = None,
     opens: OpenFlag = False,
+    reload: ReloadFlag = False,
     stop_after: Annotated[
         str | None,
         typer.Option("--for", metavar="SPAN", help="Stop by itself after so long: 90s, 15m."),
@@ -79,6 +80,7 @@ def up(
             log_json=log_json,
             log_level=log_level or LogLevel.INFO,
             log_tracebacks=not log_json,
+            reload=reload,
         )
     server = server_spec(
         ctx,
@@ -88,6 +90,7 @@ def up(
         greeting=GREETING if workers else WITHOUT_WORKERS,
         opens_browser=opens and has_screen(),
         access_log=access_log,
+        reload=reload and target is not None,
         log_json=log_json,
         log_level=(log_level or LogLevel.WARNING).value,
     )

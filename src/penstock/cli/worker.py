@@ -57,6 +57,14 @@ HealthFolder = Annotated[
 ]
 
 
+ReloadFlag = Annotated[
+    bool,
+    typer.Option(
+        "--reload", help="For development: start anew when the application's code changes."
+    ),
+]
+
+
 def worker(
     ctx: typer.Context,
     target: Target,
@@ -78,6 +86,7 @@ def worker(
     ] = None,
     name: Annotated[str | None, typer.Option(help="Its name in `workers ls`.")] = None,
     burst: Annotated[bool, typer.Option("--burst", help="End when no job is left.")] = False,
+    reload: ReloadFlag = False,
     health: HealthFolder = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
         False
@@ -99,6 +108,7 @@ def worker(
         concurrency=concurrency,
         max_priority=max_priority,
         burst=burst,
+        reload=reload,
         health=health,
         log_json=log_json,
         log_level=log_level,

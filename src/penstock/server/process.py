@@ -18,7 +18,8 @@ from penstock.model.errors import PenstockError
 from penstock.model.redact import without_password
 from penstock.server.serve import ServerSpec, Serving
 from penstock.worker import loop
-from penstock.worker.respawn import exit_code_of, orphaned, spec_text
+from penstock.worker.reload import FileWatch, wait_for_repair
+from penstock.worker.respawn import REPLACE_ME, exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app
 
 log = structlog.get_logger("penstock.server")
@@ -33,14 +34,17 @@ def app_of(spec: ServerSpec) -> Penstock:
     return app
 
 
-async def serve(spec: ServerSpec, taken: socket.socket) -> None:
-    """Serve until a signal ends it, or whoever started it is gone."""
+async def serve(spec: ServerSpec, taken: socket.socket) -> int:
+    """Serve until a signal ends it, or whoever started it is gone; the exit code."""
     app = app_of(spec)
     serving = Serving(app, spec.bind, taken, upkeep=spec.upkeep)
-    beside = (
+    beside = [
         _greet(serving, spec, without_password(app.settings.url)),
         _stop_when_orphaned(serving, spec.parent_pid),
-    )
+    ]
+    changed: list[str] = []
+    if spec.reload:
+        beside.append(_stop_when_changed(serving, changed))
     tasks = [asyncio.create_task(each) for each in beside]
     try:
         await serving.run()
@@ -50,6 +54,7 @@ async def serve(spec: ServerSpec, taken: socket.socket) -> None:
         for ended in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(ended, Exception):
                 log.warning("greeting_failed", error=str(ended))
+    return REPLACE_ME if changed else 0
 
 
 async def _greet(serving: Serving, spec: ServerSpec, store: str) -> None:
@@ -66,15 +71,23 @@ async def _stop_when_orphaned(serving: Serving, parent_pid: int | None) -> None:
     serving.stop()
 
 
+async def _stop_when_changed(serving: Serving, changed: list[str]) -> None:
+    changed.append(await FileWatch().change())
+    serving.stop()
+
+
 def run(spec: ServerSpec, taken: socket.socket) -> int:
     """Run a server on a socket until it ends; the exit code says whether to try again."""
     configure_logs(json=spec.log_json, level=spec.log_level)
     try:
-        loop.run(serve(spec, taken))
+        return loop.run(serve(spec, taken))
     except PenstockError as error:
         sys.stderr.write(f"penstock: {error}\n")
         return exit_code_of(error)
-    return 0
+    except Exception as error:
+        if not spec.reload:
+            raise
+        return wait_for_repair(error, str(spec.target), spec.parent_pid)
 
 
 def main() -> None:

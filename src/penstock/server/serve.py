@@ -174,6 +174,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     upkeep: bool = False
     greeting: str | None = None
     opens_browser: bool = False
+    reload: bool = False
     log_json: bool = False
     log_level: str = "info"
     parent_pid: int | None = None

@@ -10,7 +10,7 @@ import structlog
 
 from penstock.server.serve import ServerSpec
 from penstock.worker.process import WorkerSpec
-from penstock.worker.respawn import BAD_SPEC, keep, start
+from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, keep, start
 from penstock.worker.supervisor import ORDERS, Supervisor
 
 log = structlog.get_logger("penstock.up")
@@ -104,6 +104,9 @@ class KeptServer:
         if self._stopping.is_set():
             return False
         code = await self._run_child()
+        while code == REPLACE_ME and not self._stopping.is_set():
+            self._spec = msgspec.structs.replace(self._spec, greeting=None, opens_browser=False)
+            code = await self._run_child()
         if self._stopping.is_set() or code == BAD_SPEC:
             self._exit_code = code
             return False

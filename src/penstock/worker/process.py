@@ -12,14 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import structlog
 
 from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError
 from penstock.worker import loop
 from penstock.worker.health import kept_fresh, refresh
-from penstock.worker.respawn import WORTH_ANOTHER_TRY, exit_code_of, orphaned, spec_text
+from penstock.worker.reload import FileWatch, wait_for_repair
+from penstock.worker.respawn import (
+    BAD_SPEC,
+    REPLACE_ME,
+    WORTH_ANOTHER_TRY,
+    exit_code_of,
+    orphaned,
+    spec_text,
+)
 from penstock.worker.target import load_app
-from penstock.worker.worker import EXIT_CODE, Worker
+from penstock.worker.worker import Worker
+
+log = structlog.get_logger("penstock.worker")
 
 AT_ONCE = signal.SIGUSR2
 
@@ -39,6 +50,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_json: bool = False
     log_level: str = "info"
     log_tracebacks: bool | None = None
+    reload: bool = False
     parent_pid: int | None = None
     health: str | None = None
     """The folder of a supervisor's health files; for a worker process, its own file in there."""
@@ -67,11 +79,14 @@ async def serve(spec: WorkerSpec) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, stop)
     running.add_signal_handler(AT_ONCE, worker.end)
-    alone = asyncio.create_task(_drain_when_orphaned(worker, spec.parent_pid))
+    beside = [asyncio.create_task(_drain_when_orphaned(worker, spec.parent_pid))]
+    if spec.reload:
+        beside.append(asyncio.create_task(_drain_when_changed(worker)))
     with kept_fresh(spec.health, worker.silent_seconds):
         await worker.run()
-    alone.cancel()
-    return EXIT_CODE if worker.recycling.chosen else 0
+    for task in beside:
+        task.cancel()
+    return REPLACE_ME if worker.recycling.chosen else 0
 
 
 def _end_blocked_process() -> None:
@@ -83,6 +98,14 @@ def _end_blocked_process() -> None:
 async def _drain_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
     """A worker whose supervisor is gone drains: nobody would replace or stop it any more."""
     await orphaned(parent_pid)
+    worker.drain()
+
+
+async def _drain_when_changed(worker: Worker) -> None:
+    """Finish what runs, then have this process replaced by one with the new code."""
+    file = await FileWatch().change()
+    log.info("worker_reloads", worker_id=worker.owner, changed=file)
+    worker.recycling.chosen = f"{file} has changed"
     worker.drain()
 
 
@@ -102,6 +125,12 @@ def main() -> None:
         code = exit_code_of(error)
         if code == WORTH_ANOTHER_TRY and spec.health is not None:
             refresh(Path(spec.health))  # the store is away, and this process has asked for it
+        if code == BAD_SPEC and spec.reload:
+            code = wait_for_repair(error, spec.target, spec.parent_pid)
+    except Exception as error:
+        if not spec.reload:
+            raise
+        code = wait_for_repair(error, spec.target, spec.parent_pid)
     sys.stdout.flush()
     sys.stderr.flush()
     # Abandoned threads would keep a normal exit waiting for ever.

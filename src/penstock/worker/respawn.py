@@ -13,6 +13,8 @@ from penstock.model.store_errors import StoreFull, StoreUnavailable
 
 WORTH_ANOTHER_TRY = 1
 BAD_SPEC = 2
+REPLACE_ME = 75
+"""The exit code of a process that did nothing wrong and wants to be replaced at once."""
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 30.0
 HEALTHY_SECONDS = 10.0

@@ -20,14 +20,14 @@ from penstock.upkeep.rescue import report
 from penstock.worker import health, respawn
 from penstock.worker.process import AT_ONCE, WorkerSpec
 from penstock.worker.target import load_app
-from penstock.worker.worker import EXIT_CODE, new_owner
+from penstock.worker.worker import new_owner
 
 log = structlog.get_logger("penstock.supervisor")
 
 PATIENCE_SECONDS = 1.0
 ORDERS = (signal.SIGTERM, AT_ONCE, signal.SIGKILL)
 """What a worker is told at the first stop, at the second, and from then on."""
-NO_CRASH = frozenset({0, EXIT_CODE, -signal.SIGTERM, -AT_ONCE})
+NO_CRASH = frozenset({0, respawn.REPLACE_ME, -signal.SIGTERM, -AT_ONCE})
 """Also of a worker that was told to stop while it still started, and could not hear it."""
 
 
@@ -119,6 +119,8 @@ class Supervisor:
         owner = new_owner()
         code = await self._run_child(index, owner)
         await self._recover(store, owner, code)
+        if code == respawn.REPLACE_ME and self._spec.reload:
+            return await self._run_worker(index, store)  # at once: somebody waits for it
         if self._spec.burst or code == respawn.BAD_SPEC:
             self._exit_code = max(self._exit_code, code)
             return False

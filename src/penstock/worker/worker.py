@@ -64,9 +64,6 @@ def served_queues(app: Penstock, names: Sequence[str] | None) -> tuple[str, ...]
     return tuple(dict.fromkeys((*names, QUEUE) if app.settings.alerts.routes else names))
 
 
-EXIT_CODE = 75
-
-
 class Recycling:
     """Watches memory, abandoned threads and internal errors."""
 

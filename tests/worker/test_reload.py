@@ -1,0 +1,109 @@
+"""A process ends when the application's code changes, and is replaced."""
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreUnavailable
+from penstock.worker import process, reload
+from penstock.worker.process import WorkerSpec
+from penstock.worker.reload import FileWatch, loaded_files, wait_for_repair
+from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, WORTH_ANOTHER_TRY
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module of an application that is loaded."""
+    file = tmp_path / "reloaded_shop.py"
+    file.write_text("one = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("reloaded_shop")
+    yield file
+    del sys.modules["reloaded_shop"]
+
+
+def touch(file: Path) -> None:
+    """Write a file anew, a second later than it was."""
+    written = file.stat().st_mtime_ns + 1_000_000_000
+    os.utime(file, ns=(written, written))
+
+
+def test_files_of_the_application_are_watched_and_neither_ours_nor_those_of_libraries(
+    module: Path,
+) -> None:
+    found = set(loaded_files())
+    assert str(module) in found
+    assert not [file for file in found if "/site-packages/" in file or "/src/penstock/" in file]
+    assert os.__file__ not in found
+
+
+def test_a_file_that_is_written_or_removed_is_a_change(module: Path) -> None:
+    watch = FileWatch()
+    assert watch.changed() is None
+    touch(module)
+    assert watch.changed() == str(module)
+    watch = FileWatch()
+    assert watch.changed() is None
+    module.unlink()
+    assert watch.changed() == str(module)
+
+
+async def test_a_change_is_waited_for(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reload, "LOOK_SECONDS", 0)
+    watch = FileWatch()
+    touch(module)
+    assert await watch.change() == str(module)
+
+
+def test_code_that_cannot_be_loaded_is_shown_and_its_repair_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broken_shop.py"
+    file.write_text("def half(:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SyntaxError) as broken:
+        importlib.import_module("broken_shop")
+    monkeypatch.setattr("time.sleep", lambda _: touch(file))
+    assert wait_for_repair(broken.value, "broken_shop:app", None) == REPLACE_ME
+    shown = capsys.readouterr().err
+    assert "SyntaxError" in shown
+    assert "broken_shop:app cannot be loaded; waiting for a change" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "reloads", "code"),
+    [
+        (SyntaxError("half"), True, REPLACE_ME),
+        (InvalidOption("app", "x", "y"), True, REPLACE_ME),
+        (InvalidOption("app", "x", "y"), False, BAD_SPEC),
+        (StoreUnavailable("redis://x", "gone"), True, WORTH_ANOTHER_TRY),
+    ],
+)
+def test_a_worker_waits_for_the_repair_of_its_code_and_of_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, reloads: bool, code: int
+) -> None:
+    def fail(_: WorkerSpec) -> int:
+        raise error
+
+    ended: list[int] = []
+    monkeypatch.setattr(
+        process, "spec_text", lambda: json.dumps({"target": "x", "reload": reloads})
+    )
+    monkeypatch.setattr(process, "run", fail)
+    monkeypatch.setattr(process, "wait_for_repair", lambda *_: REPLACE_ME)
+    monkeypatch.setattr("os._exit", ended.append)
+    process.main()
+    assert ended == [code]
+
+
+def test_nobody_waits_for_a_repair_whose_parent_is_gone(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it waited"))
+    assert wait_for_repair(ValueError("no"), "reloaded_shop:app", os.getppid() + 1) == REPLACE_ME

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from penstock.model.alert_rules import AlertSettings
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import NOT_SHOWN, InvalidOption, UnknownOption
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -178,8 +178,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
 def _checked(values: dict[str, Any]) -> Settings:
     unknown = sorted(values.keys() - set(Settings.__struct_fields__))
     if unknown:
-        known = ", ".join(Settings.__struct_fields__)
-        raise InvalidOption(unknown[0], values[unknown[0]], f"one of the settings: {known}")
+        raise UnknownOption(unknown[0], Settings.__struct_fields__, "setting")
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
@@ -188,5 +187,5 @@ def _checked(values: dict[str, Any]) -> Settings:
         nested = "[" in (named[0] if named else "")
         problem = str(error) if nested else _PLACE.sub("", str(error))
         # Routes may hold secrets, and an error is read by anybody.
-        given = "given" if name == "alerts" else values.get(name)
+        given = NOT_SHOWN if name == "alerts" else values.get(name)
         raise InvalidOption(name, given, f"a valid setting ({problem})") from error

@@ -149,7 +149,7 @@ async def test_a_key_of_a_window_keeps_others_out_until_it_closes(
         ("tags", (1.5,), "words"),
         ("tags", "vip", "words"),
         ("tags", {"vip"}, "words"),
-        ("colour", "red", "one of"),
+        ("qeue", "red", "There is no option .qeue.; did you mean .queue."),
     ],
 )
 def test_an_option_out_of_range_is_refused_with_what_it_must_be(

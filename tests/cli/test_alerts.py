@@ -51,7 +51,7 @@ def test_alerts_that_stand_are_listed(firing: Cli) -> None:
 
 
 def test_a_store_without_alerts_says_so(shopped: Cli) -> None:
-    assert shopped("alerts", "ls").out == "No alert stands, and none ever did.\n"
+    assert shopped("alerts", "ls").out == "No alerts yet.\n"
     assert shopped("alerts", "ls", "--json").json == []
 
 
@@ -138,7 +138,7 @@ def test_bad_settings_show_no_secret(cli: Cli, tmp_path: Path) -> None:
         (("--min", "5", "--max", "4"), "at most --max, which is 4"),
         (("--up-depth", "5", "--down-depth", "6"), "at most --up-depth 5"),
         (("--up-wait", "soon"), "a span such as"),
-        (("--interval", "0"), "longer than nothing"),
+        (("--interval", "0"), "more than 0"),
         (("--types", "unknown"), "known types are"),
     ],
 )

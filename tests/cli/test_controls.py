@@ -69,7 +69,7 @@ def test_pauses_are_made_listed_and_ended(shopped: Cli) -> None:
     for part in ("mail", "deploy", "ada", "acme"):
         assert part in listed
     assert [one["name"] for one in shopped("pauses", "--json").json] == ["mail", "acme"]
-    assert "goes on" in shopped("resume", "queue", "mail").out
+    assert "is resumed" in shopped("resume", "queue", "mail").out
     assert "was not paused" in shopped("resume", "queue", "mail").out
     assert shopped("resume", "queue", "mail", "--json").json == {"resumed": False}
 
@@ -94,7 +94,7 @@ def test_breakers_are_listed_and_reset(shopped: Cli, tmp_path: Path) -> None:
     assert shopped("breakers", "ls", "--json").json == []
     asyncio.run(open_breaker(f"sqlite:///{tmp_path}/work.db"))
     listed = shopped("breakers", "ls").out
-    for part in ("mailer", "open", "1/1", "██████████", "send_mail", "TRIES IN"):
+    for part in ("mailer", "open", "1/1", "██████████", "send_mail", "TRIES AGAIN IN"):
         assert part in listed
     [found] = shopped("breakers", "ls", "--json").json
     assert (found["name"], found["position"], found["types"]) == ("mailer", "open", ["send_mail"])

@@ -133,7 +133,7 @@ def test_arguments_are_corrected(shopped: Cli) -> None:
     assert amended.json["payload"] == {"order": "B-1"}
     assert amended.json["status"] == "dead_letter"
     again = shopped("dead", "amend", job_id, "--payload", '{"order":"B-2"}', *APP, "--requeue")
-    assert again.out == f"{job_id} has new arguments and runs again.\n"
+    assert again.out == f"{job_id} has new arguments and is queued again.\n"
     found = shopped("jobs", "show", job_id, "--json").json
     assert (found["status"], found["payload"]) == ("pending", {"order": "B-2"})
 

@@ -52,8 +52,8 @@ def test_a_parent_that_is_not_there_is_refused(cli: Cli, parent: str) -> None:
 
 def test_a_job_is_shown_with_its_parents_and_children(cli: Cli, flow: list[str]) -> None:
     out = cli("jobs", "show", flow[1]).out
-    assert "RUNS AFTER" in out
-    assert "RUNS BEFORE" in out
+    assert "WAITS FOR" in out
+    assert "BLOCKS" in out
     assert all(job_id in out for job_id in flow[:4])
     shown = cli("jobs", "show", flow[1], "--json").json
     assert [edge["argument"] for edge in shown["parents"]] == ["order"]

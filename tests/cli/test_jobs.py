@@ -114,7 +114,7 @@ def test_the_lines_a_job_logged(shopped: Cli) -> None:
     assert "greeting alan" in shopped("jobs", "logs", job_id).out
     assert shopped("jobs", "logs", job_id, "--json").json[0]["message"] == "greeting alan"
     assert "greeting alan" in shopped("jobs", "logs", job_id, "--follow").out
-    assert "logged nothing" in shopped("jobs", "logs", first(shopped, "doomed")).out
+    assert "Nothing was logged" in shopped("jobs", "logs", first(shopped, "doomed")).out
 
 
 def test_a_waiting_job_is_cancelled_and_requeued(shopped: Cli) -> None:

@@ -79,7 +79,7 @@ def test_an_empty_store_says_how_to_add_one(cli: Cli) -> None:
 
 def test_a_pause_is_shown_and_ends_with_resume(nightly: Cli) -> None:
     assert "paused" in nightly("schedules", "pause", "nightly").out
-    assert "No runs to come: it is paused" in nightly("schedules", "show", "nightly").out
+    assert "No further runs: it is paused" in nightly("schedules", "show", "nightly").out
     assert nightly("schedules", "pause", "nightly", "--json").json["enabled"] is False
     resumed = nightly("schedules", "resume", "nightly", "--json").json
     assert resumed["enabled"] is True

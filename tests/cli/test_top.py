@@ -69,7 +69,7 @@ def test_a_key_pauses_the_chosen_queue_and_resumes_it(
     assert (pause.scope, pause.name, pause.paused_by) == (PauseScope.QUEUE, "mail", "penstock top")
     terminal.wait_for("‖ mail")
     terminal.type("p")
-    terminal.wait_for("goes on")
+    terminal.wait_for("is resumed")
     assert pauses(tmp_path) == []
     entries = asked(tmp_path, lambda store: store.audit.page(0, 10))
     assert [(e.action, e.subject) for e in entries] == [

@@ -74,7 +74,7 @@ def test_a_taken_name_is_refused_and_the_refusal_is_on_record(cli: Cli) -> None:
         (("add", "ada"), "short\n", 2, "between 10 and"),
         (("add", "a da"), f"{PASSWORD}\n", 2, "letters, digits"),
         (("add", "ada", "--scopes", "god"), f"{PASSWORD}\n", 2, "one of: enqueue"),
-        (("add", "ada"), "", 2, "No password came"),
+        (("add", "ada"), "", 2, "No password was given"),
         (("passwd", "nobody"), f"{PASSWORD}\n", 3, "penstock users ls"),
         (("rm", "nobody", "--yes"), "", 3, "penstock users ls"),
         (("rm", "ada"), "", 2, "--yes"),

@@ -56,6 +56,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.ScheduleOver("ends_at", "1999", "in the future"),
     errors.ScheduleNotFound("nightly", ["hourly"]),
     errors.QueueFull("mail", 1_000, 1_000, 2.5),
+    errors.UnknownOption("qeue", ["queue", "priority"]),
     errors.AmbiguousId("01JD", ["01JD3Z6K3V9M0Q2T4W6Y8A0C2E", "01JD3Z6K3V9M0Q2T4W6Y8A0C2F"]),
     errors.GroupNotFound("3f", ["3fa9c2d1", "3fb0"]),
     errors.CanariesUnproven("3fa9c2d1", ["01J"], ["01K"]),
@@ -108,7 +109,7 @@ def test_an_option_error_shortens_a_long_value_and_survives_a_broken_repr() -> N
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert len(errors.InvalidOption("key", "k" * 5_000, "shorter").value) == 80
+    assert len(errors.InvalidOption("key", "k" * 5_000, "shorter").value or "") == 80
     assert errors.InvalidOption("key", Broken(), "text").value == "a Broken"
 
 
@@ -146,3 +147,14 @@ def test_a_store_error_shows_the_url_without_its_password(url: str, shown: str) 
     error = store_errors.StoreClosed(url)
     assert error.store == shown
     assert "hunter2" not in str(error)
+
+
+def test_a_misspelt_option_is_answered_with_the_one_that_was_meant() -> None:
+    told = str(errors.UnknownOption("qeue", ["queue", "priority"]))
+    assert told == "There is no option 'qeue'; did you mean 'queue'? Known are queue, priority."
+    assert "did you mean" not in str(errors.UnknownOption("colour", ["queue"]))
+
+
+def test_a_value_that_is_not_shown_leaves_a_whole_sentence() -> None:
+    told = str(errors.InvalidOption("alerts", errors.NOT_SHOWN, "a valid setting"))
+    assert told == "Option 'alerts' must be a valid setting."

@@ -22,12 +22,12 @@ Name = Annotated[str, "The alert, as `alerts ls` names it."]
 
 async def ls(
     app: "Penstock",
-    everything: Annotated[bool, "--all", "Also those that are over, and their last turn."] = False,
+    everything: Annotated[bool, "--all", "Also those that are over."] = False,
 ) -> Shown:
     """List the alerts that stand: pending ones have not been wrong for long enough yet."""
     found = await Alerts(app).list()
     chosen = [alert for alert in found if everything or alert.stands]
-    nothing = "No alert stands." if found else "No alert stands, and none ever did."
+    nothing = "No alert is active." if found else "No alerts yet."
     people = [_row(alert, app.store.clock.now()) for alert in chosen] or nothing
     return Shown(people, [alert_document(alert) for alert in chosen])
 
@@ -54,7 +54,7 @@ async def ack(
     app: "Penstock",
     actor: str,
     name: Name,
-    note: Annotated[str | None, "What you found, or will do."] = None,
+    note: Annotated[str | None, "What you found out, or will do."] = None,
 ) -> Shown:
     """Say that you know of an alert that fires; it stays until it is over."""
     found = await Alerts(app, Operator(app, actor).actor).acknowledge(name, note)

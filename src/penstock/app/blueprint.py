@@ -20,7 +20,7 @@ from penstock.app.declare import (
 from penstock.app.job_type import Decorator, JobType, Registration, RunIn
 from penstock.app.options import OptionFields, with_options
 from penstock.app.schedules import TimeFields
-from penstock.model.errors import InvalidOption, UnknownType
+from penstock.model.errors import NOT_SHOWN, InvalidOption, UnknownType
 from penstock.model.job import NewJob
 from penstock.model.retry import Classifier, ErrorClass
 
@@ -93,7 +93,7 @@ class Registry:
         if not inspect.isroutine(handler):
             raise InvalidOption("handler", handler, "a function or a coroutine function")
         if "after" in options:
-            raise InvalidOption("after", "given", "an option of a call: task.options(after=…)")
+            raise InvalidOption("after", NOT_SHOWN, "an option of a call: task.options(after=…)")
         made: JobType[..., ..., Any] = JobType(
             self.home,
             handler,

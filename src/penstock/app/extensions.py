@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.extension import Extension, Gate, load
-from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.errors import NOT_SHOWN, InvalidOption, MissingExtra
 from penstock.model.redact import add_rule
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Extensions:
             except msgspec.ValidationError as error:
                 # Of secrets among them nothing is said.
                 expected = f"a valid table of settings ({error})"
-                raise InvalidOption(name, "given", expected) from error
+                raise InvalidOption(name, NOT_SHOWN, expected) from error
         return self._settings[name]
 
     def namespace(self, name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from msgspec.structs import replace
 
 from penstock.app.after import After, Wait, edges_of
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, UnknownOption
 from penstock.model.job import OPTIONS, KeyScope, NewJob
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def with_options(job: NewJob, /, **options: Unpack[AwaitingFields]) -> NewJob:
     for name, value in options.items():
         option = OPTIONS.get(name)
         if option is None:
-            raise InvalidOption(name, "given", f"one of: {', '.join(OPTIONS)}")
+            raise UnknownOption(name, OPTIONS)
         fields[option.field] = option.stored(edges_of(value) if name == "after" else value)
     changed = replace(job, **fields)
     return _with_scope(changed, fields) if _SCOPED & fields.keys() else changed

@@ -24,13 +24,17 @@ app = typer.Typer(no_args_is_help=True, help="See who did what, and check the re
 @app.command("ls")
 def ls(
     ctx: typer.Context,
-    actor: Annotated[str | None, typer.Option(help="Only by this one: user:ann.")] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only by this person or program: user:ann.")
+    ] = None,
     action: Annotated[
-        str | None, typer.Option(help="Only this; `job` finds `job.cancel` too.")
+        str | None, typer.Option(help="Only this action; `job` finds `job.cancel` too.")
     ] = None,
     subject: Annotated[str | None, typer.Option(help="Only about this: job:01J….")] = None,
     tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="SPAN", help="Only so old: 2h, 7d.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Only newer than this: 2h, 7d.")
+    ] = None,
     before: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Older than this entry.")
     ] = None,

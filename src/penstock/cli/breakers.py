@@ -63,7 +63,7 @@ def breaker_document(state: "BreakerState", now: int) -> dict[str, Any]:
 
 def breaker_table(found: "list[BreakerState]", now: int) -> "Table":
     """One line per breaker."""
-    made = table("NAME", "POSITION", "FAILURES", "TRIES IN#", note="TYPES")
+    made = table("NAME", "POSITION", "FAILURES", "TRIES AGAIN IN#", note="TYPES")
     for state in found:
         position = state.position(now)
         allowed = state.breaker.failures

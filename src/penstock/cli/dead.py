@@ -48,18 +48,16 @@ if TYPE_CHECKING:
     from penstock.operate.jobs import Requeued
     from penstock.store.contract import DeadGroup, Store
 
-GroupId = Annotated[
-    str, typer.Argument(metavar="GROUP", help="A group's id, or an unmistakable beginning of it.")
-]
+GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id, or its beginning.")]
 
 
 def groups(
     ctx: typer.Context,
     type_name: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Also those with no open letter.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also groups with no open letter.")] = False,
     before: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Died earlier than this: a group's newest_id."),
+        typer.Option(metavar="ID", help="Only groups older than this: a group's newest_id."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     as_json: JsonFlag = False,
@@ -121,9 +119,7 @@ def replay(
 def release(
     ctx: typer.Context,
     group: GroupId,
-    rate: Annotated[
-        str, typer.Option(help="How many fall due in a while: 10/s, 100/min.")
-    ] = "10/s",
+    rate: Annotated[str, typer.Option(help="How fast: 10/s, 100/min.")] = "10/s",
     force: Annotated[
         bool, typer.Option("--force", help="Even if canaries failed or have not ended.")
     ] = False,
@@ -164,7 +160,7 @@ def amend(
         typer.Option("--args", metavar="JSON", help="Arguments to change, by name; @FILE or -."),
     ] = None,
     payload: Annotated[
-        str | None, typer.Option(metavar="JSON", help="All arguments anew; @FILE or -.")
+        str | None, typer.Option(metavar="JSON", help="All arguments; @FILE or -.")
     ] = None,
     requeue: Annotated[bool, typer.Option("--requeue", help="Run it again with them.")] = False,
     as_json: JsonFlag = False,
@@ -182,7 +178,7 @@ def amend(
     if as_json:
         write_json(document(job))
     elif requeue:
-        typer.echo(f"{job.id} has new arguments and runs again.")
+        typer.echo(f"{job.id} has new arguments and is queued again.")
     else:
         typer.echo(f"{job.id} has new arguments; run it with `penstock dead requeue {job.id}`.")
 
@@ -237,9 +233,7 @@ OptionalIds = Annotated[
     typer.Argument(metavar="ID", help="The jobs' ids, or their beginnings.", show_default=False),
 ]
 TypeOption = Annotated[str | None, typer.Option("--type", help="All of this type.")]
-OpenGroup = Annotated[
-    str | None, typer.Option("--group", help="All open ones of this group instead.")
-]
+OpenGroup = Annotated[str | None, typer.Option("--group", help="All open ones of this group.")]
 AllFlag = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 
@@ -335,7 +329,7 @@ def resolve(
     as_: Annotated[
         str, typer.Option("--as", help="pending, investigating, resolved or ignored.")
     ] = "resolved",
-    notes: Annotated[str | None, typer.Option(help="What was found out.")] = None,
+    notes: Annotated[str | None, typer.Option(help="What you found out.")] = None,
     by: Annotated[str | None, typer.Option(help="Who.", show_default="this user")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -375,7 +369,8 @@ def purge(
         ),
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Only those that died so long ago: 30d.")
+        str | None,
+        typer.Option(metavar="SPAN", help="Only those that died longer ago than this: 30d."),
     ] = None,
     all_: AllFlag = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,

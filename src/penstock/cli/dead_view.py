@@ -99,7 +99,7 @@ STYLES = {"pending": "red", "investigating": "yellow", "resolved": "green", "ign
 
 def dead_table(letters: "list[DeadLetter]", now: int) -> Fitted:
     """One line per dead letter."""
-    made = table("ID", "TYPE", "DIED", "TRIES#", "RESOLUTION", note="WHY")
+    made = table("ID", "TYPE", "DIED", "ATTEMPTS#", "RESOLUTION", note="LAST ERROR")
     for letter in letters:
         made.add_row(
             letter.job_id,
@@ -109,12 +109,12 @@ def dead_table(letters: "list[DeadLetter]", now: int) -> Fitted:
             resolution(letter),
             plain(letter.error or letter.reason),
         )
-    return Fitted(made, "TRIES", "RESOLUTION")
+    return Fitted(made, "ATTEMPTS", "RESOLUTION")
 
 
 def group_table(groups: "list[DeadGroup]", now: int) -> Fitted:
     """One line per group."""
-    made = table("GROUP", "TYPE", "OPEN#", "ALL#", "FIRST", "LAST", "ERROR", note="FOR EXAMPLE")
+    made = table("GROUP", "TYPE", "OPEN#", "ALL#", "FIRST", "LAST", note="LAST ERROR")
     for group in groups:
         made.add_row(
             group.id,
@@ -123,7 +123,6 @@ def group_table(groups: "list[DeadGroup]", now: int) -> Fitted:
             f"{group.count:,}",
             ago(group.first_at, now),
             ago(group.last_at, now),
-            plain(group.error_code or ""),
             plain(group.error or ""),
         )
     return Fitted(made, "FIRST", "ALL")
@@ -161,17 +160,17 @@ def show_letter(out: "Console", view: "DeadView", now: int) -> None:
     out.print("\n[dim]payload[/]")
     out.print(highlighted(payload))
     if view.amended is not None:
-        out.print("\n[dim]amended since; it will run with[/]")
+        out.print("\n[dim]changed since; it will run with[/]")
         out.print(highlighted(decoded(view.amended)))
     history = decoded(letter.executions)
     if isinstance(history, list) and history:
         out.print()
         out.print(history_table(sorted(history, key=lambda run: run.get("fence", 0)), now))
     if view.stack:
-        out.print("\n[dim]traceback of the last execution that has one[/]")
+        out.print("\n[dim]traceback of the last failed execution[/]")
         out.print(lines(folded(view.stack).rstrip()), markup=False, soft_wrap=True)
     out.print(
-        f"\n[dim]Run it again: penstock dead requeue {letter.job_id}\n"
+        f"\n[dim]Requeue it:   penstock dead requeue {letter.job_id}\n"
         f"Its group:    penstock dead replay {view.group.id} --canary 5\n"
         f"Close it:     penstock dead resolve {letter.job_id} --notes '…'[/]",
         soft_wrap=True,
@@ -183,30 +182,29 @@ def facts(view: "DeadView", now: int) -> list[tuple[str, str]]:
     letter, group = view.letter, view.group
     decided = letter.resolved_by and f"{plain(letter.resolved_by)}, {ago(letter.resolved_at, now)}"
     rows: list[tuple[str, str | None]] = [
-        ("why", f"[red]{plain(letter.error or letter.reason)}[/]"),
-        ("class", plain(letter.reason)),
-        ("code", letter.error_code and plain(letter.error_code)),
+        ("last error", f"[red]{plain(letter.error or letter.reason)}[/]"),
+        ("error class", plain(letter.reason)),
         ("died", f"{ago(letter.created_at, now)} [dim]({iso(letter.created_at)})[/]"),
         ("queue", plain(letter.queue)),
         (
-            "tries",
+            "attempts",
             f"{letter.attempts}" + (f", rescued {letter.rescues}×" if letter.rescues else ""),
         ),
         ("group", f"{group.id}, {group.count:,} alike, {group.open:,} of them open"),
-        ("alike", plain(letter.fingerprint)),
+        ("fingerprint", plain(letter.fingerprint)),
         ("canary", letter.canary_of and f"replayed for group {letter.canary_of}"),
         ("notes", letter.notes and plain(letter.notes)),
-        ("decided by", decided),
+        ("resolved by", decided),
     ]
     return [(name, value) for name, value in rows if value]
 
 
 def history_table(history: list[dict[str, Any]], now: int) -> "Table":
     """One line per execution, oldest first."""
-    made = table("EXECUTION#", "ENDED AS", "STARTED", "TOOK#", "CLASS", note="ERROR")
-    for run in history:
+    made = table("EXECUTION#", "STATUS", "STARTED", "TOOK#", "CLASS", note="ERROR")
+    for number, run in enumerate(history, 1):
         made.add_row(
-            f"#{run.get('fence')}",
+            str(number),
             styled(str(run.get("status"))),
             ago(run.get("started_at"), now),
             span(run.get("duration_ms")),

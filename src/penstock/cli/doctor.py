@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.cli.checks import Check
     from penstock.store.contract import Store
 
-MARKS = {"ok": "[green]✓ ok[/]", "warning": "[yellow]! look[/]", "wrong": "[red]✗ wrong[/]"}
+MARKS = {"ok": "[green]✓ ok[/]", "warning": "[yellow]! warning[/]", "wrong": "[red]✗ failed[/]"}
 
 
 def doctor(

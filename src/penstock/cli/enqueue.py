@@ -146,7 +146,7 @@ def enqueue(
         typer.Option(
             "--app",
             metavar="MODULE:APP",
-            help="The application: checks the arguments, knows the type's queue.",
+            help="The application, to check the arguments and know the type's queue.",
         ),
     ] = None,
     wait: Annotated[
@@ -154,7 +154,7 @@ def enqueue(
         typer.Option(metavar="SPAN", help="Wait this long for the result; exit 1 without one."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if the queue is full; otherwise it waits.")
+        bool, typer.Option("--force", help="Enqueue even if the queue is full, instead of waiting.")
     ] = False,
     as_json: JsonFlag = False,
     **given: Any,
@@ -261,7 +261,7 @@ async def warn_of_unknown(store: "Store", job: "Job") -> None:
     who = "no live worker knows it" if live else "no worker is alive, and none has run it here yet"
     close = get_close_matches(job.type, known, 3)
     meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
-    wait = " The job waits until a worker knows it."
+    wait = " It waits until a worker does."
     say(f"nobody declares the job type {job.type!r}: {who}{meant}{wait}", 0)
 
 

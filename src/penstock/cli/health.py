@@ -22,13 +22,15 @@ def health(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Judge only the worker that was started with --health FOLDER; asks no store.",
+            help="Check only the worker started with --health FOLDER, without asking a store.",
             show_default=False,
         ),
     ] = None,
     max_age: Annotated[
         str,
-        typer.Option(metavar="SPAN", help="With --worker: how long one may not look for work."),
+        typer.Option(
+            metavar="SPAN", help="With --worker: how long a worker may go without looking for work."
+        ),
     ] = "2m",
     as_json: JsonFlag = False,
 ) -> None:

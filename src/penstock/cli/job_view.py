@@ -21,7 +21,7 @@ MAX_EDGES = 20
 
 def job_table(jobs: "list[Job]", now: int) -> Fitted:
     """One line per job."""
-    made = table("ID", "TYPE", "QUEUE", "STATUS", "TRIES#", "CREATED", note="NOTE")
+    made = table("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS#", "CREATED", note="NOTE")
     for job in jobs:
         made.add_row(
             job.id,
@@ -49,7 +49,7 @@ def note(job: "Job", now: int) -> str:
         due = f"due {ago(job.scheduled_at, now)}" if job.scheduled_at > now else ""
         return due or (f"rescued {job.rescues}×" if job.rescues else "")
     if job.status is Status.FAILED:
-        return f"again {ago(job.scheduled_at, now)}: {plain(job.error or '')}"
+        return f"retries {ago(job.scheduled_at, now)}: {plain(job.error or '')}"
     if job.status is Status.IN_PROGRESS:
         asked = "asked to stop " if job.cancel_requested_at else ""
         percent = "" if job.progress_percent is None else f"{job.progress_percent:.0f} % "
@@ -104,13 +104,13 @@ def facts(job: "Job", now: int) -> list[tuple[str, str]]:
     """What is known of a job, in the order a person asks."""
     rows: list[tuple[str, str | None]] = [
         ("queue", f"{plain(job.queue)}, priority {job.priority}"),
-        ("tries", _tries(job)),
+        ("attempts", _tries(job)),
         ("created", _when(job.created_at, now)),
         ("due", _when(job.scheduled_at, now) if not job.status.terminal else None),
         ("started", _when(job.started_at, now)),
         ("ended", _when(job.completed_at or job.failed_at, now)),
         ("expires", _when(job.expires_at, now)),
-        ("leased by", _lease(job, now)),
+        ("running on", _lease(job, now)),
         ("progress", _progress(job)),
         ("key", job.key and f"{plain(job.key)} ({job.key_scope})"),
         ("tenant", job.tenant_id and plain(job.tenant_id)),
@@ -118,7 +118,7 @@ def facts(job: "Job", now: int) -> list[tuple[str, str]]:
         ("tags", ", ".join(plain(tag) for tag in job.tags) or None),
         ("timeout", span(job.timeout_ms)),
         *((name, plain(value)) for name, value in set_options(job, but=_WORDED)),
-        ("error", job.error and f"[red]{plain(job.error)}[/]"),
+        ("last error", job.error and f"[red]{plain(job.error)}[/]"),
     ]
     return [(name, value) for name, value in rows if value]
 
@@ -144,10 +144,10 @@ def show_documents(out: "Console", job: "Job") -> None:
 
 def execution_table(executions: "list[Execution]", now: int) -> Fitted:
     """One line per execution, oldest first."""
-    made = table("EXECUTION#", "ENDED AS", "STARTED", "WAITED#", "TOOK#", "CLASS", note="ERROR")
-    for run in executions:
+    made = table("EXECUTION#", "STATUS", "STARTED", "WAITED#", "TOOK#", "CLASS", note="ERROR")
+    for number, run in enumerate(executions, 1):
         made.add_row(
-            f"#{run.fence}",
+            str(number),
             styled(run.status),
             ago(run.started_at, now),
             span(run.wait_ms),
@@ -159,21 +159,21 @@ def execution_table(executions: "list[Execution]", now: int) -> Fitted:
 
 
 def show_edges(out: "Console", edges: "Dependencies") -> None:
-    """What a job runs after and what runs after it, the first of each."""
+    """What a job waits for and what waits for it, the first of each."""
     if edges.parents:
-        made = table("RUNS AFTER", "TYPE", "STATUS", "EDGE", "CLOSED AS")
+        made = table("WAITS FOR", "TYPE", "STATUS", "KIND", "OUTCOME")
         for edge in edges.parents[:MAX_EDGES]:
             made.add_row(edge.edge.parent_id, *_end(edge, edge.parent_type, edge.parent_status))
         out.print()
         out.print(made)
     if edges.children:
-        made = table("RUNS BEFORE", "TYPE", "STATUS", "EDGE", "CLOSED AS")
+        made = table("BLOCKS", "TYPE", "STATUS", "KIND", "OUTCOME")
         for edge in edges.children[:MAX_EDGES]:
             made.add_row(edge.child_id, *_end(edge, edge.child_type, edge.child_status))
         out.print()
         out.print(made)
     if max(len(edges.parents), len(edges.children)) > MAX_EDGES:
-        out.print("[dim]And more: penstock jobs tree[/]")
+        out.print("[dim]All of them: penstock jobs tree[/]")
 
 
 def next_step(job: "Job") -> str:
@@ -182,8 +182,8 @@ def next_step(job: "Job") -> str:
         return f"Its dead letter: penstock dead show {job.id}"
     if job.status is Status.CANCELLED:
         if fell_with_parent(job.error_details):
-            return f"Requeue what failed, and it comes back: penstock jobs tree {job.id}"
-        return f"Run it again: penstock jobs requeue {job.id}"
+            return f"Requeue the job that failed, and this one follows: penstock jobs tree {job.id}"
+        return f"Requeue it: penstock jobs requeue {job.id}"
     if job.status is Status.COMPLETED:
         return (
             f"What it logged: penstock jobs logs {job.id}\n"

@@ -13,6 +13,8 @@ from penstock.model.wording import counted
 from penstock.operate.documents import document
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from penstock.model.explain import Explanation
@@ -81,7 +83,7 @@ def _line(family: "Family", job_id: str, words: str) -> str:
     return f"{shown} {state}" + (f" [dim]{words}[/]" if words else "")
 
 
-_WORDS = {"completion": "whatever its end", "order": "in line"}  # success needs no word
+_WORDS = {"completion": "even if it fails", "order": "in order"}  # success needs no word
 
 
 def _edge(edge: "Dependency") -> str:
@@ -110,12 +112,13 @@ async def follow_logs(store: "Store", job_id: str, *, as_json: bool) -> None:
     try:
         while True:
             over = (await known(store, job_id)).status.terminal
+            numbers = numbered(await store.reader.executions(job_id))
             lines = await store.reader.logs(job_id, MANY)
             for line in lines[printed:]:
                 if as_json:
                     typer.echo(json_text(document(line), indent=None))
                 else:
-                    print_line(out, line)
+                    print_line(out, line, numbers)
             printed = len(lines)
             if over:
                 return
@@ -124,11 +127,17 @@ async def follow_logs(store: "Store", job_id: str, *, as_json: bool) -> None:
         subscription.close()
 
 
-def print_line(out: "Console", line: "LogLine") -> None:
+def numbered(executions: "Sequence[Execution]") -> dict[int, int]:
+    """The executions of a job by their fences, counted from 1."""
+    return {run.fence: number for number, run in enumerate(executions, 1)}
+
+
+def print_line(out: "Console", line: "LogLine", numbers: dict[int, int]) -> None:
     """One line: when, in which execution, how grave, what."""
     style = LEVELS.get(line.level, "default")
+    number = numbers.get(line.fence, len(numbers) + 1)
     out.print(
-        f"[dim]{iso(line.at)} #{line.fence}[/] [{style}]{line.level:<7}[/] {plain(line.message)}",
+        f"[dim]{iso(line.at)} #{number}[/] [{style}]{line.level:<7}[/] {plain(line.message)}",
         soft_wrap=True,
     )
 
@@ -141,7 +150,7 @@ def explain(
     job_id: JobId,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say why a job does not run, every reason, the most important first."""
+    """Explain why a job does or does not run: every reason, the most important first."""
     from penstock.model.errors import JobNotFound
     from penstock.operate.explain import explain as reasons_of
 
@@ -184,7 +193,7 @@ def _with_commands(sentence: str) -> str:
     return "".join(f"[bold]{part}[/]" if n % 2 else part for n, part in enumerate(parts))
 
 
-app = typer.Typer(no_args_is_help=True, help="List, show, cancel and requeue jobs.")
+app = typer.Typer(no_args_is_help=True, help="List, show, explain, cancel and run jobs again.")
 
 
 @app.command("ls")
@@ -199,10 +208,10 @@ def ls(
     created_by: Annotated[str | None, typer.Option(help="Only enqueued by this caller.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
     parent: Annotated[str | None, typer.Option(help="Only children of this job.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="Only made by this schedule.")] = None,
-    worker: Annotated[str | None, typer.Option(help="Only run now by this worker.")] = None,
-    since: Annotated[str | None, typer.Option(help="Made at this time or later.")] = None,
-    until: Annotated[str | None, typer.Option(help="Made before this time.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Only created by this schedule.")] = None,
+    worker: Annotated[str | None, typer.Option(help="Only running on this worker.")] = None,
+    since: Annotated[str | None, typer.Option(help="Created at this time or later.")] = None,
+    until: Annotated[str | None, typer.Option(help="Created before this time.")] = None,
     payload: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH=VALUE", help="Only with this in the payload; repeatable."),
@@ -253,7 +262,7 @@ def ls(
 
 @app.command("show")
 def show(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
-    """Show one job with its executions, what it runs after and what runs after it."""
+    """Show one job with its executions, what it waits for, what waits for it and its last error."""
     from penstock.cli.job_view import show_job
     from penstock.operate.run_again import ran_again_as, ran_again_from
 
@@ -303,7 +312,7 @@ def cancel(
     ctx: typer.Context,
     job_ids: JobIds,
     reason: Annotated[
-        str, typer.Option(help="Why; kept with the job.")
+        str, typer.Option(help="The reason, kept with the job.")
     ] = "cancelled by an operator",
     as_json: JsonFlag = False,
 ) -> None:
@@ -348,14 +357,14 @@ def after(
     ctx: typer.Context,
     job_id: JobId,
     parents: Annotated[
-        list[str], typer.Argument(metavar="PARENT...", help="The ids of what it is to wait for.")
+        list[str], typer.Argument(metavar="PARENT...", help="The ids of the jobs to wait for.")
     ],
     completion: Annotated[
-        bool, typer.Option("--completion", help="However they end, not only if they succeed.")
+        bool, typer.Option("--completion", help="Wait for their end, whether they succeed or not.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Have a job that has not been queued yet wait for more jobs; all of them or none."""
+    """Make a job that is not queued yet wait for more jobs; all of them or none."""
     from penstock.app.after import after, edges_of
 
     job_id, *parents = full_ids(ctx, [job_id, *parents])
@@ -367,7 +376,7 @@ def after(
     elif job.waiting_on:
         typer.echo(f"{job_id} waits for {counted(job.waiting_on, 'job')}.")
     else:
-        typer.echo(f"{job_id} waits for nothing: what it was to wait for has ended.")
+        typer.echo(f"{job_id} waits for nothing: those jobs have already ended.")
 
 
 @app.command("logs")
@@ -375,29 +384,29 @@ def logs(
     ctx: typer.Context,
     job_id: JobId,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+        bool, typer.Option("--follow", "-f", help="Keep printing until the job has ended.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="How many of the latest lines.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, help="How many lines, the latest.")] = 1000,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the lines a job logged with ctx.log."""
+    """Show what a job logged."""
     job_id = full_id(ctx, job_id)
     if follow:
         ask(ctx, lambda store: follow_logs(store, job_id, as_json=as_json))
         return
 
-    async def look(store: "Store") -> "list[LogLine]":
+    async def look(store: "Store") -> "tuple[list[LogLine], list[Execution]]":
         await known(store, job_id)
-        return await store.reader.logs(job_id, limit)
+        return await store.reader.logs(job_id, limit), await store.reader.executions(job_id)
 
-    lines = ask(ctx, look)
+    lines, executions = ask(ctx, look)
     if as_json:
         write_json([document(line) for line in lines])
     elif not lines:
-        typer.echo('It has logged nothing; a handler logs with `ctx.log("…")`.')
+        typer.echo('Nothing was logged; a handler logs with `ctx.log("…")` or with `logging`.')
     else:
         for line in lines:
-            print_line(console(), line)
+            print_line(console(), line, numbered(executions))
 
 
 app.command("explain")(explain)

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="See and change limits while everything runs.")
 
 About = Annotated[LimitScope, typer.Argument(metavar="KIND", help="type, key, tenant or queue.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name; '*' is each for itself.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name; '*' means each one separately.")
+]
 
 
 @app.command("ls")
 def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
-    """List the limits and how much of each is taken."""
+    """List the limits and how much of each is used."""
     found = ask(ctx, lambda store: store.controls.limits())
     if as_json:
         write_json([limit_document(state) for state in found])
@@ -39,9 +41,16 @@ def set_(
     ctx: typer.Context,
     about: About,
     name: Name,
-    concurrency: Annotated[int | None, typer.Option(metavar="N", help="So many at once.")] = None,
-    rate: Annotated[str | None, typer.Option(metavar="N/TIME", help="10/s, 100/min.")] = None,
-    depth: Annotated[int | None, typer.Option(metavar="N", help="So many may wait.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(metavar="N", help="At most this many at once.")
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(metavar="N/TIME", help="At most this many per time: 10/s, 100/min."),
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(metavar="N", help="At most this many waiting.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Set limits; they hold from the next claim on, and no deploy overwrites them."""
@@ -76,7 +85,7 @@ def rm(
     if as_json:
         write_json({"removed": {"kind": about.value, "name": name}})
     else:
-        typer.echo(f"{about.value.capitalize()} {name} has no such limit any more.")
+        typer.echo(f"{about.value.capitalize()} {name} no longer has this limit.")
 
 
 def is_about(state: "LimitState", about: LimitScope, name: str) -> bool:
@@ -92,7 +101,7 @@ def limit_document(state: "LimitState") -> dict[str, Any]:
 
 def limit_table(found: "list[LimitState]") -> "Table":
     """One line per limit."""
-    made = table("KIND", "NAME", "LIMIT", "TAKEN", "FREES IN#", note="SET BY")
+    made = table("KIND", "NAME", "LIMIT", "USED", "FREES UP IN#", note="SET BY")
     for state in found:
         limit = state.limit
         each = limit.name == EVERY

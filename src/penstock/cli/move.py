@@ -24,7 +24,7 @@ def move(
         bool, typer.Option("--keep", help="Leave FROM in use; both then hold the same jobs.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Pass over workers that seem to be alive.")
+        bool, typer.Option("--force", help="Ignore workers that seem to be alive.")
     ] = False,
     replace: Annotated[
         bool,
@@ -34,7 +34,7 @@ def move(
     ] = False,
     abandon: Annotated[
         bool,
-        typer.Option("--abandon", help="Give an interrupted move up: empty TO, use FROM again."),
+        typer.Option("--abandon", help="Give up an interrupted move: empty TO, use FROM again."),
     ] = False,
     tables_from: Annotated[
         str | None,
@@ -59,7 +59,7 @@ def move(
         if as_json:
             write_json({"from": old, "to": new, "abandoned": True})
         else:
-            typer.echo(f"Gave the move up: {new} is empty, and {old} can be used again.")
+            typer.echo(f"Gave up the move: {new} is empty, and {old} can be used again.")
         return
     try:
         with progress_bars() as show:

@@ -91,7 +91,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Refused(f"{question} There is no terminal to ask on; say so with --yes.")
+        raise Refused(f"{question} There is no terminal to ask on; confirm with --yes.")
     typer.confirm(question, abort=True)
 
 

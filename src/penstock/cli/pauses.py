@@ -20,11 +20,11 @@ def pause(
     ctx: typer.Context,
     kind: Kind,
     name: Name,
-    reason: Annotated[str | None, typer.Option(help="Why; others will see it.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason; others will see it.")] = None,
     by: Annotated[str | None, typer.Option(help="Who.", show_default="this user")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Hold back the jobs of a queue, type or tenant, or one job; what runs already runs on."""
+    """Pause the jobs of a queue, type or tenant, or one job; running jobs finish."""
     name = full_id(ctx, name) if kind is PauseScope.JOB else name
     who, what = by or user(), _about(kind, name)
     made = operate(ctx, lambda it: it.controls.pause(reason=reason, by=who, **what))
@@ -35,14 +35,14 @@ def pause(
 
 
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:
-    """Let what is paused go on, with its own times and order."""
+    """Resume what is paused, with its own times and order."""
     name = full_id(ctx, name) if kind is PauseScope.JOB else name
     what = _about(kind, name)
     resumed = operate(ctx, lambda it: it.controls.resume(**what))
     if as_json:
         write_json({"resumed": resumed})
     elif resumed:
-        typer.echo(f"{kind.value.capitalize()} {name} goes on.")
+        typer.echo(f"{kind.value.capitalize()} {name} is resumed.")
     else:
         typer.echo(f"{kind.value.capitalize()} {name} was not paused.")
 
@@ -55,7 +55,7 @@ def pauses(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     elif not found:
         typer.echo("Nothing is paused.")
     else:
-        made = table("KIND", "NAME", "SINCE", "BY", note="WHY")
+        made = table("KIND", "NAME", "SINCE", "BY", note="REASON")
         for one in found:
             made.add_row(
                 one.scope.value,

@@ -43,7 +43,7 @@ def say_version(asked: bool) -> None:
 
 
 def version(as_json: JsonFlag = False) -> None:
-    """Say which versions are at work."""
+    """Show the versions of Penstock, Python and SQLite."""
     import platform
 
     import apsw
@@ -64,7 +64,7 @@ def version(as_json: JsonFlag = False) -> None:
 
 def demo(
     ctx: typer.Context,
-    seconds: Annotated[float, typer.Option(min=5, max=600, help="How long it plays.")] = 30,
+    seconds: Annotated[float, typer.Option(min=5, max=600, help="How long it runs.")] = 30,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live screen.")] = False,
 ) -> None:
     """Watch jobs flow, retry, die and be rescued, on a temporary store (or --url)."""
@@ -73,8 +73,8 @@ def demo(
     raise typer.Exit(play(url=session(ctx).url, seconds=seconds, plain=plain))
 
 
-RUN, LOOK, ALLOW = "Run jobs", "Look and act", "Who may do what, and who did"
-KEEP, TRY = "Keep the store", "Try and measure"
+RUN, LOOK, ALLOW = "Run jobs", "Look and act", "Access and audit"
+KEEP, TRY = "Maintain the store", "Try and measure"
 
 app = typer.Typer(
     name="penstock",
@@ -111,9 +111,7 @@ def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
     _: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=say_version, is_eager=True, help="Say which version it is."
-        ),
+        typer.Option("--version", callback=say_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Durable background jobs for Python. The options here may stand anywhere on the line."""

@@ -97,7 +97,7 @@ def complain(error: Exception) -> int:
     from penstock.model import errors
 
     if isinstance(error, typer.Abort):
-        return say("nothing was done.", exits.WRONG)
+        return say("nothing was changed.", exits.WRONG)
     if hasattr(error, "format_message"):
         return say(_usage(error), exits.WRONG)
     if isinstance(error, errors.NotFound | NotFound):

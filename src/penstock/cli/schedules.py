@@ -93,8 +93,8 @@ def show_runs(out: "Console", view: "ScheduleView", now: int) -> None:
     """The next five runs, in the schedule's zone."""
     following = view.next_runs(SHOWN_RUNS)
     if not following:
-        held = "it is paused" if view.paused else "it is over"
-        out.print(f"  No runs to come: {held}.")
+        held = "it is paused" if view.paused else "it has ended"
+        out.print(f"  No further runs: {held}.")
     for number, moment in enumerate(following):
         name = "next" if number == 0 else ""
         distance = ago(milliseconds(moment), now)
@@ -132,7 +132,7 @@ def _moment(ms: int | None) -> str:
     return "" if ms is None else iso(ms)
 
 
-app = typer.Typer(no_args_is_help=True, help="See and steer what is enqueued again and again.")
+app = typer.Typer(no_args_is_help=True, help="See and change recurring jobs.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 Tenant = Annotated[str, typer.Option(help="Whose schedule it is.", show_default=False)]
@@ -183,7 +183,7 @@ def add(
     start: Moment = None,
     end: Moment = None,
     expires: Moment = None,
-    max_runs: Annotated[int | None, typer.Option(help="Over after so many runs.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="End after this many runs.")] = None,
     misfire: Annotated[
         str, typer.Option(help="Missed times: one (the latest), all, or skip.")
     ] = "one",

@@ -22,7 +22,7 @@ Target = Annotated[
     str | None,
     typer.Argument(
         metavar="MODULE:APP",
-        help="The application, whose job types the server then knows.",
+        help="The application, so that the server knows its job types.",
         show_default=False,
     ),
 ]
@@ -58,17 +58,17 @@ RootPath = Annotated[
     str | None,
     typer.Option(
         metavar="PATH",
-        help="The path a proxy has it under, such as /penstock (or PENSTOCK_ROOT_PATH).",
+        help="The path below which a proxy serves it, such as /penstock (or PENSTOCK_ROOT_PATH).",
         show_default="none",
     ),
 ]
 OpenFlag = Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")]
-LogJson = Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log one JSON object per line.")]
 AccessLog = Annotated[
     bool,
     typer.Option("--access-log", help="Log every request, without its query."),
 ]
-Level = Annotated[LogLevel, typer.Option(help="How much to log.")]
+Level = Annotated[LogLevel, typer.Option(help="The least severe messages to log.")]
 
 
 def server(

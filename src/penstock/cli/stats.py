@@ -82,7 +82,7 @@ def stats(
         out.print()
         out.print(window_table(windows[1:]))
     if not depths and len(windows) == 1:
-        out.print("Nothing waits and nothing ran; enqueue a job or take a longer --window.")
+        out.print("Nothing waits and nothing ran; enqueue a job, or try a longer --window.")
 
 
 def headline(total: "Window", jobs: int, dead: int, window: str) -> str:
@@ -131,7 +131,7 @@ def window_table(windows: "list[Window]") -> Fitted:
     made = table(
         "TYPE",
         "QUEUE",
-        "DONE#",
+        "COMPLETED#",
         "FAILED#",
         "DEAD#",
         "RATE#",

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from penstock.operate.actor import Operator
     from penstock.server.access.tokens import Token
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens for programs.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke tokens for programs.")
 
 Scopes = Annotated[
     list[str],
-    name_list(metavar="A,B", help="May do: enqueue, read, operate, admin."),
+    name_list(metavar="A,B", help="What it may do: enqueue, read, operate, admin."),
 ]
 TenantOption = Annotated[
-    str | None, typer.Option(help="The one tenant it may see.", show_default="all")
+    str | None, typer.Option(help="Bind it to this tenant.", show_default="all")
 ]
 
 
@@ -53,7 +53,7 @@ def create(
         write_json(token_document(made) | {"token": text})
     else:
         typer.echo(text)
-        typer.echo(f"Shown this once; `penstock tokens revoke {made.id}` ends it.", err=True)
+        typer.echo(f"It is shown only now; `penstock tokens revoke {made.id}` ends it.", err=True)
 
 
 @app.command("ls")
@@ -67,7 +67,7 @@ def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     elif found:
         console().print(token_table(found, now))
     else:
-        typer.echo("No tokens; make one with `penstock tokens create NAME --scopes read`.")
+        typer.echo("No tokens; create one with `penstock tokens create NAME --scopes read`.")
 
 
 @app.command("revoke")
@@ -85,12 +85,12 @@ def revoke(
     if as_json:
         write_json(token_document(revoked))
     else:
-        typer.echo(f"Token {revoked.id} ({plain(revoked.name)}) opens nothing any more.")
+        typer.echo(f"Token {revoked.id} ({plain(revoked.name)}) is revoked.")
 
 
 def token_table(found: "list[Token]", now: int) -> "Table":
     """One line per token."""
-    made = table("ID", "NAME", "SCOPES", "TENANT", "MADE", "STATE", note="BY")
+    made = table("ID", "NAME", "SCOPES", "TENANT", "CREATED", "STATE", note="BY")
     for token in found:
         made.add_row(
             token.id,

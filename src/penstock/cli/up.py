@@ -55,14 +55,15 @@ def up(
     reload: ReloadFlag = False,
     stop_after: Annotated[
         str | None,
-        typer.Option("--for", metavar="SPAN", help="Stop by itself after so long: 90s, 15m."),
+        typer.Option("--for", metavar="SPAN", help="Stop after this long: 90s, 15m."),
     ] = None,
     access_log: AccessLog = False,
     log_json: LogJson = False,
     log_level: Annotated[
         LogLevel | None,
         typer.Option(
-            help="How much to log.", show_default="info of workers, warning of the server"
+            help="The least severe messages to log.",
+            show_default="info of workers, warning of the server",
         ),
     ] = None,
 ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.operate.actor import Operator
     from penstock.server.access.users import User
 
-app = typer.Typer(no_args_is_help=True, help="Say who may log in to the dashboard.")
+app = typer.Typer(no_args_is_help=True, help="Manage who may log in to the dashboard.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
 
@@ -46,7 +46,7 @@ def add(
     if as_json:
         write_json(user_document(added))
     else:
-        typer.echo(f"{plain(added.name)} may log in and do: {', '.join(added.scopes)}.")
+        typer.echo(f"{plain(added.name)} may log in with: {', '.join(added.scopes)}.")
 
 
 @app.command("ls")
@@ -74,7 +74,7 @@ def passwd(ctx: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     if as_json:
         write_json(user_document(changed))
     else:
-        typer.echo(f"{plain(changed.name)} has another password and must log in again.")
+        typer.echo(f"{plain(changed.name)} has a new password and must log in again.")
 
 
 @app.command("rm")
@@ -87,7 +87,7 @@ def rm(ctx: typer.Context, name: Name, yes: YesFlag = False, as_json: JsonFlag =
     if as_json:
         write_json({"removed": removed.name})
     else:
-        typer.echo(f"{plain(removed.name)} may not log in any more.")
+        typer.echo(f"{plain(removed.name)} can no longer log in.")
 
 
 def read_password() -> str:
@@ -96,7 +96,7 @@ def read_password() -> str:
         return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
-        raise Refused("No password came; type it when asked, or send it on standard input.")
+        raise Refused("No password was given; type it when asked, or send it on standard input.")
     return password
 
 

@@ -51,7 +51,7 @@ HealthFolder = Annotated[
     typer.Option(
         "--health",
         metavar="FOLDER",
-        help="Keep files there, for nobody else, that `penstock health --worker` judges.",
+        help="Write health files into this folder, for `penstock health --worker`.",
         show_default=False,
     ),
 ]
@@ -88,10 +88,12 @@ def worker(
     burst: Annotated[bool, typer.Option("--burst", help="End when no job is left.")] = False,
     reload: ReloadFlag = False,
     health: HealthFolder = None,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log one JSON object per line.")] = (
         False
     ),
-    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="The least severe messages to log.")
+    ] = LogLevel.INFO,
     log_jobs: Annotated[
         bool, typer.Option("--log-jobs", help="Log each job as it is claimed and as it ends.")
     ] = False,
@@ -187,12 +189,12 @@ def worker_table(found: "list[WorkerInfo]", now: int) -> Fitted:
         "PID#",
         "STATE",
         "BUSY#",
-        "DONE#",
+        "COMPLETED#",
         "FAILED#",
         "CPU#",
         "MEMORY#",
-        "POLLED",
-        "UP",
+        "LAST POLL",
+        "UPTIME",
         note="QUEUES",
     )
     for worker in found:
@@ -209,7 +211,7 @@ def worker_table(found: "list[WorkerInfo]", now: int) -> Fitted:
             ago(worker.started_at, now).removesuffix(" ago"),
             plain(", ".join(worker.queues)) if worker.queues else "all",
         )
-    return Fitted(made, "UP", "CPU", "POLLED", "PID")
+    return Fitted(made, "UPTIME", "CPU", "LAST POLL", "PID")
 
 
 def state(worker: "WorkerInfo") -> str:
@@ -222,25 +224,28 @@ def state(worker: "WorkerInfo") -> str:
 def autoscale(
     ctx: typer.Context,
     target: Target,
-    least: Annotated[int, typer.Option("--min", min=0, help="Workers at least.")] = 1,
-    most: Annotated[int, typer.Option("--max", min=1, help="Workers at most.")] = 4,
+    least: Annotated[int, typer.Option("--min", min=0, help="At least this many workers.")] = 1,
+    most: Annotated[int, typer.Option("--max", min=1, help="At most this many workers.")] = 4,
     up_depth: Annotated[
-        int, typer.Option(metavar="N", min=1, help="More above so many queued jobs.")
+        int, typer.Option(metavar="N", min=1, help="Start a worker above this many queued jobs.")
     ] = 100,
     down_depth: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Fewer below so many queued jobs.")
+        int, typer.Option(metavar="N", min=0, help="Stop a worker below this many queued jobs.")
     ] = 10,
     up_wait: Annotated[
-        str, typer.Option(metavar="SPAN", help="More when jobs waited longer.")
+        str, typer.Option(metavar="SPAN", help="Start a worker when jobs wait longer than this.")
     ] = "5m",
     up_cpu: Annotated[
-        float, typer.Option(metavar="PERCENT", min=1, help="More when workers use more of a core.")
+        float,
+        typer.Option(metavar="PERCENT", min=1, help="Start a worker when they use more of a core."),
     ] = 80,
     cool_down: Annotated[
-        str, typer.Option(metavar="SPAN", help="No change so soon after another.")
+        str, typer.Option(metavar="SPAN", help="Wait this long between two changes.")
     ] = "60s",
-    calm: Annotated[str, typer.Option(metavar="SPAN", help="Fewer only after so long.")] = "2m",
-    interval: Annotated[str, typer.Option(metavar="SPAN", help="Look so often.")] = "5s",
+    calm: Annotated[
+        str, typer.Option(metavar="SPAN", help="Stop a worker only after this much calm.")
+    ] = "2m",
+    interval: Annotated[str, typer.Option(metavar="SPAN", help="How often to look.")] = "5s",
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Jobs at once per process.", show_default="20")
     ] = None,
@@ -248,19 +253,21 @@ def autoscale(
     types: Types = None,
     name: Annotated[str | None, typer.Option(help="Their name in `workers ls`.")] = None,
     health: HealthFolder = None,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON, one object a line.")] = (
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log one JSON object per line.")] = (
         False
     ),
-    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="The least severe messages to log.")
+    ] = LogLevel.INFO,
 ) -> None:
-    """Run workers, more or fewer as the load has it; those that are stopped finish their jobs."""
+    """Run more or fewer workers as the load changes; a worker that is stopped finishes its jobs."""
     from penstock.logs import configure_logs
     from penstock.worker.autoscale import Policy
 
     _refuse(least > most, "min", least, f"at most --max, which is {most}")
     _refuse(down_depth > up_depth, "down-depth", down_depth, f"at most --up-depth {up_depth}")
     seconds = parse_span(interval, "interval") / 1000
-    _refuse(seconds <= 0, "interval", interval, "longer than nothing")
+    _refuse(seconds <= 0, "interval", interval, "more than 0")
     policy = Policy(
         least=least,
         most=most,

@@ -233,7 +233,7 @@ def queues(scene: Scene) -> RenderableType:
 
 def workers(scene: Scene) -> RenderableType:
     """Who is alive."""
-    made = bare("WORKER", "PID#", "BUSY#", "DONE#", "BEAT")
+    made = bare("WORKER", "PID#", "BUSY#", "COMPLETED#", "LAST SEEN")
     for worker in scene.workers:
         silent = worker.heartbeat_age_ms > 2_000
         beat = ago(scene.now - worker.heartbeat_age_ms, scene.now)
@@ -273,7 +273,7 @@ def progress(scene: Scene, bars: int) -> RenderableType:
 
 def latest(scene: Scene, count: int) -> RenderableType:
     """Jobs in trouble first, then the newest ones."""
-    made = bare("ID", "TYPE", "STATUS", "TRIES#", note="NOTE")
+    made = bare("ID", "TYPE", "STATUS", "ATTEMPTS#", note="NOTE")
     chosen = {job.id: job for job in (*scene.troubled, *scene.latest)}
     for job in list(chosen.values())[:count]:
         made.add_row(

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import NOT_SHOWN, InvalidOption
 from penstock.model.wording import span
 
 CRITICAL_DEAD_LETTER = "critical_dead_letter"
@@ -379,7 +379,7 @@ class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 _check(name, changed, brought)
                 _check_known(name, changed, brought, measures)
             except ValueError as error:
-                raise InvalidOption("alerts", "given", f"a valid setting ({error})") from None
+                raise InvalidOption("alerts", NOT_SHOWN, f"a valid setting ({error})") from None
         if not self.enabled:
             return []
         named = {name: found for name, found in self.rules.items() if found.enabled}

@@ -88,15 +88,33 @@ class PayloadTooLarge(PenstockError):
         )
 
 
+NOT_SHOWN = object()
+"""In place of a value that is a secret, or does not matter."""
+
+
 class InvalidOption(PenstockError):
     """An option whose value is out of range or of the wrong form."""
 
     def __init__(self, option: str, value: object, expected: str) -> None:
         self.option = option
         # The text, not the object: whatever the value is, the error must still pickle.
-        self.value = _shortened(value)
+        self.value = None if value is NOT_SHOWN else _shortened(value)
         self.expected = expected
-        super().__init__(f"Option {option!r} is {self.value}, but it must be {expected}.")
+        but = "" if self.value is None else f"is {self.value}, but it "
+        super().__init__(f"Option {option!r} {but}must be {expected}.")
+
+
+class UnknownOption(InvalidOption):
+    """An option that is not there, probably a misspelt one."""
+
+    def __init__(self, option: str, known: Iterable[str], what: str = "option") -> None:
+        from difflib import get_close_matches
+
+        names = tuple(known)
+        super().__init__(option, NOT_SHOWN, f"one of: {', '.join(names)}")
+        close = get_close_matches(option, names, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else "."
+        self.args = (f"There is no {what} {option!r}{meant} Known are {', '.join(names)}.",)
 
 
 class ResultNotSerializable(PenstockError):

@@ -12,6 +12,7 @@ from penstock.app.handle import JobHandle
 from penstock.app.lookups import check_patience, check_rows, check_words
 from penstock.model.controls import parse_rate
 from penstock.model.errors import (
+    NOT_SHOWN,
     CanariesUnproven,
     GroupNotFound,
     IllegalTransition,
@@ -348,7 +349,7 @@ class DeadLetters:
         if which is None:
             return await self._purge_where(where)
         if where:
-            raise InvalidOption("which", "given", "left out beside a filter")
+            raise InvalidOption("which", NOT_SHOWN, "left out beside a filter")
         chosen = await self._chosen(which)
         if isinstance(which, str) and chosen.group is None:
             await self._refuse_alive(which)

@@ -38,12 +38,12 @@ def ended(look: Standing) -> Iterator[Reason]:
     at = job.completed_at or job.updated_at
     when = moment(at, look.now)
     if job.status is Status.COMPLETED:
-        told = f"It completed at {when}; running it again takes a new job."
+        told = f"It completed at {when}. Run it again: `penstock jobs run-again {job.id}`."
     else:
         why = f": {brief(job.error)}." if job.error else "."
         dead = job.status is Status.DEAD_LETTER
         verb, command = ("died", "dead show") if dead else ("was cancelled", "jobs requeue")
-        do = "Its dead letter" if dead else "Run it again"
+        do = "Its dead letter" if dead else "Requeue it"
         given_up = judged(job.error_details).given_up if dead else None
         why += f" {given_up}" if given_up else ""
         told = f"It {verb} at {when}{why} {do}: `penstock {command} {job.id}`."
@@ -150,10 +150,7 @@ def waits_in_line(look: Standing) -> Iterator[Reason]:
     for found in look.waits_for:
         if waits(look) and found.edge.kind is EdgeKind.ORDER:
             parent = found.edge.parent_id
-            told = (
-                f"It stands in the line of order key {look.job.order_key!r} behind "
-                f"{_parent(found)}."
-            )
+            told = f"It waits in the order of key {look.job.order_key!r} behind {_parent(found)}."
             if parent != HIDDEN:
                 told += f" See `penstock jobs explain {parent}`."
             yield Reason(kind=ReasonKind.WAITS_IN_LINE, sentence=told, jobs=(parent,))
@@ -184,7 +181,7 @@ def waits_for_retry(look: Standing) -> Iterator[Reason]:
         of = f" of {budget.retries + 1}" if budget else ""
         source = f" Its retries are bounded by {budget.source}." if budget else ""
         told = (
-            f"Its last attempt failed ({brief(job.error or 'no error was kept')}); number "
+            f"Its last attempt failed ({brief(job.error or 'no error was recorded')}); number "
             f"{job.attempts + 1}{of} is due at {_due(look)}.{source}"
         )
         due = job.scheduled_at
@@ -195,7 +192,7 @@ def due_now(look: Standing) -> Iterator[Reason]:
     """Its time has come, and no claim has queued it yet."""
     job = look.job
     if job.status in (Status.PENDING, Status.FAILED) and not job.waiting_on and not _later(look):
-        told = "It has fallen due and is queued by the next claim of any worker."
+        told = "It is due and is queued as soon as any worker looks for jobs."
         yield Reason(kind=ReasonKind.DUE, sentence=told, since_at=job.scheduled_at)
 
 
@@ -225,7 +222,7 @@ def _parent(found: Dependency) -> str:
     if found.edge.parent_id == HIDDEN:
         return HIDDEN
     if found.parent_status is None:
-        return f"{found.edge.parent_id} (gone: the release sweep will decide)"
+        return f"{found.edge.parent_id} (pruned; upkeep decides soon)"
     return f"{found.parent_type} {found.edge.parent_id} ({found.parent_status})"
 
 

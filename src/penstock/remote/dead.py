@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from penstock.app.arguments import encode
 from penstock.app.lookups import check_patience, check_rows
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import NOT_SHOWN, InvalidOption
 from penstock.model.ids import is_id
 from penstock.model.job import MAX_PAGE, Job
 from penstock.operate.dead import Canaries, DeadView, LetterFields, Replay, standing
@@ -182,7 +182,7 @@ class RemoteDeadLetters:
         if which is None:
             return await self._purge(where, dry_run=False)
         if where:
-            raise InvalidOption("which", "given", "left out beside a filter")
+            raise InvalidOption("which", NOT_SHOWN, "left out beside a filter")
         purged = 0
         for each in [which] if isinstance(which, str) else which:
             path = f"dead-letters/{quoted(each)}" if is_id(each) else _group_path(each)

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from penstock.model.clock import Clock
-from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.errors import NOT_SHOWN, InvalidOption, MissingExtra
 from penstock.model.redact import without_password
 from penstock.store.contract import Store
 
@@ -31,7 +31,7 @@ def open_store(
     opener = _OPENERS.get(scheme) or _foreign(scheme)
     if dispatch is not None:
         if opener is not _postgres:
-            raise InvalidOption("dispatch", "given", "left out: it goes with postgresql:// only")
+            raise InvalidOption("dispatch", NOT_SHOWN, "left out: it goes with postgresql:// only")
         return _postgres_redis(url, dispatch, clock)
     if opener is _redis:
         return _redis(url, clock, allow_volatile=allow_volatile)

@@ -199,7 +199,7 @@ class Actions:
             case "r", _:
                 return "Choose a failure to requeue it."
             case "e", _:
-                return "Choose a job to see why it is as it is."
+                return "Choose a job to have it explained."
             case _:
                 return None
 
@@ -218,4 +218,4 @@ class Actions:
         else:
             by = BY if scope is PauseScope.QUEUE else None
             await self._operator.controls.pause(reason=reason, by=by, **what)
-        return f"The {scope} {name} " + ("goes on." if paused else "is paused; p resumes it.")
+        return f"The {scope} {name} " + ("is resumed." if paused else "is paused; p resumes it.")

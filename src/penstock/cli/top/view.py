@@ -63,7 +63,7 @@ def queues(snapshot: Snapshot, room: Size) -> "Table":
 
 def workers(snapshot: Snapshot, room: Size) -> "Table":
     """Who runs jobs, and how they are."""
-    made = bare("WORKER", "PID#", "STATE", "BUSY#", "CPU#", "MEMORY#", "BEAT", note="QUEUES")
+    made = bare("WORKER", "PID#", "STATE", "BUSY#", "CPU#", "MEMORY#", "LAST SEEN", note="QUEUES")
     for place, worker in enumerate(snapshot.workers[room.first : room.first + room.rows]):
         put(
             made,
@@ -99,7 +99,7 @@ def running(snapshot: Snapshot, room: Size) -> "Table":
 
 def failures(snapshot: Snapshot, room: Size) -> "Table":
     """What died last."""
-    made = bare("JOB", "TYPE", "DIED", note="ERROR")
+    made = bare("JOB", "TYPE", "DIED", note="LAST ERROR")
     for place, letter in enumerate(snapshot.dead[room.first : room.first + room.rows]):
         put(
             made,
@@ -164,10 +164,10 @@ HELP = (
     ("tab", "go to the next panel, shift+tab to the one before"),
     ("p", "pause the chosen queue, or resume it; in other panels its job"),
     ("c", "cancel the chosen job: one that runs is asked to stop"),
-    ("r", "requeue the chosen dead job, with a fresh budget of retries"),
-    ("e", "explain why the chosen job is as it is"),
+    ("r", "requeue the chosen dead job, with all its retries"),
+    ("e", "explain the chosen job"),
     ("?", "show or hide this"),
-    ("q", "quit; nothing that runs is touched by that"),
+    ("q", "quit; jobs keep running"),
 )
 
 

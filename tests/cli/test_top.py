@@ -155,7 +155,7 @@ async def break_a_row(store: Store) -> None:
 def test_help_comes_and_goes_and_a_resize_is_followed(top: Callable[..., Terminal]) -> None:
     terminal = top()
     terminal.type("?")
-    terminal.wait_for("fresh budget")
+    terminal.wait_for("all its retries")
     terminal.type("?")
     terminal.wait_for("QUEUED")
     terminal.resize(130, 30)
@@ -168,7 +168,7 @@ def test_help_comes_and_goes_and_a_resize_is_followed(top: Callable[..., Termina
 def test_a_paste_is_one_frame_and_not_one_for_each_key(top: Callable[..., Terminal]) -> None:
     terminal = top("--interval", "3600")
     terminal.type("jk" * 500 + "?")
-    terminal.wait_for("fresh budget")
+    terminal.wait_for("all its retries")
     assert terminal.seen.count(SHOWN) < 100
     terminal.type("q")
     assert terminal.ended() == 0

@@ -42,6 +42,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     store_errors.SqliteTooOld(STORE, "3.40.1", "3.51.3"),
     store_errors.ForeignHandle(STORE),
     store_errors.ForeignConnection(STORE, "sqlite3.Connection"),
+    store_errors.OtherDatabase(STORE, "sqlite3.Connection"),
     store_errors.ForkedStore(STORE),
     store_errors.TransactionHeld(STORE),
     store_errors.StoreFull(STORE),

@@ -15,6 +15,7 @@ pytest.register_assert_rewrite(
             "audit",
             "build",
             "breakers",
+            "changes",
             "claim",
             "dead",
             "dependencies",
@@ -54,6 +55,7 @@ pytest.register_assert_rewrite(
 
 from proof.conformance.audit import TestAuditLog, TestFindEntries
 from proof.conformance.breakers import TestBreakers, TestDefiningBreakers
+from proof.conformance.changes import TestChanges, TestFollowing
 from proof.conformance.claim import (
     TestClaim,
     TestDue,
@@ -163,6 +165,7 @@ __all__ = [
     "TestCanaries",
     "TestCancelRunning",
     "TestCancelWaiting",
+    "TestChanges",
     "TestChangingLimits",
     "TestClaim",
     "TestComparing",
@@ -188,6 +191,7 @@ __all__ = [
     "TestFindEntries",
     "TestFire",
     "TestFleet",
+    "TestFollowing",
     "TestForever",
     "TestGet",
     "TestGraphs",

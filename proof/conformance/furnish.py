@@ -9,6 +9,7 @@ from penstock.model.controls import Breaker, Limit, LimitKind, LimitScope, Pause
 from penstock.model.ids import new_id
 from penstock.model.job import KeyScope
 from penstock.model.schedule import Schedule, ScheduleKind
+from penstock.model.states import TERMINAL
 from penstock.store.contract import (
     COLUMNS,
     Bookmark,
@@ -45,11 +46,13 @@ NOT_KEPT = {
 }
 """What one store or the other has no use for."""
 
+IN_ORDER = (Part.JOBS, Part.DEAD_LETTERS, Part.CHANGES)
 DOCUMENTS = ("snapshot", "executions", "starts", "result", "payload", "options", "metadata")
 
 
 async def furnish(store: Store, clock: FakeClock) -> None:
     """Fill a store with jobs in every state, and with all that can be beside them."""
+    await store.changes.follow("links.ended", TERMINAL)
     await _ended(store, clock)
     await _linked(store, clock)
     await _controlled(store, clock)
@@ -228,7 +231,7 @@ async def read_out(source: Snapshot, limit: int = 7) -> dict[Part, list[Row]]:
             if after is None:
                 break
         alike = [_alike(part, row) for row in rows]
-        found[part] = alike if part in (Part.JOBS, Part.DEAD_LETTERS) else sorted(alike, key=repr)
+        found[part] = alike if part in IN_ORDER else sorted(alike, key=repr)
     return found
 
 

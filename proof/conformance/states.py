@@ -27,7 +27,7 @@ from proof.conformance.build import (
 ENDINGS: list[Ending] = [completed, failed, snoozed, cancelled, buried, crashed, handed_back]
 
 
-class _Walk:
+class Walk:
     """Does one random thing after another."""
 
     def __init__(self, store: Store, clock: FakeClock, seed: int) -> None:
@@ -87,7 +87,7 @@ class TestStates:
     async def test_only_allowed_steps_are_taken(
         self, store: Store, clock: FakeClock, seed: int
     ) -> None:
-        walk = _Walk(store, clock, seed)
+        walk = Walk(store, clock, seed)
         fences: dict[str, int] = {}
         for _ in range(150):
             # A claim stages and expires first; done apart, each is one step.

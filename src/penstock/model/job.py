@@ -247,3 +247,20 @@ class Job(Struct, frozen=True, kw_only=True):
     started_at: int | None
     completed_at: int | None
     failed_at: int | None
+
+
+class JobChange(Struct, frozen=True, kw_only=True):
+    """A job came to a status: what a follower is told.
+
+    It says nothing else; whoever needs more reads the job by its id, which may have gone on since.
+    `at` is UTC milliseconds, and `position` is for the store alone.
+    """
+
+    position: str
+    job_id: str
+    type: str
+    queue: str
+    tenant_id: str
+    status: Status
+    fence: int
+    at: int

@@ -50,7 +50,9 @@ from penstock.operate.tables import (
 from penstock.store.contract import Bookmark, Page, Part, Store, Tally
 from penstock.store.open import lasting_name, open_store
 
-DECLARED = frozenset({Part.PAUSES, Part.LIMITS, Part.RATES, Part.BREAKERS, Part.METRICS})
+DECLARED = frozenset(
+    {Part.PAUSES, Part.LIMITS, Part.RATES, Part.BREAKERS, Part.METRICS, Part.FOLLOWERS}
+)
 """What a store has as soon as an application or a worker was started on it once."""
 
 _REOPEN = "open it again with `penstock reopen`, or "

@@ -7,6 +7,7 @@ relative and times come from the store's own clock, so that callers' clocks neve
 Beside them stands what all stores do alike: `watch`, `rollups` and `translation`.
 """
 
+from penstock.store.contract.changes import Changes, FollowerState
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import OPEN, DeadGroup, DeadLetter, DeadLetters, Resolution
 from penstock.store.contract.jobs import (
@@ -62,6 +63,7 @@ __all__ = [
     "AuditLog",
     "Beat",
     "Bookmark",
+    "Changes",
     "Claim",
     "Claimed",
     "Controls",
@@ -73,6 +75,7 @@ __all__ = [
     "Durability",
     "Execution",
     "Fate",
+    "FollowerState",
     "Found",
     "FoundIds",
     "Held",

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from penstock.model.clock import Clock
 from penstock.model.job import Job
+from penstock.store.contract.changes import Changes
 from penstock.store.contract.controls import Controls
 from penstock.store.contract.dead import DeadLetters
 from penstock.store.contract.jobs import Inbox, JobStore, Leases
@@ -106,6 +107,11 @@ class Store(Protocol):
     @property
     def upkeep(self) -> Upkeep:
         """The leader's passes."""
+        ...
+
+    @property
+    def changes(self) -> Changes:
+        """Followers, and the changes of jobs that wait for them."""
         ...
 
     @property

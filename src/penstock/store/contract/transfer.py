@@ -28,6 +28,9 @@ class Part(StrEnum):
     METRICS = "metrics"
     RECORDS = "records"
     AUDIT = "audit"
+    # After the jobs: what is moved in is not told as if it had just happened.
+    FOLLOWERS = "followers"
+    CHANGES = "changes"
 
 
 Row = tuple[Any, ...]
@@ -85,6 +88,10 @@ COLUMNS: Mapping[Part, tuple[str, ...]] = MappingProxyType(
         Part.RECORDS: ("kind", "name", "document", "revision", "updated_at", "expires_at"),
         Part.AUDIT: (
             "seq", "at", "actor", "action", "subject", "tenant_id", "details", "previous", "hash",
+        ),
+        Part.FOLLOWERS: ("name", "statuses"),
+        Part.CHANGES: (
+            "follower", "job_id", "type", "queue", "tenant_id", "status", "fence", "at",
         ),
     }
 )

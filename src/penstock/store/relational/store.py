@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from penstock.model.transfer import refuse_moved
 from penstock.store.contract import Snapshot, Subscription
+from penstock.store.relational.changes import RelationalChanges
 from penstock.store.relational.controls import RelationalControls
 from penstock.store.relational.dead import RelationalDeadLetters
 from penstock.store.relational.jobs import RelationalLeases
@@ -63,6 +64,7 @@ class RelationalStore(Generic[D]):
         self.records = RelationalRecords(beside)
         self.audit = RelationalAuditLog(beside)
         self.upkeep = RelationalUpkeep(beside)
+        self.changes = RelationalChanges(beside)
         self.transfer = RelationalTransfer(beside)
 
     async def open(self, *, moving: bool = False) -> None:

@@ -12,6 +12,7 @@ from penstock.model.transfer import MOVE
 from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.tables import TableStore
 from penstock.store.contract.transfer import AT_ONCE, PAGE_BYTES, size_of
+from penstock.store.relational.changes import record_changes
 from penstock.store.relational.transaction import (
     Database,
     HeldTransaction,
@@ -42,11 +43,13 @@ FIRST: Mapping[Part, tuple[str | int, ...]] = MappingProxyType(
         Part.METRICS: (1, 0, "", "", ""),  # not the sum, which the target makes anew
         Part.RECORDS: ("", ""),
         Part.AUDIT: (0,),
+        Part.FOLLOWERS: ("",),
+        Part.CHANGES: ("", 0),
     }
 )
 """What every record of a part comes after, in the columns that its pages are ordered by."""
 
-_LISTS = ("tags", "types")
+_LISTS = ("tags", "types", "statuses")
 _FLAGS = ("enabled", "by_operator")
 _BY_HAND = ("payload", "snapshot")
 _LEASE = COLUMNS[Part.JOBS].index("lease_left_ms")
@@ -110,6 +113,8 @@ class RelationalTransfer(StorePart):
         if part is Part.METRICS:
             # All steps were folded before they were read; older ones are not whole any more.
             tx.run("remember_roll_up", (tx.now,))
+        if part is Part.FOLLOWERS:
+            record_changes(tx)
         _mark(tx, {part: bookmark.after})
         return True
 
@@ -122,6 +127,7 @@ class RelationalTransfer(StorePart):
     def clear(self, tx: Transaction) -> None:
         """Delete everything."""
         tx.run("clear")
+        record_changes(tx)
         tx.run("clear_marks")
 
     def read_in_order(self, tx: Transaction) -> None:

@@ -217,6 +217,7 @@ class RelationalUpkeep(StorePart):
         ended = [row[0] for row in tx.rows("ended_among", (tx.listed(ids),))]
         delete(tx, ended)
         tx.run("forget_keys", (tx.listed(ended),))
+        tx.run("forget_changes", (tx.listed(ended),))
         return len(ended)
 
     @writes

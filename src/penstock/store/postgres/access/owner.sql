@@ -8,7 +8,7 @@ BEGIN
     FOREACH part IN ARRAY ARRAY['jobs', 'jobs_live', 'jobs_ended', 'job_executions', 'job_keys',
         'job_logs', 'dead_letter_jobs', 'job_dependencies', 'order_lines', 'job_schedules', 'pauses',
         'limits', 'slots', 'rate_starts', 'breakers', 'workers', 'leaders', 'metrics',
-        'metric_deltas', 'audit_log', 'records', 'penstock_meta']
+        'metric_deltas', 'audit_log', 'records', 'followers', 'job_changes', 'penstock_meta']
     LOOP
         SELECT pg_get_userbyid(relowner) INTO STRICT its_owner FROM pg_class
         WHERE oid = format('{schema}.%I', part)::regclass;

@@ -9,6 +9,7 @@ GRANT INSERT, UPDATE, DELETE ON {schema}.jobs, {schema}.jobs_live, {schema}.jobs
     {schema}.job_dependencies, {schema}.order_lines, {schema}.job_schedules, {schema}.pauses
     TO {tenant};
 GRANT INSERT ON {schema}.metric_deltas TO {tenant};
+GRANT DELETE ON {schema}.job_changes TO {tenant};
 GRANT EXECUTE ON FUNCTION {schema}.is_foreign TO {tenant};
 
 DO $$
@@ -102,6 +103,11 @@ CREATE POLICY tenant_reads ON {schema}.audit_log FOR SELECT TO {tenant}
 
 DROP POLICY IF EXISTS tenant_reads ON {schema}.penstock_meta;
 CREATE POLICY tenant_reads ON {schema}.penstock_meta FOR SELECT TO {tenant} USING (true);
+
+-- Its erasure takes them along. They are recorded with the owner's rights.
+DROP POLICY IF EXISTS tenant ON {schema}.job_changes;
+CREATE POLICY tenant ON {schema}.job_changes TO {tenant}
+    USING (tenant_id = (SELECT {schema}.tenant()));
 
 -- A tenant's cancel counts in the figures of the installation, which it cannot read.
 DROP POLICY IF EXISTS tenant_adds ON {schema}.metric_deltas;

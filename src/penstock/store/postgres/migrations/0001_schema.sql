@@ -630,6 +630,40 @@ COMMENT ON COLUMN {schema}.metric_deltas.id IS 'The order they came in.';
 COMMENT ON COLUMN {schema}.metric_deltas.bucket IS 'When their step of ten seconds began, in milliseconds.';
 COMMENT ON COLUMN {schema}.metric_deltas.sums IS 'Lists of type, queue, name and count.';
 
+CREATE TABLE {schema}.followers (
+    name     text COLLATE "C" PRIMARY KEY,
+    statuses text[] NOT NULL
+);
+COMMENT ON TABLE {schema}.followers
+    IS 'Who is told what becomes of jobs; with the first one come the triggers that record it.';
+COMMENT ON COLUMN {schema}.followers.name IS 'The extension and its follower.';
+COMMENT ON COLUMN {schema}.followers.statuses IS 'It is told when a job comes to one of these.';
+
+CREATE TABLE {schema}.job_changes (
+    seq       bigint GENERATED ALWAYS AS IDENTITY,
+    fence     bigint NOT NULL,
+    at        timestamptz NOT NULL,
+    follower  text COLLATE "C" NOT NULL,
+    job_id    text COLLATE "C" NOT NULL,
+    type      text COLLATE "C" NOT NULL,
+    queue     text COLLATE "C" NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    status    text COLLATE "C" NOT NULL,
+    PRIMARY KEY (follower, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.job_changes
+    IS 'One row for each follower and change, until the follower has been told.';
+COMMENT ON COLUMN {schema}.job_changes.seq IS 'Grows with every change of a job.';
+COMMENT ON COLUMN {schema}.job_changes.fence IS 'The job''s fence at that moment.';
+COMMENT ON COLUMN {schema}.job_changes.at IS 'When the job changed.';
+COMMENT ON COLUMN {schema}.job_changes.follower IS 'Who is to be told.';
+COMMENT ON COLUMN {schema}.job_changes.job_id IS 'The job.';
+COMMENT ON COLUMN {schema}.job_changes.type IS 'Its type.';
+COMMENT ON COLUMN {schema}.job_changes.queue IS 'Its queue.';
+COMMENT ON COLUMN {schema}.job_changes.tenant_id IS 'Whose it is; empty where there are no tenants.';
+COMMENT ON COLUMN {schema}.job_changes.status IS 'The status it came to.';
+
 CREATE TABLE {schema}.records (
     revision   bigint NOT NULL,
     updated_at timestamptz NOT NULL,

@@ -33,7 +33,9 @@ UNION ALL SELECT 'rates', count(*) FROM rate_starts
 UNION ALL SELECT 'breakers', count(*) FROM breakers
 UNION ALL SELECT 'metrics', count(*) FROM metrics WHERE resolution_ms > 0
 UNION ALL SELECT 'records', count(*) FROM records
-UNION ALL SELECT 'audit', count(*) FROM audit_log;
+UNION ALL SELECT 'audit', count(*) FROM audit_log
+UNION ALL SELECT 'followers', count(*) FROM followers
+UNION ALL SELECT 'changes', count(*) FROM job_changes;
 
 -- name: tally_statuses
 SELECT status, count(*), sum(fence), sum(attempts) FROM jobs GROUP BY status;
@@ -41,7 +43,7 @@ SELECT status, count(*), sum(fence), sum(attempts) FROM jobs GROUP BY status;
 -- name: clear
 TRUNCATE jobs, job_executions, job_logs, dead_letter_jobs, job_keys, job_dependencies, order_lines,
     job_schedules, pauses, limits, slots, rate_starts, breakers, workers, leaders, metrics,
-    metric_deltas, records, audit_log;
+    metric_deltas, records, audit_log, followers, job_changes;
 
 -- name: clear_marks
 DELETE FROM penstock_meta WHERE name IN ('rolled_up_at', 'summed_to') OR name LIKE 'move.%';
@@ -360,3 +362,37 @@ FROM json_to_recordset(:rows::json) AS given (
     previous text, hash text
 )
 ON CONFLICT DO NOTHING;
+
+-- name: page_followers
+SELECT name,
+    name, to_json(statuses)::text
+FROM followers WHERE name > ?::text
+ORDER BY name LIMIT ?;
+
+-- name: adopt_followers
+INSERT INTO followers (
+    name, statuses
+)
+SELECT
+    name, statuses
+FROM json_to_recordset(:rows::json) AS given (
+    name text, statuses text[]
+)
+ON CONFLICT DO NOTHING;
+
+-- name: page_changes
+SELECT follower, seq,
+    follower, job_id, type, queue, tenant_id, status, fence, ms(at)
+FROM job_changes WHERE (follower, seq) > (?::text, ?::bigint)
+ORDER BY follower, seq LIMIT ?;
+
+-- name: adopt_changes
+INSERT INTO job_changes (
+    follower, job_id, type, queue, tenant_id, status, fence, at
+)
+SELECT
+    follower, job_id, type, queue, tenant_id, status, fence, at(at)
+FROM json_to_recordset(:rows::json) AS given (
+    follower text, job_id text, type text, queue text, tenant_id text, status text, fence bigint,
+    at bigint
+);

@@ -297,6 +297,27 @@ CREATE TABLE metrics (
     PRIMARY KEY (resolution_ms, bucket, type, queue, name)
 ) STRICT, WITHOUT ROWID;
 
+-- Who is told what becomes of jobs. With the first one come the triggers on jobs that record it.
+CREATE TABLE followers (
+    name     TEXT PRIMARY KEY,
+    statuses TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row for each follower and change, until it confirms it. A number is never given again: it
+-- would confirm a change that nobody was told.
+CREATE TABLE job_changes (
+    seq       INTEGER PRIMARY KEY AUTOINCREMENT,
+    follower  TEXT NOT NULL,
+    job_id    TEXT NOT NULL,
+    type      TEXT NOT NULL,
+    queue     TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    status    TEXT NOT NULL,
+    fence     INTEGER NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+CREATE INDEX job_changes_follower ON job_changes (follower);
+
 -- Small documents: tokens, users, sessions, alerts.
 CREATE TABLE records (
     kind       TEXT NOT NULL,

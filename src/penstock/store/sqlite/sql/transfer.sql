@@ -26,7 +26,9 @@ UNION ALL SELECT 'rates', count(*) FROM rate_starts
 UNION ALL SELECT 'breakers', count(*) FROM breakers
 UNION ALL SELECT 'metrics', count(*) FROM metrics WHERE resolution_ms > 0
 UNION ALL SELECT 'records', count(*) FROM records
-UNION ALL SELECT 'audit', count(*) FROM audit_log;
+UNION ALL SELECT 'audit', count(*) FROM audit_log
+UNION ALL SELECT 'followers', count(*) FROM followers
+UNION ALL SELECT 'changes', count(*) FROM job_changes;
 
 -- name: tally_statuses
 SELECT status, count(*), sum(fence), sum(attempts) FROM jobs GROUP BY status;
@@ -50,6 +52,8 @@ DELETE FROM leaders;
 DELETE FROM metrics;
 DELETE FROM records;
 DELETE FROM audit_log;
+DELETE FROM followers;
+DELETE FROM job_changes;
 
 -- name: clear_marks
 DELETE FROM penstock_meta WHERE name IN ('rolled_up_at', 'summed_to') OR name LIKE 'move.%';
@@ -219,3 +223,20 @@ FROM audit_log WHERE seq > ? ORDER BY seq LIMIT ?;
 -- name: adopt_audit
 INSERT INTO audit_log (seq, at, actor, action, subject, tenant_id, details, previous, hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: page_followers
+SELECT name,
+    name, statuses
+FROM followers WHERE name > ? ORDER BY name LIMIT ?;
+
+-- name: adopt_followers
+INSERT INTO followers (name, statuses) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: page_changes
+SELECT follower, seq,
+    follower, job_id, type, queue, tenant_id, status, fence, at
+FROM job_changes WHERE (follower, seq) > (?, ?) ORDER BY follower, seq LIMIT ?;
+
+-- name: adopt_changes
+INSERT INTO job_changes (follower, job_id, type, queue, tenant_id, status, fence, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);

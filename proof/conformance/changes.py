@@ -377,9 +377,12 @@ class TestChanges:
         for _ in range(120):
             await walk.random.choice(walk.steps)()
         steps: defaultdict[str, list[Status]] = defaultdict(list)
+        last: dict[str, tuple[Status, int]] = {}
         for change in await store.changes.waiting(NAME, 10_000):
             steps[change.job_id].append(change.status)
-        assert {job_id: taken[-1] for job_id, taken in steps.items()} == await walk.statuses()
+            last[change.job_id] = change.status, change.fence
+        jobs = await store.reader.get(walk.ids)
+        assert last == {job.id: (job.status, job.fence) for job in jobs}
         for taken in steps.values():
             assert taken[0] in (Status.PENDING, Status.QUEUED)
             assert {*pairwise(taken)} <= ALLOWED

@@ -14,6 +14,7 @@ from penstock.model.job import NewJob
 from penstock.model.store_errors import ForeignConnection, StoreError, TransactionHeld
 from penstock.store.contract import JobFilter, Store
 from penstock.store.open import open_store
+from penstock.store.sqlite.connect import SqliteTransaction
 
 MAIL = NewJob(id="0", type="mail", key="welcome")
 
@@ -183,3 +184,17 @@ async def test_a_store_in_memory_has_no_connection_to_lend() -> None:
     with pytest.raises(InvalidOption):
         store.connection()
     await store.close()
+
+
+async def test_what_a_trigger_writes_beside_does_not_count_as_changed(tmp_path: Path) -> None:
+    with closing(apsw.Connection(str(tmp_path / "t.db"))) as connection:
+        connection.execute(
+            "CREATE TABLE a (x UNIQUE); CREATE TABLE b (x);"
+            "CREATE TRIGGER t AFTER INSERT ON a BEGIN INSERT INTO b VALUES (NEW.x); END"
+        )
+        tx = SqliteTransaction(connection, 0, 0).using({"add": "INSERT OR IGNORE INTO a VALUES (?)"})
+        assert tx.many("add", [(1,), (2,), (2,), (3,)]) == 3
+        assert tx.many("add", [(4,)]) == 1
+        assert tx.many("add", [(4,)]) == 0
+        assert tx.many("add", []) == 0
+        assert tx.run("add", (5,)) == 1

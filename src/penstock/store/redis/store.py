@@ -8,6 +8,7 @@ from penstock.model.ids import new_id
 from penstock.model.store_errors import NoTransactions, TooManyToCopy
 from penstock.model.transfer import refuse_moved
 from penstock.store.contract import Durability, Snapshot
+from penstock.store.redis.changes import RedisChanges
 from penstock.store.redis.controls import RedisControls
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.inspect import inspect
@@ -54,6 +55,7 @@ class RedisStore:
         self.records = RedisRecords(self._scripts)
         self.audit = RedisAuditLog(self._scripts)
         self.upkeep = RedisUpkeep(self._scripts)
+        self.changes = RedisChanges(self._scripts)
         self.transfer = RedisTransfer(self._scripts)
         self.tables = None
         self.inbox = RedisInbox(self._scripts)

@@ -16,6 +16,7 @@ from penstock.store.contract import COLUMNS, Bookmark, Page, Part, Row, Tally
 from penstock.store.contract.metrics import STEPS_KEPT_MS
 from penstock.store.contract.transfer import AT_ONCE as JOBS_AT_ONCE
 from penstock.store.contract.transfer import PAGE_BYTES, size_of
+from penstock.store.redis.changes import follower_names, page_of_changes
 from penstock.store.redis.dead import RedisDeadLetters
 from penstock.store.redis.documents import number, text
 from penstock.store.redis.keys import AS_IN_JOB, Ran, decode_doc, decode_lane
@@ -326,6 +327,11 @@ async def _records(scripts: Scripts) -> list[Row]:
     return [row_of(field, value) for field, value in await _fields(scripts, "records")]
 
 
+async def _followers(scripts: Scripts) -> list[Row]:
+    fields = await _fields(scripts, "followers")
+    return [(name.decode(), decode(statuses)) for name, statuses in fields]
+
+
 _READINGS: dict[Part, Callable[[Scripts], Awaitable[list[Row]]]] = {
     Part.KEYS: _keys,
     Part.LINES: _lines,
@@ -336,6 +342,7 @@ _READINGS: dict[Part, Callable[[Scripts], Awaitable[list[Row]]]] = {
     Part.BREAKERS: _breakers,
     Part.METRICS: _metrics,
     Part.RECORDS: _records,
+    Part.FOLLOWERS: _followers,
 }
 
 
@@ -359,6 +366,7 @@ _SIZES = {
     Part.BREAKERS: ("HLEN", ("breakers",)),
     Part.RECORDS: ("HLEN", ("records",)),
     Part.AUDIT: ("ZCARD", ("audit",)),
+    Part.FOLLOWERS: ("HLEN", ("followers",)),
 }
 
 
@@ -376,6 +384,8 @@ class RedisTransfer:
         parts: Counter[Part] = Counter(dict.fromkeys(Part, 0))
         for part, (command, names) in _SIZES.items():
             parts[part] = sum(await self._ask_all(command, names))
+        streams = [f"changes:{name}" for name in await follower_names(self._scripts)]
+        parts[Part.CHANGES] = sum(await self._ask_all("XLEN", streams))
         for resolution in METRIC_RESOLUTIONS:
             [steps] = await self._scripts.ask(
                 ("ZRANGE", f"{self._scripts.prefix}metrics:{resolution}", 0, -1)
@@ -403,6 +413,8 @@ class RedisTransfer:
             return await page_by_job(self._scripts, part, after, limit)
         if part is Part.AUDIT:
             return await page_of_entries(self._scripts, after, limit)
+        if part is Part.CHANGES:
+            return await page_of_changes(self._scripts, after, limit)
         if after is None or part not in self._listed:
             self._listed = {part: await listing(self._scripts, part)}
         begin = int(after or 0)

@@ -294,6 +294,18 @@ def _audit(rows: Sequence[Row]) -> Iterator[Command]:
         yield "ZADD", "audit", (row[0], encode(row))
 
 
+def _followers(rows: Sequence[Row]) -> Iterator[Command]:
+    for name, statuses in rows:
+        yield "HSET", "followers", (name, encode(statuses))
+
+
+def _changes(rows: Sequence[Row]) -> Iterator[Command]:
+    for follower, job_id, type_, queue, tenant_id, status, fence, at in rows:
+        about = ("job_id", job_id, "lane", encode_lane(queue, tenant_id, type_, None))
+        told = ("status", status, "fence", fence, "at", at)
+        yield "XADD", f"changes:{follower}", ("*", *about, *told)
+
+
 _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {
     Part.EXECUTIONS: _executions,
     Part.LOGS: _logs,
@@ -307,4 +319,6 @@ _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {
     Part.BREAKERS: _breakers,
     Part.RECORDS: _records,
     Part.AUDIT: _audit,
+    Part.FOLLOWERS: _followers,
+    Part.CHANGES: _changes,
 }

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from penstock.model.states import Status
 from penstock.store.contract import Beat, Fate, Pruned, Rescued, Retention, WorkerInfo
 from penstock.store.contract.upkeep import COUNTED_TO, FORGET_AFTER_MS
+from penstock.store.redis.changes import erase_changes
 from penstock.store.redis.errors import encoded
 from penstock.store.redis.keys import decode_lane
 from penstock.store.redis.release import sweep
@@ -148,7 +149,12 @@ class RedisUpkeep:
 
     async def erase(self, ids: Sequence[str]) -> int:
         """Delete ended jobs and their dead letters at once."""
-        return int(await self._scripts.call("erase", *ids)) if ids else 0
+        if not ids:
+            return 0
+        erased = int(await self._scripts.call("erase", *ids))
+        theirs = {*ids}
+        await erase_changes(self._scripts, lambda change: change.job_id in theirs)
+        return erased
 
     async def erase_keys(self, tenant_id: str) -> int:
         """Delete all unique keys of a tenant, page by page."""

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -111,9 +111,18 @@ class SqliteTransaction(Transaction):
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:
         """Run a named query for every row; the number of rows it changed in all."""
-        before = self.connection.total_changes()
-        self.connection.executemany(self._queries[name], rows)
-        return self.connection.total_changes() - before
+        changed = 0
+
+        def counted() -> Iterator[Bindings]:
+            # The next row is asked for when the one before is done. SQLite's own total would count
+            # what triggers wrote beside it.
+            nonlocal changed
+            for row in rows:
+                yield row
+                changed += self.connection.changes()
+
+        self.connection.executemany(self._queries[name], counted())
+        return changed
 
     def using(self, queries: Mapping[str, str]) -> "SqliteTransaction":
         """The same transaction with other queries."""

@@ -3,7 +3,7 @@ SELECT to_json(statuses)::text FROM followers WHERE name = ?;
 
 -- name: followers
 SELECT name, to_json(statuses)::text,
-    (SELECT count(*) FROM (SELECT FROM job_changes WHERE follower = name LIMIT :most) AS some),
+    (SELECT count(*) FROM (SELECT FROM job_changes WHERE follower = name LIMIT :most) AS counted),
     (SELECT ms(at) FROM job_changes WHERE follower = name ORDER BY seq LIMIT 1)
 FROM followers ORDER BY name;
 

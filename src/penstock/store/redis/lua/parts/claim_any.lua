@@ -150,6 +150,7 @@ local function lease(pick)
     end
     if expires_at then call('ZREM', PREFIX .. 'expiring', id) end
     if found[5] == 'while_pending' then release_key(call('HGET', key, 'key'), id, found[5]) end
+    record_change(id, pick.lane, 'in_progress', fence)
     local started = starts and 1 or 0
     grant(pick, found, fence, started, had)
     return id, started

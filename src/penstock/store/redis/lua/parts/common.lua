@@ -97,6 +97,10 @@
 --   breakers           hash: name -> JSON [types, failures, cool_down_ms]
 --   breakers:state     hash: name -> 'failed opened_at probe_id', '-' for none; missing: closed
 --
+-- Followers (changes.lua)
+--   followers          hash: name -> JSON array of the statuses it is told of
+--   changes:NAME       stream: job_id, lane, status, fence, at; what it has not confirmed
+--
 -- The rest
 --   schedules          hash: JSON ["tenant","name"] -> id
 --   schedule:ID        hash: one schedule, see schedules.lua
@@ -122,7 +126,7 @@
 --   room               never there: a script that deletes it first may write while memory is full
 --   wake               the channel on which every change is told
 --
--- needs: ground lanes counts unique_keys
+-- needs: ground lanes counts unique_keys changes
 
 local LOOKED_AT = {
     'status', 'lane', 'priority', 'waiting_on', 'scheduled_at', 'created_at', 'queued_at',
@@ -185,9 +189,11 @@ local function leave(job)
     end
 end
 
--- Puts a job into the place of a new status; the fields of its hash are the caller's to write.
+-- Puts a job into the place of a new status, and tells; the fields of its hash are the caller's to
+-- write.
 -- A queued job goes by its own due time. Only a claim makes a job in_progress.
 local function enter(job, status)
+    if job.status ~= status then record_change(job.id, job.lane, status, int(job.fence)) end
     job.status = status
     if ENDED[status] then
         redis.call('ZADD', PREFIX .. 'ended:' .. status, NOW, job.id)

@@ -25,7 +25,7 @@ local function end_lease(job, status, fields)
     end
     redis.call('HSET', job_key(job.id), unpack(row))
     job.scheduled_at = tonumber(fields.scheduled_at) or job.scheduled_at
-    job.lease_owner = nil
+    job.lease_owner, job.fence = nil, tonumber(fields.fence) or job.fence
     enter(job, status)
     if ENDED[status] and job.key then release_key(job.key, job.id, job.key_scope) end
 end

@@ -113,6 +113,7 @@ local function insert_job(id, shape, payload, waits)
         call('HSET', key, 'status', status, 'payload', payload, unpack(shape.fields))
     end
     if waits > 0 then call('HSET', key, 'waiting_on', waits) end
+    record_change(id, shape.lane, status, 0)
     return status, waits
 end
 

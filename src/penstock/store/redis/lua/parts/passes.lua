@@ -63,15 +63,16 @@ local function stage(limit)
     local queued, joining, gone, lanes = 0, {}, {}, {}
     for _, id in ipairs(due) do
         local key = job_key(id)
-        local status, lane, priority, scheduled_at, created_at, line, queued_at = unpack(call(
-            'HMGET', key, 'status', 'lane', 'priority', 'scheduled_at', 'created_at', 'line',
-            'queued_at'))
+        local status, lane, priority, scheduled_at, created_at, line, queued_at, fence = unpack(
+            call('HMGET', key, 'status', 'lane', 'priority', 'scheduled_at', 'created_at', 'line',
+                'queued_at', 'fence'))
         if not MAY_STAGE[status] then
             gone[#gone + 1] = id
         elseif (line or '') ~= '' and (queued_at or '') == '' then
             joining[#joining + 1] = look(id)
         else
             call('HSET', key, 'status', 'queued', 'queued_at', NOW, 'updated_at', NOW)
+            record_change(id, lane, 'queued', fence or 0)
             priority = tonumber(priority) or DEFAULT_PRIORITY
             local rank = rank_of(tonumber(scheduled_at) or tonumber(created_at) or 0, priority)
             local members = lanes[lane]

@@ -5,12 +5,13 @@
 --
 -- needs: ground
 -- later: claim_any gives answer
--- reads: breakers, jobs, limits, pauses
--- writes: breakers:state, canaries:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,
---   metrics:live, metrics:totals, metrics:…, owners, pauses:jobs, rates, room, slots, started,
---   stops:…, wake
+-- later: changes gives record_change
+-- reads: breakers, followers, jobs, limits, pauses
+-- writes: breakers:state, canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths,
+--   depths:…, due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…,
+--   groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open,
+--   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, owners, pauses:jobs, rates,
+--   room, slots, started, stops:…, wake
 -- ARGV[4]  the claim as JSON: owner, types (each as JSON text), limit, start, lease_ms,
 --          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
 --          answer said, or '')
@@ -58,6 +59,9 @@ local function lease_one(listed)
     local holder, started = lane .. '\n' .. claim.owner, claim.start > 0
     call('HSET', key, 'status', 'in_progress', 'fence', 1, 'lease_owner', claim.owner,
         started and 'started_at' or 'updated_at', NOW)
+    if call('EXISTS', PREFIX .. 'followers') == 1 then
+        later_changes()(id, lane, 'in_progress', 1)
+    end
     call('DEL', PREFIX .. 'lane:' .. lane)
     call('ZREM', PREFIX .. 'lanes', listed)
     for _, depths in ipairs(tenant == '' and {'depths'} or {'depths', 'depths:' .. tenant}) do

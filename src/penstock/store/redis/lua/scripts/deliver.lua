@@ -2,8 +2,9 @@
 --
 -- needs: common edges lines inserts
 -- later: linking gives plan_links, write_links
--- writes: canaries:…, children:…, dead, dead:seq, dead:…, delivered, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
+-- reads: followers
+-- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, delivered, depths, depths:…,
+--   due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
 --   inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open,
 --   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
 --   pauses:jobs, seq, started, stops:…, wake

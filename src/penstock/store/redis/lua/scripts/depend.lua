@@ -1,10 +1,11 @@
 -- Have a job that has not joined the queue yet wait for more parents.
 --
 -- needs: common edges lines release linking
--- writes: canaries:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due, edges:open,
---   edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…,
---   keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, metrics:live,
---   metrics:totals, metrics:…, pauses:jobs, started, stops:…, wake
+-- reads: followers
+-- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
+--   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
+--   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…,
+--   metrics:live, metrics:totals, metrics:…, pauses:jobs, started, stops:…, wake
 -- ARGV[4]  the job's id
 -- ARGV[5]  its edges as JSON, see linking.lua
 -- answers 1

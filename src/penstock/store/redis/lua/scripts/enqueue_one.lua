@@ -3,8 +3,10 @@
 -- Whatever else an enqueue may ask for is enqueue.lua's. Nothing is needed from other files: making
 -- their functions would cost more than all of this.
 --
+-- later: changes gives record_change
+-- reads: followers
+-- writes: changes:…, depths, depths:…, job:…, jobs, lane:…, lanes, seq, wake
 -- KEYS[1]  the prefix of the namespace
--- writes: depths, depths:…, job:…, jobs, lane:…, lanes, seq, wake
 -- ARGV[1]  now in milliseconds, or '' for the server's clock
 -- ARGV[4]  id
 -- ARGV[5]  payload
@@ -37,5 +39,6 @@ call('HINCRBY', PREFIX .. 'depths', 'queued ' .. ARGV[9], 1)
 if ARGV[11] ~= '' then
     call('HINCRBY', PREFIX .. 'depths:' .. ARGV[11], 'queued ' .. ARGV[9], 1)
 end
+if call('EXISTS', PREFIX .. 'followers') == 1 then later_changes()(id, lane, 'queued', 0) end
 call('PUBLISH', PREFIX .. 'wake', '')
 return 1

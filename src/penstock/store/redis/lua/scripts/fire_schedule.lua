@@ -1,11 +1,12 @@
 -- Enqueue a schedule's jobs and advance it, if it still is as it was seen.
 --
 -- needs: common edges lines release linking inserts schedules
--- writes: canaries:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due, edges:open,
---   edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…,
---   jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open, letters:open:…,
---   lines, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…, pauses:jobs,
---   schedule:…, schedules:due, schedules:expiring, seq, started, stops:…, wake
+-- reads: followers
+-- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
+--   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
+--   inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open,
+--   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
+--   pauses:jobs, schedule:…, schedules:due, schedules:expiring, seq, started, stops:…, wake
 -- ARGV[4]  its id
 -- ARGV[5]  the revision it must have
 -- ARGV[6]  next_run_at, or ''

@@ -1,8 +1,9 @@
 -- Hold a queue, a type, a tenant or one waiting job; what is paused already keeps its pause.
 --
 -- needs: common
--- writes: depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased, leases:…,
---   metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started, stops:…, wake
+-- reads: followers
+-- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased,
+--   leases:…, metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started, stops:…, wake
 -- ARGV[4]  scope
 -- ARGV[5]  name
 -- ARGV[6]  JSON of reason and by whom, without the opening bracket

@@ -1,8 +1,10 @@
 -- Let it go on; a job goes back to waiting for its own time.
 --
 -- needs: common
--- writes: depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased, leases:…,
---   metrics:live, metrics:totals, metrics:…, pauses, pauses:jobs, room, started, stops:…, wake
+-- reads: followers
+-- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased,
+--   leases:…, metrics:live, metrics:totals, metrics:…, pauses, pauses:jobs, room, started,
+--   stops:…, wake
 -- ARGV[4]  scope
 -- ARGV[5]  name
 -- answers 1 if it was paused, otherwise 0

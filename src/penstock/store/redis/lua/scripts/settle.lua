@@ -4,11 +4,12 @@
 -- later: release gives undecided, end_jobs
 -- later: endings gives endings
 -- later: breakers gives heed_breakers
--- reads: breakers
--- writes: breakers:state, canaries:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,
---   metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started, stops:…, wake
+-- reads: breakers, followers
+-- writes: breakers:state, canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths,
+--   depths:…, due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…,
+--   groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open,
+--   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started,
+--   stops:…, wake
 -- ARGV[4]  the owner
 -- ARGV[5]  JSON: sums, [field of the figures, by] each, for the completed ones; others, the other
 --          endings (endings.lua), with label, duration and wait (the steps of their histograms),
@@ -86,6 +87,7 @@ local function complete(first, found)
     else
         call('HSET', key, 'status', 'completed', execution, ran_here .. rest, 'result', result)
     end
+    record_change(id, lane, 'completed', found[2])
     clear(id, key, found)
     local group = ended_in[lane]
     if not group then

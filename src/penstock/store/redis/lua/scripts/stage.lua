@@ -1,10 +1,10 @@
 -- Queue waiting jobs that fell due.
 --
 -- needs: common edges lines release bury passes
--- reads: jobs
--- writes: children:…, dead, depths, depths:…, due, edges:open, edges:…, ended:…, expiring,
---   groups:open:…, groups:…, job:…, lane:…, lanes, leased, leases:…, lines, metrics:live,
---   metrics:totals, metrics:…, room, started, stops:…, wake
+-- reads: followers, jobs
+-- writes: changes:…, children:…, dead, depths, depths:…, due, edges:open, edges:…, ended:…,
+--   expiring, groups:open:…, groups:…, job:…, lane:…, lanes, leased, leases:…, lines,
+--   metrics:live, metrics:totals, metrics:…, room, started, stops:…, wake
 -- ARGV[4]  how many at most
 -- answers  how many were queued
 

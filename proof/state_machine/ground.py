@@ -25,6 +25,7 @@ T = TypeVar("T")
 Model = TypeVar("Model", bound=StoreModel)
 Draw = st.DataObject
 
+FOLLOWER = "proof.all"
 SETTLE = ("complete", "fail", "stop", "bury", "snooze", "hand_back")
 
 
@@ -51,6 +52,7 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
         self._runner = asyncio.Runner()
         self.store = type(self).open_store(self.clock)
         self._do(self.store.open())
+        self._do(self.store.changes.follow(FOLLOWER, Status))
 
     def teardown(self) -> None:
         """Close the store and its event loop."""
@@ -99,8 +101,10 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
     @invariant()
     def every_promise_holds(self) -> None:
         """What is stored is what the model says, and follows from what was seen before."""
-        picture = self._do(look(self.store, list(self.model.jobs) if self.whole else []))
+        ids = list(self.model.jobs) if self.whole else []
+        picture, changes = self._do(look(self.store, ids, FOLLOWER))
         self.history.see([seen.job for seen in picture.values()], self._actions)
+        self.history.hear(changes)
         assert set(picture) == set(self.model.jobs)
         for job_id in self._untouched:
             assert picture[job_id] == self._picture[job_id], f"a trace was left on {job_id}"

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from penstock.model.job import Job, KeyScope, Lease
-from penstock.model.states import TRANSITIONS, Status
+from penstock.model.job import Job, JobChange, KeyScope, Lease
+from penstock.model.states import ALLOWED, TRANSITIONS, Status
 
 
 class History:
@@ -15,6 +15,8 @@ class History:
         self._granted: set[tuple[str, int]] = set()
         self._endings: Counter[str] = Counter()
         self._requeues: Counter[str] = Counter()
+        self._told: dict[str, tuple[Status, int]] = {}
+        self._changes = 0
 
     def grant(self, lease: Lease) -> None:
         """One (job, fence) pair is granted at most once, and above every fence seen before."""
@@ -38,6 +40,17 @@ class History:
         assert len(jobs) == len(self._seen), "a job vanished"
         keys = Counter((job.tenant_id, job.type, job.key) for job in jobs if self._excludes(job))
         assert all(count == 1 for count in keys.values()), f"a key has two holders: {keys}"
+
+    def hear(self, changes: Sequence[JobChange]) -> None:
+        """A follower that confirms nothing was told of every step of every job, once."""
+        for change in changes[self._changes :]:
+            before, fence = self._told.get(change.job_id, (None, 0))
+            fresh = before is None and change.status in (Status.PENDING, Status.QUEUED)
+            assert fresh or (before, change.status) in ALLOWED, f"{change} after {before}"
+            assert change.fence >= fence, f"{change} after the fence {fence}"
+            self._told[change.job_id] = change.status, change.fence
+        self._changes = len(changes)
+        assert self._told == {job.id: (job.status, job.fence) for job in self._seen.values()}
 
     def _check_step(self, job: Job, actions: frozenset[str]) -> None:
         seen = self._seen.get(job.id)

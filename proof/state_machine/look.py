@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.model.job import Job
+from penstock.model.job import Job, JobChange
 from penstock.model.states import Status
 from penstock.store.contract import Execution, JobFilter, LogLine, Store
 from proof.state_machine.model import ModelJob
@@ -31,14 +31,20 @@ class Seen(NamedTuple):
         assert len(self.logs) == expected.log_lines, self.job.id
 
 
-async def look(store: Store, job_ids: Sequence[str]) -> dict[str, Seen]:
-    """All jobs in one look, with all that is stored about those that are named."""
-    jobs, histories = await asyncio.gather(
+async def look(
+    store: Store, job_ids: Sequence[str], follower: str
+) -> tuple[dict[str, Seen], list[JobChange]]:
+    """All jobs in one look, with all that is stored about those that are named.
+
+    Beside them all that a follower was told.
+    """
+    jobs, changes, histories = await asyncio.gather(
         store.reader.find(JobFilter(limit=EVERYTHING)),
+        store.changes.waiting(follower, EVERYTHING),
         asyncio.gather(*(_history(store, job_id) for job_id in job_ids)),
     )
     found = dict(zip(job_ids, histories, strict=True))
-    return {job.id: Seen(job, *found.get(job.id, ([], []))) for job in jobs}
+    return {job.id: Seen(job, *found.get(job.id, ([], []))) for job in jobs}, changes
 
 
 async def _history(store: Store, job_id: str) -> tuple[list[Execution], list[LogLine]]:

@@ -109,6 +109,20 @@ def test_a_claim_that_does_not_raise_the_fence_is_found(mutate: Mutate) -> None:
     _finds_a_bug(StoreMachine)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "replacement"),
+    [
+        (r"WHEN NEW\.status IS NOT OLD\.status", "WHEN NEW.status <> 'cancelled'"),
+        (r"UPDATE OF status ON jobs\nWHEN NEW\.status IS NOT OLD\.status", "UPDATE ON jobs"),
+    ],
+)
+def test_a_change_that_is_told_never_or_twice_is_found(
+    pattern: str, replacement: str, mutate: Mutate
+) -> None:
+    mutate("record_changes", pattern, replacement)
+    _finds_a_bug(StoreMachine)
+
+
 @pytest.mark.parametrize("name", ["release_keys_at_claim", "release_keys_at_end"])
 def test_a_key_that_is_never_released_is_found(name: str, mutate: Mutate) -> None:
     mutate(name, r"WHERE job_id", "WHERE 0 AND job_id")

@@ -9,6 +9,7 @@ from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
 from penstock.model.errors import JobNotFound, ParentNotFound
 from penstock.model.job import NewJob
+from penstock.model.states import Status
 from penstock.model.store_errors import AccessDenied
 from penstock.store.contract import JobFilter
 from penstock.store.open import open_store
@@ -20,10 +21,11 @@ OWN_BY_TENANT = {
     *("jobs", "jobs_live", "jobs_ended", "job_keys", "dead_letter_jobs", "order_lines"),
     "job_schedules",
 }
+OWN_TO_ERASE = {"job_changes"}
 OWN_BY_JOB = {"job_executions", "job_logs", "job_dependencies"}
 OF_THE_INSTALLATION = {
     *("pauses", "limits", "slots", "rate_starts", "breakers", "workers", "leaders", "metrics"),
-    *("metric_deltas", "audit_log", "records", "penstock_meta"),
+    *("metric_deltas", "audit_log", "records", "followers", "penstock_meta"),
 }
 SHOWN_TO_ALL = {"workers", "penstock_meta"}
 ROWS = """
@@ -68,6 +70,9 @@ INSERT INTO audit_log VALUES (1, now(), 'ann', 'job.pause', 'job:1', 'globex', '
     (2, now(), 'bob', 'job.pause', 'job:2', 'acme', '{}', '', ''),
     (3, now(), 'ann', 'queue.pause', 'queue:q', '', '{}', '', '');
 INSERT INTO records VALUES (1, now(), NULL, 'token', 'acme', '{}');
+INSERT INTO followers VALUES ('bank', '{completed}');
+INSERT INTO job_changes (fence, at, follower, job_id, type, queue, tenant_id, status)
+SELECT 1, now(), 'bank', id, type, queue, tenant_id, status FROM jobs;
 INSERT INTO workers VALUES (now(), now(), 0, 0, 0, 0, 0, 1, 1, 0, NULL, 'host:1', 'host:1', 'host',
     'running', NULL, '{mail}');
 """
@@ -120,7 +125,7 @@ def _is_refused(connection: Connection, statement: str) -> bool:
 
 
 def test_these_tests_know_every_table(filled: Address, tx: Connection) -> None:
-    assert _tables(tx) == OWN_BY_TENANT | OWN_BY_JOB | OF_THE_INSTALLATION
+    assert _tables(tx) == OWN_BY_TENANT | OWN_TO_ERASE | OWN_BY_JOB | OF_THE_INSTALLATION
     assert all(_count(tx, table) > 0 for table in _tables(tx))
 
 
@@ -153,7 +158,7 @@ def test_every_policy_for_tenants_asks_which_tenant_or_shows_nobody_s_rows(
     assert {str(name) for (name,) in found} == SHOWN_TO_ALL
 
 
-@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT))
+@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT | OWN_TO_ERASE))
 def test_a_tenant_sees_its_own_rows_only(acme: Connection, table: str) -> None:
     assert _count(acme, table) > 0
     assert _count(acme, table, "tenant_id <> 'acme'") == 0
@@ -180,7 +185,7 @@ def test_a_tenant_sees_of_the_installation_only_what_concerns_it(
     assert len(seen) == expected.get(table, 0)
 
 
-@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT | OWN_BY_JOB))
+@pytest.mark.parametrize("table", sorted(OWN_BY_TENANT | OWN_TO_ERASE | OWN_BY_JOB))
 def test_a_tenant_deletes_its_own_rows_only(acme: Connection, table: str) -> None:
     own = _count(acme, table)
     assert acme.execute(f"DELETE FROM {table}".encode()).rowcount == own
@@ -240,6 +245,14 @@ def test_a_tenant_cannot_give_its_rows_to_another(acme: Connection, table: str) 
         "INSERT INTO audit_log VALUES (4, now(), 'a', 'b', 'c', 'acme', '{}', '', '')",
         "INSERT INTO records VALUES (1, now(), NULL, 'token', 'mine', '{}')",
         "DELETE FROM records",
+        "INSERT INTO followers VALUES ('mine', '{completed}')",
+        "DELETE FROM followers",
+        "SELECT record_changes()",
+        "UPDATE job_changes SET tenant_id = 'globex'",
+        (
+            "INSERT INTO job_changes (fence, at, follower, job_id, type, queue, tenant_id, status) "
+            "VALUES (1, now(), 'bank', 'acme1', 'mail', 'default', 'acme', 'completed')"
+        ),
         "TRUNCATE jobs",
     ],
 )
@@ -404,3 +417,32 @@ async def test_a_store_opened_for_one_tenant_works_for_it_alone(made: Address) -
     finally:
         await acme.close()
         await everybody.close()
+
+
+async def test_what_a_tenant_does_is_told_to_a_follower_that_it_cannot_see(
+    made: Address, logins: Logins
+) -> None:
+    worker = open_store(logins.make("", f"GRANT {made.worker_role} TO {{}}"))
+    acme = open_store(logins.make("", f"GRANT {made.tenant_role} TO {{}}") + "&tenant=acme")
+    await worker.open()
+    await acme.open()
+    try:
+        await worker.changes.follow("bank.ended", [Status.QUEUED, Status.CANCELLED])
+        await worker.jobs.enqueue([NewJob(id="theirs", type="mail", tenant_id="globex")])
+        await acme.jobs.enqueue([NewJob(id="ours", type="mail", tenant_id="acme")])
+        await acme.jobs.cancel(["ours"], "no longer needed")
+        told = [(c.job_id, c.status) for c in await worker.changes.waiting("bank.ended")]
+        assert told == [("theirs", "queued"), ("ours", "queued"), ("ours", "cancelled")]
+        assert await acme.changes.followers() == []
+        assert {c.job_id for c in await acme.changes.waiting("bank.ended")} == {"ours"}
+        with pytest.raises(AccessDenied):
+            await acme.changes.follow("mine.all", [Status.QUEUED])
+        with pytest.raises(AccessDenied):
+            await acme.changes.unfollow("bank.ended")
+        assert await acme.upkeep.erase(["ours"]) == 1
+        told = [(c.job_id, c.status) for c in await worker.changes.waiting("bank.ended")]
+        assert told == [("theirs", "queued")]
+        assert await worker.changes.unfollow("bank.ended")
+    finally:
+        await acme.close()
+        await worker.close()

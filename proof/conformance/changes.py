@@ -41,6 +41,7 @@ from proof.conformance.states import Walk
 
 NAME = "links.ended"
 OTHER_NAME = "mail.all"
+ALL = tuple(Status)
 
 
 async def told(store: Store, name: str = NAME) -> list[str]:
@@ -59,7 +60,7 @@ class TestFollowing:
 
     async def test_nothing_is_recorded_without_a_follower(self, store: Store) -> None:
         await store.jobs.settle(OWNER, [completed(await running(store))])
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         assert await told(store) == []
 
     async def test_a_follower_is_told_of_the_statuses_it_asked_for(self, store: Store) -> None:
@@ -87,7 +88,7 @@ class TestFollowing:
 
     async def test_each_follower_has_changes_of_its_own(self, store: Store) -> None:
         await store.changes.follow(NAME, TERMINAL)
-        await store.changes.follow(OTHER_NAME, Status)
+        await store.changes.follow(OTHER_NAME, ALL)
         await store.jobs.settle(OWNER, [completed(await running(store))])
         assert await told(store) == ["completed"]
         assert await told(store, OTHER_NAME) == ["queued", "in_progress", "completed"]
@@ -137,8 +138,8 @@ class TestFollowing:
         assert await told(store) == ["queued", "in_progress", "in_progress"]
 
     async def test_who_follows_no_more_leaves_nothing(self, store: Store) -> None:
-        await store.changes.follow(NAME, Status)
-        await store.changes.follow(OTHER_NAME, Status)
+        await store.changes.follow(NAME, ALL)
+        await store.changes.follow(OTHER_NAME, ALL)
         await enqueue(store)
         assert await store.changes.unfollow(NAME)
         assert not await store.changes.unfollow(NAME)
@@ -148,7 +149,7 @@ class TestFollowing:
         assert await store.changes.unfollow(OTHER_NAME)
         await enqueue(store)
         assert await store.changes.followers() == []
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         assert await told(store) == []
 
     async def test_followers_are_listed_with_what_waits_for_them(
@@ -364,7 +365,7 @@ class TestChanges:
         self, store: Store, clock: FakeClock, way: str
     ) -> None:
         go, expected = WAYS[way]
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         job_id = await go(store, clock)
         assert await told_of(store, job_id) == expected
 
@@ -372,7 +373,7 @@ class TestChanges:
     async def test_whatever_is_done_all_of_it_is_told_and_nothing_else(
         self, store: Store, clock: FakeClock, seed: int
     ) -> None:
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         walk = Walk(store, clock, seed)
         for _ in range(120):
             await walk.random.choice(walk.steps)()
@@ -388,7 +389,7 @@ class TestChanges:
             assert {*pairwise(taken)} <= ALLOWED
 
     async def test_what_is_refused_is_not_told(self, store: Store) -> None:
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         with pytest.raises(ParentNotFound):
             await store.jobs.enqueue([a_job(), a_job(after=(an_edge(NOBODY),))])
         assert await told(store) == []
@@ -396,7 +397,7 @@ class TestChanges:
     async def test_what_is_rolled_back_is_not_told(self, store: Store) -> None:
         if store.tables is None or store.url.endswith(":memory:"):
             pytest.skip("there is no transaction to roll back")
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         with pytest.raises(ZeroDivisionError):
             await store.tables.write(lambda tx: (tx.enqueue([a_job()]), 1 / 0))
         assert await told(store) == []
@@ -406,7 +407,7 @@ class TestChanges:
     async def test_a_stale_settlement_is_not_told(self, store: Store) -> None:
         lease = await running(store)
         await store.upkeep.rescue(owner=OWNER)
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         assert await store.jobs.settle(OWNER, [completed(lease)]) == [lease.id]
         assert await told(store) == []
 
@@ -423,7 +424,7 @@ class TestChanges:
         try:
             await other.jobs.settle(OWNER, [completed(await running(other))])
             await enqueue(other)
-            await other.changes.follow(NAME, Status)
+            await other.changes.follow(NAME, ALL)
             job_id = await dead_job(other, type="other")
             await copy(other, store)
             assert await told(store) == [*STARTED, "dead_letter"]
@@ -433,7 +434,7 @@ class TestChanges:
             await other.close()
 
     async def test_a_job_that_is_erased_takes_its_changes_along(self, store: Store) -> None:
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         await store.changes.follow(OTHER_NAME, TERMINAL)
         erased, kept = await dead_job(store), await enqueue(store)
         await store.upkeep.erase([erased])
@@ -441,7 +442,7 @@ class TestChanges:
         assert await told_of(store, kept) == ["queued"]
 
     async def test_a_tenant_that_is_erased_takes_its_changes_along(self, store: Store) -> None:
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         kept = await enqueue(store)
         for _ in range(2):
             await enqueue(store, tenant_id="acme")
@@ -459,7 +460,7 @@ class TestChanges:
         assert await told_of(store, lease.id) == ["completed"]
 
     async def test_a_settlement_is_fenced_as_it_is_without_followers(self, store: Store) -> None:
-        await store.changes.follow(NAME, Status)
+        await store.changes.follow(NAME, ALL)
         leases = [await running(store) for _ in range(3)]
         await store.upkeep.rescue(owner=OWNER)
         fresh = [await running(store) for _ in range(2)]

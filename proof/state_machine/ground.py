@@ -52,7 +52,7 @@ class Ground(RuleBasedStateMachine, Generic[Model]):
         self._runner = asyncio.Runner()
         self.store = type(self).open_store(self.clock)
         self._do(self.store.open())
-        self._do(self.store.changes.follow(FOLLOWER, Status))
+        self._do(self.store.changes.follow(FOLLOWER, list(Status)))
 
     def teardown(self) -> None:
         """Close the store and its event loop."""

@@ -16,7 +16,8 @@ from msgspec import Struct
 from penstock.model.alert import Reading
 from penstock.model.alert_rules import Measure, Rule, Severity, Unit
 from penstock.model.errors import InvalidOption
-from penstock.model.job import Job, NewJob
+from penstock.model.job import Job, JobChange, NewJob
+from penstock.model.states import TERMINAL, Status
 from penstock.store.contract.tables import Queries, Table, Tables
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ __all__ = [
     "Concern",
     "Erasing",
     "Extension",
+    "Follower",
     "Gate",
+    "JobChange",
     "Measure",
     "Measured",
     "Metric",
@@ -56,6 +59,7 @@ __all__ = [
 ]
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+WORD = "a word of a-z, 0-9 and _ that begins with a-z"
 
 Loaded = str | Callable[..., Any]
 """Something to call, or the `module:name` where it is found."""
@@ -84,6 +88,26 @@ class Pass(Struct, frozen=True, kw_only=True):
     name: str
     every: float
     run: Loaded
+
+
+class Follower(Struct, frozen=True, kw_only=True):
+    """Hears what becomes of jobs: `await tell(app, changes)`, a list of `JobChange`.
+
+    A change is recorded in the commit that changes the job. The leader tells it soon after, those
+    of one job in their order, and at least once: if `tell` raises, it is told the same again.
+    `statuses` are those of which it is told, by default those in which a job has ended.
+    """
+
+    name: str
+    tell: Loaded
+    statuses: tuple[str, ...] = tuple(sorted(TERMINAL))
+    every: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise InvalidOption("name", self.name, WORD)
+        if not self.statuses or not {*self.statuses} <= {*Status}:
+            raise InvalidOption("statuses", self.statuses, f"some of: {', '.join(Status)}")
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -307,6 +331,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     settings: type[Struct] | None = None
     tables: Tables | None = None
     passes: tuple[Pass, ...] = ()
+    followers: tuple[Follower, ...] = ()
     services: tuple["Callable[[Penstock], Service] | str", ...] = ()
     commands: tuple[Command, ...] = ()
     help: str = ""
@@ -330,7 +355,7 @@ class Extension(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            raise InvalidOption("name", self.name, "a word of a-z, 0-9 and _ that begins with a-z")
+            raise InvalidOption("name", self.name, WORD)
         if self.tables is not None and self.tables.extension != self.name:
             raise InvalidOption("tables", self.tables.extension, f"those of {self.name!r}")
         for table in self.tables.tables if self.tables else ():

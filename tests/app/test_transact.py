@@ -9,9 +9,9 @@ import pytest
 
 from examples.links import check, extension
 from penstock import Penstock, Settings
-from penstock.model.errors import InvalidOption, NoTables, QueueFull
+from penstock.model.errors import InvalidOption, QueueFull
 from penstock.model.states import Status
-from penstock.model.store_errors import StoreError, StoreUnavailable
+from penstock.model.store_errors import NoTables, StoreError, StoreUnavailable
 from penstock.outbox.extension import TABLES, deliver, ls
 from penstock.store.contract import Retention
 from penstock.testing import FakeClock

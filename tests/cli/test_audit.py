@@ -54,6 +54,7 @@ def test_what_was_done_is_listed_newest_first_and_found_by_every_filter(shopped:
         (lambda cli: ("limits", "rm", "type", limited(cli)), "limit.remove"),
         (lambda cli: ("limits", "rm", "type", "greet"), "limit.remove.refused"),
         (lambda cli: ("breakers", "reset", "bank"), "breaker.reset.refused"),
+        (lambda cli: ("followers", "drop", "x.y", "--yes"), "follower.drop.refused"),
         (lambda cli: ("pause", "job", waiting_job(cli)), "job.pause"),
         (lambda cli: ("resume", "job", waiting_job(cli)), "job.resume"),
         (lambda cli: ("dead", "requeue", dead_job(cli)), "job.requeue"),

@@ -5,6 +5,8 @@ import pytest
 
 from penstock import Penstock, Settings, Worker
 from penstock.cli.output import bar
+from penstock.model.job import NewJob
+from penstock.model.states import Status
 from tests.cli.conftest import Cli
 
 
@@ -110,3 +112,27 @@ def test_a_bar_shows_a_little_of_anything_and_red_for_all_of_it() -> None:
     assert bar(5, 10).count("█") == 5
     assert "red" in bar(12, 10)
     assert bar(12, 10).count("█") == 10
+
+
+async def follow(url: str) -> None:
+    async with Penstock(settings=Settings(url=url)) as app:
+        await app.store.changes.follow("links.clicks", [Status.QUEUED, Status.COMPLETED])
+        await app.store.jobs.enqueue([NewJob(id="1", type="greet")])
+
+
+def test_followers_are_listed_and_dropped(shopped: Cli, tmp_path: Path) -> None:
+    assert "No followers" in shopped("followers", "ls").out
+    asyncio.run(follow(f"sqlite:///{tmp_path}/work.db"))
+    listed = shopped("followers", "ls").out
+    for part in ("links.clicks", "completed, queued"):
+        assert part in listed
+    [state] = shopped("followers", "ls", "--json").json
+    assert (state["name"], state["waiting"]) == ("links.clicks", 1)
+    assert state["oldest_at"].endswith("Z")
+    assert any(c["name"] == "followers" for c in shopped("doctor", "--json").json["checks"])
+    assert shopped("followers", "drop", "links.clicks", stdin="n\n").code != 0
+    assert shopped("followers", "drop", "links.clicks", "--yes", "--json").json == {
+        "dropped": "links.clicks"
+    }
+    gone = shopped("followers", "drop", "links.clicks", "--yes")
+    assert gone.says("There is no follower 'links.clicks'")

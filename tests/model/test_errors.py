@@ -11,7 +11,7 @@ STORE = "sqlite:///work.db"
 
 EXAMPLES: tuple[PenstockError, ...] = (
     errors.NotAdmitted("resize", "billing", "the account is closed"),
-    errors.NoTables("A unit of work", "redis://localhost"),
+    store_errors.NoTables("A unit of work", "redis://localhost"),
     errors.JobsRunning(2),
     errors.UnknownType("send", ["resize"]),
     errors.NotIncluded("send"),
@@ -63,6 +63,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.CanariesUnproven("3fa9c2d1", ["01J"], ["01K"]),
     errors.AlertNotFound("backlog"),
     errors.BreakerNotFound("bank"),
+    errors.FollowerNotFound("links.clicks"),
     errors.LimitNotFound("queue", "mail", "rate"),
     errors.TokenNotFound("t1"),
     errors.UserNotFound("ann"),

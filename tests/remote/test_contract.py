@@ -10,10 +10,11 @@ from penstock import Penstock
 from penstock.app.sync import SyncPenstock
 from penstock.operate.controls import Controls
 from penstock.operate.dead import DeadLetters
+from penstock.operate.followers import Followers
 from penstock.operate.schedules import Schedules
 from penstock.remote.client import Remote
 from penstock.remote.connect import SyncRemote
-from penstock.remote.controls import RemoteControls
+from penstock.remote.controls import RemoteControls, RemoteFollowers
 from penstock.remote.dead import RemoteDeadLetters
 from penstock.remote.schedules import RemoteSchedules
 
@@ -53,6 +54,7 @@ REMOTE_ONLY = {"ask", "health", "stats", "url", "workers"}
 PAIRS = [
     (Penstock, Remote),
     (Controls, RemoteControls),
+    (Followers, RemoteFollowers),
     (Schedules, RemoteSchedules),
     (DeadLetters, RemoteDeadLetters),
     (SyncPenstock, SyncRemote),

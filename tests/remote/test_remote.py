@@ -21,6 +21,7 @@ from penstock.app.tracing import came_with
 from penstock.model.errors import (
     BreakerNotFound,
     DependencyCycle,
+    FollowerNotFound,
     InvalidArguments,
     InvalidOption,
     LimitNotFound,
@@ -309,6 +310,16 @@ async def test_queues_limits_and_breakers_are_controlled(remote: Remote, behind:
     await remote.controls.reset_breaker("oven")
     with pytest.raises(BreakerNotFound, match="no breaker 'fridge'"):
         await remote.controls.reset_breaker("fridge")
+
+
+async def test_followers_are_looked_at_and_dropped(remote: Remote, behind: Penstock) -> None:
+    await behind.store.changes.follow("links.clicks", [Status.COMPLETED, Status.QUEUED])
+    await enqueue(behind.store)
+    [state] = await remote.followers.states()
+    assert [state] == await behind.followers.states()
+    await remote.followers.drop("links.clicks")
+    with pytest.raises(FollowerNotFound, match=r"no follower 'links\.clicks'"):
+        await remote.followers.drop("links.clicks")
 
 
 @pytest.mark.every_store

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.operate.check_payloads import Checked, PayloadCheck
     from penstock.operate.controls import Controls
     from penstock.operate.dead import DeadLetters
+    from penstock.operate.followers import Followers
     from penstock.operate.jobs import Jobs
     from penstock.operate.schedules import Schedules
     from penstock.store.contract.tables import TableStore
@@ -284,6 +285,13 @@ class Penstock(Registry):
         from penstock.operate.controls import Controls
 
         return Controls(self)
+
+    @cached_property
+    def followers(self) -> "Followers":
+        """Who is told what becomes of jobs, and how much waits to be told."""
+        from penstock.operate.followers import Followers
+
+        return Followers(self)
 
     @cached_property
     def schedules(self) -> "Schedules":

@@ -11,9 +11,10 @@ from penstock.app.flow import Batch
 from penstock.app.handle import JobHandle
 from penstock.app.sync import in_work
 from penstock.extension import Extension, Tables
-from penstock.model.errors import InvalidOption, NoTables
+from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.redact import without_password
+from penstock.model.store_errors import NoTables
 from penstock.outbox.extension import TABLES as OUTBOX
 from penstock.outbox.extension import deliver, warn, write
 

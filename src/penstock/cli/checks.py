@@ -58,6 +58,8 @@ async def examine(app: Penstock, types: frozenset[str] | None) -> tuple[str, lis
     checks += queue_checks(live, depths)
     checks.append(await overdue(store))
     checks.append(_as_told("dead letters", found["dead_letters"]))
+    followers = health.follower_checks(await store.changes.followers(), store.clock.now())
+    checks += [_as_told(name, check) for name, check in followers.items()]
     for extension in app.extensions:
         for doctor in (False, True):
             told = await health.checks_of_extension(app, extension, doctor=doctor)

@@ -11,6 +11,7 @@ from penstock.cli.check_payloads import check_payloads
 from penstock.cli.dead import app as dead
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
+from penstock.cli.followers import app as followers
 from penstock.cli.health import health
 from penstock.cli.jobs import app as jobs
 from penstock.cli.limits import app as limits
@@ -132,6 +133,7 @@ app.add_typer(queues, name="queues", rich_help_panel=LOOK)
 app.add_typer(workers, name="workers", rich_help_panel=LOOK)
 app.add_typer(limits, name="limits", rich_help_panel=LOOK)
 app.add_typer(breakers, name="breakers", rich_help_panel=LOOK)
+app.add_typer(followers, name="followers", rich_help_panel=LOOK)
 app.command("pause", rich_help_panel=LOOK)(pause)
 app.command("resume", rich_help_panel=LOOK)(resume)
 app.command("pauses", rich_help_panel=LOOK)(pauses)

@@ -60,12 +60,17 @@ def migrate(
 
 
 async def _migrate_extensions(app: "Penstock") -> dict[str, int]:
-    """Bring up to date the tables of extensions that are named, or that have some already."""
+    """Bring up to date the tables of extensions that are named, or that have some already.
+
+    What their followers are told of is recorded from now on.
+    """
     from penstock.app.transact import make_tables
     from penstock.outbox.extension import TABLES as OUTBOX
+    from penstock.upkeep.extensions import follow
 
     app.extensions.enable_installed()
     async with app:
+        await follow(app)
         store = (app.beside or app.store).tables
         if store is None:
             return {}

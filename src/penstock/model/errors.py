@@ -373,18 +373,6 @@ class JobsRunning(PenstockError):
         )
 
 
-class NoTables(PenstockError):
-    """Tables, asked for where jobs live in a store that has none."""
-
-    def __init__(self, what: str, url: str) -> None:
-        self.what = what
-        self.url = url
-        super().__init__(
-            f"{what} needs tables, and {url} has none; name a place for them with tables=, "
-            "such as sqlite:///tables.db or postgresql://…."
-        )
-
-
 class GroupNotFound(NotFound):
     """A group of dead letters that the store does not have."""
 
@@ -429,6 +417,14 @@ class BreakerNotFound(NotFound):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"There is no breaker {name!r}; see `penstock breakers ls`.")
+
+
+class FollowerNotFound(NotFound):
+    """A follower of jobs that the store does not know."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no follower {name!r}; see `penstock followers ls`.")
 
 
 class LimitNotFound(NotFound):

@@ -217,3 +217,15 @@ class StoreClosed(StoreError):
 
     def __init__(self, store: str) -> None:
         super().__init__(store, "is closed; use it inside `async with app:` or open it again")
+
+
+class NoTables(PenstockError):
+    """Tables, asked for where jobs live in a store that has none."""
+
+    def __init__(self, what: str, url: str) -> None:
+        self.what = what
+        self.url = url
+        super().__init__(
+            f"{what} needs tables, and {url} has none; name a place for them with tables=, "
+            "such as sqlite:///tables.db or postgresql://…."
+        )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.model.job import Job
     from penstock.operate.controls import Controls
     from penstock.operate.dead import DeadLetters
+    from penstock.operate.followers import Followers
     from penstock.operate.jobs import Jobs
     from penstock.operate.schedules import Schedules
 
@@ -132,6 +133,13 @@ class Operator:
         from penstock.operate.controls import Controls
 
         return Controls(self.app, self.actor)
+
+    @cached_property
+    def followers(self) -> "Followers":
+        """Followers of jobs."""
+        from penstock.operate.followers import Followers
+
+        return Followers(self.app, self.actor)
 
 
 def own_tenant(bound: str | None, named: str | None) -> str | None:

@@ -16,7 +16,8 @@ from penstock.model.store_errors import StoreUnavailable
 from penstock.model.transfer import refuse_moved
 from penstock.model.wording import listed, span
 from penstock.operate.extensions import read_part
-from penstock.store.contract import QueueDepth, Store, WorkerInfo
+from penstock.operate.followers import behind
+from penstock.store.contract import FollowerState, QueueDepth, Store, WorkerInfo
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -110,11 +111,13 @@ async def _examined(store: Store, settings: Settings, app: "Penstock | None") ->
     dead = await store.metrics.dead_count()
     limits = await store.controls.limits()
     pauses = await store.controls.pauses()
+    followers = await store.changes.followers()
     dispatch = await store.dispatch_answers()
     checks = {
         "store": store_check(seconds * 1_000),
         **({} if dispatch is None else {"dispatch": dispatch_check(dispatch)}),
         **checks_of(settings, workers, depths, dead, limits, pauses),
+        **follower_checks(followers, store.clock.now()),
         **({} if app is None else await extension_checks(app)),
     }
     oldest = [d.oldest_queued_ms for d in depths if d.oldest_queued_ms is not None]
@@ -242,6 +245,19 @@ def dead_check(count: int, limit: int) -> Check:
         return Check(HealthStatus.HEALTHY, "None is open.", figures)
     status = HealthStatus.DEGRADED if count < limit else HealthStatus.UNHEALTHY
     return Check(status, f"{count:,} open; see `penstock dead groups`.", figures)
+
+
+def follower_checks(states: Sequence[FollowerState], now: int) -> dict[str, Check]:
+    """Where there are followers, nothing waits for long: what nobody reads fills the store."""
+    if not states:
+        return {}
+    late = behind(states, now)
+    figures = {"waiting": {state.name: state.waiting for state in states}}
+    if not late:
+        return {"followers": Check(HealthStatus.HEALTHY, "None is behind.", figures)}
+    told = listed([f"{state.name} ({state.waiting:,} changes wait)" for state in late])
+    advice = f"start a worker that has its extension, or `penstock followers drop {late[0].name}`"
+    return {"followers": Check(HealthStatus.DEGRADED, f"Behind: {told}; {advice}.", figures)}
 
 
 def is_stuck(worker: WorkerInfo) -> bool:

@@ -35,7 +35,7 @@ from penstock.operate.health import Health
 from penstock.operate.stats import Stats
 from penstock.remote.calls import Enqueuer, named_document, query_of
 from penstock.remote.connect import SyncRemote
-from penstock.remote.controls import RemoteControls
+from penstock.remote.controls import RemoteControls, RemoteFollowers
 from penstock.remote.dead import RemoteDeadLetters
 from penstock.remote.handle import RemoteHandle, follow, follow_all
 from penstock.remote.schedules import RemoteSchedules, put_schedule
@@ -227,6 +227,11 @@ class Remote:
     def controls(self) -> RemoteControls:
         """What holds work back: pauses, limits and breakers, changed while everything runs."""
         return RemoteControls(self._wire)
+
+    @cached_property
+    def followers(self) -> RemoteFollowers:
+        """Who is told what becomes of jobs, and how much waits to be told."""
+        return RemoteFollowers(self._wire)
 
     @cached_property
     def schedules(self) -> RemoteSchedules:

@@ -1,4 +1,4 @@
-"""Pauses, limits and breakers of an installation, through its server."""
+"""What an operator changes in an installation, through its server."""
 
 from typing import Unpack
 
@@ -17,6 +17,7 @@ from penstock.remote.wire import (
     record,
     several,
 )
+from penstock.store.contract import FollowerState
 
 
 class RemoteControls:
@@ -113,6 +114,23 @@ class RemoteControls:
         await self._wire.ask("POST", f"{path}/resume", repeatable=True)
         with self._wire.understanding():
             return record(Job, before).status is Status.PAUSED
+
+
+class RemoteFollowers:
+    """`remote.followers`: who is told what becomes of jobs."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def states(self) -> list[FollowerState]:
+        """All followers by name, and how many changes wait for each since when."""
+        found = await self._wire.ask("GET", "followers")
+        with self._wire.understanding():
+            return [record(FollowerState, each) for each in several(found["followers"])]
+
+    async def drop(self, name: str) -> None:
+        """Forget a follower and all that waits for it; FollowerNotFound if there is none."""
+        await self._wire.ask("DELETE", f"followers/{quoted(name)}", repeatable=True)
 
 
 def refuse_by(by: str | None) -> None:

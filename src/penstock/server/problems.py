@@ -26,7 +26,6 @@ from penstock.model.errors import (
     InvalidSchedule,
     JobsRunning,
     KeyTaken,
-    NoTables,
     NotAdmitted,
     NotFound,
     ParentNotFound,
@@ -37,7 +36,7 @@ from penstock.model.errors import (
     fields_of,
     urn_of,
 )
-from penstock.model.store_errors import StoreError, StoreFull
+from penstock.model.store_errors import NoTables, StoreError, StoreFull
 from penstock.service import Seldom
 
 log = structlog.get_logger("penstock.server")

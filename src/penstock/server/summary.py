@@ -10,7 +10,13 @@ from msgspec import Struct
 from penstock.extension import Concern
 from penstock.operate.controls import QueueState, queue_states
 from penstock.operate.extensions import read_part
-from penstock.operate.health import Check, HealthStatus, checks_of, checks_of_extension
+from penstock.operate.health import (
+    Check,
+    HealthStatus,
+    checks_of,
+    checks_of_extension,
+    follower_checks,
+)
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -58,7 +64,10 @@ async def summarise(app: "Penstock") -> Summary:
         queues=queue_states(depths, pauses, limits, workers),
         dead=dead,
         workers=sum(worker.alive for worker in workers),
-        checks=checks_of(app.settings, workers, depths, dead, limits, pauses),
+        checks={
+            **checks_of(app.settings, workers, depths, dead, limits, pauses),
+            **follower_checks(await store.changes.followers(), store.clock.now()),
+        },
         concerns=await _concerns(app),
         counts=await _counts(app),
         tiles=await _tiles(app),

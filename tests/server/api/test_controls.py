@@ -4,6 +4,7 @@ from httpx import AsyncClient
 
 from penstock import Penstock
 from penstock.model.controls import PAUSABLE
+from penstock.model.states import Status
 from penstock.server.api.controls import Pausable
 from proof.conformance.workers import BEAT
 
@@ -101,3 +102,17 @@ async def test_what_is_not_there_is_not_found_and_on_record_as_refused(http: Asy
         "limit.remove.refused",
         "breaker.reset.refused",
     ]
+
+
+async def test_followers_are_listed_and_dropped(app: Penstock, http: AsyncClient) -> None:
+    assert (await http.get("/api/followers")).json() == {"followers": []}
+    await app.store.changes.follow("links.clicks", [Status.QUEUED])
+    await app.enqueue(app.find_type("send_mail").new("ann"))
+    [found] = (await http.get("/api/followers")).json()["followers"]
+    assert (found["name"], found["statuses"], found["waiting"]) == ("links.clicks", ["queued"], 1)
+    assert found["oldest_at"].endswith("Z")
+    dropped = await http.delete("/api/followers/links.clicks")
+    assert dropped.json() == {"name": "links.clicks"}
+    assert (await http.delete("/api/followers/links.clicks")).status_code == 404
+    entries = (await http.get("/api/audit")).json()["entries"]
+    assert "follower.drop" in [entry["action"] for entry in entries]

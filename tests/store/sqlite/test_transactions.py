@@ -192,7 +192,9 @@ async def test_what_a_trigger_writes_beside_does_not_count_as_changed(tmp_path: 
             "CREATE TABLE a (x UNIQUE); CREATE TABLE b (x);"
             "CREATE TRIGGER t AFTER INSERT ON a BEGIN INSERT INTO b VALUES (NEW.x); END"
         )
-        tx = SqliteTransaction(connection, 0, 0).using({"add": "INSERT OR IGNORE INTO a VALUES (?)"})
+        tx = SqliteTransaction(connection, 0, 0).using(
+            {"add": "INSERT OR IGNORE INTO a VALUES (?)"}
+        )
         assert tx.many("add", [(1,), (2,), (2,), (3,)]) == 3
         assert tx.many("add", [(4,)]) == 1
         assert tx.many("add", [(4,)]) == 0

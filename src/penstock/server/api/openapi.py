@@ -23,6 +23,7 @@ TAGS = {
     "limits": "How much may run or start at once.",
     "breakers": "What waits because something it depends on is down.",
     "workers": "Who runs jobs.",
+    "followers": "Who is told what becomes of jobs.",
     "audit": "Who did what.",
     "erasures": "What belongs to a tenant or a person, removed everywhere.",
     "tokens": "Who may enter.",

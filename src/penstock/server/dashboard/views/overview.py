@@ -19,13 +19,19 @@ from penstock.server.guard import Presence
 from penstock.server.summary import Summary
 from penstock.store.contract import JobFilter, QueueDepth, Window, WorkerInfo
 
-PLACES: Mapping[str, str] = {"workers": "workers", "queues": "queues", "dead_letters": "dead"}
+PLACES: Mapping[str, str] = {
+    "workers": "workers",
+    "queues": "queues",
+    "dead_letters": "dead",
+    "followers": "",
+}
 """Where the rows behind a check are shown."""
 
 SUBJECTS: Mapping[str, str] = {
     "workers": "Workers",
     "queues": "Queues",
     "dead_letters": "Dead letters",
+    "followers": "Followers",
 }
 
 
@@ -43,7 +49,7 @@ def standing_of(concerns: Sequence[Concern], checks: Mapping[str, Check]) -> Sta
     found += [
         Concern(check.status.value, SUBJECTS[name], check.detail, PLACES[name])
         for name, check in checks.items()
-        if check.status is not HealthStatus.HEALTHY and PLACES[name] not in told
+        if check.status is not HealthStatus.HEALTHY and (PLACES[name] or name) not in told
     ]
     grave = any(concern.status in ("critical", "unhealthy") for concern in found)
     worst = HealthStatus.UNHEALTHY if grave else HealthStatus.DEGRADED

@@ -107,8 +107,9 @@ async def test_a_restore_that_is_interrupted_goes_on_when_it_is_run_again(
 
     def shaky(url: str, clock: FakeClock) -> Store:
         target = open_store(url, clock)
-        # Each run dies at a later call than the one before, by turns before and after it is done.
-        return through(target, Shaky(target.transfer, [runs], after=runs % 2 == 0))
+        # Each run dies at a later call than the one before, by turns before and after it is done;
+        # at the last call before it, for after it there is nothing left to go on with.
+        return through(target, Shaky(target.transfer, [runs], after=runs % 2 == 1))
 
     monkeypatch.setattr("penstock.operate.backup.open_store", shaky)
     runs, restored = 0, -1

@@ -16,6 +16,15 @@ def test_migrate_makes_a_store_and_then_finds_it_up_to_date(cli: Cli, tmp_path: 
     assert versions["before"] == versions["after"]
 
 
+def test_migrate_has_changes_recorded_for_the_followers_of_extensions(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_EXTENSIONS", "tests.support.garden:followed")
+    assert cli("migrate").code == 0
+    [state] = cli("followers", "ls", "--json").json
+    assert (state["name"], state["statuses"]) == ("followed.diary", ["completed"])
+
+
 def test_migrate_prints_what_a_database_administrator_may_run(cli: Cli) -> None:
     url = "postgresql://ann:s3cr3t@nowhere.invalid/work?schema=mail"
     printed = cli("migrate", "--sql", "--url", url)

@@ -12,6 +12,8 @@ from penstock.extension import (
     Command,
     Concern,
     Extension,
+    Follower,
+    JobChange,
     Measured,
     Metric,
     Page,
@@ -294,4 +296,14 @@ needy = Extension(
     needs="server",
     commands=(Command(name="look", run="no_such_module_here:look"),),
     routes=(Route(method="GET", path="needy", run="no_such_module_here:look"),),
+)
+
+
+async def write_down(app: Penstock, changes: list[JobChange]) -> None:
+    watered.extend(change.status for change in changes)
+
+
+followed = Extension(
+    name="followed",
+    followers=(Follower(name="diary", tell=write_down, statuses=("completed",)),),
 )

@@ -10,6 +10,7 @@ from penstock.config import Settings
 from penstock.extension import Extension, Follower, JobChange
 from penstock.model.errors import InvalidOption
 from penstock.model.states import Status
+from penstock.testing import tell_followers
 from penstock.upkeep import extensions
 from penstock.upkeep.extensions import LONGEST_SECONDS, extension_passes, follow
 from penstock.upkeep.leader import Leader
@@ -166,6 +167,15 @@ async def test_an_election_that_is_lost_ends_the_telling_after_the_batch(
     monkeypatch.setattr(app.store.changes, "confirm", confirm_and_resign)
     await queued.run_once()
     assert len(diary.told) == 1
+
+
+@pytest.mark.every_store
+async def test_a_test_tells_followers_by_itself(app: Penstock, diary: Diary) -> None:
+    assert await tell_followers(app) == 0
+    await dead_job(app.store)
+    assert await tell_followers(app) == 2
+    assert sorted(diary.statuses) == [["dead_letter"], ["queued"]]
+    assert await tell_followers(app) == 0
 
 
 async def test_a_follower_asks_for_statuses_that_there_are() -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.testing.history import Happening
     from penstock.testing.signals import Signals
     from penstock.testing.virtual import SyncVirtualTime, VirtualTime, virtual_time
+    from penstock.upkeep.extensions import tell_followers
     from penstock.upkeep.schedules import fire_due
 
 _HOME = {
@@ -28,6 +29,7 @@ _HOME = {
     "enqueued": "asserts",
     "fire_due": "penstock.upkeep.schedules",
     "in_memory": "app",
+    "tell_followers": "penstock.upkeep.extensions",
     "virtual_time": "virtual",
 }
 
@@ -45,6 +47,7 @@ __all__ = [
     "enqueued",
     "fire_due",
     "in_memory",
+    "tell_followers",
     "virtual_time",
 ]
 

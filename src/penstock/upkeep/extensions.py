@@ -1,5 +1,7 @@
 """What extensions have running beside the jobs: passes of the leader, followers, and services."""
 
+from collections.abc import Awaitable, Callable
+
 from penstock.app.extensions import loaded_part
 from penstock.app.penstock import Penstock
 from penstock.extension import Again, Extension, Follower, Pass
@@ -39,10 +41,7 @@ LONGEST_SECONDS = 60.0
 
 
 class TellFollower(Service):
-    """Hands changes of jobs over to a follower while this process leads.
-
-    What is confirmed only after it was told is told again when something comes between the two.
-    """
+    """Hands changes of jobs over to a follower while this process leads."""
 
     def __init__(
         self, app: Penstock, leader: Leader, extension: Extension, follower: Follower
@@ -50,7 +49,6 @@ class TellFollower(Service):
         super().__init__(follower.every)
         self.name = follower_name(extension, follower)
         self._app = app
-        self._changes = app.store.changes
         self._leader = leader
         self._follower = follower
         self._tell = loaded_part(extension, follower.tell)
@@ -64,20 +62,25 @@ class TellFollower(Service):
             return
         self.interval = min(max(2 * self.interval, every), LONGEST_SECONDS)
         if not self._follows:
-            await self._changes.follow(self.name, _statuses(self._follower))
+            await _follow(self._app, self.name, self._follower)
             self._follows = True
-        more = True
-        while more and self._leader.leads:
-            more = await self._tell_some()
+        while self._leader.leads:
+            if await _tell_some(self._app, self.name, self._tell) < CHANGES_AT_ONCE:
+                break
         self.interval = every
 
-    async def _tell_some(self) -> bool:
-        """Tell a batch; whether there may be more."""
-        changes = await self._changes.waiting(self.name, CHANGES_AT_ONCE)
-        if changes:
-            await self._tell(self._app, changes)
-            await self._changes.confirm(self.name, [change.position for change in changes])
-        return len(changes) == CHANGES_AT_ONCE
+
+async def _follow(app: Penstock, name: str, follower: Follower) -> None:
+    await app.store.changes.follow(name, [Status(status) for status in follower.statuses])
+
+
+async def _tell_some(app: Penstock, name: str, tell: Callable[..., Awaitable[None]]) -> int:
+    """Tell a batch, and then confirm it: a kill in between has it told again; how many."""
+    changes = await app.store.changes.waiting(name, CHANGES_AT_ONCE)
+    if changes:
+        await tell(app, changes)
+        await app.store.changes.confirm(name, [change.position for change in changes])
+    return len(changes)
 
 
 def follower_name(extension: Extension, follower: Follower) -> str:
@@ -89,11 +92,22 @@ async def follow(app: Penstock) -> None:
     """Have the store record what the followers of all enabled extensions are told of."""
     for extension in app.extensions:
         for each in extension.followers:
-            await app.store.changes.follow(follower_name(extension, each), _statuses(each))
+            await _follow(app, follower_name(extension, each), each)
 
 
-def _statuses(follower: Follower) -> list[Status]:
-    return [Status(status) for status in follower.statuses]
+async def tell_followers(app: Penstock) -> int:
+    """Tell all followers what waits for them, whoever leads; how many changes that were.
+
+    They follow from the first call on, as they do from the start of the first worker on.
+    """
+    await follow(app)
+    told = 0
+    for extension in app.extensions:
+        for each in extension.followers:
+            name, tell = follower_name(extension, each), loaded_part(extension, each.tell)
+            while some := await _tell_some(app, name, tell):
+                told += some
+    return told
 
 
 def extension_passes(app: Penstock, leader: Leader) -> list[Service]:

@@ -54,7 +54,7 @@ def test_a_follower_is_behind_when_much_waits_for_it_or_for_long(
 
 def test_a_check_of_a_follower_that_is_behind_says_how_to_drop_it() -> None:
     check = follower_checks([a_follower(waiting=2, oldest_at=0)], 2 * DAY_MS)["followers"]
-    assert "links.clicks (2 changes wait)" in check.detail
+    assert "links.clicks (2 changes to be told)" in check.detail
     assert "`penstock followers drop links.clicks`" in check.detail
     assert check.figures == {"waiting": {"links.clicks": 2}}
 

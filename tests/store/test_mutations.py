@@ -119,7 +119,7 @@ def test_a_claim_that_does_not_raise_the_fence_is_found(mutate: Mutate) -> None:
 def test_a_change_that_is_told_never_or_twice_is_found(
     pattern: str, replacement: str, mutate: Mutate
 ) -> None:
-    mutate("record_changes", pattern, replacement)
+    mutate("record_every_change", pattern, replacement)
     _finds_a_bug(StoreMachine)
 
 

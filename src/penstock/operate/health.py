@@ -14,7 +14,7 @@ from penstock.model.controls import DepthLimits, LimitState, Pause, PauseScope
 from penstock.model.errors import PenstockError
 from penstock.model.store_errors import StoreUnavailable
 from penstock.model.transfer import refuse_moved
-from penstock.model.wording import listed, span
+from penstock.model.wording import counted, listed, span
 from penstock.operate.extensions import read_part
 from penstock.operate.followers import behind
 from penstock.store.contract import FollowerState, QueueDepth, Store, WorkerInfo
@@ -255,7 +255,9 @@ def follower_checks(states: Sequence[FollowerState], now: int) -> dict[str, Chec
     figures = {"waiting": {state.name: state.waiting for state in states}}
     if not late:
         return {"followers": Check(HealthStatus.HEALTHY, "None is behind.", figures)}
-    told = listed([f"{state.name} ({state.waiting:,} changes wait)" for state in late])
+    told = listed(
+        [f"{state.name} ({counted(state.waiting, 'change')} to be told)" for state in late]
+    )
     advice = f"start a worker that has its extension, or `penstock followers drop {late[0].name}`"
     return {"followers": Check(HealthStatus.DEGRADED, f"Behind: {told}; {advice}.", figures)}
 

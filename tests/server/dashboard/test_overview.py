@@ -7,6 +7,7 @@ from msgspec.json import encode
 from penstock import Penstock
 from penstock.model.alert import Alert, AlertState, Turn
 from penstock.model.alert_rules import Severity
+from penstock.model.states import Status
 from penstock.server.access.identity import Scope
 from penstock.server.app import create_server
 from penstock.testing.clock import FakeClock
@@ -187,6 +188,17 @@ async def test_the_first_line_says_whether_all_is_well(browser: Browser, app: Pe
     text = await browser.text("")
     assert 'class="health is-degraded"' in text
     assert '<a href="/queues"><strong>Queues</strong></a> Paused while jobs wait: mail.' in text
+
+
+async def test_a_follower_that_is_behind_stands_on_the_first_page(
+    browser: Browser, app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.operate.followers.MANY_CHANGES", 0)
+    await app.store.changes.follow("links.clicks", [Status.QUEUED])
+    await app.enqueue_payload("mail.send", '{"to": "a"}')
+    text = await browser.text("")
+    assert "links.clicks (1 change to be told)" in text
+    assert "penstock followers drop links.clicks" in text
 
 
 async def test_of_many_queues_the_fullest_are_shown(browser: Browser, app: Penstock) -> None:

@@ -13,6 +13,7 @@ from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, Outcome
 from penstock.model.job import PRIORITY_STEP_MS, NewJob
 from penstock.model.outcome import Completed
+from penstock.model.states import Status
 from penstock.store.contract import Claim, Store
 from penstock.store.open import open_store
 from penstock.store.postgres.connect import Address, Connection, address_of, connect
@@ -221,6 +222,28 @@ async def test_statistics_agree_with_the_figures_of_the_store(store: Store) -> N
     store.clock.advance(7_200)
     [recent] = _ask(store, "SELECT * FROM get_job_statistics(NULL, '1 hour', NOW)")
     assert recent["completed_jobs"] == 0
+
+
+async def test_jobs_have_the_triggers_that_their_followers_need_and_no_others(
+    store: Store,
+) -> None:
+    def conditions() -> set[str]:
+        rows = _ask(
+            store,
+            "SELECT pg_get_triggerdef(oid) AS made FROM pg_trigger "
+            "WHERE tgrelid = 'jobs'::regclass AND NOT tgisinternal",
+        )
+        return {"|".join(sorted(re.findall(r"'(\w+)'", str(row["made"])))) for row in rows}
+
+    assert conditions() == set()
+    await store.changes.follow("a.ended", [Status.COMPLETED])
+    assert conditions() == {"completed"}
+    await store.changes.follow("b.new", [Status.QUEUED, Status.COMPLETED])
+    assert conditions() == {"completed|queued"}
+    await store.changes.unfollow("b.new")
+    assert conditions() == {"completed"}
+    await store.changes.unfollow("a.ended")
+    assert conditions() == set()
 
 
 def _done(store: Store, job_id: str, fence: int, duration_ms: int = 0) -> Completed:

@@ -10,7 +10,8 @@ import pytest
 from penstock.model.job import Job
 from penstock.model.states import TRANSITIONS, Status, sources
 from penstock.store.contract import Resolution
-from penstock.store.sqlite.connect import connect, queries
+from penstock.store.relational.changes import record_changes
+from penstock.store.sqlite.connect import SqliteTransaction, connect, queries
 from penstock.store.sqlite.migrate import migrate
 from penstock.testing.clock import FakeClock
 
@@ -102,3 +103,24 @@ def test_every_table_checks_the_types_of_its_values(connection: apsw.Connection)
         "AND NOT strict AND name NOT LIKE 'sqlite_%'"
     )
     assert list(loose) == []
+
+
+def test_jobs_have_the_triggers_that_their_followers_need_and_no_others(
+    connection: apsw.Connection,
+) -> None:
+    tx = SqliteTransaction(connection, 0, 0)
+
+    def triggers() -> set[str]:
+        record_changes(tx)
+        found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        return {name for (name,) in found}
+
+    assert triggers() == set()
+    tx.run("follow", {"name": "a.ended", "statuses": tx.listed(["completed"])})
+    assert triggers() == {"jobs_changed"}
+    tx.run("follow", {"name": "b.new", "statuses": tx.listed(["queued", "completed"])})
+    assert triggers() == {"jobs_made", "jobs_changed"}
+    tx.run("unfollow", {"name": "b.new"})
+    assert triggers() == {"jobs_changed"}
+    tx.run("unfollow", {"name": "a.ended"})
+    assert triggers() == set()

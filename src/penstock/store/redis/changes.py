@@ -1,7 +1,6 @@
 """Followers and what waits for them on Redis: a stream each, which the scripts write to."""
 
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from typing import Any
 
 from msgspec.json import decode, encode
 
@@ -23,12 +22,21 @@ class RedisChanges:
 
     async def follow(self, name: str, statuses: Collection[Status]) -> None:
         """Record from now on when a job comes to one of these statuses."""
-        await self._scripts.ask(("HSET", self._followers, name, encode(sorted(statuses))))
+        wanted = {*statuses}
+        await self._scripts.ask(
+            *(
+                ("SADD" if status in wanted else "SREM", f"{self._followers}:{status}", name)
+                for status in Status
+            ),
+            ("HSET", self._followers, name, encode(sorted(wanted))),
+        )
 
     async def unfollow(self, name: str) -> bool:
         """Forget a follower and what waits for it; once it is forgotten, nothing is added."""
-        known, _ = await self._scripts.ask(
-            ("HDEL", self._followers, name), ("UNLINK", stream_of(self._scripts, name))
+        known, *_ = await self._scripts.ask(
+            ("HDEL", self._followers, name),
+            *(("SREM", f"{self._followers}:{status}", name) for status in Status),
+            ("UNLINK", stream_of(self._scripts, name)),
         )
         return bool(known)
 
@@ -129,16 +137,22 @@ async def page_of_changes(scripts: Scripts, after: str | None, limit: int) -> Pa
     return Page(rows, None)
 
 
-def _change(position: bytes, fields: Sequence[Any]) -> JobChange:
-    told = dict(zip(fields[::2], fields[1::2], strict=True))
-    queue, tenant_id, type_, _ = decode_lane(told[b"lane"])
+def encode_change(status: str, fence: int, at: int, lane: str, job_id: str) -> str:
+    """A change as the scripts write it, see `lua/parts/changes.lua`."""
+    return f"{status} {fence} {at} {lane}\n{job_id}"
+
+
+def _change(position: bytes, fields: Sequence[bytes]) -> JobChange:
+    status, fence, at, rest = fields[1].split(b" ", 3)
+    lane, _, job_id = rest.partition(b"\n")
+    queue, tenant_id, type_, _ = decode_lane(lane)
     return JobChange(
         position=position.decode(),
-        job_id=told[b"job_id"].decode(),
+        job_id=job_id.decode(),
         type=type_,
         queue=queue,
         tenant_id=tenant_id,
-        status=Status(told[b"status"].decode()),
-        fence=int(told[b"fence"]),
-        at=int(told[b"at"]),
+        status=Status(status.decode()),
+        fence=int(fence),
+        at=int(at),
     )

@@ -10,6 +10,7 @@ from penstock.model.schedule import Schedule
 from penstock.model.states import TERMINAL, Status
 from penstock.store.contract import COLUMNS, Part, Row
 from penstock.store.contract.metrics import DAY_MS, LONGEST
+from penstock.store.redis.changes import encode_change
 from penstock.store.redis.dead import Command, Listed, lists_of
 from penstock.store.redis.keys import Doc, encode_doc, encode_lane, label
 
@@ -297,13 +298,15 @@ def _audit(rows: Sequence[Row]) -> Iterator[Command]:
 def _followers(rows: Sequence[Row]) -> Iterator[Command]:
     for name, statuses in rows:
         yield "HSET", "followers", (name, encode(statuses))
+        for status in statuses:
+            yield "SADD", f"followers:{status}", (name,)
 
 
 def _changes(rows: Sequence[Row]) -> Iterator[Command]:
     for follower, job_id, type_, queue, tenant_id, status, fence, at in rows:
-        about = ("job_id", job_id, "lane", encode_lane(queue, tenant_id, type_, None))
-        told = ("status", status, "fence", fence, "at", at)
-        yield "XADD", f"changes:{follower}", ("*", *about, *told)
+        lane = encode_lane(queue, tenant_id, type_, None)
+        told = encode_change(status, fence, at, lane, job_id)
+        yield "XADD", f"changes:{follower}", ("*", "change", told)
 
 
 _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {

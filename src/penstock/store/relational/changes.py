@@ -10,6 +10,9 @@ from penstock.store.contract import FollowerState
 from penstock.store.contract.changes import CHANGES_AT_ONCE, COUNTED_TO
 from penstock.store.relational.transaction import StorePart, Transaction, reads, writes
 
+NEW = frozenset({Status.PENDING, Status.QUEUED})
+"""As one of these a job begins."""
+
 
 class RelationalChanges(StorePart):
     """`Changes` in SQL."""
@@ -79,6 +82,10 @@ class RelationalChanges(StorePart):
 
 
 def record_changes(tx: Transaction) -> None:
-    """Give the jobs the triggers that the followers need, or take them away with the last one."""
-    followed = tx.rows("followers", {"most": 0})
-    tx.run("record_changes" if followed else "record_no_changes")
+    """Give the jobs the triggers that the followers need, and take away those that none needs."""
+    rows = tx.rows("followers", {"most": 0})
+    followed = {status for _, statuses, *_ in rows for status in decode(statuses)}
+    if followed & NEW:
+        tx.run("record_every_change")
+    else:
+        tx.run("record_later_changes" if followed else "record_no_changes")

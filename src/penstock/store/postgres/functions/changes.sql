@@ -17,7 +17,7 @@ REVOKE EXECUTE ON FUNCTION {schema}.record_change FROM PUBLIC;
 -- With its owner's rights, because only the owner of a table may give it a trigger. Whoever holds
 -- jobs for long must not keep everybody else waiting behind this.
 CREATE OR REPLACE FUNCTION {schema}.record_changes() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s'
 AS $$
 DECLARE
     told text;

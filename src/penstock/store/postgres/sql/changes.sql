@@ -17,7 +17,10 @@ DELETE FROM followers WHERE name = :name;
 -- name: drop_changes
 DELETE FROM job_changes WHERE follower = :name;
 
--- name: record_changes
+-- name: record_every_change
+SELECT record_changes();
+
+-- name: record_later_changes
 SELECT record_changes();
 
 -- name: record_no_changes

@@ -1,27 +1,19 @@
 -- Telling followers what becomes of jobs.
 -- needs: ground
 
-local names_by_status = nil
+local known_followers = {}
 
--- The followers of every status, looked up once, when the first job changes.
-local function find_followers()
-    local found, followers = {}, redis.call('HGETALL', PREFIX .. 'followers')
-    for place = 1, #followers, 2 do
-        for _, status in ipairs(cjson.decode(followers[place + 1])) do
-            found[status] = found[status] or {}
-            table.insert(found[status], followers[place])
-        end
-    end
-    return found
-end
-
--- A job has come to a status: whatever writes a new one into its hash says so.
+-- A job has come to a status: whatever writes a new one into its hash says so. The followers of a
+-- status are looked up once.
 local function record_change(id, lane, status, fence)
-    names_by_status = names_by_status or find_followers()
-    local names = names_by_status[status]
-    if not names then return end
+    local names = known_followers[status]
+    if not names then
+        names = redis.call('SMEMBERS', PREFIX .. 'followers:' .. status)
+        known_followers[status] = names
+    end
     for _, name in ipairs(names) do
-        redis.call('XADD', PREFIX .. 'changes:' .. name, '*', 'job_id', id, 'lane', lane,
-            'status', status, 'fence', fence, 'at', NOW)
+        -- In one field: five of them would take twice as long.
+        redis.call('XADD', PREFIX .. 'changes:' .. name, '*', 'change',
+            status .. ' ' .. fence .. ' ' .. NOW .. ' ' .. lane .. '\n' .. id)
     end
 end

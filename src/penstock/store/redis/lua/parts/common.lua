@@ -99,7 +99,8 @@
 --
 -- Followers (changes.lua)
 --   followers          hash: name -> JSON array of the statuses it is told of
---   changes:NAME       stream: job_id, lane, status, fence, at; what it has not confirmed
+--   followers:STATUS   set: names, of those that are told of this status
+--   changes:NAME       stream: what it has not confirmed, 'status fence at LANE \n ID' each
 --
 -- The rest
 --   schedules          hash: JSON ["tenant","name"] -> id

@@ -1,6 +1,6 @@
 -- Write jobs that are moved in here as they are, put each into its place, and move the bookmark.
 -- needs: common bookmarks
--- reads: followers
+-- reads: followers:…
 -- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, jobs, lane:…, lanes,
 --   leased, leases:…, metrics:live, metrics:totals, metrics:…, moves, of_parent:…, of_schedule:…,
 --   owners, seq, started, stops:…, wake

@@ -6,7 +6,7 @@
 -- needs: ground
 -- later: claim_any gives answer
 -- later: changes gives record_change
--- reads: breakers, followers, jobs, limits, pauses
+-- reads: breakers, followers:…, jobs, limits, pauses
 -- writes: breakers:state, canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths,
 --   depths:…, due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…,
 --   groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open,
@@ -59,7 +59,7 @@ local function lease_one(listed)
     local holder, started = lane .. '\n' .. claim.owner, claim.start > 0
     call('HSET', key, 'status', 'in_progress', 'fence', 1, 'lease_owner', claim.owner,
         started and 'started_at' or 'updated_at', NOW)
-    if call('EXISTS', PREFIX .. 'followers') == 1 then
+    if call('EXISTS', PREFIX .. 'followers:in_progress') == 1 then
         later_changes()(id, lane, 'in_progress', 1)
     end
     call('DEL', PREFIX .. 'lane:' .. lane)

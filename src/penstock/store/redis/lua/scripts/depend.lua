@@ -1,7 +1,7 @@
 -- Have a job that has not joined the queue yet wait for more parents.
 --
 -- needs: common edges lines release linking
--- reads: followers
+-- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
 --   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
 --   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…,

@@ -2,7 +2,7 @@
 --
 -- needs: common edges lines inserts
 -- later: linking gives plan_links, write_links
--- reads: followers
+-- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
 --   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
 --   inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open,

@@ -4,7 +4,7 @@
 -- their functions would cost more than all of this.
 --
 -- later: changes gives record_change
--- reads: followers
+-- reads: followers:…
 -- writes: changes:…, depths, depths:…, job:…, jobs, lane:…, lanes, seq, wake
 -- KEYS[1]  the prefix of the namespace
 -- ARGV[1]  now in milliseconds, or '' for the server's clock
@@ -39,6 +39,8 @@ call('HINCRBY', PREFIX .. 'depths', 'queued ' .. ARGV[9], 1)
 if ARGV[11] ~= '' then
     call('HINCRBY', PREFIX .. 'depths:' .. ARGV[11], 'queued ' .. ARGV[9], 1)
 end
-if call('EXISTS', PREFIX .. 'followers') == 1 then later_changes()(id, lane, 'queued', 0) end
+if call('EXISTS', PREFIX .. 'followers:queued') == 1 then
+    later_changes()(id, lane, 'queued', 0)
+end
 call('PUBLISH', PREFIX .. 'wake', '')
 return 1

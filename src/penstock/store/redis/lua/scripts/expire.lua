@@ -1,7 +1,7 @@
 -- Dead-letter waiting jobs past their expiry.
 --
 -- needs: common edges lines release bury passes
--- reads: followers
+-- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
 --   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
 --   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,

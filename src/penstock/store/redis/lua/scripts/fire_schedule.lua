@@ -1,7 +1,7 @@
 -- Enqueue a schedule's jobs and advance it, if it still is as it was seen.
 --
 -- needs: common edges lines release linking inserts schedules
--- reads: followers
+-- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
 --   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
 --   inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open,

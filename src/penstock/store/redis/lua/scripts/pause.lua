@@ -1,7 +1,7 @@
 -- Hold a queue, a type, a tenant or one waiting job; what is paused already keeps its pause.
 --
 -- needs: common
--- reads: followers
+-- reads: followers:…
 -- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased,
 --   leases:…, metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started, stops:…, wake
 -- ARGV[4]  scope

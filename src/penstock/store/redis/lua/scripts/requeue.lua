@@ -1,7 +1,7 @@
 -- Give ended jobs a fresh budget, all of them or none, each due a while after the last.
 --
 -- needs: common edges letter_lists
--- reads: followers
+-- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:…, depths, depths:…, due, edges:open,
 --   edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…,
 --   keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open, letters:open:…,

@@ -1,7 +1,7 @@
 -- Take away leases that ran out, or all leases of an owner known to be dead.
 --
 -- needs: common edges lines release bury endings
--- reads: followers
+-- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
 --   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
 --   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,

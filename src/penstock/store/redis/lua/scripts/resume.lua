@@ -1,7 +1,7 @@
 -- Let it go on; a job goes back to waiting for its own time.
 --
 -- needs: common
--- reads: followers
+-- reads: followers:…
 -- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased,
 --   leases:…, metrics:live, metrics:totals, metrics:…, pauses, pauses:jobs, room, started,
 --   stops:…, wake

@@ -4,7 +4,7 @@
 -- later: release gives undecided, end_jobs
 -- later: endings gives endings
 -- later: breakers gives heed_breakers
--- reads: breakers, followers
+-- reads: breakers, followers:…
 -- writes: breakers:state, canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths,
 --   depths:…, due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…,
 --   groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open,

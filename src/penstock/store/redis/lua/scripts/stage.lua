@@ -1,7 +1,7 @@
 -- Queue waiting jobs that fell due.
 --
 -- needs: common edges lines release bury passes
--- reads: followers, jobs
+-- reads: followers:…, jobs
 -- writes: changes:…, children:…, dead, depths, depths:…, due, edges:open, edges:…, ended:…,
 --   expiring, groups:open:…, groups:…, job:…, lane:…, lanes, leased, leases:…, lines,
 --   metrics:live, metrics:totals, metrics:…, room, started, stops:…, wake

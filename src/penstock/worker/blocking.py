@@ -70,7 +70,8 @@ class LoopWatch:
         if blocked < BLOCKED_SECONDS or blocked < self._next_telling():
             return
         first, self._told_after = not self._told_after, blocked
-        frame = sys._current_frames().get(self._loop_thread)
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+        frame = frames.get(self._loop_thread)
         stack = [] if frame is None else traceback.extract_stack(frame)
         where = _place(stack)
         guilty = self._guilty()

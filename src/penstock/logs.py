@@ -41,9 +41,12 @@ def configure_logs(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
+            if terminal and not json
+            else structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             _redacted,
+            *([_without_worker] if terminal and not json else []),
             *([_painted] if coloured and not json else []),
             renderer,
         ],
@@ -61,6 +64,13 @@ def _redacted(_logger: Any, _method: str, event: Any) -> Any:
     for name in ("exception", "error"):
         if isinstance(event.get(name), str):
             event[name] = redact(event[name])
+    return event
+
+
+def _without_worker(_logger: Any, _method: str, event: Any) -> Any:
+    """In a terminal, lines about jobs need not say which worker it is: it is this one."""
+    if "job_id" in event:
+        event.pop("worker_id", None)
     return event
 
 

@@ -190,6 +190,8 @@ async def test_colours_are_for_terminals_alone(
     monkeypatch.delenv("NO_COLOR", raising=False)
     shown = await told(tmp_path, capsys, lookup)
     assert "\033[1;31mKeyError: 'customer'\033[0m" in shown
+    [line] = [line for line in shown.splitlines() if "job_buried" in line]
+    assert "worker_id" not in line
     assert re.search(r"\033\[2m  … \d+ frames? of penstock\033\[0m", shown)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\033[" not in await told(tmp_path, capsys, lookup)

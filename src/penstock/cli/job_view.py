@@ -49,7 +49,9 @@ def note(job: "Job", now: int) -> str:
         due = f"due {ago(job.scheduled_at, now)}" if job.scheduled_at > now else ""
         return due or (f"rescued {job.rescues}×" if job.rescues else "")
     if job.status is Status.FAILED:
-        return f"retries {ago(job.scheduled_at, now)}: {plain(job.error or '')}"
+        later = job.scheduled_at > now
+        when = f"retries {ago(job.scheduled_at, now)}" if later else "retry is due"
+        return f"{when}: {plain(job.error or '')}"
     if job.status is Status.IN_PROGRESS:
         asked = "asked to stop " if job.cancel_requested_at else ""
         percent = "" if job.progress_percent is None else f"{job.progress_percent:.0f} % "
@@ -108,7 +110,8 @@ def facts(job: "Job", now: int) -> list[tuple[str, str]]:
         ("created", _when(job.created_at, now)),
         ("due", _when(job.scheduled_at, now) if not job.status.terminal else None),
         ("started", _when(job.started_at, now)),
-        ("ended", _when(job.completed_at or job.failed_at, now)),
+        ("ended", _when(job.completed_at or job.failed_at, now) if job.status.terminal else None),
+        ("failed", None if job.status.terminal else _when(job.failed_at, now)),
         ("expires", _when(job.expires_at, now)),
         ("running on", _lease(job, now)),
         ("progress", _progress(job)),

@@ -116,7 +116,8 @@ def bound_by(job: Job) -> str | None:
         return found.given_up
     if found.budget is not None:
         return f"bounded by {found.budget.source}"
-    return "the class of an error says how often" if job.max_retries is None else None
+    depends = job.max_retries is None and not job.status.terminal
+    return "how many it may have depends on the error" if depends else None
 
 
 def gist(message: str) -> str:

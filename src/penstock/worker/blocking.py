@@ -11,7 +11,7 @@ from pathlib import PurePath
 import structlog
 
 from penstock.logs import shows_tracebacks
-from penstock.model.failure import folded, is_application
+from penstock.model.failure import is_application
 from penstock.model.redact import redact
 from penstock.worker.job_log import about
 from penstock.worker.running import Running
@@ -72,12 +72,12 @@ class LoopWatch:
         first, self._told_after = not self._told_after, blocked
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
         frame = frames.get(self._loop_thread)
-        stack = [] if frame is None else traceback.extract_stack(frame)
+        stack = [] if frame is None else _inner(traceback.extract_stack(frame))
         where = _place(stack)
         guilty = self._guilty()
         facts = {"worker_id": self._owner} if guilty is None else about(guilty.lease, self._owner)
         if shows_tracebacks():
-            facts["exception"] = redact(folded("".join(traceback.format_list(stack)))).rstrip()
+            facts["exception"] = redact("".join(traceback.format_list(stack))).rstrip()
         log.warning("loop_blocked", **facts, seconds=round(blocked, 1), where=where, cure=CURE)
         if first and guilty is not None:
             self._note(guilty, f"The handler blocks the event loop at {where}; {CURE}.")
@@ -101,7 +101,13 @@ class LoopWatch:
                 self.look()
 
 
-def _place(stack: traceback.StackSummary | list[traceback.FrameSummary]) -> str:
+def _inner(stack: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """The frames from the outermost one of the application on; all, if there is none."""
+    own = (n for n, frame in enumerate(stack) if is_application(frame.filename))
+    return stack[next(own, 0) :]
+
+
+def _place(stack: list[traceback.FrameSummary]) -> str:
     """The innermost line of the application in words: `tasks.py:12, in ship: time.sleep(5)`."""
     own = [frame for frame in stack if is_application(frame.filename)] or list(stack)
     if not own:

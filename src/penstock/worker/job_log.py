@@ -66,7 +66,11 @@ class JobLines:
 
 def _error(failure: Failure, job_id: str) -> dict[str, Any]:
     """A traceback for a person, whose last line has the error; else the command that shows it."""
-    told = {"error_class": failure.error_class.value, "error_code": failure.code}
+    told = {"error_class": failure.error_class.value}
     if failure.stack and shows_tracebacks():
         return told | {"exception": folded(failure.stack).rstrip()}
-    return told | {"error": brief(failure.message), "see": f"penstock jobs show {job_id}"}
+    return told | {
+        "error_code": failure.code,
+        "error": brief(failure.message),
+        "see": f"penstock jobs show {job_id}",
+    }

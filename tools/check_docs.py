@@ -27,6 +27,7 @@ _INFO = re.compile(
     r"\w*|bash \{\.run\}|python \{\.run( \.(postgres|redis))*\}"
     r'|python title="[\w./-]+"'  # a file of a project that a test of the page writes and runs
 )
+_OPENING = re.compile(r"# [^\n]+\n\n(?!#|```|\||!|<|- )\S")
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]+)\)")
 _PLACE = re.compile(
     r"`((?:src|proof|tests|tools|docs|cli|server|worker|upkeep|app|operate|remote|store|model)/[\w./-]+)`"
@@ -94,6 +95,14 @@ def listed() -> Iterator[str]:
         name = page.relative_to(DOCS).as_posix()
         if name != "README.md" and page.parent.name != "adr" and f"]({name})" not in index:
             yield f"docs/README.md does not list {name}; add it to a group with what it is about."
+
+
+def openings() -> Iterator[str]:
+    """Pages that do not say what they are for before anything else."""
+    for page in sorted(DOCS.rglob("*.md")):
+        if page.parent.name != "adr" and not _OPENING.match(page.read_text("utf-8")):
+            name = page.relative_to(ROOT)
+            yield f"{name} has to begin with its title and a sentence that says what it is for."
 
 
 def python_blocks() -> Iterator[str]:
@@ -177,6 +186,7 @@ CHECKS = (
     source_paths,
     decisions,
     listed,
+    openings,
     python_blocks,
     commands,
     explained_options,

@@ -177,6 +177,9 @@ def relinked(text: str, source: Path) -> tuple[str, list[Path]]:
     linked: list[Path] = []
 
     def link(match: re.Match[str]) -> str:
+        if match["span"]:
+            # Code hosts want a bar escaped in a table's code; here the code stands as written.
+            return match["span"].replace(r"\|", "|")
         if not match["path"]:
             return match[0]
         target = (source.parent / match["path"]).resolve()

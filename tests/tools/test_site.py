@@ -77,6 +77,11 @@ def test_links_lead_to_where_pages_are_in_the_site() -> None:
     assert linked == [ROOT / "README.md", DOCS / "guide" / "jobs.md"]
 
 
+def test_a_bar_in_the_code_of_a_table_is_shown_without_its_escape() -> None:
+    text, _ = relinked("| `int \\| None` | text |\n", DOCS / "guide" / "jobs.md")
+    assert text == "| `int | None` | text |\n"
+
+
 def test_what_is_no_page_becomes_one_with_its_text() -> None:
     assert placed(ROOT / "LICENSE") == Path("source/LICENSE.md")
     assert placed(ROOT / "deploy" / "runbook.md") == Path("deploy/runbook.md")

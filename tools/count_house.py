@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -67,26 +68,41 @@ def named_in() -> list[str]:
     )
 
 
-@contextmanager
-def passed() -> Iterator[set[str]]:
-    """Collect the files whose functions are called, in every thread."""
-    files: set[str] = set()
+inside = ContextVar("inside", default=False)
+"""Whether this is what is watched, and not a service that runs beside it."""
 
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
-            files.add(frame.f_code.co_filename.removeprefix(f"{SOURCE}/"))
 
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
+def in_main_thread() -> bool:
+    """Whether this is the thread of the event loop."""
+    return threading.current_thread() is threading.main_thread()
+
+
+class Watch:
+    """Collects the files whose functions are called, in threads that began while it watched too."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        ours = frame.f_code.co_filename.startswith(str(SOURCE))
+        if ours and event == "call" and (inside.get() or not in_main_thread()):
+            self._files.add(frame.f_code.co_filename.removeprefix(f"{SOURCE}/"))
+
+    @contextmanager
+    def passed(self) -> Iterator[set[str]]:
+        """The files that are passed inside."""
+        self._files = files = set[str]()
+        token = inside.set(True)
         yield files
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
+        inside.reset(token)
+        self._files = set()
 
 
 async def walks() -> dict[str, list[str]]:
     """The files that one enqueue and one look at a job's page pass."""
+    watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
         app = Penstock(settings=Settings(url=f"sqlite:///{folder}/work.db"))
 
@@ -96,7 +112,7 @@ async def walks() -> dict[str, list[str]]:
 
         async with app:
             await add.enqueue(1, 2)
-            with passed() as enqueued:
+            with watch.passed() as enqueued:
                 handle = await add.enqueue(2, 3)
             server = create_server(app, trusts_callers=True)
             transport = httpx.ASGITransport(server)
@@ -105,7 +121,7 @@ async def walks() -> dict[str, list[str]]:
                 httpx.AsyncClient(transport=transport, base_url="http://localhost") as browser,
             ):
                 (await browser.get(f"/jobs/{handle.id}")).raise_for_status()
-                with passed() as shown:
+                with watch.passed() as shown:
                     (await browser.get(f"/jobs/{handle.id}")).raise_for_status()
     return {"enqueue": sorted(enqueued), "job page": sorted(shown)}
 

@@ -42,7 +42,7 @@ EXAMPLES = {
     GenerationMode.POSITIVE: figure(short=4, full=100),
     GenerationMode.NEGATIVE: figure(short=2, full=50),
 }
-ORDER = ["get", "post", "put", "delete"]
+METHODS = ["get", "post", "put", "delete"]
 KNOWN = {"type": "send_mail", "zone": "UTC", "payload": {}, "cron": "0 3 * * *", "rate": "10/s"}
 
 
@@ -90,15 +90,18 @@ def api(place: Place) -> Iterator[Any]:
         yield schema, names
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("method", METHODS)
 def test_no_request_is_answered_otherwise_than_the_document_says(
-    api: Any, mode: GenerationMode
+    api: Any, method: str, mode: GenerationMode
 ) -> None:
     schema, names = api
     wrong: dict[str, str] = {}
-    found = [each.ok() for each in schema.get_all_operations()]
-    # What is deleted cannot be asked for, and what lives on is followed for minutes.
-    for operation in sorted(found, key=lambda each: ORDER.index(each.method)):
+    for operation in [each.ok() for each in schema.get_all_operations()]:
+        if operation.method != method:
+            continue
+        # What lives on would be followed for minutes.
         ended = {"job_id": names["job_id"][1:]} if operation.label.endswith("/events") else {}
         try:
             tried(operation, mode, names | ended)

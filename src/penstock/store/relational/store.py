@@ -48,6 +48,7 @@ class RelationalStore(Generic[D]):
     """
 
     tables: RelationalTables
+    transfer: RelationalTransfer
 
     def __init__(self, url: str, database: D, beside: Database) -> None:
         self.url = url
@@ -65,7 +66,6 @@ class RelationalStore(Generic[D]):
         self.audit = RelationalAuditLog(beside)
         self.upkeep = RelationalUpkeep(beside)
         self.changes = RelationalChanges(beside)
-        self.transfer = RelationalTransfer(beside)
 
     async def open(self, *, moving: bool = False) -> None:
         """Connect, check the promises, migrate."""

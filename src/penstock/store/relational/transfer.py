@@ -1,9 +1,13 @@
-"""Moving a whole installation, in SQL: every part has one query to read it and one to write it."""
+"""Moving a whole installation, in SQL: every part has one query to read it and one to write it.
 
+Both are made from the columns that the contract lists.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from msgspec import DecodeError
 from msgspec.json import decode, encode
@@ -26,40 +30,86 @@ from penstock.store.relational.transaction import (
 T = TypeVar("T")
 Values = list[Any]
 
-FIRST: Mapping[Part, tuple[str | int, ...]] = MappingProxyType(
+
+class Place(NamedTuple):
+    """Where a part is kept: its table, and what its pages are ordered by.
+
+    Every record comes after `begin` in that order.
+    """
+
+    table: str
+    order: tuple[str, ...]
+    begin: tuple[str | int, ...]
+
+
+PLACES: Mapping[Part, Place] = MappingProxyType(
     {
-        Part.JOBS: (0,),
-        Part.EXECUTIONS: ("", 0),
-        Part.LOGS: (0,),
-        Part.DEAD_LETTERS: (0,),
-        Part.KEYS: ("", "", ""),
-        Part.DEPENDENCIES: ("", "", "", ""),
-        Part.LINES: ("",),
-        Part.SCHEDULES: ("",),
-        Part.PAUSES: ("", ""),
-        Part.LIMITS: ("", "", ""),
-        Part.RATES: ("", ""),
-        Part.BREAKERS: ("",),
-        Part.METRICS: (1, 0, "", "", ""),  # not the sum, which the target makes anew
-        Part.RECORDS: ("", ""),
-        Part.AUDIT: (0,),
-        Part.FOLLOWERS: ("",),
-        Part.CHANGES: ("", 0),
+        Part.JOBS: Place("jobs", ("seq",), (0,)),
+        Part.EXECUTIONS: Place("job_executions", ("job_id", "fence"), ("", 0)),
+        Part.LOGS: Place("job_logs", ("seq",), (0,)),
+        Part.DEAD_LETTERS: Place("dead_letter_jobs", ("seq",), (0,)),
+        Part.KEYS: Place("job_keys", ("tenant_id", "type", "key"), ("", "", "")),
+        Part.DEPENDENCIES: Place(
+            "job_dependencies", ("child_id", "parent_id", "kind", "argument"), ("", "", "", "")
+        ),
+        Part.LINES: Place("order_lines", ("last_id",), ("",)),
+        Part.SCHEDULES: Place("job_schedules", ("id",), ("",)),
+        Part.PAUSES: Place("pauses", ("scope", "name"), ("", "")),
+        Part.LIMITS: Place("limits", ("scope", "name", "kind"), ("", "", "")),
+        Part.RATES: Place("rate_starts", ("scope", "name"), ("", "")),
+        Part.BREAKERS: Place("breakers", ("name",), ("",)),
+        Part.METRICS: Place(
+            "metrics",
+            ("resolution_ms", "bucket", "type", "queue", "name"),
+            (1, 0, "", "", ""),  # not the sum, which the target makes anew
+        ),
+        Part.RECORDS: Place("records", ("kind", "name"), ("", "")),
+        Part.AUDIT: Place("audit_log", ("seq",), (0,)),
+        Part.FOLLOWERS: Place("followers", ("name",), ("",)),
+        Part.CHANGES: Place("job_changes", ("follower", "seq"), ("", 0)),
     }
 )
-"""What every record of a part comes after, in the columns that its pages are ordered by."""
 
+_RENAMED = {
+    (Part.JOBS, "lease_left_ms"): "lease_until",
+    (Part.SCHEDULES, "payload"): "payload_template",
+}
 _LISTS = ("tags", "types", "statuses")
 _FLAGS = ("enabled", "by_operator")
 _BY_HAND = ("payload", "snapshot")
 _LEASE = COLUMNS[Part.JOBS].index("lease_left_ms")
 
 
-class RelationalTransfer(StorePart):
+def columns_of(part: Part) -> list[str]:
+    """The columns of a part as its table names them."""
+    return [_RENAMED.get((part, name), name) for name in COLUMNS[part]]
+
+
+class RelationalTransfer(StorePart, ABC):
     """`Transfer` in SQL, and `Snapshot` when it reads what one transaction sees."""
 
-    first = FIRST
+    places = PLACES
     tables: TableStore | None = None
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._made: dict[tuple[str, Part], Any] = {}
+
+    @abstractmethod
+    def page_query(self, tx: Transaction, part: Part) -> Any:
+        """A query for the next records: the columns of the order, then those of the part."""
+
+    @abstractmethod
+    def adopt_query(self, tx: Transaction, part: Part) -> Any:
+        """A query that writes records, and leaves out those that are there."""
+
+    def query(self, tx: Transaction, what: str, part: Part) -> Transaction:
+        """The transaction with one of these queries, made when it is first needed, as `one`."""
+        made = self._made.get((what, part))
+        if made is None:
+            make = self.page_query if what == "page" else self.adopt_query
+            made = self._made[what, part] = make(tx, part)
+        return tx.using({"one": made})
 
     def at(self, tx: Transaction) -> Self:
         """The same, of what one transaction sees."""
@@ -82,12 +132,12 @@ class RelationalTransfer(StorePart):
     def page(self, tx: Transaction, part: Part, after: str | None, limit: int) -> Page:
         """Read some records of a part, in the order of its first columns."""
         self.read_in_order(tx)
-        begin = self.first[part] if after is None else tuple(decode(after))
+        begin = self.places[part].begin if after is None else tuple(decode(after))
         width, size = len(begin), 0
         rows: list[Row] = []
         while len(rows) < limit and size < PAGE_BYTES:
             wanted = min(AT_ONCE, limit - len(rows))
-            found = tx.rows(f"page_{_named(part)}", (*begin, wanted))
+            found = self.query(tx, "page", part).rows("one", (*begin, wanted))
             read = [_from_store(tx, part, row[width:]) for row in found]
             rows += read
             if len(found) < wanted:
@@ -135,7 +185,7 @@ class RelationalTransfer(StorePart):
 
     def insert(self, tx: Transaction, part: Part, rows: Sequence[Values]) -> None:
         """Insert rows as the queries take them."""
-        tx.many(f"adopt_{_named(part)}", (tuple(row) for row in rows))
+        self.query(tx, "adopt", part).many("one", (tuple(row) for row in rows))
 
 
 def _marks(tx: Transaction) -> dict[str, str]:
@@ -148,10 +198,6 @@ def _mark(tx: Transaction, changes: Mapping[str, str | None]) -> None:
             tx.run("drop_mark", (str(name),))
         else:
             tx.run("set_mark", (str(name), value))
-
-
-def _named(part: Part) -> str:
-    return part.replace(" ", "_")
 
 
 def _from_store(tx: Transaction, part: Part, stored: tuple[Any, ...]) -> Row:

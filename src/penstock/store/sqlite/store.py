@@ -22,6 +22,7 @@ from penstock.store.sqlite.database import SqliteDatabase, exists
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.refusals import inspect, refuse_foreign_connection
 from penstock.store.sqlite.tables import SqliteTables
+from penstock.store.sqlite.transfer import SqliteTransfer
 
 
 class _Granted(Lease, frozen=True):
@@ -138,6 +139,7 @@ class SqliteStore(RelationalStore[SqliteDatabase]):
         super().__init__(url, database, database)
         self.jobs = SqliteJobs(database)
         self.tables = SqliteTables(database)
+        self.transfer = SqliteTransfer(database)
 
     async def exists(self) -> bool:
         """Tell whether there is a file with an installation in it."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from penstock import Penstock
+from penstock import Penstock, PenstockError
 from penstock.config import Settings
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.store_errors import TransactionHeld
@@ -38,6 +38,18 @@ def test_an_enqueue_is_written_by_the_thread_that_calls(
     shop.sync.enqueue_many(task.new() for _ in range(2))  # type: ignore[arg-type, call-overload]
     assert threads == [threading.current_thread().name] * 2
     assert len(shop.sync.find(type="task")) == 4
+
+
+def test_a_call_in_a_forked_process_is_refused_instead_of_waiting_for_ever(
+    shop: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread of its event loop is not there after a fork."""
+    shop.sync.find()
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: 1)
+        with pytest.raises(PenstockError, match="before this process was forked"):
+            shop.sync.find()
+    assert shop.sync.find() == []
 
 
 @pytest.mark.parametrize("kind_of_store", ["sqlite"])

@@ -1,13 +1,14 @@
 """One thin synchronous façade: every call runs on a background event loop of its own."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from penstock.app.handle import Jobs
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, PenstockError
 
 if TYPE_CHECKING:
     from penstock.app.admission import How
@@ -92,6 +93,7 @@ class Sync:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
 
     @overload
     def enqueue(self, prepared: "Prepared[R]", **how: "Unpack[How]") -> "JobHandle[R]": ...
@@ -170,7 +172,8 @@ class Sync:
         """Run any other coroutine on the background loop: `app.sync.run(app.logs(job.id))`."""
         try:
             self._refuse_in_work()
-        except InvalidOption:
+            self._refuse_forked()
+        except PenstockError:
             work.close()
             raise
         return asyncio.run_coroutine_threadsafe(work, self._started()).result()
@@ -179,6 +182,13 @@ class Sync:
         if in_work.get():
             expected = "left out inside a unit of work, which would wait for itself: use its tx"
             raise InvalidOption("app.sync", "used", expected)
+
+    def _refuse_forked(self) -> None:
+        """A fork has this thread only: the event loop would never answer."""
+        if self._loop is not None and self._process != os.getpid():
+            raise PenstockError(
+                "app.sync was used before this process was forked; make the first call after that."
+            )
 
     def close(self) -> None:
         """Close the store and end the background loop; a later call starts it again."""
@@ -194,6 +204,7 @@ class Sync:
     def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
+                self._process = os.getpid()
                 loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
                     target=loop.run_forever, name="penstock-sync", daemon=True

@@ -1,5 +1,7 @@
 """What is refused, and how, whatever the store."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from penstock.model.errors import InvalidOption
 from tests.django.conftest import BACKEND, backend_on, use_database, use_postgres
 from tests.django.shop import tasks
 from tests.support.places import Place
+
+
+def test_django_is_not_loaded_before_somebody_asks() -> None:
+    code = "import sys, penstock.django; sys.exit('django' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_priorities_are_mapped_in_order_and_nought_is_in_the_middle() -> None:

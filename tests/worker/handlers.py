@@ -25,6 +25,12 @@ async def where() -> int:
     return os.getpid()
 
 
+@app.job(max_retries=0)
+async def uses_the_application() -> int:
+    await app.find(limit=1)
+    return os.getpid()
+
+
 @app.job(run_in="process")
 async def pid_async(ctx: Context) -> list[int]:
     ctx.log("hello from a process")

@@ -141,6 +141,13 @@ async def test_a_job_that_was_rescued_runs_next_in_a_process_of_its_own(app: Pen
     assert await suspect.result(30) != os.getpid()
 
 
+async def test_a_rescued_handler_finds_its_application_open_as_in_the_worker(app: Penstock) -> None:
+    rescued = await handlers.uses_the_application.enqueue()
+    await pretend_rescued(app, rescued.id)
+    await drain_app(app)
+    assert await rescued.result(30) != os.getpid()
+
+
 async def test_a_process_finds_a_type_by_its_name_however_it_was_made(app: Penstock) -> None:
     pids = [
         handlers.by_another_name,

@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.app import tracing
 from penstock.app.context import Context, cleaned
@@ -42,6 +43,9 @@ from penstock.worker.protocol import (
 )
 from penstock.worker.resources import Resources
 from penstock.worker.target import NotFoundInProcess, find_type
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
 
 PR_SET_PDEATHSIG = 1
 
@@ -115,7 +119,7 @@ class Child:
         call = type_.arguments.call
         before = run.lease.trace_context
         if type_.is_async:
-            return runner.run(tracing.continuing(before, call(context, arguments, filled)))
+            return runner.run(_with(type_.app, lambda: call(context, arguments, filled), before))
         with tracing.continued(before):
             return call(context, arguments, filled)
 
@@ -197,6 +201,12 @@ class ChildReporter:
         """Enqueue a child, or a flow of them, through this process's own connection."""
         async with self._type.app as app:
             return await app.enqueue(prepared, force=True)
+
+
+async def _with(app: "Penstock", handle: Callable[[], Awaitable[Any]], before: str | None) -> Any:
+    """Call a handler while its application is open, as it is in a worker."""
+    async with app:
+        return await tracing.continuing(before, handle())
 
 
 def _leave_it_to_the_worker(*_: object) -> None:

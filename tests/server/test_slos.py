@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
+from msgspec.structs import replace
 
 from penstock import Penstock
-from penstock.operate.stats import Slo, Stats
+from penstock.operate.stats import Point, Slo, Stats
 from penstock.server.requests import Recent, Traffic
 from penstock.server.stats import slos
 from penstock.server.uptime import Uptime
@@ -96,6 +97,14 @@ def test_throughput_is_not_missed_where_nothing_waits(uptime: Uptime) -> None:
     assert (quiet["throughput"], busy["throughput"]) == ("unknown", "missed")
 
 
+def test_the_throughput_of_a_new_installation_is_that_since_its_first_job(uptime: Uptime) -> None:
+    none = dict.fromkeys(Point.__struct_fields__, 0)
+    series = [Point(**none | {"at": n * 10_000, "completed": n // 350 * 20}) for n in range(360)]  # type: ignore[arg-type]
+    stats = replace(some_stats([], queued=5), step_ms=10_000, series=series)
+    [slo] = [slo for slo in slos(stats, Traffic(), uptime) if slo.key == "throughput"]
+    assert (slo.measured, slo.state.value) == ("120 jobs/min", "met")
+
+
 def test_only_submissions_that_were_taken_count_as_such() -> None:
     traffic = Traffic()
     traffic.note("GET", "/api/jobs", 200, 9.0)
@@ -118,13 +127,27 @@ def test_what_happened_before_the_window_is_forgotten() -> None:
     assert len(recent._steps) == 360
 
 
+async def test_workers_that_start_with_the_server_have_time_until_they_are_missed() -> None:
+    clock = FakeClock()
+    with in_memory(clock=clock) as app:
+        async with app:
+            uptime = Uptime(app.store, 1)
+            await uptime.run_once()
+            clock.advance(seconds=29)
+            await uptime.run_once()
+            assert uptime.share(HOUR) is None
+            clock.advance(seconds=1)
+            await uptime.run_once()
+            assert uptime.share(HOUR) == 0.0
+
+
 async def test_uptime_is_the_share_of_looks_that_found_enough_workers() -> None:
     clock = FakeClock()
     with in_memory(clock=clock) as app:
         async with app:
             uptime = Uptime(app.store, 1)
             assert uptime.share(HOUR) is None
-            await uptime.run_once()
+            uptime.note(clock.now(), enough=False)
             assert uptime.share(HOUR) == 0.0
             clock.advance(seconds=600)
             for _ in range(3):
@@ -138,8 +161,9 @@ async def test_uptime_outlives_the_server_that_saw_it_and_servers_add_to_the_sam
     with in_memory(clock=clock) as app:
         async with app:
             one, other = Uptime(app.store, 0), Uptime(app.store, 1)
-            for server in (one, other):
-                await server.run_once()
+            await one.run_once()
+            other.note(clock.now(), enough=False)
+            await other.keep()
             clock.advance(seconds=3 * 3600)
             after = Uptime(app.store, 0)
             await after.run_once()
@@ -160,7 +184,8 @@ async def test_what_another_server_wrote_meanwhile_is_kept(monkeypatch: pytest.M
             async def get_then_lose(kind: str, name: str) -> Record | None:
                 found = await get(kind, name)
                 monkeypatch.undo()
-                await other.run_once()
+                other.note(app.store.clock.now(), enough=False)
+                await other.keep()
                 return found
 
             monkeypatch.setattr(app.store.records, "get", get_then_lose)
@@ -179,4 +204,4 @@ async def test_the_server_measures_submissions_itself(
     by_key = {slo["key"]: slo for slo in found}
     assert by_key["submission_latency"]["value"] > 0
     assert by_key["completion_rate"]["state"] == "met"
-    assert by_key["worker_uptime"]["state"] == "missed"
+    assert by_key["worker_uptime"]["state"] == "unknown"

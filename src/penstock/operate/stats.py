@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from penstock.store.contract import QueueDepth, Store, Window
+from penstock.store.contract.metrics import MINUTE_MS
 
 GROUPS_AT_ONCE = 1_000
 
@@ -95,3 +96,20 @@ class Stats(Struct, frozen=True, kw_only=True):
     dead_letters: int
     series: list[Point]
     slos: list[Slo] = []
+
+
+class Rate(Struct, frozen=True):
+    """Jobs that completed a minute, on average since the first of them and at most."""
+
+    mean: float
+    peak: float
+
+
+def rate_of(step_ms: int, points: list[Point]) -> Rate | None:
+    """How fast jobs completed in a series; None before any did."""
+    counts = [point.completed for point in points]
+    first = next((n for n, number in enumerate(counts) if number), None)
+    if first is None:
+        return None
+    per = MINUTE_MS / step_ms
+    return Rate(mean=per * sum(counts) / (len(counts) - first), peak=per * max(counts))

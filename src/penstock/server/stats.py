@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 
 from penstock.model.histogram import percentile, steps_of
-from penstock.operate.stats import Point, Slo, SloState, Stats, open_letters, total_jobs
+from penstock.operate.stats import Point, Slo, SloState, Stats, open_letters, rate_of, total_jobs
 from penstock.server.problems import Refusal
 from penstock.server.requests import Traffic
 from penstock.server.summary import Fresh
@@ -99,11 +99,12 @@ THROUGHPUT = _Objective("throughput", "System throughput", "jobs/min", True, 100
 def slos(stats: Stats, traffic: Traffic, uptime: Uptime) -> list[Slo]:
     """The objectives over the window of the stats.
 
-    Submissions are those to this process in the last hour. A throughput below its target is missed
-    only while jobs wait to be run: otherwise nobody asked for more.
+    Submissions are those to this process in the last hour. Throughput is that since the first job
+    of the window, and is missed only while jobs wait to be run: otherwise nobody asked for more.
     """
     total = stats.total
     waiting = sum(depth.queued for depth in stats.queues)
+    rate = rate_of(stats.step_ms, stats.series)
     started, completed, dead = slos_of_jobs(stats)
     return [
         SUBMISSION.judged(traffic.submission_p95_ms(stats.window_ms)),
@@ -111,7 +112,7 @@ def slos(stats: Stats, traffic: Traffic, uptime: Uptime) -> list[Slo]:
         completed,
         UPTIME.judged(uptime.share(stats.window_ms)),
         dead,
-        THROUGHPUT.judged(total.per_minute, excused=not waiting),
+        THROUGHPUT.judged(total.per_minute if rate is None else rate.mean, excused=not waiting),
     ]
 
 

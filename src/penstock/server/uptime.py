@@ -8,6 +8,7 @@ from msgspec.json import decode, encode
 from penstock.service import Service
 from penstock.store.contract import Store
 from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
+from penstock.store.contract.upkeep import SILENT_AFTER_MS
 
 EVERY_SECONDS = 10.0
 KIND = "uptime"
@@ -40,13 +41,18 @@ class Uptime(Service):
         self._hours: dict[int, Looks] = {}
         self._unkept: dict[int, Looks] = {}
         self._kept_minute = 0
+        self._began: int | None = None
 
     async def run_once(self) -> None:
         """Look who is alive; a store that does not answer says nothing about the workers."""
         workers = await self._store.workers.list()
-        alive = sum(worker.alive for worker in workers)
+        enough = sum(worker.alive for worker in workers) >= self._minimum
         now = self._store.clock.now()
-        self.note(now, enough=alive >= self._minimum)
+        if self._began is None:
+            self._began = now
+        # Workers that start together with this server have not said a word yet.
+        if enough or now >= self._began + SILENT_AFTER_MS:
+            self.note(now, enough=enough)
         if now // MINUTE_MS != self._kept_minute:
             await self.keep()
             self._kept_minute = now // MINUTE_MS

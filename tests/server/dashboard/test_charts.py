@@ -2,12 +2,10 @@ import re
 
 import pytest
 
-from penstock.operate.stats import Point
+from penstock.operate.stats import Point, Rate, rate_of
 from penstock.server.dashboard.charts import (
     Chart,
     Line,
-    Rate,
-    rate_of,
     round_up,
     stack,
     throughput,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from penstock.model.clock import utc
-from penstock.operate.stats import Point, Stats
+from penstock.operate.stats import Point, Rate, Stats, rate_of
 from penstock.store.contract import Window
 from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -172,13 +172,6 @@ SPANS: Mapping[str, int] = MappingProxyType(
 )
 
 
-class Rate(Struct, frozen=True):
-    """Jobs that completed a minute, on average since the first of them and at most."""
-
-    mean: float
-    peak: float
-
-
 class Figures(Struct, frozen=True):
     """What ran in a span of time."""
 
@@ -198,16 +191,6 @@ def figures_of(stats: Stats) -> Figures:
         throughput=throughput(stats.step_ms, stats.series),
         latency=latency(stats.series),
     )
-
-
-def rate_of(step_ms: int, points: list[Point]) -> Rate | None:
-    """The figures of the chart of executions; None before it has any."""
-    counts = [point.completed for point in points]
-    first = next((n for n, number in enumerate(counts) if number), None)
-    if first is None:
-        return None
-    per = MINUTE_MS / step_ms
-    return Rate(mean=per * sum(counts) / (len(counts) - first), peak=per * max(counts))
 
 
 def throughput(step_ms: int, points: list[Point]) -> Chart:

@@ -2,12 +2,16 @@
 
 Its schedules play the customers of a small shop, so there is always something to see: mail,
 pictures, imports with progress, invoices whose bank is away, orders that can never be charged,
-flows, and a provider that takes five messages a second.
+flows, a provider that takes five messages a second, and now and then a worker that is killed in
+the middle of its jobs, which are rescued.
 """
 
+import os
 import random
+import signal
 from datetime import date
 
+from penstock.app.context import Context
 from penstock.app.flow import group
 from penstock.app.job_type import Prepared
 from penstock.demo import jobs
@@ -16,7 +20,11 @@ from penstock.demo.jobs import app
 CUSTOMERS = ("ada", "grace", "alan", "edsger", "barbara", "donald", "radia", "ken")
 BRANCHES = ("north", "south", "west")
 PICTURES = 4
+TEXTS = 20
 FEW_DEAD = 40
+FIRST_POWER_CUT = 20
+POWER_CUTS_APART = 600
+"""In seconds: the first is seen soon, and the next ones do not spoil the figures."""
 
 __all__ = ["app"]
 
@@ -27,7 +35,22 @@ async def customers() -> int:
     """Somebody registers, somebody uploads a picture."""
     small = [_small() for _ in range(random.randint(3, 9))]
     await app.enqueue_many(small)
+    await app.enqueue(seldom.new())
     return len(small)
+
+
+@app.job(name="shop.power_cut", queue="shop", max_retries=0)
+async def power_cut(ctx: Context) -> str:
+    """Kill the worker that runs this; another takes over its jobs, this one among them."""
+    if ctx.checkpoint:
+        ctx.log("rescued: the worker that ran this before was killed")
+        return "the lights are on again"
+    await ctx.save_checkpoint("the lights go out")
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("nobody outlives SIGKILL")
+
+
+seldom = power_cut.options(key="power cut", key_window=POWER_CUTS_APART, delay=FIRST_POWER_CUT)
 
 
 @app.scheduled(name="orders", every=7)
@@ -55,10 +78,10 @@ async def imports() -> None:
 @app.job(name="shop.campaign", queue="shop", max_retries=0)
 async def campaign() -> None:
     """More messages than their provider takes at once: the rest waits its turn."""
-    await app.enqueue_many([jobs.text.new(random.choice(CUSTOMERS)) for _ in range(60)])
+    await app.enqueue_many([jobs.text.new(random.choice(CUSTOMERS)) for _ in range(TEXTS)])
 
 
-@app.scheduled(name="unpaid-orders", every=23)
+@app.scheduled(name="unpaid-orders", every=47)
 @app.job(name="shop.unpaid_orders", queue="shop", max_retries=0)
 async def unpaid_orders() -> None:
     """An order without a customer, which becomes a dead letter; not more than somebody reads."""

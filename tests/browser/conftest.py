@@ -54,6 +54,21 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script that judges whether everybody can use a page."""
+    package = pytest.importorskip("axe_playwright_python")
+    return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
+
+
+def with_one_call(page: Any, site: "Site") -> None:
+    """Have the page of the API describe one call: to draw all of them takes seconds."""
+    document = site.api.openapi()
+    call = document["paths"]["/api/jobs"]["post"] | {"responses": {"201": {"description": "made"}}}
+    one = document | {"paths": {"/api/jobs": {"post": call}}}
+    page.route("**/api/openapi.json", lambda route: route.fulfill(json=one))
+
+
 @pytest.fixture
 def page(chromium: Any, site: Site) -> Iterator[Any]:
     """An empty tab; whatever the browser complains of fails the test."""

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 
 from penstock.model.clock import iso, utc
 from penstock.server.dashboard.navigation import PAGES
-from tests.browser.conftest import Site
+from tests.browser.conftest import Site, with_one_call
 
 
 def enqueue(page: Page, type_name: str, payload: str) -> str:
@@ -129,18 +129,6 @@ def test_everything_is_reached_with_the_keyboard(page: Page, site: Site) -> None
     } <= reached
 
 
-def test_every_field_has_a_label(page: Page, site: Site) -> None:
-    site.do(site.app.enqueue_payload("charge", '{"order": "a"}', delay=600))
-    for path in ("/jobs", "/jobs/new?type=charge"):
-        page.goto(path)
-        without = page.evaluate(
-            """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
-              .filter((each) => !each.labels?.length && !each.ariaLabel)
-              .map((each) => each.outerHTML)"""
-        )
-        assert without == []
-
-
 def test_a_phone_scrolls_in_one_direction_only_and_has_every_page_and_theme(
     chromium: Any, site: Site
 ) -> None:
@@ -213,10 +201,7 @@ def test_a_slash_searches_and_an_id_is_copied(page: Page, site: Site) -> None:
 
 
 def test_a_call_of_the_api_is_tried_out_as_who_is_logged_in(page: Page, site: Site) -> None:
-    document = site.api.openapi()
-    call = document["paths"]["/api/jobs"]["post"] | {"responses": {"201": {"description": "made"}}}
-    one = document | {"paths": {"/api/jobs": {"post": call}}}  # all of them take seconds to draw
-    page.route("**/api/openapi.json", lambda route: route.fulfill(json=one))
+    with_one_call(page, site)
     page.goto("/api#/jobs/enqueue")
     drawn = page.locator("#operations-jobs-enqueue")
     drawn.locator("textarea").fill('{"type": "charge", "payload": {"order": "a"}, "delay": 600}')

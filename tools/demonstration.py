@@ -295,7 +295,7 @@ def _declined() -> Failure:
     return Failure(
         ErrorClass.INVALID_INPUT,
         "CardDeclined",
-        "the bank refused the card of order 20417",
+        "CardDeclined: the bank refused the card of order 20417",
         STACK,
         "invalid_input|CardDeclined",
     )
@@ -305,7 +305,7 @@ def _away() -> Failure:
     return Failure(
         ErrorClass.TRANSIENT_NETWORK,
         "ConnectionError",
-        "the printer did not answer within 5 s",
+        "ConnectionError: the printer did not answer within 5 s",
         STACK.replace("CardDeclined", "ConnectionError"),
         "transient_network|ConnectionError",
     )

@@ -8,6 +8,8 @@ from penstock.server.dashboard.navigation import PAGES
 from tests.browser.conftest import PASSWORD, Site, with_one_call
 
 
+CUT_OFF = """() => [...document.querySelectorAll(".scroll")]
+  .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
@@ -77,6 +79,8 @@ def test_no_page_breaks_its_own_policy_or_keeps_anybody_out(
     job_id = died(site, hostile)
     site.do(site.app.schedule("nightly", site.app.types["charge"].new(order=hostile), every=900))
     site.do(site.app.controls.pause(queue="data", reason=hostile, by=hostile))
+    site.do(site.app.controls.set_limit(queue="data", depth=100_000))
+    site.do(site.app.enqueue_payload("charge", '{"order": "b"}', queue="data"))
     with_one_call(page, site)
     for path in every_page(job_id):
         page.set_viewport_size({"width": 1280, "height": 800})
@@ -88,6 +92,7 @@ def test_no_page_breaks_its_own_policy_or_keeps_anybody_out(
             expect(page.locator("#reference #operations-tag-jobs")).to_be_visible()
         ours = page.locator("main img, main script, main [style]:not([data-drawn] *, #reference *)")
         assert ours.count() == 0
+        assert page.evaluate(CUT_OFF) == [], path
         assert judged(page, axe) == [], path
         page.set_viewport_size({"width": 390, "height": 844})
         page.emulate_media(color_scheme="dark")

@@ -56,7 +56,9 @@ def facts(text: str) -> dict[str, str]:
 
 
 def executions(text: str) -> list[str]:
-    return re.findall(r'<tr id="run-\d+">\s*<th scope="row">(.*?)</th>', text)
+    return re.findall(
+        r'<tr id="run-\d+">\s*<th scope="row" data-label="Execution">(.*?)</th>', text
+    )
 
 
 async def test_a_dead_job_has_ended_and_was_not_completed(browser: Browser, app: Penstock) -> None:

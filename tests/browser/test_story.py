@@ -7,7 +7,6 @@ from penstock.model.states import Status
 from penstock.server.dashboard.navigation import PAGES
 from tests.browser.conftest import PASSWORD, Site, with_one_call
 
-
 CUT_OFF = """() => [...document.querySelectorAll(".scroll")]
   .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]

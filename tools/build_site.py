@@ -339,6 +339,7 @@ def main() -> None:
     pages = WORK / "pages"
     pages.mkdir(parents=True)
     gather(pages)
+    shutil.copy(CONFIG / "extra.css", pages)
     bring(CONFIG, ROOT / "build" / "site-vendor", MERMAID)
     shutil.copy(ROOT / "build" / "site-vendor" / "mermaid.js", pages)
     tree = groups()

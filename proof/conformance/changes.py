@@ -1,5 +1,6 @@
 """Followers: every change of a job is recorded once, in the commit that made it."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -17,6 +18,7 @@ from penstock.testing.clock import FakeClock
 from proof.conformance.build import (
     LEASE_MS,
     NOBODY,
+    OTHER,
     OWNER,
     a_job,
     an_edge,
@@ -387,6 +389,43 @@ class TestChanges:
         for taken in steps.values():
             assert taken[0] in (Status.PENDING, Status.QUEUED)
             assert {*pairwise(taken)} <= ALLOWED
+
+    async def test_who_reads_while_others_write_misses_nothing_and_hears_nothing_twice(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        if store.url.endswith(":memory:"):
+            pytest.skip("what is in memory has no second connection")
+        await store.changes.follow(NAME, ALL)
+        other = open_store(store.url, clock)
+        await other.open()
+        told: defaultdict[str, list[str]] = defaultdict(list)
+
+        async def work(on: Store, owner: str) -> None:
+            for _ in range(6):
+                await asyncio.gather(*(enqueue(on) for _ in range(5)))
+                leases = await claim_all(on, owner=owner, limit=5)
+                await on.jobs.settle(owner, [completed(lease) for lease in leases])
+
+        async def read() -> int:
+            changes = await store.changes.waiting(NAME, 7)
+            for change in changes:
+                told[change.job_id].append(change.status)
+            await store.changes.confirm(NAME, [change.position for change in changes])
+            return len(changes)
+
+        try:
+            writers = asyncio.gather(work(store, OWNER), work(other, OTHER), work(store, OWNER))
+            while not writers.done():
+                await read()
+            await writers
+            while await read():
+                pass
+        finally:
+            await other.close()
+        assert len(told) == 90
+        for job in await store.reader.get(list(told)):
+            whole = [*STARTED, "completed"]
+            assert told[job.id] == whole[: whole.index(job.status) + 1]
 
     async def test_what_is_refused_is_not_told(self, store: Store) -> None:
         await store.changes.follow(NAME, ALL)

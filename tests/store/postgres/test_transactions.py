@@ -57,6 +57,23 @@ async def test_a_rollback_leaves_neither_the_job_nor_its_key(store: Store, guest
     assert answer.created
 
 
+async def test_a_change_that_commits_late_under_a_low_number_is_told_late_and_not_lost(
+    store: Store, guest: Guest
+) -> None:
+    await store.changes.follow("a.new", [Status.QUEUED])
+    await store.jobs.enqueue([NewJob(id="slow", type="mail")], connection=guest.connection)
+    await store.jobs.enqueue([NewJob(id="quick", type="mail")])
+    [first] = await store.changes.waiting("a.new")
+    await guest.commit()
+    await store.changes.confirm("a.new", [first.position])
+    [second] = await store.changes.waiting("a.new")
+    assert (first.job_id, second.job_id) == ("quick", "slow")
+    assert int(second.position) < int(first.position)
+    await store.jobs.enqueue([NewJob(id="never", type="mail")], connection=guest.connection)
+    await guest.rollback()
+    assert await store.changes.waiting("a.new") == [second]
+
+
 async def test_a_batch_is_inserted_as_it_would_be_without_a_connection(
     store: Store, guest: Guest
 ) -> None:

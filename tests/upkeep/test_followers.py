@@ -1,11 +1,12 @@
 """Followers are told what becomes of jobs, at least once, by whoever leads."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from penstock import Penstock
+from penstock import Penstock, Worker
 from penstock.config import Settings
 from penstock.extension import Extension, Follower, JobChange
 from penstock.model.errors import InvalidOption
@@ -167,6 +168,34 @@ async def test_an_election_that_is_lost_ends_the_telling_after_the_batch(
     monkeypatch.setattr(app.store.changes, "confirm", confirm_and_resign)
     await queued.run_once()
     assert len(diary.told) == 1
+
+
+@pytest.mark.every_store
+async def test_a_worker_tells_of_the_jobs_that_it_does(place: Place) -> None:
+    heard: asyncio.Queue[JobChange] = asyncio.Queue()
+
+    async def hear(_: Penstock, changes: list[JobChange]) -> None:
+        for change in changes:
+            heard.put_nowait(change)
+
+    follower = Follower(name="each", tell=hear, every=0.01, statuses=tuple(Status))
+    extension = Extension(name="ear", followers=(follower,))
+    app = Penstock(settings=Settings(**place.settings), extensions=[extension])
+
+    @app.job
+    async def greet() -> None: ...
+
+    async with app:
+        await follow(app)
+        handle = await greet.enqueue()
+        worker = Worker(app)
+        task = asyncio.create_task(worker.run())
+        async with asyncio.timeout(20):
+            changes = [await heard.get() for _ in range(3)]
+        worker.stop()
+        await task
+    assert {change.job_id for change in changes} == {handle.id}
+    assert [change.status for change in changes] == ["queued", "in_progress", "completed"]
 
 
 @pytest.mark.every_store

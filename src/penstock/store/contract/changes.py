@@ -16,6 +16,7 @@ from penstock.model.states import Status
 
 CHANGES_AT_ONCE = 500
 COUNTED_TO = 100_001
+"""Beyond this it makes no difference how far behind a follower is."""
 
 
 class FollowerState(Struct, frozen=True, kw_only=True):

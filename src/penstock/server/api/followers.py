@@ -1,5 +1,7 @@
 """Followers: who is told what becomes of jobs, and how much waits to be told."""
 
+from typing import Any
+
 from pydantic import Field
 
 from penstock.model.states import Status
@@ -8,6 +10,7 @@ from penstock.server.api.models import Document, Moment, Name
 from penstock.server.api.router import api_router
 from penstock.server.guard import MayOperateAll, MayReadAll
 from penstock.server.state import Here
+from penstock.store.contract import FollowerState
 
 router = api_router("/api/followers", "followers")
 
@@ -37,12 +40,7 @@ class FollowerDropped(Document):
 async def list_followers(server: Here, _: MayReadAll) -> Followers:
     """All followers by name, and how much waits for each."""
     found = await server.app.followers.states()
-    return Followers.model_construct(
-        followers=[
-            Follower.model_construct(**document(state) | {"statuses": list(state.statuses)})
-            for state in found
-        ]
-    )
+    return Followers.model_construct(followers=[_follower(state) for state in found])
 
 
 @router.delete("/{name:path}", operation_id="drop_follower")
@@ -50,3 +48,8 @@ async def drop_follower(server: Here, caller: MayOperateAll, name: Name) -> Foll
     """Forget a follower that nobody needs any more, and all that waits for it."""
     await server.operator(caller).followers.drop(name)
     return FollowerDropped(name=name)
+
+
+def _follower(state: FollowerState) -> Follower:
+    told: dict[str, Any] = document(state) | {"statuses": list(state.statuses)}
+    return Follower.model_construct(**told)

@@ -1,5 +1,6 @@
 """What handlers say through `logging` is kept with the job and shown on the console."""
 
+import gc
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from penstock import Context, Penstock
 from penstock.config import Settings
 from penstock.logs import configure_logs
 from penstock.testing import drain
+from penstock.worker.running import Running
 from tests.worker import handlers
 from tests.worker.running import working
 
@@ -177,6 +179,19 @@ async def test_who_configured_logging_gets_no_line_twice_and_keeps_his_levels(
     assert [line for line in lines_logged() if line.get("logger")] == []
 
 
+async def test_what_belongs_to_no_job_is_shown_from_warnings_on(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    app = an_app()
+    async with app, working(app):
+        log.info("a program that has a worker in it")
+        log.warning("short of memory")
+    assert [line["event"] for line in lines_logged() if line.get("logger") == __name__] == [
+        "short of memory"
+    ]
+
+
 async def test_two_workers_in_one_process_keep_a_line_once(
     unconfigured: Callable[[], Lines],
 ) -> None:
@@ -186,3 +201,17 @@ async def test_two_workers_in_one_process_keep_a_line_once(
         job = await one.find_type("plain").enqueue("ann")
         await drain(one)
         assert len(await kept(one, job.id)) == 1
+
+
+async def test_an_execution_is_freed_without_a_garbage_collection() -> None:
+    app = an_app()
+    async with app:
+        await app.enqueue_many([app.find_type("plain").new("ann") for _ in range(20)])
+        gc.collect()
+        gc.disable()
+        try:
+            await drain(app)
+            left = [each for each in gc.get_objects() if type(each) is Running]
+        finally:
+            gc.enable()
+    assert left == []

@@ -100,6 +100,7 @@ class Executor:
         running.settlement = settlement
         if hooks and settlement is not None:
             await self._tell_the_end(running, hooks, value)
+        running_here.set(None)  # else the task holds itself, until a garbage collection
         return settlement
 
     def _call(self, running: Running, usage: "_Usage") -> Awaitable[Any]:

@@ -83,14 +83,19 @@ def packages_of(types: "Iterable[JobType[..., ..., Any]]") -> Collection[str]:
 
 
 def keep_with_job(executor: object, context_of: "Callable[[Running], Context]") -> Tell:
-    """Keep lines with the job whose handler says them, if the executor runs it."""
+    """Keep lines with the job whose handler says them, if the executor runs it.
+
+    Of lines that belong to no job, warnings are shown, as Python does by itself.
+    """
 
     def tell(level: str, text: str, logger: str | None) -> None:
         found = running_here.get()
-        lease = None if found is None else found[1].lease
-        if found is not None and found[0] is executor:
+        if found is None:
+            show(logger if level in ("warning", "error") else None, level, text, None)
+            return
+        if found[0] is executor:
             context_of(found[1]).log(text, level)
-        show(logger, level, text, lease)
+        show(logger, level, text, found[1].lease)
 
     return tell
 

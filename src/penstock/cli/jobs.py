@@ -193,7 +193,7 @@ def _with_commands(sentence: str) -> str:
     return "".join(f"[bold]{part}[/]" if n % 2 else part for n, part in enumerate(parts))
 
 
-app = typer.Typer(no_args_is_help=True, help="List, show, explain, cancel and run jobs again.")
+app = typer.Typer(no_args_is_help=True, help="List, show, explain, cancel and rerun jobs.")
 
 
 @app.command("ls")

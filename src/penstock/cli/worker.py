@@ -59,9 +59,7 @@ HealthFolder = Annotated[
 
 ReloadFlag = Annotated[
     bool,
-    typer.Option(
-        "--reload", help="For development: start anew when the application's code changes."
-    ),
+    typer.Option("--reload", help="For development: restart when the application's code changes."),
 ]
 
 

@@ -65,8 +65,11 @@ class Context:
         reporter: Reporter,
         loop: asyncio.AbstractEventLoop | None = None,
         app: "Penstock | None" = None,
+        worker: str | None = None,
     ) -> None:
         self.job = job
+        self.worker = worker
+        """The id of the worker that runs it; None in a process of its own."""
         self._app = app
         self._reporter = reporter
         self._loop = loop

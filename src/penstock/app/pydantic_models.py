@@ -62,8 +62,8 @@ def _holds_secret(value: Any) -> bool:
 
 def _told(error: ValueError) -> str:
     """Return what is wrong with each field, without the links to Pydantic's pages."""
-    if not hasattr(error, "errors"):
+    problems: list[dict[str, Any]] = getattr(error, "errors", list)()
+    if not problems:
         return str(error)
-    problems = error.errors()
     lines = [f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in problems]
     return "; ".join(lines)

@@ -23,7 +23,7 @@ from penstock.django.framework import (
     task_backends,
     task_enqueued,
 )
-from penstock.django.handlers import Signals, type_of
+from penstock.django.handlers import send_when_ended, type_of
 from penstock.django.results import (
     due,
     enqueued_at,
@@ -74,7 +74,7 @@ class PenstockBackend(BaseTaskBackend):
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Enqueue a task; inside `atomic` it takes effect only if the transaction commits."""
         self.validate_task(task)
-        result = new_result(task, args, kwargs, self.alias)
+        result = new_result(task, args, kwargs)
         prepared = self._prepare(task, result)
         object.__setattr__(result, "id", prepared.job.id)
         connection = connections[self._database]
@@ -179,7 +179,7 @@ class _Applications:
             known = self._apps.get(alias)
             if known is None or known[0] != options:
                 app = _load(dict(options))
-                Signals(app, partial(self._task, alias), PenstockBackend)
+                send_when_ended(app, partial(self._task, alias))
                 self._apps[alias] = known = (options, app)
             return known[1]
 

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack, cast
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.db import close_old_connections, reset_queries
-from django.utils.timezone import make_naive
 
 from penstock.app.context import Context
 from penstock.app.job_type import JobType, Registration
@@ -20,7 +19,7 @@ from penstock.django.framework import (
     task_finished,
     task_started,
 )
-from penstock.django.results import error_of, result_of
+from penstock.django.results import as_enqueued, error_of, first_result, moment, result_of
 from penstock.model.errors import InvalidOption
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -96,11 +95,15 @@ def _handler_of(task: Any) -> Callable[..., Any]:
     function, takes_context = task.func, task.takes_context
 
     async def in_loop(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        first = (await _context(ctx, task),) if takes_context else ()
+        result = await _begin(ctx, task)
+        await _in_thread(task_started, result)
+        first = (TaskContext(task_result=result),) if takes_context else ()
         return normalize_json(await function(*first, *args, **kwargs))
 
     def in_thread(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        first = (ctx.wait_in_thread(lambda: _context(ctx, task)),) if takes_context else ()
+        result = _first(ctx, task) or ctx.wait_in_thread(lambda: _begin(ctx, task))
+        task_started.send_robust(sender=_sender(task), task_result=result)
+        first = (TaskContext(task_result=result),) if takes_context else ()
         return normalize_json(function(*first, *args, **kwargs))
 
     handler: Any = with_connections(in_loop if iscoroutinefunction(function) else in_thread)
@@ -110,58 +113,68 @@ def _handler_of(task: Any) -> Callable[..., Any]:
     return cast("Callable[..., Any]", handler)
 
 
-async def _context(ctx: Context, task: Any) -> Any:
-    return TaskContext(task_result=await _running(ctx, task))
+_results: WeakKeyDictionary[Context, Any] = WeakKeyDictionary()
+"""What a running task is, and will be told of when it ends, without asking the store again."""
 
 
-async def _running(ctx: Context, task: Any) -> Any:
+async def _begin(ctx: Context, task: Any) -> Any:
+    return _first(ctx, task) or await _ask(ctx, task)
+
+
+def _first(ctx: Context, task: Any) -> Any | None:
+    if ctx.job.fence > 1 or ctx.worker is None:
+        return None
+    result = first_result(ctx.job, ctx.now, ctx.worker, task)
+    _results[ctx] = result
+    return result
+
+
+async def _ask(ctx: Context, task: Any) -> Any:
+    """Ask the store about a task, which has earlier attempts or runs in a process of its own."""
     async with ctx.app as app:
         [job], executions = await app.get_many([ctx.id]), await app.executions(ctx.id)
-    return result_of(job, executions, task, task.backend)
+    found = as_enqueued(task, job, task.backend)
+    _results[ctx] = result = result_of(job, executions, found, task.backend)
+    return result
 
 
-class Signals:
-    """Sends Django's signals of tasks from the workers of an application."""
+def send_when_ended(app: Penstock, find: Callable[[str], Any]) -> None:
+    """Have the workers of an application send `task_finished`."""
 
-    def __init__(self, app: Penstock, find: Callable[[str], Any], sender: type) -> None:
-        self._find = find
-        self._sender = sender
-        app.on_start(self._started)
-        app.on_complete(self._completed)
-        app.on_failed(self._failed)
-
-    async def _started(self, ctx: Context) -> None:
-        task = self._find(ctx.job.type)
+    async def completed(ctx: Context, value: Any) -> None:
+        task = find(ctx.job.type)
         if task is not None:
-            await self._send(task_started, await _running(ctx, task))
-
-    async def _completed(self, ctx: Context, value: Any) -> None:
-        task = self._find(ctx.job.type)
-        if task is not None:
-            result = await _running(ctx, task)
-            _end(result, TaskResultStatus.SUCCESSFUL, ctx)
+            result = await _end(ctx, task, TaskResultStatus.SUCCESSFUL)
             object.__setattr__(result, "_return_value", value)
-            await self._send(task_finished, result)
+            await _in_thread(task_finished, result)
 
-    async def _failed(self, ctx: Context, error: BaseException) -> None:
-        task = self._find(ctx.job.type)
+    async def failed(ctx: Context, error: BaseException) -> None:
+        task = find(ctx.job.type)
         if task is None or ctx.will_retry:
             return
-        result = await _running(ctx, task)
-        _end(result, TaskResultStatus.FAILED, ctx)
+        result = await _end(ctx, task, TaskResultStatus.FAILED)
         result.errors.append(error_of(error))
         try:
             raise error
         except BaseException:  # where a receiver that logs the current exception finds it
-            await self._send(task_finished, result)
+            await _in_thread(task_finished, result)
 
-    async def _send(self, signal: Any, result: Any) -> None:
-        # Not in the one thread of asynchronous tasks, which a task may hold up.
-        send = sync_to_async(with_connections(signal.send_robust), thread_sensitive=False)
-        await send(sender=self._sender, task_result=result)
+    app.on_complete(completed)
+    app.on_failed(failed)
 
 
-def _end(result: Any, status: Any, ctx: Context) -> None:
-    now = ctx.now if settings.USE_TZ else make_naive(ctx.now)
+async def _end(ctx: Context, task: Any, status: Any) -> Any:
+    result = _results.get(ctx) or await _ask(ctx, task)
     object.__setattr__(result, "status", status)
-    object.__setattr__(result, "finished_at", now)
+    object.__setattr__(result, "finished_at", moment(round(ctx.now.timestamp() * 1000)))
+    return result
+
+
+async def _in_thread(signal: Any, result: Any) -> None:
+    # Not in the one thread of asynchronous tasks, which a task may hold up.
+    send = sync_to_async(with_connections(signal.send_robust), thread_sensitive=False)
+    await send(sender=_sender(result.task), task_result=result)
+
+
+def _sender(task: Any) -> type:
+    return type(task.get_backend())

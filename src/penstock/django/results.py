@@ -15,7 +15,7 @@ from django.utils.timezone import make_aware, make_naive
 from penstock.django.framework import Task, TaskError, TaskResult, TaskResultStatus
 from penstock.model.errors import JobCancelled, JobFailed
 from penstock.model.ids import id_time_ms
-from penstock.model.job import DEFAULT_PRIORITY, Job
+from penstock.model.job import DEFAULT_PRIORITY, Job, Lease
 from penstock.model.redact import redact
 from penstock.model.states import Status
 from penstock.store.contract import Execution
@@ -72,7 +72,7 @@ def note_of(task: Any) -> dict[str, Any] | None:
     return {"django": msgspec.to_builtins(note)} if note != Note() else None
 
 
-def new_result(task: Any, args: Sequence[Any], kwargs: dict[str, Any], alias: str) -> Any:
+def new_result(task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Return the result of a task that is about to be enqueued; arguments are refused here."""
     try:
         return TaskResult(
@@ -85,7 +85,7 @@ def new_result(task: Any, args: Sequence[Any], kwargs: dict[str, Any], alias: st
             last_attempted_at=None,
             args=args,
             kwargs=kwargs,
-            backend=alias,
+            backend=task.backend,
             errors=[],
             worker_ids=[],
         )
@@ -102,11 +102,34 @@ def find_task(job: Job, alias: str) -> Any | None:
         task = import_string(job.type)
     except ImportError:
         return None
-    if not isinstance(task, Task):
-        return None
+    return as_enqueued(task, job, alias) if isinstance(task, Task) else None
+
+
+def as_enqueued(task: Any, job: Job | Lease, alias: str) -> Any:
+    """Return a task with what `using` had changed when it was enqueued."""
     note = msgspec.json.decode(job.metadata or "{}", type=_Metadata).django
+    said = (task.priority, task.run_after, task.queue_name, task.backend)
+    if said == (note.priority, note.run_after, job.queue, alias):
+        return task
     changes = {"priority": note.priority, "run_after": note.run_after}
     return task.using(queue_name=job.queue, backend=alias, **changes)
+
+
+def first_result(lease: Lease, now: datetime, worker: str, task: Any) -> Any:
+    """Return the result of a task that starts for the first time, without asking the store."""
+    given = msgspec.json.decode(lease.payload, type=_Payload)
+    started = moment(round(now.timestamp() * 1000))
+    result = new_result(as_enqueued(task, lease, task.backend), given.args, given.kwargs)
+    for name, value in {
+        "id": lease.id,
+        "status": TaskResultStatus.RUNNING,
+        "enqueued_at": enqueued_at(lease.id),
+        "started_at": started,
+        "last_attempted_at": started,
+        "worker_ids": [worker],
+    }.items():
+        object.__setattr__(result, name, value)
+    return result
 
 
 def result_of(job: Job, executions: Sequence[Execution], task: Any, alias: str) -> Any:

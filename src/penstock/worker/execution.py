@@ -145,7 +145,9 @@ class Executor:
                     reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
                     app = running.type.app
                     running.reporter = reporter
-                    reporter.context = Context(running.lease, reporter, self._loop, app)
+                    reporter.context = Context(
+                        running.lease, reporter, self._loop, app, self._reports.owner
+                    )
                     running.context = reporter.context
         return running.context
 

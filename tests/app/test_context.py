@@ -26,6 +26,17 @@ async def test_a_context_knows_its_execution(app: Penstock, clock: FakeClock, dr
     assert (await keyed.get()).attempts == 3
 
 
+async def test_a_context_knows_its_worker(app: Penstock, drain: Any) -> None:
+    @app.job
+    def task(ctx: Context) -> str | None:
+        return ctx.worker
+
+    job = await task.enqueue()
+    await drain()
+    [execution] = await app.executions(job.id)
+    assert await job.result() == execution.worker
+
+
 async def test_a_context_tells_the_time_of_the_store(
     app: Penstock, clock: FakeClock, drain: Any
 ) -> None:

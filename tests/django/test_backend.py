@@ -73,6 +73,15 @@ def test_a_task_whose_attempts_are_used_up_has_failed(app: Penstock) -> None:
         _ = result.return_value
 
 
+def test_a_task_may_end_as_a_job_may(app: Penstock) -> None:
+    result = tasks.give_up.enqueue()
+    run(app)
+    result.refresh()
+    assert (result.status, result.attempts) == ("FAILED", 1)
+    assert result.errors[0].exception_class.__name__ == "JobFailed"
+    assert result.errors[0].traceback == "Dead: nobody wants it\n"
+
+
 def test_a_value_that_is_no_json_fails_the_task(app: Penstock) -> None:
     result = tasks.return_a_lock.enqueue()
     run(app)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import connection
 
+from penstock import Dead
 from penstock.django import job_options
 from penstock.django.framework import TaskContext, _tasks
 
@@ -40,6 +41,11 @@ def fail_once(name: str) -> str:
 @job_options(max_retries=0)
 def fail() -> None:
     raise OutOfStock("never again")
+
+
+@task
+def give_up() -> None:
+    raise Dead("nobody wants it")
 
 
 @task

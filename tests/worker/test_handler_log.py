@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from penstock import Context, Penstock
 from penstock.config import Settings
@@ -215,3 +216,17 @@ async def test_an_execution_is_freed_without_a_garbage_collection() -> None:
         finally:
             gc.enable()
     assert left == []
+
+
+async def test_a_structlog_that_writes_through_logging_does_not_go_round_in_circles(
+    unconfigured: Callable[[], Lines], capsys: pytest.CaptureFixture[str]
+) -> None:
+    unconfigured()
+    structlog.configure(logger_factory=structlog.stdlib.LoggerFactory())
+    app = an_app()
+    async with app:
+        job = await app.find_type("thread").enqueue()
+        await drain(app)
+        assert ("warning", "from a thread") in await kept(app, job.id)
+        assert len(await kept(app, job.id)) == 2
+    assert "RecursionError" not in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """What handlers say through `logging`: it is kept with the job and shown on the console."""
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ class HandlerLog(logging.Handler):
         self._tell = tell
         self._shows = False
         self._level_before: int | None = None
+        self._here = threading.local()
 
     def install(self) -> None:
         """Listen to everything that is logged in this process."""
@@ -64,10 +66,15 @@ class HandlerLog(logging.Handler):
         """Pass a line on; one that cannot be written is reported like any handler's."""
         if record.levelno < logging.WARNING and not self._is_of_application(record):
             return
+        if getattr(self._here, "busy", False):
+            return  # said by a structlog that writes through `logging`
+        self._here.busy = True
         try:
             self._tell(_level_of(record), _text_of(record), record.name if self._shows else None)
         except Exception:
             self.handleError(record)
+        finally:
+            self._here.busy = False
 
     def _is_of_application(self, record: logging.LogRecord) -> bool:
         name = record.name.partition(".")[0]

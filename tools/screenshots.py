@@ -1,4 +1,4 @@
-"""Takes pictures of every page of the dashboard, in light, dark and on a phone.
+"""Takes pictures of every page of the dashboard, in light and dark, on wide screens and phones.
 
 `python -m tools.screenshots FOLDER` needs chromium; with `--docs` the chosen ones go to the docs.
 """
@@ -32,9 +32,15 @@ LARGEST = 150_000
 MODES: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    "wide": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True},
+    "phone-dark": {
+        "viewport": {"width": 390, "height": 844},
+        "is_mobile": True,
+        "color_scheme": "dark",
+    },
 }
-PAGES = ("jobs", "dead", "schedules", "queues", "workers", "alerts", "audit", "access")
+PAGES = ("jobs", "dead", "schedules", "queues", "workers", "alerts", "audit", "access", "api")
 
 
 async def take(folder: Path) -> None:

@@ -23,7 +23,7 @@ PICTURES = 4
 TEXTS = 20
 FEW_DEAD = 40
 FIRST_POWER_CUT = 20
-POWER_CUTS_APART = 600
+POWER_CUTS_APART = 1_800
 """In seconds: the first is seen soon, and the next ones do not spoil the figures."""
 
 __all__ = ["app"]

@@ -38,7 +38,7 @@ async def test_the_figures_are_those_of_the_store(
     text = await browser.text(f"?span={span}")
     assert '<a class="value" href="/jobs?status=completed">9</a>' in text
     assert '<a class="value" href="/jobs?status=dead_letter">90 %</a>' in text
-    assert "1 job died, 1 execution failed and retried" in text
+    assert "1 job died, 1 attempt failed" in text
     assert text.count("data-chart=") == 2
     assert f'aria-current="true">{span}</a>' in text
 

@@ -4,7 +4,10 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.controls import Breaker, LimitKind
-from tests.server.dashboard.conftest import Browser
+from penstock.server.app import create_server
+from penstock.testing.clock import FakeClock
+from proof.conformance.build import OWNER, claim_all, completed
+from tests.server.dashboard.conftest import Browser, a_browser
 from tests.server.dashboard.furnish import a_beat
 
 
@@ -35,6 +38,21 @@ async def test_a_queue_is_paused_with_a_reason_and_resumed(browser: Browser, app
     assert "is resumed" in text
     assert await app.store.controls.pauses() == []
     assert await actions(app) == ["pause", "resume"]
+
+
+async def test_how_fast_a_new_queue_empties_is_measured_since_it_began() -> None:
+    clock = FakeClock()
+    app = Penstock("sqlite:///:memory:", clock=clock)
+    app.job(name="mail.send", queue="mail")(lambda to: to)
+    async with app, a_browser(create_server(app, trusts_callers=True)) as browser:
+        for _ in range(3):
+            await app.enqueue_many([app.types["mail.send"].new(to=str(n)) for n in range(12)])
+            leases = await claim_all(app.store, types=("mail.send",))
+            await app.store.jobs.settle(OWNER, [completed(lease) for lease in leases])
+            clock.advance(seconds=60)
+        app.store.workers.beat(a_beat(queues=None, declared_queues=("mail",)))
+        text = await browser.text("queues")
+        assert 'href="/jobs?queue=mail&amp;status=completed">12</a>' in text
 
 
 @pytest.mark.every_store

@@ -1,6 +1,7 @@
 """Queues and what holds them back: pauses, limits, rates, breakers, backpressure."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -20,16 +21,18 @@ from penstock.model.controls import (
 from penstock.model.errors import InvalidOption
 from penstock.model.job import MAX_REASON
 from penstock.operate.controls import QueueState, about, queue_states
+from penstock.operate.stats import Stats
 from penstock.server.dashboard.render import Find, PageNumber, named, piece
 from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit, Visit
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.overview import depth_bars
-from penstock.store.contract import QueueDepth, Window
-from penstock.store.contract.metrics import HOUR_MS
+from penstock.store.contract import QueueDepth
+from penstock.store.contract.metrics import MINUTE_MS
 
 router = page_router()
 
 LIMITS_SHOWN = 500
+RECENT_MS = 10 * MINUTE_MS
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
@@ -58,7 +61,7 @@ async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> 
     controls = visit.server.app.store.controls
     pauses = await controls.pauses()
     limits = await controls.limits()
-    windows = (await visit.server.observer.stats.over(HOUR_MS)).types
+    recent = await visit.server.observer.stats.over(RECENT_MS)
     depths = (await visit.server.summary.get()).depths
     states = queue_states(depths, pauses, limits, await visit.server.app.store.workers.list())
     shown = piece(named(find, states, lambda state: state.depth.queue), page)
@@ -67,7 +70,7 @@ async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> 
         "queues.html",
         "queues",
         piece=shown,
-        rows=_rows(shown.rows, windows, bounds),
+        rows=_rows(shown.rows, _per_minute(recent), bounds),
         find=find,
         others=[p for p in pauses if p.scope in (PauseScope.TYPE, PauseScope.TENANT)],
         paused_jobs=sum(p.scope is PauseScope.JOB for p in pauses),
@@ -129,16 +132,25 @@ async def reset_breaker(visit: OperateAllVisit) -> Response:
     return visit.redirect("queues", f"The breaker {name} is closed.")
 
 
-def _rows(states: list[QueueState], windows: list[Window], bounds: DepthLimits) -> list[QueueRow]:
+def _per_minute(recent: Stats) -> dict[str, float]:
+    """How many jobs of each queue complete a minute, since the first of them."""
+    began = next((point.at for point in recent.series if point.executions), recent.at)
+    minutes = max(1.0, (recent.at - began) / MINUTE_MS)
+    found: dict[str, float] = defaultdict(float)
+    for window in recent.types:
+        found[window.queue] += window.completed / minutes
+    return found
+
+
+def _rows(
+    states: list[QueueState], per_minute: Mapping[str, float], bounds: DepthLimits
+) -> list[QueueRow]:
     bars = depth_bars([state.depth for state in states])
-    per_minute: dict[str, float] = defaultdict(float)
-    for window in windows:
-        per_minute[window.queue] += window.per_minute
     return [
         QueueRow(
             depth=state.depth,
             bar=each.bar,
-            per_minute=per_minute[state.depth.queue],
+            per_minute=per_minute.get(state.depth.queue, 0.0),
             pause=state.pause,
             workers=state.workers,
             limit=bounds.of(state.depth.queue),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Penstock
+from penstock import Context, Penstock
 from penstock.logs import configure_logs
 from penstock.testing import drain
 from penstock.worker.blocking import LoopWatch
@@ -39,18 +39,10 @@ class Time:
         return self.now
 
 
-def look_from_outside(watch: LoopWatch) -> None:
-    """Let another thread look while this one, that of the event loop, waits for it."""
-    thread = threading.Thread(target=watch.look)
-    thread.start()
-    thread.join()
-
-
-async def test_the_job_and_the_line_are_named_after_a_second_in_the_log_and_with_the_job(
-    logging: Callable[[], Lines], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = logging()
-    app, clock, watches = Penstock("sqlite:///:memory:"), Time(), list[LoopWatch]()
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Time, list[LoopWatch]]:
+    """The clock of the watches that workers make, and these; none looks by itself."""
+    clock, watches = Time(), list[LoopWatch]()
     monkeypatch.setattr("penstock.worker.blocking.LOOK_SECONDS", 3600.0)
 
     class Watch(LoopWatch):
@@ -59,6 +51,21 @@ async def test_the_job_and_the_line_are_named_after_a_second_in_the_log_and_with
             watches.append(self)
 
     monkeypatch.setattr("penstock.worker.worker.LoopWatch", Watch)
+    return clock, watches
+
+
+def look_from_outside(watch: LoopWatch) -> None:
+    """Let another thread look while this one, that of the event loop, waits for it."""
+    thread = threading.Thread(target=watch.look)
+    thread.start()
+    thread.join()
+
+
+async def test_the_job_and_the_line_are_named_after_a_second_in_the_log_and_with_the_job(
+    logging: Callable[[], Lines], watched: tuple[Time, list[LoopWatch]]
+) -> None:
+    lines = logging()
+    app, (clock, watches) = Penstock("sqlite:///:memory:"), watched
 
     @app.job
     async def crunch() -> None:
@@ -78,6 +85,34 @@ async def test_the_job_and_the_line_are_named_after_a_second_in_the_log_and_with
     assert "run_in='process'" in told[0]["cure"]
     assert [level for level, _ in kept] == ["warning"]
     assert "blocks the event loop at test_blocking.py" in kept[0][1]
+
+
+async def test_a_blocked_worker_says_so_at_once_and_again_when_it_is_over(
+    watched: tuple[Time, list[LoopWatch]],
+) -> None:
+    app, (clock, watches) = Penstock("sqlite:///:memory:"), watched
+    seen: list[tuple[str, str]] = []
+
+    async def look(job_id: str) -> None:
+        [worker] = await app.store.workers.list()
+        seen.append((worker.state, (await app.explain(job_id)).summary))
+
+    @app.job
+    async def crunch(ctx: Context) -> None:
+        clock.now += 1.5
+        look_from_outside(watches[0])
+        await look(ctx.id)
+        watches[0].tick()
+        look_from_outside(watches[0])
+        await look(ctx.id)
+
+    async with app:
+        await crunch.enqueue()
+        await Worker(app, burst=True, upkeep=False).run()
+    (blocked, told), (over, later) = seen
+    assert (blocked, over) == ("blocked", "running")
+    assert "A handler blocks the event loop of that worker" in told
+    assert "blocks" not in later
 
 
 async def test_a_block_is_told_once_then_seldom_and_its_end_is_told(

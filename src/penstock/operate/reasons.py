@@ -99,6 +99,8 @@ def running(look: Standing) -> Iterator[Reason]:
             f"It has been running since {moment(job.started_at, look.now)} "
             f"({span(look.now - job.started_at)}) on worker {job.lease_owner}.{far}"
         )
+        if any(w.owner == job.lease_owner and w.state == "blocked" for w in look.workers):
+            told += " A handler blocks the event loop of that worker; its log says which and where."
         owner = (job.lease_owner or "nobody",)
         at = job.started_at
         yield Reason(kind=ReasonKind.RUNNING, sentence=told, workers=owner, since_at=at)

@@ -26,13 +26,17 @@ CURE = "make the handler a plain function, which runs in a thread, or give it ru
 
 
 class LoopWatch:
-    """Looks at the event loop from outside, and says who blocks it: once, then seldom."""
+    """Looks at the event loop from outside, and says who blocks it: once, then seldom.
+
+    `note` is called in its thread with the execution and a remark about it when a block was seen,
+    and with neither when it is over.
+    """
 
     def __init__(
         self,
         owner: str,
         running: Callable[[], Iterable[Running]],
-        note: Callable[[Running, str], None],
+        note: Callable[[Running | None, str | None], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._owner = owner
@@ -43,6 +47,7 @@ class LoopWatch:
         self._loop_thread = threading.get_ident()
         self._ticked_at = clock()
         self._told_after = 0.0
+        self._is_over = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-loop-watch", daemon=True)
 
@@ -56,16 +61,24 @@ class LoopWatch:
         if self._thread.is_alive():
             self._thread.join()
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a handler is known to block the loop now."""
+        return self._told_after > 0
+
     def tick(self) -> None:
         """Note that the event loop goes round."""
         now = self._clock()
         blocked, self._ticked_at = now - self._ticked_at, now
         if self._told_after:
-            self._told_after = 0.0
+            self._told_after, self._is_over = 0.0, True
             log.warning("loop_free_again", worker_id=self._owner, seconds=round(blocked, 1))
 
     def look(self) -> None:
         """Say who blocks the event loop, if it is time to say so."""
+        if self._is_over:
+            self._is_over = False
+            self._note(None, None)
         blocked = self._clock() - self._ticked_at
         if blocked < BLOCKED_SECONDS or blocked < self._next_telling():
             return
@@ -79,7 +92,7 @@ class LoopWatch:
         if shows_tracebacks():
             facts["exception"] = redact("".join(traceback.format_list(stack))).rstrip()
         log.warning("loop_blocked", **facts, seconds=round(blocked, 1), where=where, cure=CURE)
-        if first and guilty is not None:
+        if first:
             self._note(guilty, f"The handler blocks the event loop at {where}; {CURE}.")
 
     def _next_telling(self) -> float:

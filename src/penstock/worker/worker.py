@@ -220,7 +220,7 @@ class Worker:
             claimed=self._lines.claimed if self._lines.every else None,
         )
         self._loop_watch = LoopWatch(
-            self.owner, lambda: list(self._holdings.running.values()), self._executor.note
+            self.owner, lambda: list(self._holdings.running.values()), self._note_blocked
         )
         self._heartbeat = Heartbeat(
             app.store,
@@ -382,7 +382,15 @@ class Worker:
                 declared_queues=self._declared_queues,
             )
 
+    def _note_blocked(self, running: Running | None, remark: str | None) -> None:
+        """Tell others at once that the loop is blocked, or is no longer."""
+        if running is not None and remark is not None:
+            self._executor.note(running, remark)
+        self._heartbeat.refresh()
+
     def _state(self) -> str:
+        if self._loop_watch.is_blocked:
+            return "blocked"
         if self._stopping.is_set():
             return "draining"
         return "degraded" if self._pump.degraded else "running"

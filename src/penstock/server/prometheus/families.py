@@ -179,7 +179,7 @@ def _attempts(by_type: Counts) -> Metric:
     return family
 
 
-STATES = ("running", "degraded", "draining", "silent")
+STATES = ("running", "blocked", "degraded", "draining", "silent")
 
 
 def fleet_metrics(scrape: Scrape) -> Iterator[Metric]:

@@ -31,6 +31,16 @@ async def test_the_page_of_the_api_hands_out_its_document_and_a_token_that_its_c
     assert len(await app.find(type="mail.send")) == 1
 
 
+async def test_a_call_with_a_pasted_token_is_that_tokens_and_needs_no_token_of_the_page(
+    admin: Browser, app: Penstock, server: FastAPI
+) -> None:
+    token, secret = await server.state.server.tokens.create("ci", (Scope.ENQUEUE,), by="test")
+    sent = {**FROM_A_PAGE, "Authorization": f"Bearer {secret}"}
+    assert (await admin.http.post("/api/jobs", json=BODY, headers=sent)).status_code == 201
+    [job] = await app.find(type="mail.send")
+    assert job.created_by == f"token:{token.id}"
+
+
 async def test_the_api_stands_in_the_navigation_of_all_who_may_read(log_in: Any) -> None:
     reader: Browser = await log_in(Scope.READ, tenant_id="north")
     assert '<a class="tab" href="/api">' in await reader.text("jobs")

@@ -7,8 +7,9 @@ import pytest
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge, EdgeKind, OnFailure, OnRequeue
-from penstock.model.errors import DependencyCycle, IllegalTransition, JobNotFound, ParentNotFound
+from penstock.model.errors import DependencyCycle, IllegalTransition, ParentNotFound
 from penstock.model.job import Lease
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock

@@ -3,7 +3,8 @@
 import pytest
 
 from penstock.model.controls import PauseScope
-from penstock.model.errors import DependencyCycle, IllegalTransition, JobNotFound, ParentNotFound
+from penstock.model.errors import DependencyCycle, IllegalTransition, ParentNotFound
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Dependencies, JobFilter, Store
 from penstock.testing.clock import FakeClock

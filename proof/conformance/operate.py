@@ -2,7 +2,8 @@
 
 import pytest
 
-from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.errors import IllegalTransition
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.store.contract import Fate, Store
 from penstock.testing.clock import FakeClock

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken
+from penstock.model.errors import IllegalTransition, KeyTaken
 from penstock.model.failure import Failure
+from penstock.model.not_found import JobNotFound
 from penstock.model.retry import ErrorClass
 from penstock.model.states import Status
 from penstock.store.contract import DeadLetter, Resolution, Store

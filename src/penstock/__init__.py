@@ -21,12 +21,12 @@ if TYPE_CHECKING:
         CanariesUnproven,
         JobCancelled,
         JobFailed,
-        JobNotFound,
         PenstockError,
         QueueFull,
         ResultTimeout,
     )
     from penstock.model.job import Job, KeyScope
+    from penstock.model.not_found import JobNotFound
     from penstock.model.outcome import Cancel, Dead, Retry, Snooze
     from penstock.model.retry import ErrorClass
     from penstock.model.states import Status
@@ -55,7 +55,7 @@ _HOME = {
     "load_settings": "config",
     "JobCancelled": "model.errors",
     "JobFailed": "model.errors",
-    "JobNotFound": "model.errors",
+    "JobNotFound": "model.not_found",
     "PenstockError": "model.errors",
     "ResultTimeout": "model.errors",
     "Job": "model.job",

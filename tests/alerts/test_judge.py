@@ -18,7 +18,8 @@ from penstock.model.alert_rules import (
     Rule,
     RuleSettings,
 )
-from penstock.model.errors import AlertNotFiring, AlertNotFound
+from penstock.model.errors import AlertNotFiring
+from penstock.model.not_found import AlertNotFound
 from penstock.operate.actor import Actor
 from penstock.service import Service
 from penstock.store.contract import Claim

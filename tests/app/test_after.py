@@ -12,10 +12,10 @@ from penstock.model.errors import (
     InvalidArguments,
     InvalidCondition,
     InvalidOption,
-    JobNotFound,
     ParentNotFound,
 )
 from penstock.model.ids import new_id
+from penstock.model.not_found import JobNotFound
 from penstock.store.contract import JobFilter
 from penstock.testing import drain as drain_app
 

@@ -6,13 +6,8 @@ import pytest
 from penstock import Penstock
 from penstock.app.declare import DeclaredSchedule
 from penstock.app.schedules import times_of
-from penstock.model.errors import (
-    InvalidArguments,
-    InvalidOption,
-    InvalidSchedule,
-    ScheduleNotFound,
-    ScheduleOver,
-)
+from penstock.model.errors import InvalidArguments, InvalidOption, InvalidSchedule, ScheduleOver
+from penstock.model.not_found import ScheduleNotFound
 from penstock.testing import FakeClock, in_memory
 from penstock.upkeep.schedules import fire_due
 

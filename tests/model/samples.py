@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, get_origin, get_type_hints
 
-from penstock.model.errors import NotFound, PenstockError
+from penstock.model.errors import PenstockError
+from penstock.model.not_found import NotFound
 
 
 def sample_error(kind: type[PenstockError]) -> PenstockError:

@@ -6,14 +6,13 @@ import pytest
 from penstock import model
 from penstock.model.errors import (
     PREFIX,
-    JobNotFound,
     PenstockError,
-    ScheduleNotFound,
     error_of,
     fields_of,
     known_errors,
     urn_of,
 )
+from penstock.model.not_found import JobNotFound, ScheduleNotFound
 from tests.model.samples import sample_error
 
 

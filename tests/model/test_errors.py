@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from penstock.model import errors, store_errors
+from penstock.model import errors, not_found, store_errors
 from penstock.model.errors import PenstockError
 
 STORE = "sqlite:///work.db"
@@ -21,7 +21,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.ResultNotSerializable("resize", "socket"),
     errors.InvalidResult("resize", "Expected `int`, got `str`"),
     errors.CorruptPayload("01J", "resize", "not JSON"),
-    errors.JobNotFound("01J"),
+    not_found.JobNotFound("01J"),
     errors.JobFailed("01J", "dead_letter", "boom"),
     errors.JobCancelled("01J"),
     errors.ResultTimeout("01J", 10, "queued"),
@@ -55,18 +55,18 @@ EXAMPLES: tuple[PenstockError, ...] = (
     errors.InvalidCondition("import os", "it is no expression"),
     errors.InvalidSchedule("cron", "* *", "five fields"),
     errors.ScheduleOver("ends_at", "1999", "in the future"),
-    errors.ScheduleNotFound("nightly", ["hourly"]),
+    not_found.ScheduleNotFound("nightly", ["hourly"]),
     errors.QueueFull("mail", 1_000, 1_000, 2.5),
     errors.UnknownOption("qeue", ["queue", "priority"]),
-    errors.AmbiguousId("01JD", ["01JD3Z6K3V9M0Q2T4W6Y8A0C2E", "01JD3Z6K3V9M0Q2T4W6Y8A0C2F"]),
-    errors.GroupNotFound("3f", ["3fa9c2d1", "3fb0"]),
+    not_found.AmbiguousId("01JD", ["01JD3Z6K3V9M0Q2T4W6Y8A0C2E", "01JD3Z6K3V9M0Q2T4W6Y8A0C2F"]),
+    not_found.GroupNotFound("3f", ["3fa9c2d1", "3fb0"]),
     errors.CanariesUnproven("3fa9c2d1", ["01J"], ["01K"]),
-    errors.AlertNotFound("backlog"),
-    errors.BreakerNotFound("bank"),
-    errors.FollowerNotFound("links.clicks"),
-    errors.LimitNotFound("queue", "mail", "rate"),
-    errors.TokenNotFound("t1"),
-    errors.UserNotFound("ann"),
+    not_found.AlertNotFound("backlog"),
+    not_found.BreakerNotFound("bank"),
+    not_found.FollowerNotFound("links.clicks"),
+    not_found.LimitNotFound("queue", "mail", "rate"),
+    not_found.TokenNotFound("t1"),
+    not_found.UserNotFound("ann"),
     errors.AlertNotFiring("backlog", "resolved"),
     errors.ServerRefused("https://ann:secret@jobs.example", 403, "No."),
 )
@@ -75,9 +75,9 @@ EXAMPLES: tuple[PenstockError, ...] = (
 def test_every_error_has_an_example_here() -> None:
     defined = {
         cls
-        for module in (errors, store_errors)
+        for module in (errors, not_found, store_errors)
         for _, cls in inspect.getmembers(module, inspect.isclass)
-        if issubclass(cls, PenstockError) and cls not in (PenstockError, errors.NotFound)
+        if issubclass(cls, PenstockError) and cls not in (PenstockError, not_found.NotFound)
     }
     assert defined == {type(error) for error in EXAMPLES}
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penstock.model import errors, store_errors
+from penstock.model import errors, not_found, store_errors
 from penstock.model.retry import (
     DEFAULT_CAP_MS,
     MAX_CAP_MS,
@@ -96,7 +96,7 @@ def test_the_table_of_the_design_is_the_table_of_the_code() -> None:
         (errors.InvalidArguments("t", "a", "int", "str"), "invalid_input"),
         (errors.CorruptPayload("01J", "t", "no"), "invalid_input"),
         (errors.ResultNotSerializable("t", "socket"), "validation_error"),
-        (errors.JobNotFound("01J"), "not_found"),
+        (not_found.JobNotFound("01J"), "not_found"),
         (errors.ResultTimeout("01J", 1), "timeout"),
         (store_errors.StoreUnavailable("x.db", "gone"), "database_error"),
         (store_errors.StoreFull("x.db"), "temporary_resource"),

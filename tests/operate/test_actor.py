@@ -6,13 +6,8 @@ import pytest
 from msgspec.json import decode
 
 from penstock import Penstock
-from penstock.model.errors import (
-    BreakerNotFound,
-    ForeignTenant,
-    IllegalTransition,
-    JobNotFound,
-    LimitNotFound,
-)
+from penstock.model.errors import ForeignTenant, IllegalTransition
+from penstock.model.not_found import BreakerNotFound, JobNotFound, LimitNotFound
 from penstock.operate import actor
 from penstock.operate.actor import Operator
 from penstock.operate.jobs import BulkAction

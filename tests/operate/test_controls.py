@@ -4,13 +4,8 @@ import pytest
 
 from penstock import Penstock, Status
 from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
-from penstock.model.errors import (
-    BreakerNotFound,
-    ForeignTenant,
-    InvalidOption,
-    JobNotFound,
-    LimitNotFound,
-)
+from penstock.model.errors import ForeignTenant, InvalidOption
+from penstock.model.not_found import BreakerNotFound, JobNotFound, LimitNotFound
 from penstock.operate.actor import Actor
 from penstock.operate.controls import Controls
 from penstock.testing import FakeClock

@@ -3,12 +3,12 @@ import pytest
 from penstock import JobFailed, JobNotFound, Penstock, Status
 from penstock.model.errors import (
     CanariesUnproven,
-    GroupNotFound,
     IllegalTransition,
     InvalidArguments,
     InvalidOption,
     UnknownType,
 )
+from penstock.model.not_found import GroupNotFound
 from penstock.operate.dead import LetterFields
 from penstock.store.contract import DeadGroup, Resolution
 from penstock.testing import FakeClock, drain

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import FollowerNotFound
+from penstock.model.not_found import FollowerNotFound
 from penstock.model.states import Status
 from penstock.operate.actor import Operator
 from penstock.operate.erase import erase

@@ -4,9 +4,10 @@ import pytest
 from msgspec.json import decode
 
 from penstock import Cancel, Context, Dead, Penstock, Status
-from penstock.model.errors import AmbiguousId, IllegalTransition, JobNotFound, KeyTaken
+from penstock.model.errors import IllegalTransition, KeyTaken
 from penstock.model.ids import derived_id
 from penstock.model.job import NewJob
+from penstock.model.not_found import AmbiguousId, JobNotFound
 from penstock.operate.actor import Operator
 from penstock.operate.jobs import find_id
 from penstock.operate.run_again import ran_again_as, ran_again_from

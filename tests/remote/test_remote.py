@@ -19,16 +19,14 @@ from penstock import (
 )
 from penstock.app.tracing import came_with
 from penstock.model.errors import (
-    BreakerNotFound,
     DependencyCycle,
-    FollowerNotFound,
     InvalidArguments,
     InvalidOption,
-    LimitNotFound,
     ParentNotFound,
     UnknownType,
 )
 from penstock.model.ids import new_id
+from penstock.model.not_found import BreakerNotFound, FollowerNotFound, LimitNotFound
 from penstock.model.store_errors import NoTransactions
 from penstock.remote.client import Remote
 from penstock.remote.wire import Wire

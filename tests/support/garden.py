@@ -25,7 +25,8 @@ from penstock.extension import (
 )
 from penstock.model.alert import Reading
 from penstock.model.alert_rules import Measure, Rule, Severity, Unit
-from penstock.model.errors import InvalidOption, NotFound
+from penstock.model.errors import InvalidOption
+from penstock.model.not_found import NotFound
 from penstock.operate.health import Check, HealthStatus
 from penstock.service import Service
 

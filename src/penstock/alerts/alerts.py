@@ -8,7 +8,8 @@ from msgspec import MsgspecError
 from msgspec.json import decode, encode
 
 from penstock.model.alert import Alert, AlertState, acknowledged, paid
-from penstock.model.errors import AlertNotFiring, AlertNotFound
+from penstock.model.errors import AlertNotFiring
+from penstock.model.not_found import AlertNotFound
 from penstock.model.redact import redacted
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.notices import hand_over

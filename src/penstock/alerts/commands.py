@@ -8,7 +8,8 @@ from penstock.alerts.judge import rules_of
 from penstock.extension import Shown
 from penstock.model.alert import Alert
 from penstock.model.alert_rules import Rule, shown
-from penstock.model.errors import InvalidOption, NotFound, PenstockError
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.not_found import NotFound
 from penstock.model.wording import ago, counted, span
 from penstock.operate.actor import Operator
 from penstock.operate.documents import document

@@ -10,7 +10,7 @@ from penstock.alerts.readings import looking
 from penstock.extension import Again, Extension, Measured
 from penstock.model.alert import Alert, AlertState, Reading, dropped, judged
 from penstock.model.alert_rules import EVERY_TYPE, Metric, Rule
-from penstock.model.errors import AlertNotFound
+from penstock.model.not_found import AlertNotFound
 from penstock.operate.extensions import read_part
 from penstock.operate.notices import TYPE as NOTICE
 from penstock.store.contract import DeadLetter

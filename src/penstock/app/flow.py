@@ -18,10 +18,10 @@ from penstock.model.errors import (
     InvalidOption,
     JobCancelled,
     JobFailed,
-    JobNotFound,
     ResultTimeout,
 )
 from penstock.model.job import Job, Lease
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 
 if TYPE_CHECKING:

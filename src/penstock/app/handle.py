@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import msgspec
 
 from penstock.app.lookups import check_patience
-from penstock.model.errors import (
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    ResultTimeout,
-    UnknownType,
-)
+from penstock.model.errors import JobCancelled, JobFailed, ResultTimeout, UnknownType
 from penstock.model.job import Job
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 
 if TYPE_CHECKING:

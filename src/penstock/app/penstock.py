@@ -22,9 +22,10 @@ from penstock.app.transact import read, table_store, transact
 from penstock.config import Settings, load_settings
 from penstock.model.clock import Clock
 from penstock.model.dependency import Edge
-from penstock.model.errors import InvalidOption, JobNotFound
+from penstock.model.errors import InvalidOption
 from penstock.model.explain import Explanation
 from penstock.model.job import OPTIONS, Enqueued, Job, NewJob
+from penstock.model.not_found import JobNotFound
 from penstock.model.options import check_text
 from penstock.model.redact import without_password
 from penstock.model.states import Status

@@ -151,7 +151,7 @@ def explain(
     as_json: JsonFlag = False,
 ) -> None:
     """Explain why a job does or does not run: every reason, the most important first."""
-    from penstock.model.errors import JobNotFound
+    from penstock.model.not_found import JobNotFound
     from penstock.operate.explain import explain as reasons_of
 
     job_id = full_id(ctx, job_id)
@@ -414,7 +414,7 @@ app.command("explain")(explain)
 
 async def known(store: "Store", job_id: str) -> "Job":
     """The job, or JobNotFound."""
-    from penstock.model.errors import JobNotFound
+    from penstock.model.not_found import JobNotFound
 
     found = await store.reader.get([job_id])
     if not found:

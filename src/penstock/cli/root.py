@@ -94,13 +94,13 @@ def hoisted(args: list[str]) -> list[str]:
 
 def complain(error: Exception) -> int:
     """Say what went wrong in one sentence on standard error; the exit code for it."""
-    from penstock.model import errors
+    from penstock.model import errors, not_found
 
     if isinstance(error, typer.Abort):
         return say("nothing was changed.", exits.WRONG)
     if hasattr(error, "format_message"):
         return say(_usage(error), exits.WRONG)
-    if isinstance(error, errors.NotFound | NotFound):
+    if isinstance(error, not_found.NotFound | NotFound):
         return say(str(error), exits.NOT_FOUND)
     if isinstance(error, errors.JobFailed | errors.ResultTimeout):
         return say(str(error), exits.FAILED)

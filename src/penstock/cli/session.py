@@ -74,7 +74,7 @@ def full_ids(ctx: typer.Context, typed: "Sequence[str]") -> list[str]:
 
 async def _completed(store: "Store", typed: str) -> str:
     """The whole id; what no job's id begins with is left to the command to speak about."""
-    from penstock.model.errors import JobNotFound
+    from penstock.model.not_found import JobNotFound
     from penstock.operate.jobs import find_id
 
     try:

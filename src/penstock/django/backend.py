@@ -33,7 +33,8 @@ from penstock.django.results import (
     priority_of,
     result_of,
 )
-from penstock.model.errors import InvalidOption, JobNotFound, PenstockError
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.not_found import JobNotFound
 from penstock.model.options import check_name
 from penstock.model.store_errors import OtherDatabase
 

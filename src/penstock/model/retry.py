@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.model import errors, store_errors
+from penstock.model import errors, not_found, store_errors
 from penstock.model.retry_after import attribute, retry_after_ms
 
 __all__ = [
@@ -147,7 +147,7 @@ _BY_TYPE: Mapping[type[BaseException], ErrorClass] = {
     errors.CorruptPayload: ErrorClass.INVALID_INPUT,
     errors.ResultNotSerializable: ErrorClass.VALIDATION_ERROR,
     errors.InvalidResult: ErrorClass.VALIDATION_ERROR,
-    errors.JobNotFound: ErrorClass.NOT_FOUND,
+    not_found.JobNotFound: ErrorClass.NOT_FOUND,
     errors.ResultTimeout: ErrorClass.TIMEOUT,
     store_errors.StoreError: ErrorClass.DATABASE_ERROR,
     store_errors.StoreFull: ErrorClass.TEMPORARY_RESOURCE,

@@ -17,7 +17,8 @@ from penstock.model.controls import (
     Pause,
     PauseScope,
 )
-from penstock.model.errors import BreakerNotFound, InvalidOption, LimitNotFound
+from penstock.model.errors import InvalidOption
+from penstock.model.not_found import BreakerNotFound, LimitNotFound
 from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.jobs import Jobs

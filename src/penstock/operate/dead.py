@@ -11,15 +11,9 @@ from msgspec import Struct
 from penstock.app.handle import JobHandle
 from penstock.app.lookups import check_patience, check_rows, check_words
 from penstock.model.controls import parse_rate
-from penstock.model.errors import (
-    NOT_SHOWN,
-    CanariesUnproven,
-    GroupNotFound,
-    IllegalTransition,
-    InvalidOption,
-    JobNotFound,
-)
+from penstock.model.errors import NOT_SHOWN, CanariesUnproven, IllegalTransition, InvalidOption
 from penstock.model.failure import group_id
+from penstock.model.not_found import GroupNotFound, JobNotFound
 from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.operate.actor import PROGRAM, Actor, listed, shared

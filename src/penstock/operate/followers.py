@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import FollowerNotFound
+from penstock.model.not_found import FollowerNotFound
 from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.store.contract.metrics import DAY_MS

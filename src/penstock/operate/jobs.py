@@ -15,16 +15,11 @@ from msgspec.structs import asdict, replace
 from penstock.extension import Way
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import (
-    AmbiguousId,
-    JobNotFound,
-    KeyTaken,
-    ParentNotFound,
-    PenstockError,
-)
+from penstock.model.errors import KeyTaken, ParentNotFound, PenstockError
 from penstock.model.explain import Explanation
 from penstock.model.ids import ID_LENGTH, is_id
 from penstock.model.job import Job
+from penstock.model.not_found import AmbiguousId, JobNotFound
 from penstock.model.options import check_text
 from penstock.model.states import Status, sources
 from penstock.model.store_errors import StoreError

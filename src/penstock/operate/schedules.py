@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from penstock.app.lookups import check_rows
 from penstock.app.options import with_options
 from penstock.app.schedules import ScheduleView, check_template, put
-from penstock.model.errors import ScheduleNotFound
 from penstock.model.ids import new_id
+from penstock.model.not_found import ScheduleNotFound
 from penstock.model.options import check_text
 from penstock.model.schedule import Schedule, first_tick, tick_job
 from penstock.operate.actor import PROGRAM, Actor

@@ -18,10 +18,10 @@ from penstock.app.options import AwaitingFields
 from penstock.app.schedules import ScheduleView, TimeFields
 from penstock.config import Settings
 from penstock.model.dependency import Edge
-from penstock.model.errors import JobNotFound
 from penstock.model.explain import Explanation
 from penstock.model.ids import new_id
 from penstock.model.job import MAX_IDS, MAX_PAGE, OPTIONS, Job
+from penstock.model.not_found import JobNotFound
 from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.operate.check_payloads import (

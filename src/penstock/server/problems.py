@@ -27,7 +27,6 @@ from penstock.model.errors import (
     JobsRunning,
     KeyTaken,
     NotAdmitted,
-    NotFound,
     ParentNotFound,
     PayloadTooLarge,
     PenstockError,
@@ -36,6 +35,7 @@ from penstock.model.errors import (
     fields_of,
     urn_of,
 )
+from penstock.model.not_found import NotFound
 from penstock.model.store_errors import NoTables, StoreError, StoreFull
 from penstock.service import Seldom
 

@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from starlette.requests import Request
 
 from penstock import Penstock
-from penstock.model.errors import UserNotFound
+from penstock.model.not_found import UserNotFound
 from penstock.server.access import users
 from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens

@@ -8,7 +8,8 @@ from httpx import AsyncClient
 from msgspec.json import decode
 
 from penstock import Penstock
-from penstock.model.errors import InvalidOption, TokenNotFound, UserNotFound
+from penstock.model.errors import InvalidOption
+from penstock.model.not_found import TokenNotFound, UserNotFound
 from penstock.operate.actor import Operator
 from penstock.server.access.identity import LOCAL, Scope
 from penstock.server.access.operating import AccessOperator

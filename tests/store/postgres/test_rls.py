@@ -7,8 +7,9 @@ import pytest
 
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
-from penstock.model.errors import JobNotFound, ParentNotFound
+from penstock.model.errors import ParentNotFound
 from penstock.model.job import NewJob
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.model.store_errors import AccessDenied
 from penstock.store.contract import JobFilter

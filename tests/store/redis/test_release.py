@@ -12,11 +12,11 @@ from penstock.model.dependency import Edge, with_inputs
 from penstock.model.errors import (
     DependencyCycle,
     IllegalTransition,
-    JobNotFound,
     KeyTaken,
     ParentNotFound,
     PenstockError,
 )
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.store.redis.scripts import Scripts
 from penstock.store.redis.store import RedisStore

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from penstock.model.clock import iso
 from penstock.model.controls import Pause, PauseScope
-from penstock.model.errors import JobNotFound
 from penstock.model.job import Job
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.operate.controls import queue_states
 from penstock.operate.documents import dead_document, document

@@ -6,8 +6,8 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from penstock.model.errors import TokenNotFound
 from penstock.model.ids import is_id, new_id
+from penstock.model.not_found import TokenNotFound
 from penstock.operate.documents import document
 from penstock.server.access.identity import Identity, Scope, hash_of_secret, random_secret, same
 from penstock.store.contract import Store

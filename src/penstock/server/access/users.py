@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from penstock.model.errors import InvalidOption, UserNotFound
+from penstock.model.errors import InvalidOption
+from penstock.model.not_found import UserNotFound
 from penstock.operate.documents import document
 from penstock.operate.journal import Journal
 from penstock.server.access.identity import (

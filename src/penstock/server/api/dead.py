@@ -6,8 +6,8 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from penstock.app.arguments import encode
-from penstock.model.errors import JobNotFound
 from penstock.model.job import MAX_NOTES
+from penstock.model.not_found import JobNotFound
 from penstock.operate.dead import MOST_CANARIES, LetterFields
 from penstock.operate.documents import dead_document, decoded, document
 from penstock.server.api.filters import gathered

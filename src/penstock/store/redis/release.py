@@ -9,12 +9,12 @@ from penstock.model.dependency import Edge, EdgeKind, Outcome, decide
 from penstock.model.errors import (
     DependencyCycle,
     IllegalTransition,
-    JobNotFound,
     KeyTaken,
     ParentNotFound,
     PenstockError,
 )
 from penstock.model.failure import orphaned
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.store.redis.keys import spelled
 from penstock.store.redis.scripts import Scripts

@@ -18,8 +18,9 @@ from penstock.model.controls import (
     leased_under,
     rate_state,
 )
-from penstock.model.errors import IllegalTransition, JobNotFound
+from penstock.model.errors import IllegalTransition
 from penstock.model.failure import MESSAGE_LIMIT, NAME_LIMIT
+from penstock.model.not_found import JobNotFound
 from penstock.model.redact import redacted
 from penstock.model.states import Status
 from penstock.store.relational.breakers import define_breakers, known_breakers, reset_breaker

@@ -5,9 +5,10 @@ from collections.abc import Collection, Sequence
 from msgspec.json import encode
 
 from penstock.model.dependency import Edge
-from penstock.model.errors import IllegalTransition, JobNotFound, KeyTaken
+from penstock.model.errors import IllegalTransition, KeyTaken
 from penstock.model.failure import MESSAGE_LIMIT
 from penstock.model.job import KeyScope
+from penstock.model.not_found import JobNotFound
 from penstock.model.outcome import Settlement
 from penstock.model.redact import redact
 from penstock.model.states import sources

@@ -18,8 +18,9 @@ from penstock.model.dependency import (
     find_cycle,
     with_inputs,
 )
-from penstock.model.errors import DependencyCycle, IllegalTransition, JobNotFound, ParentNotFound
+from penstock.model.errors import DependencyCycle, IllegalTransition, ParentNotFound
 from penstock.model.failure import Failure, orphaned
+from penstock.model.not_found import JobNotFound
 from penstock.model.states import Status
 from penstock.store.relational import order
 from penstock.store.relational.endings import Counters, keep_dead_letters, release_keys

@@ -361,3 +361,7 @@ class Extension(Struct, frozen=True, kw_only=True):
         for table in self.tables.tables if self.tables else ():
             if not table.name.startswith(f"{self.name}_"):
                 raise InvalidOption("table", table.name, f"a name that begins with {self.name}_")
+        names = [follower.name for follower in self.followers]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidOption("follower", name, "a name that no other follower of it has")

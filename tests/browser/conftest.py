@@ -72,6 +72,8 @@ def with_one_call(page: Any, site: "Site") -> None:
 @pytest.fixture
 def page(chromium: Any, site: Site) -> Iterator[Any]:
     """An empty tab; whatever the browser complains of fails the test."""
+    from playwright.sync_api import expect
+
     context = chromium.new_context(base_url=site.address)
     tab = context.new_page()
     complaints: list[str] = []
@@ -80,7 +82,8 @@ def page(chromium: Any, site: Site) -> Iterator[Any]:
     )
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-    tab.set_default_timeout(15_000)
+    tab.set_default_timeout(30_000)
+    expect.set_options(timeout=30_000)
     yield tab
     context.close()
     assert [each for each in complaints if "status of 4" not in each] == []

@@ -1,5 +1,6 @@
 import re
 
+import pytest
 from msgspec.json import encode
 from playwright.sync_api import Page, expect
 
@@ -70,6 +71,7 @@ def every_page(job_id: str) -> list[str]:
     return [f"/{path}" for path in paths]
 
 
+@pytest.mark.timeout(600)
 def test_no_page_breaks_its_own_policy_or_keeps_anybody_out(
     page: Page, site: Site, axe: str
 ) -> None:

@@ -213,3 +213,9 @@ async def test_a_follower_asks_for_statuses_that_there_are() -> None:
             Follower(name="x", tell=print, statuses=statuses)
     with pytest.raises(InvalidOption, match="'name' is 'No words'"):
         Follower(name="No words", tell=print)
+
+
+def test_two_followers_of_an_extension_have_two_names() -> None:
+    ended = Follower(name="ended", tell=print)
+    with pytest.raises(InvalidOption, match="no other follower"):
+        Extension(name="garden", followers=(ended, Follower(name="ended", tell=repr)))

@@ -261,7 +261,7 @@ async def warn_of_unknown(store: "Store", job: "Job") -> None:
     who = "no live worker knows it" if live else "no worker is alive, and none has run it here yet"
     close = get_close_matches(job.type, known, 3)
     meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
-    wait = " It waits until a worker does."
+    wait = " It waits until a worker that knows it starts."
     say(f"nobody declares the job type {job.type!r}: {who}{meant}{wait}", 0)
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from penstock.model.not_found import FollowerNotFound
 from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
+from penstock.store.contract.changes import MANY_CHANGES
 from penstock.store.contract.metrics import DAY_MS
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.store.contract import FollowerState
 
-MANY_CHANGES = 100_000
 OLD_CHANGE_MS = DAY_MS
 
 

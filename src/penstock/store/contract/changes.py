@@ -15,14 +15,15 @@ from penstock.model.job import JobChange
 from penstock.model.states import Status
 
 CHANGES_AT_ONCE = 500
-COUNTED_TO = 100_001
+MANY_CHANGES = 100_000
+"""If more wait for a follower, nobody seems to read for it; they are not counted any further."""
 """Beyond this it makes no difference how far behind a follower is."""
 
 
 class FollowerState(Struct, frozen=True, kw_only=True):
     """A follower: what it is told of, and how many changes wait for it since when.
 
-    Where counting is dear, no more than `COUNTED_TO` are counted.
+    Where counting is dear, it ends at one more than `MANY_CHANGES`.
     """
 
     name: str

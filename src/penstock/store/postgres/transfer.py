@@ -18,14 +18,6 @@ from penstock.store.relational.transaction import Transaction
 from penstock.store.relational.transfer import PLACES, Place, RelationalTransfer, columns_of
 
 LAST = list(Part)[-1]
-_DOCUMENTS = {
-    Part.JOBS: ("payload", "result", "error_details", "metadata"),
-    Part.EXECUTIONS: ("result",),
-    Part.DEAD_LETTERS: ("snapshot", "executions"),
-    Part.DEPENDENCIES: ("result",),
-    Part.SCHEDULES: ("payload", "options", "metadata"),
-    Part.RECORDS: ("document",),
-}
 
 
 class PostgresTransfer(RelationalTransfer):
@@ -60,10 +52,12 @@ class PostgresTransfer(RelationalTransfer):
 
     def insert(self, tx: Transaction, part: Part, rows: Sequence[list[Any]]) -> None:
         """Insert rows, all by one statement."""
-        names = COLUMNS[part]
+        names, kinds = COLUMNS[part], _kinds(tx, self.places[part].table)
         records = [dict(zip(names, row, strict=True)) for row in rows]
+        pairs = zip(names, columns_of(part), strict=True)
+        documents = [name for name, column in pairs if kinds[column] in ("json", "jsonb")]
         for record in records:
-            for name in _DOCUMENTS.get(part, ()):
+            for name in documents:
                 if record[name] is not None:
                     record[name] = _sound(record[name])
         text = encode(records).decode()

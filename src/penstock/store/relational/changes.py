@@ -7,7 +7,7 @@ from msgspec.json import decode
 from penstock.model.job import JobChange
 from penstock.model.states import Status
 from penstock.store.contract import FollowerState
-from penstock.store.contract.changes import CHANGES_AT_ONCE, COUNTED_TO
+from penstock.store.contract.changes import CHANGES_AT_ONCE, MANY_CHANGES
 from penstock.store.relational.transaction import StorePart, Transaction, reads, writes
 
 NEW = frozenset({Status.PENDING, Status.QUEUED})
@@ -48,7 +48,9 @@ class RelationalChanges(StorePart):
                 waiting=waiting,
                 oldest_at=oldest_at,
             )
-            for name, statuses, waiting, oldest_at in tx.rows("followers", {"most": COUNTED_TO})
+            for name, statuses, waiting, oldest_at in tx.rows(
+                "followers", {"most": MANY_CHANGES + 1}
+            )
         ]
 
     @reads

@@ -18,7 +18,7 @@ class SqliteTransfer(RelationalTransfer):
         read = [f"CAST({c} AS BLOB)" if (part, c) in BY_HAND else c for c in columns_of(part)]
         return (
             f"SELECT {order}, {', '.join(read)} FROM {place.table} "
-            f"WHERE ({order}) > ({_marks(len(place.order))}) ORDER BY {order} LIMIT ?"
+            f"WHERE ({order}) > ({_placeholders(len(place.order))}) ORDER BY {order} LIMIT ?"
         )
 
     def adopt_query(self, tx: Transaction, part: Part) -> str:
@@ -26,9 +26,9 @@ class SqliteTransfer(RelationalTransfer):
         names = columns_of(part)
         return (
             f"INSERT INTO {self.places[part].table} ({', '.join(names)}) "
-            f"VALUES ({_marks(len(names))}) ON CONFLICT DO NOTHING"
+            f"VALUES ({_placeholders(len(names))}) ON CONFLICT DO NOTHING"
         )
 
 
-def _marks(count: int) -> str:
+def _placeholders(count: int) -> str:
     return ", ".join("?" * count)

@@ -77,7 +77,7 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
 async def run_again(visit: OperateVisit, job_id: str) -> Response:
     """Enqueue a new job with the same call."""
     job = await visit.operator.jobs.run_again(job_id)
-    return visit.redirect(f"jobs/{job.id}", "This job runs the finished one again.")
+    return visit.redirect(f"jobs/{job.id}", "A new job was enqueued from the finished one.")
 
 
 @router.post("/jobs/{job_id}/{action}")

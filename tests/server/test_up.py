@@ -6,9 +6,11 @@ import socket
 import pytest
 
 from penstock.model.errors import InvalidOption
-from penstock.server import up
+from penstock.model.store_errors import StoreUnavailable
+from penstock.server import process, up
 from penstock.server.serve import Bind, ServerSpec
 from penstock.worker.process import WorkerSpec
+from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, WORTH_ANOTHER_TRY
 
 
 async def test_the_server_has_ended_before_workers_that_cannot_start_are_complained_about(
@@ -39,3 +41,26 @@ async def test_the_server_has_ended_before_workers_that_cannot_start_are_complai
         with pytest.raises(InvalidOption, match="importable"):
             await everything.run()
     assert ended
+
+
+@pytest.mark.parametrize(
+    ("error", "reloads", "code"),
+    [
+        (SyntaxError("half"), True, REPLACE_ME),
+        (InvalidOption("app", "x", "y"), True, REPLACE_ME),
+        (InvalidOption("app", "x", "y"), False, BAD_SPEC),
+        (StoreUnavailable("redis://x", "gone"), True, WORTH_ANOTHER_TRY),
+    ],
+)
+def test_a_server_waits_for_the_repair_of_its_code_and_of_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, reloads: bool, code: int
+) -> None:
+    async def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(process, "configure_logs", lambda **_: None)
+    monkeypatch.setattr(process, "serve", fail)
+    monkeypatch.setattr(process, "wait_for_repair", lambda *_: REPLACE_ME)
+    spec = ServerSpec(bind=Bind(host="127.0.0.1", port=0), target="shop:app", reload=reloads)
+    with socket.socket() as taken:
+        assert process.run(spec, taken) == code

@@ -86,7 +86,11 @@ def test_code_that_cannot_be_loaded_is_shown_and_its_repair_waited_for(
     ],
 )
 def test_a_worker_waits_for_the_repair_of_its_code_and_of_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, reloads: bool, code: int
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    reloads: bool,
+    code: int,
 ) -> None:
     def fail(_: WorkerSpec) -> int:
         raise error
@@ -100,6 +104,8 @@ def test_a_worker_waits_for_the_repair_of_its_code_and_of_nothing_else(
     monkeypatch.setattr("os._exit", ended.append)
     process.main()
     assert ended == [code]
+    waits = code == REPLACE_ME  # and then the wait shows the error
+    assert ("penstock: " in capsys.readouterr().err) is not waits
 
 
 def test_nobody_waits_for_a_repair_whose_parent_is_gone(
@@ -107,3 +113,10 @@ def test_nobody_waits_for_a_repair_whose_parent_is_gone(
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it waited"))
     assert wait_for_repair(ValueError("no"), "reloaded_shop:app", os.getppid() + 1) == REPLACE_ME
+
+
+def test_no_secret_is_shown_of_an_application_that_cannot_be_loaded(
+    module: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wait_for_repair(ValueError("password=hunter2-and-more"), "reloaded_shop:app", -1)
+    assert "hunter2" not in capsys.readouterr().err

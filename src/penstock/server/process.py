@@ -19,7 +19,7 @@ from penstock.model.redact import without_password
 from penstock.server.serve import ServerSpec, Serving
 from penstock.worker import loop
 from penstock.worker.reload import FileWatch, wait_for_repair
-from penstock.worker.respawn import REPLACE_ME, exit_code_of, orphaned, spec_text
+from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app
 
 log = structlog.get_logger("penstock.server")
@@ -82,8 +82,11 @@ def run(spec: ServerSpec, taken: socket.socket) -> int:
     try:
         return loop.run(serve(spec, taken))
     except PenstockError as error:
+        code = exit_code_of(error)
+        if code == BAD_SPEC and spec.reload:
+            return wait_for_repair(error, str(spec.target), spec.parent_pid)
         sys.stderr.write(f"penstock: {error}\n")
-        return exit_code_of(error)
+        return code
     except Exception as error:
         if not spec.reload:
             raise

@@ -121,12 +121,13 @@ def main() -> None:
     try:
         code = run(spec)
     except PenstockError as error:
-        sys.stderr.write(f"penstock: {error}\n")
         code = exit_code_of(error)
         if code == WORTH_ANOTHER_TRY and spec.health is not None:
             refresh(Path(spec.health))  # the store is away, and this process has asked for it
         if code == BAD_SPEC and spec.reload:
             code = wait_for_repair(error, spec.target, spec.parent_pid)
+        else:
+            sys.stderr.write(f"penstock: {error}\n")
     except Exception as error:
         if not spec.reload:
             raise

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 
 from penstock.model.failure import is_application
+from penstock.model.redact import redact
 from penstock.worker.respawn import REPLACE_ME
 
 LOOK_SECONDS = 0.5
@@ -52,7 +53,7 @@ def wait_for_repair(error: BaseException, target: str, parent_pid: int | None) -
 
     Return, too, when whoever started this process is gone; the exit code has it replaced.
     """
-    sys.stderr.write("".join(traceback.format_exception(error)))
+    sys.stderr.write(redact("".join(traceback.format_exception(error))))
     sys.stderr.write(f"penstock: {target} cannot be loaded; waiting for a change.\n")
     sys.stderr.flush()
     watch = FileWatch(_files_of(error, target))

@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from penstock import Context, Penstock
 from penstock.config import Settings
 from penstock.logs import configure_logs
 from penstock.testing import drain
+from penstock.worker.handler_log import HandlerLog
 from penstock.worker.running import Running
 from tests.worker import handlers
 from tests.worker.running import working
@@ -212,7 +214,9 @@ async def test_an_execution_is_freed_without_a_garbage_collection() -> None:
         gc.disable()
         try:
             await drain(app)
-            left = [each for each in gc.get_objects() if type(each) is Running]
+            left = [
+                each for each in gc.get_objects() if type(each) is Running and each.type.app is app
+            ]
         finally:
             gc.enable()
     assert left == []
@@ -230,3 +234,36 @@ async def test_a_structlog_that_writes_through_logging_does_not_go_round_in_circ
         assert ("warning", "from a thread") in await kept(app, job.id)
         assert len(await kept(app, job.id)) == 2
     assert "RecursionError" not in capsys.readouterr().err
+
+
+async def test_what_the_garbage_collection_logs_while_words_are_being_kept_is_kept_too(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    unconfigured()
+    app = an_app()
+
+    @app.job
+    async def messy(ctx: Context) -> None:
+        ctx.log("before")
+        with ctx._reporter._reports.lock:  # type: ignore[attr-defined]
+            log.warning("from a __del__")
+
+    async with app:
+        job = await messy.enqueue()
+        await drain(app)
+        assert ("warning", "from a __del__") in await kept(app, job.id)
+
+
+def test_no_thread_that_logs_waits_for_the_line_of_another() -> None:
+    free: list[bool] = []
+
+    def tell(*_: object) -> None:
+        assert handler.lock is not None
+        take = handler.lock.acquire
+        thread = threading.Thread(target=lambda: free.append(take(blocking=False)))
+        thread.start()
+        thread.join()
+
+    handler = HandlerLog("info", (), tell)
+    handler.handle(logging.LogRecord("shop", logging.WARNING, "shop.py", 1, "late", (), None))
+    assert free == [True]

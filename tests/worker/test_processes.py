@@ -1,5 +1,6 @@
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,9 @@ from penstock.store.contract import Claim
 from penstock.testing import FakeClock, Signals, in_memory
 from penstock.testing import drain as drain_app
 from penstock.worker import process
+from penstock.worker.child import Child
 from penstock.worker.processes import JobProcess, Processes
+from penstock.worker.protocol import Log, Ready, frame
 from tests.worker import handlers
 from tests.worker.running import becomes, working
 
@@ -251,3 +254,19 @@ async def pretend_rescued(app: Penstock, job_id: str) -> None:
     await database.write(
         lambda tx: tx.connection.execute("UPDATE jobs SET rescues = 1 WHERE id = ?", (job_id,))
     )
+
+
+def test_what_is_logged_in_the_middle_of_a_message_follows_it() -> None:
+    sent: list[bytes] = []
+
+    class Connection(socket.socket):
+        def sendall(self, data: Any, *_: Any) -> None:
+            sent.append(data)
+            if len(sent) == 1:  # as an object that logs when it is freed
+                child.send(Log(1, "info", "freed"))
+                sent.append(b"the rest")
+
+    with Connection() as connection:
+        child = Child(connection)
+        child.send(Ready())
+    assert sent == [frame(Ready()), b"the rest", frame(Log(1, "info", "freed"))]

@@ -1,5 +1,6 @@
 import asyncio
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from penstock import Context, Penstock
 from penstock.model.store_errors import StoreUnavailable
 from penstock.store.contract import Report
 from penstock.testing import Signals
-from penstock.worker.reports import JobReporter
+from penstock.worker.reports import JobReporter, Reports
 from tests.worker.running import working
 
 
@@ -130,6 +131,25 @@ async def test_many_lines_are_written_before_the_next_flush_is_due(
         assert len(await _lines(app, job.id)) == 500
         signals.send("go")
         await job.result(timeout=30)
+
+
+def test_that_lines_were_dropped_is_logged_while_nobody_has_to_wait(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports, free = Reports(app, "w"), list[bool]()
+
+    class Log:
+        def warning(self, *_: object, **__: object) -> None:
+            thread = threading.Thread(
+                target=lambda: free.append(reports.lock.acquire(blocking=False))
+            )
+            thread.start()
+            thread.join()
+
+    monkeypatch.setattr("penstock.worker.reports.MAX_LINES", 0)
+    monkeypatch.setattr("penstock.worker.reports.log", Log())
+    reports.put_back([Report(id="a", fence=1, logs=[(0, "info", "one")])])
+    assert free == [True]
 
 
 def _signal_writes(app: Penstock, monkeypatch: pytest.MonkeyPatch, signals: Signals) -> None:

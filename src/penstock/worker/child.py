@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,9 @@ class Child:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._sending = threading.Lock()
+        self._sending = threading.RLock()
+        self._unsent: deque[bytes] = deque()
+        self._is_sending = False
         self._runs: SimpleQueue[Run] = SimpleQueue()
         self._saved: SimpleQueue[Saved] = SimpleQueue()
         self._context: Context | None = None
@@ -82,7 +85,15 @@ class Child:
         if os.getpid() != self._pid:
             os._exit(0)
         with self._sending:
-            self._connection.sendall(frame(message))
+            self._unsent.append(frame(message))
+            if self._is_sending:
+                return  # logged in the middle of another message, by an object that was freed
+            self._is_sending = True
+            try:
+                while self._unsent:
+                    self._connection.sendall(self._unsent.popleft())
+            finally:
+                self._is_sending = False
 
     def save(self, number: int, value: str) -> None:
         """Have a checkpoint written; returns when it is durable."""

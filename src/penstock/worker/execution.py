@@ -141,14 +141,13 @@ class Executor:
     def _context_of(self, running: Running) -> Context:
         if running.context is None:
             with self._reports.lock:  # a handler may say its first words in several threads
+                reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
+                app = running.type.app
+                reporter.context = Context(
+                    running.lease, reporter, self._loop, app, self._reports.owner
+                )
                 if running.context is None:
-                    reporter = JobReporter(self._reports, running.lease.id, running.lease.fence)
-                    app = running.type.app
-                    running.reporter = reporter
-                    reporter.context = Context(
-                        running.lease, reporter, self._loop, app, self._reports.owner
-                    )
-                    running.context = reporter.context
+                    running.reporter, running.context = reporter, reporter.context
         return running.context
 
     def _wants_process(self, running: Running) -> bool:

@@ -62,6 +62,16 @@ class HandlerLog(logging.Handler):
             root.setLevel(self._level_before)
             self._level_before = None
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Pass a line on without the lock that handlers have.
+
+        Whoever waits for it may hold a lock of ours: an object freed there logs in its `__del__`.
+        """
+        passed = self.filter(record)
+        if passed:
+            self.emit(record)
+        return passed
+
     def emit(self, record: logging.LogRecord) -> None:
         """Pass a line on; one that cannot be written is reported like any handler's."""
         if record.levelno < logging.WARNING and not self._is_of_application(record):

@@ -38,7 +38,8 @@ class Reports:
 
     def __init__(self, app: "Penstock", owner: str) -> None:
         self.app = app
-        self.lock = threading.Lock()
+        # Anything may log in the middle of this: an object that is freed here has a `__del__`.
+        self.lock = threading.RLock()
         self.owner = owner
         self._store: Store = app.store
         self._waiting: dict[Key, JobReporter] = {}
@@ -65,15 +66,18 @@ class Reports:
 
     def put_back(self, reports: Sequence[Report]) -> None:
         """Keep reports that could not be written for the next try."""
+        dropped: list[tuple[str, int]] = []
         with self.lock:
             for report in reports:
                 self._unwritten.setdefault((report.id, report.fence), []).append(report)
             excess = sum(len(r.logs) for kept in self._unwritten.values() for r in kept)
             while excess > MAX_LINES:
-                dropped = self._unwritten.pop(next(iter(self._unwritten)))
-                lines = sum(len(report.logs) for report in dropped)
+                oldest = self._unwritten.pop(next(iter(self._unwritten)))
+                lines = sum(len(report.logs) for report in oldest)
                 excess -= lines
-                log.warning("lines_dropped", job_id=dropped[0].id, lines=lines)
+                dropped.append((oldest[0].id, lines))
+        for job_id, lines in dropped:
+            log.warning("lines_dropped", job_id=job_id, lines=lines)
 
     async def flush(self) -> None:
         """Write what was said since the last flush, and tell the progress hooks."""

@@ -201,6 +201,24 @@ def test_frames_of_penstock_are_folded_into_one_line_and_those_of_the_applicatio
 
 
 def test_the_innermost_frames_are_kept_whoever_they_belong_to() -> None:
-    ours = STACK.replace("/srv/penstock/shop/", "/venv/penstock/store/")
+    ours = STACK.replace("/srv/penstock/shop/", "/venv/lib/site-packages/penstock/store/")
     assert "… 2 frames of penstock" in folded(ours)
     assert 'penstock/store/tasks.py", line 7' in folded(ours)
+
+
+@pytest.mark.parametrize(
+    ("folder", "ours"),
+    [
+        ("/srv/penstock/app/", False),
+        ("/home/ada/penstock/worker/", False),
+        ("/home/ada/src/penstock/worker/", True),
+        (r"C:\venv\Lib\site-packages\penstock\worker" + "\\", True),
+        (f"{Path(penstock.__file__).parent}/worker/", True),
+    ],
+)
+def test_a_frame_is_ours_by_where_we_are_installed_and_not_by_the_name_of_a_folder(
+    folder: str, ours: bool
+) -> None:
+    before = f'  File "{folder}tasks.py", line 1, in run\n    ship()\n'
+    stack = STACK.replace("  File", f"{before}  File", 1)
+    assert (before not in folded(stack)) is ours

@@ -34,7 +34,10 @@ _STANDARD_LIBRARY = f"{PurePath(os.__file__).parent}{os.sep}"
 _PARTS = ("app", "django", "model", "operate", "remote", "store", "testing", "worker")
 _MACHINERY = tuple(f"{PurePath(__file__).parents[1] / part}{os.sep}" for part in _PARTS)
 _FRAME = re.compile(r'  File "(?P<file>[^"]*)", line \d+')
-_OUR_FRAME = re.compile(rf"[/\\\\]penstock[/\\\\](?:{'|'.join(_PARTS)})[/\\\\]")
+# A stack may come from another machine.
+_OUR_FRAME = re.compile(
+    rf"[/\\](?:{'|'.join(_INSTALLED)}|src)[/\\]penstock[/\\](?:{'|'.join(_PARTS)})[/\\]"
+)
 
 
 class Failure(Struct, frozen=True):
@@ -136,7 +139,7 @@ def folded(stack: str) -> str:
     ours: list[list[str]] = []
     for frame in _frames(stack):
         found = _FRAME.match(frame[0])
-        if found is not None and _OUR_FRAME.search(found["file"]):
+        if found is not None and _is_ours(found["file"]):
             ours.append(frame)
             continue
         if ours and found is None:  # what follows the innermost frame: the error itself
@@ -146,6 +149,10 @@ def folded(stack: str) -> str:
         ours = []
         lines += frame
     return "".join(lines + _fold(ours))
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_MACHINERY) or _OUR_FRAME.search(filename) is not None
 
 
 def _frames(stack: str) -> list[list[str]]:

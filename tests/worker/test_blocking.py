@@ -115,6 +115,52 @@ async def test_a_blocked_worker_says_so_at_once_and_again_when_it_is_over(
     assert "blocks" not in later
 
 
+async def test_a_worker_is_not_called_blocked_where_no_handler_is_guilty(
+    logging: Callable[[], Lines], watched: tuple[Time, list[LoopWatch]]
+) -> None:
+    lines = logging()
+    app, (clock, watches) = Penstock("sqlite:///:memory:"), watched
+
+    @app.job
+    async def work() -> None:
+        await asyncio.create_task(another())
+
+    async def another() -> None:
+        clock.now += 1.5
+        look_from_outside(watches[0])
+        [worker] = await app.store.workers.list()
+        assert (worker.state, watches[0].is_blocked) == ("running", False)
+
+    async with app:
+        job = await work.enqueue()
+        await Worker(app, burst=True, upkeep=False).run()
+        assert (await job.get()).status == "completed"
+        assert await app.logs(job.id) == []
+    [told] = [line for line in lines() if line["event"] == "loop_blocked"]
+    assert "cure" not in told
+
+
+async def test_a_worker_that_drains_says_so_although_it_is_blocked(
+    watched: tuple[Time, list[LoopWatch]],
+) -> None:
+    app, (clock, watches) = Penstock("sqlite:///:memory:"), watched
+    seen: list[str] = []
+
+    @app.job
+    async def crunch() -> None:
+        worker.drain()
+        clock.now += 1.5
+        look_from_outside(watches[0])
+        assert watches[0].is_blocked
+        seen.extend(each.state for each in await app.store.workers.list())
+
+    async with app:
+        await crunch.enqueue()
+        worker = Worker(app, upkeep=False)
+        await worker.run()
+    assert seen == ["draining"]
+
+
 async def test_a_block_is_told_once_then_seldom_and_its_end_is_told(
     logging: Callable[[], Lines],
 ) -> None:

@@ -1,11 +1,14 @@
 import asyncio
+import logging
 import os
+import threading
 from typing import Any
 
 import pytest
 
 from penstock import Context, Penstock, Worker
 from penstock.model.store_errors import StoreUnavailable
+from penstock.service import Service
 from penstock.testing import FakeClock, Signals
 from penstock.worker import pump
 from tests.worker.running import working
@@ -156,3 +159,24 @@ async def test_errors_of_handlers_recycle_nobody(app: Penstock) -> None:
     await worker.run()
     assert worker.recycling.chosen is None
     assert worker.counts == {"completed": 0, "failed": 50}
+
+
+async def test_a_worker_that_cannot_start_leaves_nothing_behind(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Service):
+        async def start(self) -> None:
+            raise LookupError("no table")
+
+        async def run_once(self) -> None:
+            """Never called."""
+
+    app.job(name="any")(lambda: None)
+    threads, handlers = set(threading.enumerate()), list(logging.getLogger().handlers)
+    monkeypatch.setattr(Worker, "_services", lambda _: [Broken(1)])
+    with pytest.raises(LookupError, match="no table"):
+        await Worker(app).run()
+    left = [each.name for each in set(threading.enumerate()) - threads]
+    assert [name for name in left if name in ("penstock-heartbeat", "penstock-loop-watch")] == []
+    assert logging.getLogger().handlers == handlers
+    assert await app.store.workers.list() == []

@@ -47,6 +47,8 @@ class LoopWatch:
         self._loop_thread = threading.get_ident()
         self._ticked_at = clock()
         self._told_after = 0.0
+        self.is_blocked = False
+        """Whether a handler is known to block the loop now."""
         self._is_over = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-loop-watch", daemon=True)
@@ -61,17 +63,13 @@ class LoopWatch:
         if self._thread.is_alive():
             self._thread.join()
 
-    @property
-    def is_blocked(self) -> bool:
-        """Whether a handler is known to block the loop now."""
-        return self._told_after > 0
-
     def tick(self) -> None:
         """Note that the event loop goes round."""
         now = self._clock()
         blocked, self._ticked_at = now - self._ticked_at, now
         if self._told_after:
-            self._told_after, self._is_over = 0.0, True
+            self._told_after = 0.0
+            self.is_blocked, self._is_over = False, self._is_over or self.is_blocked
             log.warning("loop_free_again", worker_id=self._owner, seconds=round(blocked, 1))
 
     def look(self) -> None:
@@ -82,17 +80,20 @@ class LoopWatch:
         blocked = self._clock() - self._ticked_at
         if blocked < BLOCKED_SECONDS or blocked < self._next_telling():
             return
-        first, self._told_after = not self._told_after, blocked
+        self._told_after = blocked
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
         frame = frames.get(self._loop_thread)
         stack = [] if frame is None else _inner(traceback.extract_stack(frame))
         where = _place(stack)
         guilty = self._guilty()
-        facts = {"worker_id": self._owner} if guilty is None else about(guilty.lease, self._owner)
+        facts = {"worker_id": self._owner}
+        if guilty is not None:
+            facts = about(guilty.lease, self._owner) | {"cure": CURE}
         if shows_tracebacks():
             facts["exception"] = redact("".join(traceback.format_list(stack))).rstrip()
-        log.warning("loop_blocked", **facts, seconds=round(blocked, 1), where=where, cure=CURE)
-        if first:
+        log.warning("loop_blocked", **facts, seconds=round(blocked, 1), where=where)
+        if guilty is not None and not self.is_blocked:
+            self.is_blocked = True
             self._note(guilty, f"The handler blocks the event loop at {where}; {CURE}.")
 
     def _next_telling(self) -> float:

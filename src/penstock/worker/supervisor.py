@@ -114,13 +114,14 @@ class Supervisor:
 
     async def _run_worker(self, index: int, store: Store) -> bool:
         """Run a worker until it ends; whether it is to be replaced."""
-        if not self._wants(index):
-            return False
-        owner = new_owner()
-        code = await self._run_child(index, owner)
-        await self._recover(store, owner, code)
-        if code == respawn.REPLACE_ME and self._spec.reload:
-            return await self._run_worker(index, store)  # at once: somebody waits for it
+        while True:
+            if not self._wants(index):
+                return False
+            owner = new_owner()
+            code = await self._run_child(index, owner)
+            await self._recover(store, owner, code)
+            if code != respawn.REPLACE_ME or not self._spec.reload:
+                break  # else at once: somebody waits for it
         if self._spec.burst or code == respawn.BAD_SPEC:
             self._exit_code = max(self._exit_code, code)
             return False

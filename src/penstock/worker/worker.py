@@ -158,13 +158,13 @@ class Worker:
                 asyncio.create_task(work)
                 for work in (self._pump.run(), self._watch(), self._tick(), self._reports.run())
             ]
-            self._heartbeat.start()
-            self._loop_watch.start()
-            for service in services:
-                await service.start()
-            log.info("worker_started", worker_id=self.owner, types=len(self._types))
-            self._ready.set()
             try:
+                self._heartbeat.start()
+                self._loop_watch.start()
+                for service in services:
+                    await service.start()
+                log.info("worker_started", worker_id=self.owner, types=len(self._types))
+                self._ready.set()
                 await self._until_stopped(background)
             finally:
                 await self._shut_down(background, services)
@@ -389,10 +389,10 @@ class Worker:
         self._heartbeat.refresh()
 
     def _state(self) -> str:
-        if self._loop_watch.is_blocked:
-            return "blocked"
         if self._stopping.is_set():
             return "draining"
+        if self._loop_watch.is_blocked:
+            return "blocked"
         return "degraded" if self._pump.degraded else "running"
 
     async def _until_stopped(self, background: list["asyncio.Task[None]"]) -> None:

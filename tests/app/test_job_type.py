@@ -135,3 +135,12 @@ def test_a_bad_registration_is_refused(app: Penstock, registration: dict[str, An
 
     with pytest.raises(InvalidOption, match=next(iter(registration))):
         app.job(**registration)(handler)
+
+
+@pytest.mark.parametrize("name", ["delay", "apply_async", "send"])
+def test_who_comes_from_elsewhere_is_told_the_word_for_it(app: Penstock, name: str) -> None:
+    @app.job
+    async def pack() -> None: ...
+
+    with pytest.raises(AttributeError, match="enqueued with `enqueue`"):
+        getattr(pack, name)

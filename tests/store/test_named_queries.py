@@ -3,21 +3,16 @@
 import re
 from collections import Counter
 from importlib.resources import files
-from itertools import product
 
 import pytest
 
 from penstock.model.states import TRANSITIONS
-from penstock.store.contract import Part
 from penstock.store.relational.transaction import load_queries
 
 DIALECTS = ["sqlite", "postgres"]
-PARTS = [part.replace(" ", "_") for part in Part]
 # Names that are put together where they are asked for.
-MADE = {f"{verb}_{part}" for verb, part in product(("page", "adopt"), PARTS)} | {
-    f"delete_{table}" for table in ("jobs", "executions", "logs", "dead_letters", "edges")
-}
-# The name that tables.py gives to a statement it writes itself.
+MADE = {f"delete_{table}" for table in ("jobs", "executions", "logs", "dead_letters", "edges")}
+# The name that tables.py and transfer.py give to a statement they write themselves.
 WRITTEN_THERE = "one"
 # What changes a state, and where a statement or a function says in its own words from which.
 UNIT = re.compile(r"^(?:-- (?:name|part): |CREATE OR REPLACE FUNCTION )", re.MULTILINE)

@@ -109,6 +109,10 @@ class Prepared(Partial[R_co]):
     __slots__ = ()
 
 
+_ELSEWHERE = frozenset({"apply_async", "delay", "enqueue_call", "kiq", "schedule", "send"})
+"""What other libraries call it."""
+
+
 class JobType(Generic[P, Q, R]):
     """What `@app.job` makes of a function."""
 
@@ -171,7 +175,8 @@ class JobType(Generic[P, Q, R]):
         def __getattr__(self, name: str) -> Any:
             if name == "app":
                 raise NotIncluded(self.name)
-            raise AttributeError(f"a job type has no attribute {name!r}")
+            elsewhere = "; it is enqueued with `enqueue`" if name in _ELSEWHERE else ""
+            raise AttributeError(f"a job type has no attribute {name!r}{elsewhere}")
 
     def join(self, app: "Penstock") -> None:
         """Become a type of an application, which fills in what its author left open."""

@@ -212,7 +212,11 @@ class IllegalTransition(PenstockError):
         self.action = action
         self.job_id = job_id
         subject = f"Job {job_id}" if job_id else "A job"
-        super().__init__(f"{subject} is {status}, and a job in that state allows no {action!r}.")
+        advice = (
+            "; run it again as a new job" if (status, action) == ("completed", "requeue") else ""
+        )
+        told = f"{subject} is {status}, and a job in that state allows no {action!r}{advice}."
+        super().__init__(told)
 
 
 class MissingExtra(PenstockError):

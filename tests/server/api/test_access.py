@@ -29,7 +29,7 @@ async def answers(
 
 
 def test_every_route_has_a_guard(server: FastAPI) -> None:
-    routes = [r for r in all_routes(server.routes) if r.path.startswith("/api")]
+    routes = [r for r in all_routes(server.routes) if r.path.startswith("/api/")]
     assert len(routes) >= 40
     assert [r.path for r in routes if guard_of(r.dependant) is None] == []
     documented = {r.path_format for r in api_routes(server) if guard_of(r.dependant) is None}

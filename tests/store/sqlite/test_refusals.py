@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from penstock import Penstock
 from penstock.model.store_errors import (
     ForeignConnection,
     ForeignHandle,
@@ -416,3 +417,12 @@ def test_a_closed_connection_means_a_closed_store(ours):
 def test_other_errors_pass_untranslated():
     with pytest.raises(KeyError), translated("work.db"):
         raise KeyError("mine")
+
+
+async def test_a_store_in_memory_says_what_a_test_can_do_instead(app: Penstock) -> None:
+    @app.job
+    async def pack() -> None: ...
+
+    async with app:
+        with pytest.raises(ForeignConnection, match="drain a database"):
+            await pack.options(connection=object()).enqueue()

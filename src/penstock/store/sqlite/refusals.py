@@ -134,6 +134,9 @@ def refuse_other_content(store: str, real: str) -> None:
 def refuse_foreign_connection(connection: object, path: str | os.PathLike[str]) -> apsw.Connection:
     """Return the connection if it is apsw's own and on our file; refuse every other."""
     store = os.fspath(path)
+    if store == ":memory:":
+        advice = "nothing can: in a test, drain a database that was made for it"
+        raise ForeignConnection(store, _described(connection), advice)
     if not isinstance(connection, apsw.Connection):
         raise ForeignConnection(store, _described(connection))
     try:

@@ -1,12 +1,15 @@
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from asgiref.sync import sync_to_async
+from django.db import connections, transaction
 from django.test import override_settings
 from django.utils import timezone
 
 from penstock import Penstock
+from penstock.django import with_connections
 from penstock.django.framework import (
     task_backends,
     task_enqueued,
@@ -187,6 +190,62 @@ def test_connections_are_checked_before_a_task_and_given_back_after_it(
     counted.refresh()
     seen.refresh()
     assert (counted.return_value, seen.return_value) == (0, False)
+
+
+async def test_the_end_of_an_async_task_leaves_the_connection_of_another_open(
+    database: Any,
+) -> None:
+    opened, ended = asyncio.Event(), asyncio.Event()
+
+    def connection() -> Any:
+        database.ensure_connection()
+        return database.connection
+
+    @with_connections
+    async def long() -> bool:
+        before = await sync_to_async(connection)()
+        opened.set()
+        await ended.wait()
+        return before is await sync_to_async(connection)()
+
+    @with_connections
+    async def short() -> None:
+        await opened.wait()
+
+    running = asyncio.create_task(long())
+    await short()
+    ended.set()
+    assert await running
+
+
+async def test_the_connection_of_an_async_task_is_closed_with_its_thread(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", None)
+
+    def connect() -> Any:
+        connections["default"].ensure_connection()
+        return connections["default"]
+
+    @with_connections
+    async def look() -> Any:
+        return await sync_to_async(connect)()
+
+    assert (await look()).connection is None
+
+
+def test_a_task_whose_queue_has_left_the_settings_is_still_run_and_found(
+    app: Penstock, place: Place
+) -> None:
+    result = tasks.add.using(queue_name="old").enqueue(1, 2)
+    again = tasks.about.using(queue_name="old").enqueue("ink")
+    without_old = {"default": backend_on(place, QUEUES=["default", "mail"])}
+    with override_settings(TASKS=without_old):
+        assert tasks.add.get_result(result.id).task.queue_name == "old"
+        run(app)
+        found = tasks.add.get_result(result.id)
+        assert (found.status, found.return_value) == ("SUCCESSFUL", 3)
+        assert tasks.about.get_result(again.id).attempts == 2
 
 
 def test_signals_are_sent_when_a_task_starts_and_ends(

@@ -68,7 +68,7 @@ def test_no_result_is_found_of_an_id_that_is_unknown_or_of_a_job_that_is_no_task
 
 
 def test_options_of_a_job_are_not_those_of_a_task() -> None:
-    with pytest.raises(InvalidOption, match="'queue' is 'mail', but it must be said to @task"):
+    with pytest.raises(InvalidOption, match="'queue' is 'mail', but it must be given to @task"):
         job_options(queue="mail")
     with pytest.raises(InvalidOption, match=r"'key' .* every call would share it"):
         job_options(key="k")

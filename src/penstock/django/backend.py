@@ -136,7 +136,10 @@ class PenstockBackend(BaseTaskBackend):
             return False
         object.__setattr__(result, "enqueued_at", enqueued_at(result.id))
         tell = partial(task_enqueued.send, type(self), task_result=result)
-        transaction.on_commit(tell, self._database) if connection.in_atomic_block else tell()
+        if connection.in_atomic_block:
+            transaction.on_commit(tell, self._database)
+        else:
+            tell()
         return True
 
     def _enqueue_now(self, result: Any, prepared: Prepared[Any]) -> None:

@@ -6,8 +6,8 @@ from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack, cast
 from weakref import WeakKeyDictionary
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections, reset_queries
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.db import close_old_connections, connections, reset_queries
 
 from penstock.app.context import Context
 from penstock.app.job_type import JobType, Registration
@@ -34,7 +34,7 @@ def job_options(**options: Unpack[Registration]) -> Callable[[F], F]:
     """Say of a task what Django has no word for: `@task`, then `@job_options(timeout=60)`."""
     for name, value in options.items():
         if name in _OF_THE_TASK:
-            raise InvalidOption(name, value, "said to @task, or with task.using(…)")
+            raise InvalidOption(name, value, "given to @task, or with task.using(…)")
         if name in _OF_A_CALL:
             raise InvalidOption(name, value, "left out, because every call would share it")
 
@@ -51,17 +51,19 @@ def with_connections(function: F) -> F:
     """Let a handler use the ORM: connections are checked before it and given back after it.
 
     Django does this around every request, and nobody around a job: a connection the server has
-    closed would fail the next job on the same thread.
+    closed would fail the next job on the same thread. An asynchronous handler has a thread for the
+    ORM to itself, and connections that end with it: none is closed while another handler uses it.
     """
     if iscoroutinefunction(function):
 
         @wraps(function)
         async def in_loop(*args: Any, **kwargs: Any) -> Any:
-            await sync_to_async(_make_ready)()
-            try:
-                return await function(*args, **kwargs)
-            finally:
-                await sync_to_async(close_old_connections)()
+            async with ThreadSensitiveContext():
+                await sync_to_async(_make_ready)()
+                try:
+                    return await function(*args, **kwargs)
+                finally:
+                    await sync_to_async(_close_connections)()
 
         return cast("F", in_loop)
 
@@ -79,6 +81,12 @@ def with_connections(function: F) -> F:
 def _make_ready() -> None:
     reset_queries()
     close_old_connections()
+
+
+def _close_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:  # as in a test of Django's, which lends its thread
+            connection.close()
 
 
 def type_of(app: Penstock, task: Any) -> JobType[..., ..., Any]:
@@ -171,7 +179,7 @@ async def _end(ctx: Context, task: Any, status: Any) -> Any:
 
 
 async def _in_thread(signal: Any, result: Any) -> None:
-    # Not in the one thread of asynchronous tasks, which a task may hold up.
+    # Not in the one thread for whatever is asynchronous, which anything may hold up.
     send = sync_to_async(with_connections(signal.send_robust), thread_sensitive=False)
     await send(sender=_sender(result.task), task_result=result)
 

@@ -3,6 +3,7 @@
 import builtins
 import re
 from collections.abc import Sequence
+from copy import copy
 from datetime import UTC, datetime
 from traceback import format_exception
 from typing import Any
@@ -106,13 +107,20 @@ def find_task(job: Job, alias: str) -> Any | None:
 
 
 def as_enqueued(task: Any, job: Job | Lease, alias: str) -> Any:
-    """Return a task with what `using` had changed when it was enqueued."""
+    """Return a task with what `using` had changed when it was enqueued.
+
+    `using` itself would check that against the settings, which may name other queues by now.
+    """
     note = msgspec.json.decode(job.metadata or "{}", type=_Metadata).django
-    said = (task.priority, task.run_after, task.queue_name, task.backend)
-    if said == (note.priority, note.run_after, job.queue, alias):
-        return task
-    changes = {"priority": note.priority, "run_after": note.run_after}
-    return task.using(queue_name=job.queue, backend=alias, **changes)
+    enqueued = copy(task)
+    for name, value in {
+        "priority": note.priority,
+        "run_after": note.run_after,
+        "queue_name": job.queue,
+        "backend": alias,
+    }.items():
+        object.__setattr__(enqueued, name, value)
+    return enqueued
 
 
 def first_result(lease: Lease, now: datetime, worker: str, task: Any) -> Any:

@@ -41,6 +41,32 @@ class Aliased(BaseModel):
     name: str = Field(serialization_alias="NAME", validation_alias="label")
 
 
+class BeforeNames(BaseModel):
+    """A model as before Pydantic 2.11: it is not to be asked to take names."""
+
+    @classmethod
+    def model_validate_json(cls, json_data: Any, *, strict: bool | None = None) -> Any:
+        return super().model_validate_json(json_data, strict=strict)
+
+
+class AliasedBefore(BeforeNames):
+    number: int = Field(0, alias="orderNumber")
+
+
+class NamedBefore(BeforeNames):
+    model_config = ConfigDict(populate_by_name=True)
+    number: int = Field(0, serialization_alias="NUMBER", validation_alias="orderNumber")
+
+
+class WrittenBefore(BeforeNames):
+    number: int = Field(0, serialization_alias="NUMBER")
+
+
+class HolderBefore(BeforeNames):
+    model_config = ConfigDict(populate_by_name=True)
+    inner: AliasedBefore = Field(alias="Inner")
+
+
 class Computed(BaseModel):
     model_config = ConfigDict(extra="forbid")
     number: int
@@ -96,6 +122,10 @@ ORDER = Order(
         (dict[str, Order] | None, {"first": ORDER}),
         (Strict, Strict(bought=datetime(2026, 1, 2, tzinfo=UTC), tags={"a"})),
         (Aliased, Aliased(orderNumber=1, label="x")),
+        (AliasedBefore, AliasedBefore(orderNumber=1)),
+        (NamedBefore, NamedBefore(number=1)),
+        (WrittenBefore, WrittenBefore(number=1)),
+        (HolderBefore, HolderBefore(inner=AliasedBefore(orderNumber=1))),
         (Computed, Computed(number=4)),
         (Parsed, Parsed(data="[1, 2]", site=HttpUrl("https://example.com"))),
         (Payment, Payment(Cash())),

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 MASK = "**********"
 """How Pydantic writes a secret."""
 
@@ -17,9 +19,13 @@ def is_model(value: Any) -> bool:
 def dump(model: Any) -> Any:
     """Return the plain data of a model, from which `load` makes an equal one.
 
-    By names, which every model takes back; aliases may be different for reading and for writing.
+    By names, which every model takes back since Pydantic 2.11; aliases may be different for reading
+    and for writing.
     """
-    data = model.model_dump(mode="json", by_alias=False, round_trip=True)
+    data = _dumped(model, by_alias=False)
+    if not _by_name(model.__class__) and not _comes_back(model, data):
+        aliased = _dumped(model, by_alias=True)
+        data = aliased if _comes_back(model, aliased) else data
     if _may_hold_secrets(model.__class__) and MASK in repr(data) and _holds_secret(model):
         raise TypeError("a secret would be stored as asterisks")
     return data
@@ -31,6 +37,17 @@ def load(kind: Any, data: bytes) -> Any:
         return kind.model_validate_json(data, **_by_name(kind))
     except ValueError as error:
         raise ValueError(_told(error)) from error
+
+
+def _dumped(model: Any, *, by_alias: bool) -> Any:
+    return model.model_dump(mode="json", by_alias=by_alias, round_trip=True)
+
+
+def _comes_back(model: Any, data: Any) -> bool:
+    try:
+        return bool(model.__class__.model_validate_json(msgspec.json.encode(data)) == model)
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=1000)

@@ -172,8 +172,11 @@ async def test_a_handler_that_exits_fails_its_job_and_not_the_worker(
     good = await innocent.enqueue()
     await drain()
     assert await good.result(timeout=30) == "fine"
+    errors = []
     for job in bad:
         assert (await job.get()).status is Status.DEAD_LETTER
+        errors += [execution.error_code for execution in await app.executions(job.id)]
+    assert errors == ["SystemExit", "KeyboardInterrupt", "RuntimeError"]
 
 
 @ON_A_FILE

@@ -205,8 +205,6 @@ class Executor:
             if is_being_cancelled():
                 raise raised
             return RuntimeError("The handler raised CancelledError though nobody cancelled it.")
-        if isinstance(raised, SystemExit | KeyboardInterrupt):
-            return RuntimeError(f"The handler raised {raised!r}.")
         return raised
 
     def _judge(self, running: Running, error: BaseException, verdict: Verdict) -> Settlement | None:

@@ -190,3 +190,10 @@ async def test_an_application_explains_its_jobs(app: Penstock) -> None:
     assert kinds == [ReasonKind.WAITS_FOR_TIME, ReasonKind.NO_WORKER]
     with pytest.raises(JobNotFound):
         await app.explain("01JD0000000000000000000000")
+
+
+async def test_a_live_worker_is_told_by_its_name(store: Store, clock: FakeClock) -> None:
+    reason = await told(store, clock, ReasonKind.RUNNING)
+    [worker] = await store.workers.list()
+    assert reason.workers == (worker.owner,)
+    assert f"on worker {worker.name}." in reason.sentence

@@ -155,7 +155,7 @@ def execution_table(executions: "list[Execution]", now: int) -> Fitted:
             ago(run.started_at, now),
             span(run.wait_ms),
             span(run.duration_ms),
-            run.error_class or "",
+            "" if run.error_class == "poison" else run.error_class or "",
             plain(run.error or ""),
         )
     return Fitted(made, "WAITED", "CLASS")

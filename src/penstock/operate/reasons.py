@@ -76,13 +76,19 @@ def cancel_requested(look: Standing) -> Iterator[Reason]:
         yield Reason(kind=ReasonKind.CANCEL_REQUESTED, sentence=told, since_at=at)
 
 
+def _worker(look: Standing) -> str:
+    """Name the worker that holds the job: by its name, or by its id once it is gone."""
+    owner = look.job.lease_owner or "nobody"
+    return next((worker.name for worker in look.workers if worker.owner == owner), owner)
+
+
 def lease_lapsed(look: Standing) -> Iterator[Reason]:
     """Whoever ran it has not renewed its lease."""
     job = look.job
     if _lapsed(look):
         until = job.lease_until or look.now
         told = (
-            f"Its worker {job.lease_owner} has not renewed its lease, which ran out "
+            f"Its worker {_worker(look)} has not renewed its lease, which ran out "
             f"{span(look.now - until)} ago: it died or hangs. Any live worker's upkeep will "
             "rescue the job within half a minute; see `penstock workers ls`."
         )
@@ -97,7 +103,7 @@ def running(look: Standing) -> Iterator[Reason]:
         far = "" if job.progress_percent is None else f" It is {job.progress_percent:.0f} % done."
         told = (
             f"It has been running since {moment(job.started_at, look.now)} "
-            f"({span(look.now - job.started_at)}) on worker {job.lease_owner}.{far}"
+            f"({span(look.now - job.started_at)}) on worker {_worker(look)}.{far}"
         )
         if any(w.owner == job.lease_owner and w.state == "blocked" for w in look.workers):
             told += " A handler blocks the event loop of that worker; its log says which and where."
@@ -110,7 +116,7 @@ def prefetched(look: Standing) -> Iterator[Reason]:
     """A worker has it, and has not started it."""
     job = look.job
     if job.status is Status.IN_PROGRESS and job.started_at is None and not _lapsed(look):
-        told = f"Worker {job.lease_owner} fetched it and starts it when one of its slots is free."
+        told = f"Worker {_worker(look)} fetched it and starts it when one of its slots is free."
         owner = (job.lease_owner or "nobody",)
         yield Reason(kind=ReasonKind.PREFETCHED, sentence=told, workers=owner)
 

@@ -1,6 +1,7 @@
 """What handlers say through `logging` is kept with the job and shown on the console."""
 
 import gc
+import io
 import json
 import logging
 import threading
@@ -267,3 +268,41 @@ def test_no_thread_that_logs_waits_for_the_line_of_another() -> None:
     handler = HandlerLog("info", (), tell)
     handler.handle(logging.LogRecord("shop", logging.WARNING, "shop.py", 1, "late", (), None))
     assert free == [True]
+
+
+async def test_the_lines_of_a_worker_are_shown_although_another_in_its_process_has_ended(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    one, two = an_app(), an_app()
+    async with one, two:
+        async with working(one):
+            running = working(two)
+            await running.__aenter__()
+        job = await two.find_type("plain").enqueue("ann")
+        await job.result(timeout=30)
+        await running.__aexit__(None, None, None)
+    assert len([line for line in lines_logged() if line.get("logger") == __name__]) == 1
+
+
+async def test_a_line_that_a_handler_of_its_own_logger_shows_is_not_shown_again(
+    unconfigured: Callable[[], Lines],
+) -> None:
+    lines_logged = unconfigured()
+    own = logging.StreamHandler(io.StringIO())
+    own.setLevel(logging.WARNING)
+    package = logging.getLogger(__name__.partition(".")[0])
+    package.addHandler(own)
+    try:
+        app = an_app()
+        async with app:
+            await app.find_type("plain").enqueue("ann")
+            job = await app.find_type("thread").enqueue()
+            await drain(app)
+            assert ("warning", "from a thread") in await kept(app, job.id)
+    finally:
+        package.removeHandler(own)
+    assert own.stream.getvalue() == "from a thread\n"
+    shown = [line["event"] for line in lines_logged() if line.get("logger") == __name__]
+    assert len(shown) == 1
+    assert shown[0].startswith("hello ann")

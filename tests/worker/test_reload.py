@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,8 +70,11 @@ def test_code_that_cannot_be_loaded_is_shown_and_its_repair_waited_for(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(SyntaxError) as broken:
         importlib.import_module("broken_shop")
-    monkeypatch.setattr("time.sleep", lambda _: touch(file))
+    monkeypatch.setattr(reload, "STARTED_NS", 2**63)
+    looks: list[None] = []
+    monkeypatch.setattr("time.sleep", lambda _: looks.append(touch(file)))
     assert wait_for_repair(broken.value, "broken_shop:app", None) == REPLACE_ME
+    assert len(looks) == 1
     shown = capsys.readouterr().err
     assert "SyntaxError" in shown
     assert "broken_shop:app cannot be loaded; waiting for a change" in shown
@@ -120,3 +124,39 @@ def test_no_secret_is_shown_of_an_application_that_cannot_be_loaded(
 ) -> None:
     wait_for_repair(ValueError("password=hunter2-and-more"), "reloaded_shop:app", -1)
     assert "hunter2" not in capsys.readouterr().err
+
+
+def test_a_file_written_while_the_process_started_is_a_change(module: Path) -> None:
+    written = module.stat().st_mtime_ns
+    assert FileWatch(since=written).changed() is None
+    assert FileWatch(since=written - 1).changed() == str(module)
+
+
+def test_a_file_of_the_future_is_no_change(module: Path) -> None:
+    ahead = time.time_ns() + 3600 * 1_000_000_000
+    os.utime(module, ns=(ahead, ahead))
+    assert FileWatch(since=ahead - 1).changed() is None
+
+
+@pytest.mark.parametrize("made", ["missing_part.py", "missing_part/"])
+def test_a_repair_may_be_a_new_file(
+    module: Path, monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    monkeypatch.setattr(reload, "STARTED_NS", 2**63)
+    module.write_text("import missing_part\n")
+    with pytest.raises(ModuleNotFoundError) as broken:
+        importlib.reload(sys.modules["reloaded_shop"])
+    looks: list[str] = []
+
+    def make(_: float) -> None:
+        looks.append("look")
+        if len(looks) == 1:
+            (module.parent / "jobs.db").touch()
+        elif made.endswith("/"):
+            (module.parent / made).mkdir()
+        else:
+            (module.parent / made).touch()
+
+    monkeypatch.setattr("time.sleep", make)
+    assert wait_for_repair(broken.value, "reloaded_shop:app", None) == REPLACE_ME
+    assert len(looks) == 2

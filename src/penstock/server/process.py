@@ -18,7 +18,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.redact import without_password
 from penstock.server.serve import ServerSpec, Serving
 from penstock.worker import loop
-from penstock.worker.reload import FileWatch, wait_for_repair
+from penstock.worker.reload import STARTED_NS, FileWatch, wait_for_repair
 from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, exit_code_of, orphaned, spec_text
 from penstock.worker.target import load_app
 
@@ -72,7 +72,7 @@ async def _stop_when_orphaned(serving: Serving, parent_pid: int | None) -> None:
 
 
 async def _stop_when_changed(serving: Serving, changed: list[str]) -> None:
-    changed.append(await FileWatch().change())
+    changed.append(await FileWatch(since=STARTED_NS).change())
     serving.stop()
 
 

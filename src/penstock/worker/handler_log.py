@@ -39,8 +39,8 @@ class HandlerLog(logging.Handler):
         super().__init__(logging.NOTSET if self._off else level.upper())
         self._packages = packages_of(types)
         self._tell = tell
-        self._shows = False
-        self._level_before: int | None = None
+        self.level_before: int | None = None
+        """The root's level before the first of those that show lines; None if this one does not."""
         self._here = threading.local()
 
     def install(self) -> None:
@@ -48,19 +48,20 @@ class HandlerLog(logging.Handler):
         root = logging.getLogger()
         if self._off:
             return
-        if not root.handlers:
-            self._shows = True
-            self._level_before = root.level
-            root.setLevel(self.level)
+        if all(isinstance(each, HandlerLog) for each in root.handlers):
+            first = next(iter(_showing()), None)
+            self.level_before = root.level if first is None else first.level_before
         root.addHandler(self)
+        _set_level()
 
     def remove(self) -> None:
         """Leave `logging` as it was found."""
         root = logging.getLogger()
         root.removeHandler(self)
-        if self._level_before is not None:
-            root.setLevel(self._level_before)
-            self._level_before = None
+        if self.level_before is not None and not _showing():
+            root.setLevel(self.level_before)
+        self.level_before = None
+        _set_level()
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Pass a line on without the lock that handlers have.
@@ -80,7 +81,8 @@ class HandlerLog(logging.Handler):
             return  # said by a structlog that writes through `logging`
         self._here.busy = True
         try:
-            self._tell(_level_of(record), _text_of(record), record.name if self._shows else None)
+            shows = self in _showing()[:1] and not _is_shown(record)
+            self._tell(_level_of(record), _text_of(record), record.name if shows else None)
         except Exception:
             self.handleError(record)
         finally:
@@ -91,6 +93,29 @@ class HandlerLog(logging.Handler):
         if name in self._packages:
             return True
         return name != _OURS and not is_library(record.pathname)
+
+
+def _showing() -> list[HandlerLog]:
+    """Those of a process that has not configured `logging`; the first of them shows its lines."""
+    logs = (each for each in logging.getLogger().handlers if isinstance(each, HandlerLog))
+    return [each for each in logs if each.level_before is not None]
+
+
+def _set_level() -> None:
+    if showing := _showing():
+        logging.getLogger().setLevel(min(each.level for each in showing))
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Whether a handler of the program shows a line, at its logger or one above."""
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None:
+        for each in logger.handlers:
+            silent = isinstance(each, HandlerLog | logging.NullHandler)
+            if not silent and record.levelno >= each.level:
+                return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 def packages_of(types: "Iterable[JobType[..., ..., Any]]") -> Collection[str]:

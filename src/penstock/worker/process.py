@@ -18,7 +18,7 @@ from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError
 from penstock.worker import loop
 from penstock.worker.health import kept_fresh, refresh
-from penstock.worker.reload import FileWatch, wait_for_repair
+from penstock.worker.reload import STARTED_NS, FileWatch, wait_for_repair
 from penstock.worker.respawn import (
     BAD_SPEC,
     REPLACE_ME,
@@ -103,7 +103,7 @@ async def _drain_when_orphaned(worker: Worker, parent_pid: int | None) -> None:
 
 async def _drain_when_changed(worker: Worker) -> None:
     """Finish what runs, then have this process replaced by one with the new code."""
-    file = await FileWatch().change()
+    file = await FileWatch(since=STARTED_NS).change()
     log.info("worker_reloads", worker_id=worker.owner, changed=file)
     worker.recycling.chosen = f"{file} has changed"
     worker.drain()

@@ -13,24 +13,37 @@ from penstock.model.redact import redact
 from penstock.worker.respawn import REPLACE_ME
 
 LOOK_SECONDS = 0.5
+STARTED_NS = time.time_ns()
+"""When this process began: before it loaded the application."""
 _OURS = "penstock"
+_EDITED = -1
 
 
 class FileWatch:
-    """Remembers when the files of the application were written."""
+    """Remembers when the files of the application were written, and what is in other folders.
 
-    def __init__(self, also: Iterable[str] = ()) -> None:
+    A file written after `since` may have been loaded before: it counts as changed when first seen.
+    """
+
+    def __init__(self, also: Iterable[str] = (), since: int | None = None) -> None:
         self._also = tuple(also)
+        self._since = since
         self._written: dict[str, int] = {}
         self.changed()
 
     def changed(self) -> str | None:
         """A file that was written or removed since it was first seen, if there is one."""
         for file in {*loaded_files(), *self._also, *self._written}:
-            written = _written_at(file)
-            if self._written.setdefault(file, written) != written:
+            written = _state_of(file)
+            before = _EDITED if self._is_late(file, written) else written
+            if self._written.setdefault(file, before) != written:
                 return file
         return None
+
+    def _is_late(self, file: str, written: int) -> bool:
+        # A clock that is ahead, that of a file server, would have the process replaced for ever.
+        late = self._since is not None and self._since < written <= time.time_ns()
+        return late and not os.path.isdir(file)
 
     async def change(self) -> str:
         """Wait for a change; the file."""
@@ -56,15 +69,18 @@ def wait_for_repair(error: BaseException, target: str, parent_pid: int | None) -
     sys.stderr.write(redact("".join(traceback.format_exception(error))))
     sys.stderr.write(f"penstock: {target} cannot be loaded; waiting for a change.\n")
     sys.stderr.flush()
-    watch = FileWatch(_files_of(error, target))
+    files = set(_files_of(error, target))
+    folders = {os.path.dirname(os.path.abspath(file)) for file in {*files, *loaded_files()}}
+    watch = FileWatch({*files, *folders, os.getcwd()}, STARTED_NS)
     while watch.changed() is None and parent_pid in (None, os.getppid()):
         time.sleep(LOOK_SECONDS)
     return REPLACE_ME
 
 
 def _files_of(error: BaseException, target: str) -> Iterator[str]:
-    yield from (frame.filename for frame in traceback.extract_tb(error.__traceback__))
-    if isinstance(error, SyntaxError) and error.filename:
+    frames = traceback.extract_tb(error.__traceback__)
+    yield from (frame.filename for frame in frames if is_application(frame.filename))
+    if isinstance(error, SyntaxError | OSError) and isinstance(error.filename, str):
         yield error.filename
     try:
         spec = find_spec(target.partition(":")[0])
@@ -74,8 +90,15 @@ def _files_of(error: BaseException, target: str) -> Iterator[str]:
         yield spec.origin
 
 
-def _written_at(file: str) -> int:
+def _state_of(path: str) -> int:
+    """When a file was written; of a folder, what code there is in it."""
     try:
-        return os.stat(file).st_mtime_ns
+        if os.path.isdir(path):
+            return hash(frozenset(each.name for each in os.scandir(path) if _is_code(each)))
+        return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+def _is_code(found: "os.DirEntry[str]") -> bool:
+    return found.name.endswith(".py") or (found.is_dir() and found.name != "__pycache__")

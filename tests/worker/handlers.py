@@ -39,6 +39,30 @@ async def pid_async(ctx: Context) -> list[int]:
     return [os.getpid(), ctx.fence]
 
 
+closings: list[str] = []
+
+
+@app.job(run_in="process")
+async def count_closings() -> list[int]:
+    """How often the application was closed in this process since the first call."""
+    before = len(closings)
+    close = app.store.close
+
+    async def counted() -> None:
+        closings.append("closed")
+        await close()
+
+    if "close" not in vars(app.store):
+        app.store.close = counted  # type: ignore[method-assign]
+    await app.find(limit=1)
+    return [os.getpid(), before]
+
+
+@app.job(run_in="process")
+def count_closings_in_function() -> list[int]:
+    return [os.getpid(), len(closings)]
+
+
 @app.job(run_in="process")
 def say(what: str) -> None:
     logging.getLogger(__name__).info("said %s", what)

@@ -151,6 +151,17 @@ async def test_a_rescued_handler_finds_its_application_open_as_in_the_worker(app
     assert await rescued.result(30) != os.getpid()
 
 
+async def test_a_process_keeps_its_application_open_from_one_coroutine_to_the_next(
+    app: Penstock,
+) -> None:
+    async with working(app, concurrency=1):
+        found = [await (await handlers.count_closings.enqueue()).result(30) for _ in range(3)]
+        after = await (await handlers.count_closings_in_function.enqueue()).result(30)
+        again = await (await handlers.count_closings.enqueue()).result(30)
+    pid = found[0][0]
+    assert [*found, after, again] == [[pid, 0], [pid, 0], [pid, 0], [pid, 1], [pid, 1]]
+
+
 async def test_a_process_finds_a_type_by_its_name_however_it_was_made(app: Penstock) -> None:
     pids = [
         handlers.by_another_name,

@@ -153,7 +153,8 @@ class Context:
     def app(self) -> "Penstock":
         """The application, for what the context does not offer itself.
 
-        In a process of its own the job has it closed; `async with ctx.app` is right everywhere.
+        It is open, but for a plain function in a process of its own; `async with ctx.app` is right
+        everywhere.
         """
         if self._app is None:
             raise InvalidOption("context", self.id, "that of a job that a worker runs")

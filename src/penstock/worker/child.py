@@ -65,6 +65,7 @@ class Child:
         self._application: Application | None = None
         self._handler_log: HandlerLog | None = None
         self._types: dict[str, JobType[..., ..., Any]] = {}
+        self._opened: Penstock | None = None
         self._memory = PeakMemory()
         self._pid = os.getpid()
 
@@ -77,7 +78,7 @@ class Child:
         with asyncio.Runner() as runner:
             resources = Resources()
             while True:
-                run = self._runs.get()
+                run = self._next_run(runner)
                 self.send(self._attempt(runner, resources, run))
 
     def send(self, message: FromChild) -> None:
@@ -99,6 +100,12 @@ class Child:
         """Have a checkpoint written; returns when it is durable."""
         self.send(Checkpoint(number, value))
         self._saved.get()
+
+    def _next_run(self, runner: asyncio.Runner) -> Run:
+        if self._opened is None:
+            return self._runs.get()
+        # A store that is open hears of changes, and must not leave them unread.
+        return runner.run(asyncio.to_thread(self._runs.get))
 
     def _attempt(self, runner: asyncio.Runner, resources: Resources, run: Run) -> FromChild:
         before = time.process_time()
@@ -130,9 +137,30 @@ class Child:
         call = type_.arguments.call
         before = run.lease.trace_context
         if type_.is_async:
-            return runner.run(_with(type_.app, lambda: call(context, arguments, filled), before))
+            return runner.run(
+                self._await(type_.app, lambda: call(context, arguments, filled), before)
+            )
+        if self._opened is not None:  # another event loop could not use what this one opened
+            runner.run(self._keep_open(None))
         with tracing.continued(before):
             return call(context, arguments, filled)
+
+    async def _await(
+        self, app: "Penstock", handle: Callable[[], Awaitable[Any]], before: str | None
+    ) -> Any:
+        await self._keep_open(app)
+        return await tracing.continuing(before, handle())
+
+    async def _keep_open(self, app: "Penstock | None") -> None:
+        """Have this application open, as it is in a worker, and no other."""
+        if self._opened is app:
+            return
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            await opened.close()
+        if app is not None:
+            await app.open()
+            self._opened = app
 
     def _listen_to_logging(self, type_: JobType[..., ..., Any], number: int) -> None:
         """Pass on what is logged while this job runs; the worker keeps and shows it."""
@@ -212,12 +240,6 @@ class ChildReporter:
         """Enqueue a child, or a flow of them, through this process's own connection."""
         async with self._type.app as app:
             return await app.enqueue(prepared, force=True)
-
-
-async def _with(app: "Penstock", handle: Callable[[], Awaitable[Any]], before: str | None) -> Any:
-    """Call a handler while its application is open, as it is in a worker."""
-    async with app:
-        return await tracing.continuing(before, handle())
 
 
 def _leave_it_to_the_worker(*_: object) -> None:

@@ -64,3 +64,17 @@ def test_a_server_waits_for_the_repair_of_its_code_and_of_nothing_else(
     spec = ServerSpec(bind=Bind(host="127.0.0.1", port=0), target="shop:app", reload=reloads)
     with socket.socket() as taken:
         assert process.run(spec, taken) == code
+
+
+async def test_a_server_that_is_stopped_while_it_reloads_has_ended_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def reloads(kept: up.KeptServer) -> int:
+        kept.stop()
+        return REPLACE_ME
+
+    monkeypatch.setattr(up.KeptServer, "_run_child", reloads)
+    with socket.socket() as taken:
+        assert (
+            await up.KeptServer(ServerSpec(bind=Bind(host="127.0.0.1", port=0)), taken).run() == 0
+        )

@@ -108,7 +108,7 @@ class KeptServer:
             self._spec = msgspec.structs.replace(self._spec, greeting=None, opens_browser=False)
             code = await self._run_child()
         if self._stopping.is_set() or code == BAD_SPEC:
-            self._exit_code = code
+            self._exit_code = 0 if code == REPLACE_ME else code
             return False
         log.error("server_died", exit_code=code)
         self._spec = msgspec.structs.replace(self._spec, greeting=None, opens_browser=False)

@@ -17,6 +17,7 @@ from penstock.worker import process
 from penstock.worker.child import Child
 from penstock.worker.processes import JobProcess, Processes
 from penstock.worker.protocol import Log, Ready, frame
+from tests.support.places import Place
 from tests.worker import handlers
 from tests.worker.running import becomes, working
 
@@ -151,15 +152,20 @@ async def test_a_rescued_handler_finds_its_application_open_as_in_the_worker(app
     assert await rescued.result(30) != os.getpid()
 
 
+@pytest.mark.every_store
 async def test_a_process_keeps_its_application_open_from_one_coroutine_to_the_next(
-    app: Penstock,
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with working(app, concurrency=1):
+    app = handlers.app
+    monkeypatch.setattr(app, "settings", app.settings.replace(**place.settings))
+    monkeypatch.delitem(app.__dict__, "store", raising=False)
+    async with app, working(app, concurrency=1):
         found = [await (await handlers.count_closings.enqueue()).result(30) for _ in range(3)]
         after = await (await handlers.count_closings_in_function.enqueue()).result(30)
         again = await (await handlers.count_closings.enqueue()).result(30)
     pid = found[0][0]
     assert [*found, after, again] == [[pid, 0], [pid, 0], [pid, 0], [pid, 1], [pid, 1]]
+    app.__dict__.pop("store", None)
 
 
 async def test_a_process_finds_a_type_by_its_name_however_it_was_made(app: Penstock) -> None:

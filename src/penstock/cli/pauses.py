@@ -31,7 +31,9 @@ def pause(
     if as_json:
         write_json(document(made))
     else:
-        typer.echo(f"{kind.value.capitalize()} {name} is paused until `penstock resume`.")
+        typer.echo(
+            f"{kind.value.capitalize()} {name} is paused until `penstock resume {kind.value} {name}`."
+        )
 
 
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:

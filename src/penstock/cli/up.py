@@ -22,7 +22,7 @@ from penstock.cli.server import (
     server_spec,
 )
 from penstock.cli.session import run
-from penstock.cli.worker import LogLevel, ReloadFlag, worker_spec
+from penstock.cli.worker import LogJobs, LogLevel, ReloadFlag, worker_spec
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -66,6 +66,7 @@ def up(
             show_default="info of workers, warning of the server",
         ),
     ] = None,
+    log_jobs: LogJobs = False,
 ) -> None:
     """Start the API, the dashboard, workers and upkeep; a part that crashes is replaced."""
     from penstock.logs import configure_logs
@@ -81,6 +82,7 @@ def up(
             log_json=log_json,
             log_level=log_level or LogLevel.INFO,
             log_tracebacks=not log_json,
+            log_jobs=log_jobs,
             reload=reload,
         )
     server = server_spec(

@@ -57,6 +57,9 @@ HealthFolder = Annotated[
 ]
 
 
+LogJobs = Annotated[
+    bool, typer.Option("--log-jobs", help="Log each job as it is claimed and as it ends.")
+]
 ReloadFlag = Annotated[
     bool,
     typer.Option("--reload", help="For development: restart when the application's code changes."),
@@ -92,9 +95,7 @@ def worker(
     log_level: Annotated[
         LogLevel, typer.Option(help="The least severe messages to log.")
     ] = LogLevel.INFO,
-    log_jobs: Annotated[
-        bool, typer.Option("--log-jobs", help="Log each job as it is claimed and as it ends.")
-    ] = False,
+    log_jobs: LogJobs = False,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C, which drain; a second signal ends at once."""
     from penstock.logs import configure_logs

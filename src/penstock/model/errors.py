@@ -153,8 +153,8 @@ class CorruptPayload(PenstockError):
         self.problem = problem
         super().__init__(
             f"The stored payload of job {job_id} is not valid for type {job_type!r} ({problem}); "
-            "enqueue the work again with correct arguments. Where a parent's result fills one, "
-            "the parent must return what it takes."
+            "amend its arguments with `penstock dead amend`, or enqueue the work again. Where a "
+            "parent's result fills one, the parent must return what it takes."
         )
 
 

@@ -41,7 +41,8 @@ class Command(BaseCommand):
         if settings.dispatch:
             place += ["--dispatch", settings.dispatch]
         try:
-            program([*place, *with_target(words, f"penstock.django:{backend}")])
+            called = with_target(words, f"penstock.django:{backend}")
+            program([*place, *called], prog_name="manage.py penstock")
         except SystemExit as end:
             if end.code:  # else whoever called the command goes on
                 raise

@@ -31,9 +31,8 @@ def pause(
     if as_json:
         write_json(document(made))
     else:
-        typer.echo(
-            f"{kind.value.capitalize()} {name} is paused until `penstock resume {kind.value} {name}`."
-        )
+        again = f"penstock resume {kind.value} {name}"
+        typer.echo(f"{kind.value.capitalize()} {name} is paused until `{again}`.")
 
 
 def resume(ctx: typer.Context, kind: Kind, name: Name, as_json: JsonFlag = False) -> None:

@@ -150,8 +150,14 @@ def test_a_type_that_nobody_knows_is_warned_about(cli: Cli, tmp_path: Path) -> N
     again = cli("enqueue", "gret")
     assert again.err == ""
 
-    live(tmp_path, types=("greet", "resize"))
+    live(tmp_path, types=("greet", "resize"), declared_queues=("mail",))
     answer = cli("enqueue", "gret")
     assert answer.code == 0
     assert answer.says("no live worker knows it; did you mean 'greet'?")
-    assert cli("enqueue", "greet").err == ""
+    assert cli("enqueue", "greet", "--queue", "mail").err == ""
+
+
+def test_a_queue_that_no_live_worker_uses_is_warned_about(cli: Cli, tmp_path: Path) -> None:
+    cli("enqueue", "greet")
+    live(tmp_path, types=("greet",), declared_queues=("mail",))
+    assert "no live worker uses queue 'default'; `--app MODULE:APP`" in cli("enqueue", "greet").err

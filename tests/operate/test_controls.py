@@ -8,7 +8,8 @@ from penstock.model.errors import ForeignTenant, InvalidOption
 from penstock.model.not_found import BreakerNotFound, JobNotFound, LimitNotFound
 from penstock.operate.actor import Actor
 from penstock.operate.controls import Controls
-from penstock.testing import FakeClock
+from penstock.store.contract import QueueDepth
+from penstock.testing import FakeClock, drain
 from tests.support.workers import beat as a_beat
 from tests.worker.running import working
 
@@ -250,6 +251,19 @@ async def test_the_queues_of_a_worker_that_is_gone_are_not_listed(
 ) -> None:
     app.store.workers.beat(a_beat(declared_queues=("images",)))
     clock.advance(seconds=60)
+    assert await app.controls.queues() == []
+
+
+async def test_a_queue_whose_jobs_have_all_ended_is_listed_for_a_day(
+    app: Penstock, clock: FakeClock
+) -> None:
+    @app.job(queue="images")
+    async def resize() -> None: ...
+
+    await resize.enqueue()
+    await drain(app)
+    assert [state.depth for state in await app.controls.queues()] == [QueueDepth(queue="images")]
+    clock.advance(seconds=3 * 86_400)
     assert await app.controls.queues() == []
 
 

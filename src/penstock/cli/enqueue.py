@@ -247,7 +247,7 @@ async def put(
 
 
 async def warn_of_unknown(store: "Store", job: "Job") -> None:
-    """Say so if no live worker knows the type, and name those that look like it."""
+    """Say so if no live worker knows the type, or none uses such a queue."""
     from difflib import get_close_matches
 
     from penstock.store.contract import JobFilter
@@ -255,6 +255,13 @@ async def warn_of_unknown(store: "Store", job: "Job") -> None:
     live = [worker for worker in await store.workers.list() if worker.alive]
     known = sorted({name for worker in live for name in worker.types})
     if job.type in known:
+        if not any(
+            job.queue in (*worker.declared_queues, *(worker.queues or ())) for worker in live
+        ):
+            told = (
+                f"no live worker uses queue {job.queue!r}; `--app MODULE:APP` takes the type's own."
+            )
+            say(told, 0)
         return
     if not live and len(await store.reader.find(JobFilter(type=job.type, limit=2))) > 1:
         return  # it ran here before, and no worker is up just now

@@ -23,6 +23,7 @@ from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.jobs import Jobs
 from penstock.store.contract import QueueDepth, WorkerInfo
+from penstock.store.contract.metrics import DAY_MS, Window
 
 if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
@@ -46,11 +47,16 @@ def queue_states(
     pauses: Iterable[Pause],
     limits: Iterable[LimitState],
     workers: Iterable[WorkerInfo] = (),
+    windows: Iterable[Window] = (),
 ) -> list[QueueState]:
-    """Every queue with jobs, every one that is paused or limited, and those of live workers."""
+    """Every queue with jobs, every one that is paused or limited, and those of live workers.
+
+    And those in which jobs ended in a window of time.
+    """
     deep = {depth.queue: depth for depth in depths}
     live = [worker for worker in workers if worker.alive]
     served = {name for each in live for name in (*(each.queues or ()), *each.declared_queues)}
+    used = {window.queue for window in windows}
     held = {pause.name: pause for pause in pauses if pause.scope is PauseScope.QUEUE}
     bounds: dict[str, list[LimitState]] = {}
     for state in limits:
@@ -63,7 +69,7 @@ def queue_states(
             bounds.get(name, []),
             sum(each.queues is None or name in each.queues for each in live),
         )
-        for name in sorted({*deep, *held, *bounds, *served} - {EVERY})
+        for name in sorted({*deep, *held, *bounds, *served, *used} - {EVERY, ""})
     ]
 
 
@@ -125,6 +131,7 @@ class Controls:
             await self._store.pauses(),
             await self._store.limits(),
             await store.workers.list(),
+            await store.metrics.window(DAY_MS),
         )
 
     async def pauses(self) -> list[Pause]:

@@ -82,7 +82,8 @@ async def look(store: "Store", name: str) -> Snapshot:
     pauses = await store.controls.pauses()
     workers = await store.workers.list()
     limits = await store.controls.limits()
-    states = queue_states(await store.metrics.depths(), pauses, limits, workers)
+    windows = await store.metrics.window(WINDOW_MS)
+    states = queue_states(await store.metrics.depths(), pauses, limits, workers, windows)
     return Snapshot(
         at=store.clock.now(),
         name=name,
@@ -91,7 +92,7 @@ async def look(store: "Store", name: str) -> Snapshot:
         running=await store.reader.running(MOST_JOBS),
         dead=await store.dead.find(only_open=True, limit=MOST_FAILURES),
         pauses=pauses,
-        total=(await store.metrics.window(WINDOW_MS))[0],
+        total=windows[0],
         completed=[(at, values.get("completed", 0.0)) for at, values in series],
     )
 

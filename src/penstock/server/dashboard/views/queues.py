@@ -27,7 +27,7 @@ from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit, Vis
 from penstock.server.dashboard.route import page_router
 from penstock.server.dashboard.views.overview import depth_bars
 from penstock.store.contract import QueueDepth
-from penstock.store.contract.metrics import MINUTE_MS
+from penstock.store.contract.metrics import DAY_MS, MINUTE_MS
 
 router = page_router()
 
@@ -63,7 +63,9 @@ async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> 
     limits = await controls.limits()
     recent = await visit.server.observer.stats.over(RECENT_MS)
     depths = (await visit.server.summary.get()).depths
-    states = queue_states(depths, pauses, limits, await visit.server.app.store.workers.list())
+    workers = await visit.server.app.store.workers.list()
+    day = (await visit.server.observer.stats.over(DAY_MS)).types
+    states = queue_states(depths, pauses, limits, workers, day)
     shown = piece(named(find, states, lambda state: state.depth.queue), page)
     bounds = DepthLimits(limits, visit.server.app.settings.queue_limit)
     return await visit.page(

@@ -144,3 +144,8 @@ def test_who_comes_from_elsewhere_is_told_the_word_for_it(app: Penstock, name: s
 
     with pytest.raises(AttributeError, match="enqueued with `enqueue`"):
         getattr(pack, name)
+
+
+def test_a_misspelt_option_of_a_type_is_told_the_options_of_types(app: Penstock) -> None:
+    with pytest.raises(InvalidOption, match=r"no option 'run_inn'; did you mean 'run_in'\?"):
+        app.job(run_inn="process")(print)

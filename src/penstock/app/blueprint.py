@@ -20,7 +20,7 @@ from penstock.app.declare import (
 from penstock.app.job_type import Decorator, JobType, Registration, RunIn
 from penstock.app.options import OptionFields, with_options
 from penstock.app.schedules import TimeFields
-from penstock.model.errors import NOT_SHOWN, InvalidOption, UnknownType
+from penstock.model.errors import NOT_SHOWN, InvalidOption, UnknownOption, UnknownType
 from penstock.model.job import NewJob
 from penstock.model.retry import Classifier, ErrorClass
 
@@ -92,6 +92,9 @@ class Registry:
     ) -> JobType[..., ..., Any]:
         if not inspect.isroutine(handler):
             raise InvalidOption("handler", handler, "a function or a coroutine function")
+        for option in options:
+            if option not in Registration.__optional_keys__:
+                raise UnknownOption(option, sorted(Registration.__optional_keys__))
         if "after" in options:
             raise InvalidOption("after", NOT_SHOWN, "an option of a call: task.options(after=…)")
         made: JobType[..., ..., Any] = JobType(

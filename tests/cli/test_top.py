@@ -191,7 +191,7 @@ def test_a_store_on_a_server_is_called_by_its_url(cli: Cli, valkey_url: str) -> 
 def test_for_scripts_there_is_one_snapshot(shopped: Cli) -> None:
     found = shopped("top", "--json").json
     assert found["total"]["completed"] == 3
-    assert [row["queue"] for row in found["queues"]] == ["default"]
+    assert [row["queue"] for row in found["queues"]] == ["default", "mail"]  # all of it has ended
     assert {row["type"] for row in found["dead"]} == {"doomed"}
     assert found["running"] == found["workers"] == found["pauses"] == []
 
@@ -199,7 +199,8 @@ def test_for_scripts_there_is_one_snapshot(shopped: Cli) -> None:
 def test_a_paused_queue_is_shown_though_it_is_empty(shopped: Cli, tmp_path: Path) -> None:
     asked(tmp_path, lambda store: store.controls.pause(PauseScope.QUEUE, "bulk"))
     queues = shopped("top", "--json").json["queues"]
-    assert [(row["queue"], row["held"]) for row in queues] == [("bulk", True), ("default", False)]
+    held = {row["queue"]: row["held"] for row in queues}
+    assert held == {"bulk": True, "default": False, "mail": False}
     assert "‖ bulk" in shopped("top", "--once").out
 
 

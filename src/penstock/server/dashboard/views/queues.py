@@ -63,9 +63,9 @@ async def queues(visit: ReadAllVisit, page: PageNumber = 1, find: Find = "") -> 
     limits = await controls.limits()
     recent = await visit.server.observer.stats.over(RECENT_MS)
     depths = (await visit.server.summary.get()).depths
-    workers = await visit.server.app.store.workers.list()
-    day = (await visit.server.observer.stats.over(DAY_MS)).types
-    states = queue_states(depths, pauses, limits, workers, day)
+    store = visit.server.app.store
+    day = await store.metrics.window(DAY_MS)
+    states = queue_states(depths, pauses, limits, await store.workers.list(), day)
     shown = piece(named(find, states, lambda state: state.depth.queue), page)
     bounds = DepthLimits(limits, visit.server.app.settings.queue_limit)
     return await visit.page(

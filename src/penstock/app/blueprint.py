@@ -92,11 +92,11 @@ class Registry:
     ) -> JobType[..., ..., Any]:
         if not inspect.isroutine(handler):
             raise InvalidOption("handler", handler, "a function or a coroutine function")
+        if "after" in options:
+            raise InvalidOption("after", NOT_SHOWN, "an option of a call: task.options(after=…)")
         for option in options:
             if option not in Registration.__optional_keys__:
                 raise UnknownOption(option, sorted(Registration.__optional_keys__))
-        if "after" in options:
-            raise InvalidOption("after", NOT_SHOWN, "an option of a call: task.options(after=…)")
         made: JobType[..., ..., Any] = JobType(
             self.home,
             handler,

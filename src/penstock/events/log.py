@@ -145,12 +145,15 @@ def _extracted(event: NewEvent, name: str, kind: type) -> Any:
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
-    """Which events to read, in their order; `after` is the sequence to go on from."""
+    """Which events to read, in their order; `after` is the sequence to go on from.
+
+    Times are UTC milliseconds, `until` not included.
+    """
 
     session_id: str | None = None
     event_type: str | None = None
     platform: str | None = None
-    tenant_id: str | None = None
+    tenant: str | None = None
     since: int | None = None
     until: int | None = None
     after: int = 0
@@ -171,3 +174,34 @@ class Events:
         """Append events in one commit, all of them or, if one is refused, none."""
         rows = prepared(self._app, events, self._app.store.clock.now())
         return await self._app.transact(lambda tx: tx.events.write(rows))
+
+    async def get(self, event_id: str, *, tenant: str | None = None) -> Event:
+        """An event by its id."""
+        asked = {"event_id": event_id, "tenant": tenant}
+        found = await self._app.read(lambda tx: tx.events.rows("by_id", asked))
+        if not found:
+            raise EventNotFound(event_id)
+        return _event(found[0])
+
+    async def find(self, where: EventFilter = EventFilter()) -> list[Event]:
+        """Events of the log, the oldest first."""
+        found = await self._app.read(lambda tx: tx.events.rows(*_query(where)))
+        return [_event(row) for row in found]
+
+
+def _query(where: EventFilter) -> tuple[str, dict[str, Any]]:
+    asked = asdict(where)
+    if where.session_id is not None:
+        return "of_session", asked
+    if where.since is None and where.until is None:
+        return "all", asked
+    return "within", asked | {"since": where.since or 0, "until": where.until or LAST_TIME + 1}
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    *columns, codec, data = row
+    body = _body.decode(unpacked(data, codec))
+    return Event(*columns, body.hook_type, body.payload, body.metadata)
+
+
+_body = msgspec.json.Decoder(Body)

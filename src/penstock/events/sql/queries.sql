@@ -12,22 +12,36 @@ ON CONFLICT (event_id, timestamp) DO NOTHING
 RETURNING sequence;
 
 -- name: lock
+-- One writer at a time has the file, and that is enough.
 SELECT 1;
 
--- name: one
-{part event}
-WHERE event_id = :event_id ORDER BY timestamp LIMIT 2;
-
 -- name: known
-SELECT sequence, codec, event_data, event_type, session_id, platform FROM events_log
-WHERE event_id = ? AND timestamp = ?;
+SELECT sequence, codec, event_data FROM events_log WHERE event_id = ? AND timestamp = ?;
 
--- name: after
-{part event}
-WHERE sequence > :after AND (:tenant IS NULL OR tenant_id = :tenant)
-ORDER BY sequence LIMIT :limit;
+-- name: by_id
+{part event} WHERE event_id = :event_id AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+ORDER BY timestamp LIMIT 1;
+
+-- name: of_session
+{part event} WHERE session_id = :session_id AND {part wanted};
+
+-- name: within
+{part event} WHERE timestamp >= :since AND timestamp < :until AND {part wanted};
+
+-- name: all
+{part event} WHERE {part wanted};
+
+-- name: last
+SELECT coalesce(max(sequence), 0) FROM events_log;
 
 -- part: event
 SELECT sequence, event_id, timestamp, ingested_at, event_type, session_id, platform, tenant_id,
     person, slot, priority, codec, event_data
 FROM events_log
+
+-- part: wanted
+sequence > :after
+    AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+    AND (CAST(:event_type AS TEXT) IS NULL OR event_type = :event_type)
+    AND (CAST(:platform AS TEXT) IS NULL OR platform = :platform)
+ORDER BY sequence LIMIT :limit

@@ -1,13 +1,14 @@
 """An event: something that happened, as it is handed in and as it stands in the log."""
 
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
 from msgspec import Struct, field
 
-from penstock.model.errors import PenstockError
+from penstock.model.clock import LATEST as LAST_TIME
+from penstock.model.clock import from_iso
+from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 
 SLOTS = 256
@@ -35,9 +36,6 @@ PRIORITIES = MappingProxyType(
 TEXT_LIMITS = MappingProxyType(
     {"event_id": 128, "event_type": 128, "platform": 64, "session_id": 512, "hook_type": 128}
 )
-LAST_TIME = 253_402_300_799_999
-"""The end of the year 9999, in milliseconds."""
-
 
 class InvalidEvent(PenstockError):
     """An event that cannot be kept as it is."""
@@ -46,6 +44,14 @@ class InvalidEvent(PenstockError):
         self.event_id = event_id
         self.problem = problem
         super().__init__(f"Event {event_id or '(without an id)'} {problem}.")
+
+
+class EventNotFound(PenstockError):
+    """An id that no event of the log has."""
+
+    def __init__(self, event_id: str) -> None:
+        self.event_id = event_id
+        super().__init__(f"No event has the id {event_id!r}; `penstock events ls` lists them.")
 
 
 class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,13 +124,10 @@ def _milliseconds(event: NewEvent) -> int:
     given = event.timestamp
     if isinstance(given, str):
         try:
-            moment = datetime.fromisoformat(given)
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
+            given = from_iso(given)
+        except InvalidOption as error:
             problem = f"has the timestamp {given[:40]!r}; expected ISO 8601 with a zone"
-            raise InvalidEvent(event.event_id, problem)
-        given = int(moment.timestamp() * 1000)
+            raise InvalidEvent(event.event_id, problem) from error
     if given is None or not 0 <= given <= LAST_TIME:
         raise InvalidEvent(event.event_id, f"has the timestamp {given}; expected 1970 to 9999")
     return given

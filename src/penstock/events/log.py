@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from penstock.events.codec import Codec, best, packed, unpacked
 from penstock.events.event import (
+    LAST_TIME,
     ORDINARY,
     PRIORITIES,
     Body,
     Event,
+    EventNotFound,
     InvalidEvent,
     NewEvent,
     identified,
@@ -87,6 +89,10 @@ class Writing:
         """Append events in this commit, in their order."""
         return self.write(prepared(self._app, events, self._now))
 
+    def rows(self, name: str, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """All rows of a question to the log."""
+        return self._queries.rows(name, bindings)
+
     def write(self, rows: Sequence[Row]) -> list[Appended]:
         """Write what was made ready."""
         self._queries.row("lock")
@@ -160,6 +166,9 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     limit: int = 100
 
 
+EVERY = EventFilter()
+
+
 class Events:
     """`app.events`: append, and read what was appended."""
 
@@ -183,7 +192,7 @@ class Events:
             raise EventNotFound(event_id)
         return _event(found[0])
 
-    async def find(self, where: EventFilter = EventFilter()) -> list[Event]:
+    async def find(self, where: EventFilter = EVERY) -> list[Event]:
         """Events of the log, the oldest first."""
         found = await self._app.read(lambda tx: tx.events.rows(*_query(where)))
         return [_event(row) for row in found]
@@ -201,7 +210,11 @@ def _query(where: EventFilter) -> tuple[str, dict[str, Any]]:
 def _event(row: tuple[Any, ...]) -> Event:
     *columns, codec, data = row
     body = _body.decode(unpacked(data, codec))
-    return Event(*columns, body.hook_type, body.payload, body.metadata)
+    named = dict(zip(_COLUMNS, columns, strict=True))
+    return Event(
+        **named, hook_type=body.hook_type, payload=body.payload, metadata=body.metadata
+    )
 
 
 _body = msgspec.json.Decoder(Body)
+_COLUMNS = Event.__struct_fields__[:11]

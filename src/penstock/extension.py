@@ -317,8 +317,9 @@ class Extension(Struct, frozen=True, kw_only=True):
 
     An installed one is enabled by its name in `extensions`, by its namespace, or `always`.
 
-    `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app)` becomes `tx.NAME`, and
-    `on_remote(remote)` becomes `remote.NAME`. `redact` is asked for every text that is kept, after
+    `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app, tx)` becomes `tx.NAME`, and
+    `on_remote(remote)` becomes `remote.NAME`; `names` are further ones on `app`. `adds` is what it
+    brings to other extensions, by the words that those document. `redact` is asked for every text that is kept, after
     our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`
     removes what is not in its tables, and says how much it was.
     """
@@ -351,6 +352,8 @@ class Extension(Struct, frozen=True, kw_only=True):
     erase: Loaded | None = None
     namespace: Loaded | None = None
     in_transaction: Loaded | None = None
+    names: Mapping[str, Loaded] = {}
+    adds: Mapping[str, Any] = {}
     on_remote: Loaded | None = None
 
     def __post_init__(self) -> None:

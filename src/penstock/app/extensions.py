@@ -111,12 +111,19 @@ class Extensions:
     def namespace(self, name: str) -> Any:
         """What `app.NAME` is; AttributeError if no extension brings it."""
         if name not in self._namespaces:
-            extension = self.find(name)
-            if extension is None or extension.namespace is None:
-                raise AttributeError(f"'Penstock' object has no attribute {name!r}")
+            extension, part = self._bringing(name)
             self.enable(extension)
-            self._namespaces[name] = loaded_part(extension, extension.namespace)(self._app)
+            self._namespaces[name] = loaded_part(extension, part)(self._app)
         return self._namespaces[name]
+
+    def _bringing(self, name: str) -> tuple[Extension, Any]:
+        extension = self.find(name)
+        if extension is not None and extension.namespace is not None:
+            return extension, extension.namespace
+        for extension in self.known().values():
+            if name in extension.names:
+                return extension, extension.names[name]
+        raise AttributeError(f"'Penstock' object has no attribute {name!r}")
 
 
 def _is_ours(app: "Penstock", name: str) -> bool:

@@ -2,15 +2,15 @@
 
 import threading
 import zlib
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from penstock.model.errors import MissingExtra
 
-SMALL = 128
-"""What is smaller is kept as it is."""
-
+LEVEL = 3
 MOST_BYTES = 64 << 20
 """No body is larger, whatever its header says."""
 
@@ -21,6 +21,16 @@ class Codec(StrEnum):
     RAW = "raw"
     ZLIB = "zlib"
     ZSTD = "zstd"
+    ERASED = "erased"
+    """Nothing is left of it but its place."""
+
+
+class UnknownDictionary(Exception):
+    """A body that was compressed with a dictionary which this version does not bring."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"dictionary {number} is not known")
 
 
 def best() -> Codec:
@@ -32,39 +42,80 @@ def best() -> Codec:
     return Codec.ZSTD
 
 
-def packed(body: bytes, codec: Codec) -> tuple[Codec, bytes]:
-    """A body as it is kept, and how."""
-    if codec is Codec.RAW or len(body) < SMALL:
-        return Codec.RAW, body
-    small = zlib.compress(body, 6) if codec is Codec.ZLIB else _compressor().compress(body)
-    return (codec, small) if len(small) < len(body) else (Codec.RAW, body)
+def packed(body: bytes, codec: Codec, platform: str) -> bytes:
+    """A body as it is kept."""
+    match codec:
+        case Codec.ZSTD:
+            return bytes(_compressor(platform).compress(body))
+        case Codec.ZLIB:
+            return zlib.compress(body, 6)
+        case _:
+            return body
 
 
 def unpacked(kept: bytes, codec: str) -> bytes:
-    """The body as it was."""
-    match Codec(codec):
-        case Codec.RAW:
-            return kept
-        case Codec.ZLIB:
+    """The body as it was; UnknownDictionary if it takes one that nobody has told of."""
+    match codec:
+        case "zstd":
+            number = _zstd().get_frame_parameters(kept).dict_id
+            return bytes(_decompressor(number).decompress(kept, max_output_size=MOST_BYTES))
+        case "zlib":
             return zlib.decompress(kept)
-        case Codec.ZSTD:
-            return bytes(_decompressor().decompress(kept, max_output_size=MOST_BYTES))
+        case "erased":
+            return b'{"payload":{}}'
+        case _:
+            return kept
 
 
+def dictionary_of(platform: str) -> tuple[int, bytes] | None:
+    """The dictionary that bodies of a platform are compressed with, and its number."""
+    found = _shipped().get(platform) or _shipped().get("any")
+    return None if found is None else (found.dict_id(), found.as_bytes())
+
+
+def learn(number: int, data: bytes) -> None:
+    """Take in a dictionary that a log holds."""
+    _learnt[number] = _zstd().ZstdCompressionDict(data)
+
+
+_learnt: dict[int, Any] = {}
 _per_thread = threading.local()
 # A compressor is for one thread at a time.
 
 
-def _compressor() -> Any:
-    if not hasattr(_per_thread, "compressor"):
-        _per_thread.compressor = _zstd().ZstdCompressor(level=3)
-    return _per_thread.compressor
+def _compressor(platform: str) -> Any:
+    made: dict[str, Any] = _per_thread.__dict__.setdefault("compressors", {})
+    found = made.get(platform)
+    if found is None:
+        dictionary = _shipped().get(platform) or _shipped().get("any")
+        found = made[platform] = _zstd().ZstdCompressor(level=LEVEL, dict_data=dictionary)
+    return found
 
 
-def _decompressor() -> Any:
-    if not hasattr(_per_thread, "decompressor"):
-        _per_thread.decompressor = _zstd().ZstdDecompressor()
-    return _per_thread.decompressor
+def _decompressor(number: int) -> Any:
+    made: dict[int, Any] = _per_thread.__dict__.setdefault("decompressors", {})
+    if number not in made:
+        made[number] = _zstd().ZstdDecompressor(dict_data=_dictionary(number) if number else None)
+    return made[number]
+
+
+def _dictionary(number: int) -> Any:
+    shipped = {each.dict_id(): each for each in _shipped().values()}
+    found = shipped.get(number) or _learnt.get(number)
+    if found is None:
+        raise UnknownDictionary(number)
+    return found
+
+
+@cache
+def _shipped() -> Mapping[str, Any]:
+    """The dictionaries of this version, by platform; each has a number of its own for ever."""
+    folder = files("penstock.events").joinpath("dictionaries")
+    return {
+        file.name.removesuffix(".zstd"): _zstd().ZstdCompressionDict(file.read_bytes())
+        for file in (folder.iterdir() if folder.is_dir() else ())
+        if file.name.endswith(".zstd")
+    }
 
 
 @cache

@@ -1,18 +1,17 @@
 """An event: something that happened, as it is handed in and as it stands in the log."""
 
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict
 from zlib import crc32
 
 from msgspec import Struct, field
 
-from penstock.model.clock import LATEST as LAST_TIME
-from penstock.model.clock import from_iso
+from penstock.model.clock import LATEST, from_iso
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 
 SLOTS = 256
-"""Every event has one of so many slots, by its session; what is divided among consumers."""
+"""Every event has one of so many slots, by its session; what is divided among workers."""
 
 ORDINARY = 3
 PRIORITIES = MappingProxyType(
@@ -31,11 +30,21 @@ PRIORITIES = MappingProxyType(
         "trace": 5,
     }
 )
-"""What is shed first when consumers fall behind: 5, then 4. Other types are ordinary."""
+"""Which types consumers put off first when they fall behind: 5, then 4. Others are ordinary."""
 
-TEXT_LIMITS = MappingProxyType(
-    {"event_id": 128, "event_type": 128, "platform": 64, "session_id": 512, "hook_type": 128}
+LONGEST = MappingProxyType(
+    {
+        "event_id": 128,
+        "event_type": 128,
+        "platform": 64,
+        "session_id": 512,
+        "hook_type": 128,
+        "tenant_id": 200,
+        "person": 200,
+    }
 )
+"""The longest texts that an event is known by, in characters."""
+
 
 class InvalidEvent(PenstockError):
     """An event that cannot be kept as it is."""
@@ -43,7 +52,8 @@ class InvalidEvent(PenstockError):
     def __init__(self, event_id: str, problem: str) -> None:
         self.event_id = event_id
         self.problem = problem
-        super().__init__(f"Event {event_id or '(without an id)'} {problem}.")
+        known = event_id[:40].replace("\0", "")
+        super().__init__(f"Event {known or 'without an id'} {problem}.")
 
 
 class EventNotFound(PenstockError):
@@ -54,11 +64,26 @@ class EventNotFound(PenstockError):
         super().__init__(f"No event has the id {event_id!r}; `penstock events ls` lists them.")
 
 
+class EventFields(TypedDict, total=False):
+    """What `append` takes beside the type of an event."""
+
+    session_id: str
+    platform: str
+    payload: dict[str, Any]
+    metadata: dict[str, Any]
+    event_id: str
+    timestamp: int | str
+    hook_type: str | None
+    tenant_id: str
+    person: str | None
+
+
 class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What happened: its type, in which session of which platform, when, and all that is known.
 
     An event that comes again, with the same id and time, is there once. Who gives an id also gives
-    the time, in UTC milliseconds or as ISO 8601 with a zone; without both, it happened now.
+    the time, in UTC milliseconds or as ISO 8601 with a zone; without both, it happened now. One
+    that names no session is a session of its own.
     """
 
     event_type: str
@@ -73,6 +98,19 @@ class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     person: str | None = None
     enqueued_at: int | str | None = None
     retry_count: int = 0
+
+
+class Session(Struct, frozen=True, order=True):
+    """Whose events keep their order, and what a consumer derives is thrown away and made anew by."""
+
+    tenant_id: str
+    platform: str
+    session_id: str
+
+    @property
+    def slot(self) -> int:
+        """Where its events are, among those that are divided."""
+        return crc32(f"{self.tenant_id}\n{self.platform}\n{self.session_id}".encode()) % SLOTS
 
 
 class Event(Struct, frozen=True, kw_only=True):
@@ -93,6 +131,11 @@ class Event(Struct, frozen=True, kw_only=True):
     payload: dict[str, Any]
     metadata: dict[str, Any]
 
+    @property
+    def session(self) -> Session:
+        """Its session, which is unique only within a platform of a tenant."""
+        return Session(self.tenant_id, self.platform, self.session_id)
+
 
 class Body(Struct, frozen=True, omit_defaults=True):
     """What is kept of an event beside its columns, compressed."""
@@ -104,12 +147,13 @@ class Body(Struct, frozen=True, omit_defaults=True):
 
 def identified(event: NewEvent, now: int) -> tuple[str, int]:
     """The id and the time of an event; what cannot be kept is refused."""
-    for name, limit in TEXT_LIMITS.items():
-        text = getattr(event, name) or ""
-        if len(text) > limit:
-            raise InvalidEvent(event.event_id[:40], f"has a {name} of more than {limit} characters")
-        if "\0" in text:
-            raise InvalidEvent(event.event_id[:40].replace("\0", ""), f"has a NUL in its {name}")
+    for name, longest in LONGEST.items():
+        text = getattr(event, name)
+        if text:
+            if len(text) > longest:
+                raise InvalidEvent(event.event_id, f"has a {name} over {longest} characters")
+            if "\0" in text:
+                raise InvalidEvent(event.event_id, f"has a NUL in its {name}")
     if not event.event_type:
         raise InvalidEvent(event.event_id, "has no event_type")
     if event.timestamp is None:
@@ -128,12 +172,6 @@ def _milliseconds(event: NewEvent) -> int:
         except InvalidOption as error:
             problem = f"has the timestamp {given[:40]!r}; expected ISO 8601 with a zone"
             raise InvalidEvent(event.event_id, problem) from error
-    if given is None or not 0 <= given <= LAST_TIME:
+    if given is None or not 0 <= given <= LATEST:
         raise InvalidEvent(event.event_id, f"has the timestamp {given}; expected 1970 to 9999")
     return given
-
-
-def slot_of(event: NewEvent, event_id: str) -> int:
-    """The slot of an event: that of its session, or its own if it belongs to none."""
-    whose = event.session_id or event_id
-    return crc32(f"{event.tenant_id}\n{event.platform}\n{whose}".encode()) % SLOTS

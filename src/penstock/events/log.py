@@ -1,67 +1,55 @@
-"""The trace log: events are appended in one commit, each once, and read by sequence."""
+"""The log: events are appended in one commit, each once, and read by sequence."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
 
-from penstock.events.codec import Codec, best, packed, unpacked
+from penstock.events.codec import Codec, UnknownDictionary, best, dictionary_of, packed, unpacked
+from penstock.events.codec import learn as learn_dictionary
 from penstock.events.event import (
-    LAST_TIME,
     ORDINARY,
     PRIORITIES,
     Body,
     Event,
+    EventFields,
     EventNotFound,
     InvalidEvent,
     NewEvent,
+    Session,
     identified,
-    slot_of,
 )
 from penstock.extension import load
-from penstock.model.redact import redact, redact_document
+from penstock.model.clock import LATEST
+from penstock.model.errors import InvalidOption
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
+    from penstock.events.gate import Gate
     from penstock.extension import Queries
 
-Gate = Callable[[NewEvent], NewEvent]
-"""Takes out of an event what must not be kept, before anything of it is written."""
-
-EXTRACTED: tuple[tuple[str, type], ...] = (
-    *((name, str) for name in ("workspace_hash", "project_name", "uuid", "parent_uuid")),
-    *((name, str) for name in ("request_id", "agent_id")),
-    ("is_sidechain", int),
-    *((name, str) for name in ("cwd", "version", "git_branch")),
-    *((name, str) for name in ("message_role", "message_model", "message_id")),
-    *((name, int) for name in ("input_tokens", "output_tokens")),
-    *((name, int) for name in ("cache_creation_input_tokens", "cache_read_input_tokens")),
-    *((name, int) for name in ("duration_ms", "tokens_used", "tool_calls_count")),
+TEXTS = (
+    *("workspace_hash", "project_name", "uuid", "parent_uuid", "request_id", "agent_id"),
+    *("cwd", "version", "git_branch", "message_role", "message_model", "message_id"),
 )
+NUMBERS = (
+    *("is_sidechain", "input_tokens", "output_tokens", "cache_creation_input_tokens"),
+    *("cache_read_input_tokens", "duration_ms", "tokens_used", "tool_calls_count"),
+)
+EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
 """Columns that are filled from an event's metadata, or else its payload, where they fit."""
+
+GREATEST = (1 << 63) - 1
 
 
 class Appended(Struct, frozen=True):
-    """An event's id, and its place in the log; whether it was there before."""
+    """An event's id, its place in the log, and whether it is new there."""
 
     event_id: str
     sequence: int
     created: bool
-
-
-def redacting(event: NewEvent) -> NewEvent:
-    """The gate of the engine: secrets and e-mail addresses are replaced in every text."""
-    payload = redact_document(msgspec.json.encode(event.payload).decode())
-    metadata = redact_document(msgspec.json.encode(event.metadata).decode())
-    return replace(
-        event,
-        session_id=redact(event.session_id),
-        payload=msgspec.json.decode(payload),
-        metadata=msgspec.json.decode(metadata),
-    )
 
 
 class Row(Struct, frozen=True):
@@ -69,85 +57,9 @@ class Row(Struct, frozen=True):
 
     event_id: str
     timestamp: int
+    platform: str
     bindings: tuple[Any, ...]
     body: bytes
-
-
-class Writing:
-    """`tx.events`: what a unit of work does with the log."""
-
-    def __init__(self, queries: "Queries", app: "Penstock", unit: "Unit") -> None:
-        self._queries = queries
-        self._app = app
-        self._now = unit.now
-
-    def append(self, event: NewEvent) -> Appended:
-        """Append an event in this commit; one that is there already changes nothing."""
-        return self.append_many([event])[0]
-
-    def append_many(self, events: Sequence[NewEvent]) -> list[Appended]:
-        """Append events in this commit, in their order."""
-        return self.write(prepared(self._app, events, self._now))
-
-    def rows(self, name: str, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """All rows of a question to the log."""
-        return self._queries.rows(name, bindings)
-
-    def write(self, rows: Sequence[Row]) -> list[Appended]:
-        """Write what was made ready."""
-        self._queries.row("lock")
-        return [self._written(row) for row in rows]
-
-    def _written(self, row: Row) -> Appended:
-        sequence = self._queries.value("append", row.bindings)
-        if sequence is not None:
-            return Appended(row.event_id, int(sequence), True)
-        found = self._queries.row("known", (row.event_id, row.timestamp))
-        if found is None:
-            raise InvalidEvent(row.event_id, "was removed while it was appended; append it again")
-        if unpacked(found[2], found[1]) != row.body:
-            problem = "is in the log with another content; give this one an id of its own"
-            raise InvalidEvent(row.event_id, problem)
-        return Appended(row.event_id, int(found[0]), False)
-
-
-def prepared(app: "Penstock", events: Iterable[NewEvent], now: int) -> list[Row]:
-    """Events as rows: checked, through the gate, compressed."""
-    settings = app.extensions.settings("events")
-    gate: Gate = load(settings.gate)
-    codec, limit = settings.codec or best(), settings.event_limit
-    return [_row(event, gate, Codec(codec), limit, now) for event in events]
-
-
-def _row(event: NewEvent, gate: Gate, codec: Codec, limit: int, now: int) -> Row:
-    event_id, timestamp = identified(event, now)
-    clean = gate(event)
-    body = msgspec.json.encode(Body(clean.payload, clean.metadata, clean.hook_type))
-    if len(body) > limit:
-        problem = f"takes {len(body):,} bytes, more than the {limit:,} of events.event_limit"
-        raise InvalidEvent(event_id, problem)
-    kept, data = packed(body, codec)
-    bindings = (
-        event_id,
-        timestamp,
-        now,
-        clean.event_type,
-        clean.session_id,
-        clean.platform,
-        clean.tenant_id,
-        clean.person,
-        slot_of(clean, event_id),
-        PRIORITIES.get(clean.event_type, ORDINARY),
-        *(_extracted(clean, name, kind) for name, kind in EXTRACTED),
-        kept,
-        data,
-    )
-    return Row(event_id, timestamp, bindings, body)
-
-
-def _extracted(event: NewEvent, name: str, kind: type) -> Any:
-    found = event.metadata.get(name, event.payload.get(name))
-    return found if isinstance(found, kind) else None
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -169,52 +81,249 @@ class EventFilter(Struct, frozen=True, kw_only=True):
 EVERY = EventFilter()
 
 
+class Preparer:
+    """Makes rows of events: checked, through the gate, compressed."""
+
+    def __init__(self, app: "Penstock") -> None:
+        settings = app.extensions.settings("events")
+        self._gate: Gate = load(settings.gate)
+        self._codec = Codec(settings.codec or best())
+        self._largest: int = settings.event_limit
+        self._priorities = {**PRIORITIES, **settings.types}
+        for extension in app.extensions:
+            self._priorities.update(extension.adds.get("events.types", {}))
+
+    def rows(self, events: Iterable[NewEvent], now: int) -> list[Row]:
+        """All of them as rows; the first that cannot be kept is refused."""
+        return [self.row(event, now) for event in events]
+
+    def row(self, event: NewEvent, now: int) -> Row:
+        """An event as a row."""
+        event_id, timestamp = identified(event, now)
+        clean = self._gate(event)
+        body = self._encoded(clean)
+        session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
+        bindings = (
+            event_id,
+            timestamp,
+            now,
+            clean.event_type,
+            session.session_id,
+            clean.platform,
+            clean.tenant_id,
+            clean.person,
+            session.slot,
+            self._priorities.get(clean.event_type, ORDINARY),
+            *_extracted(clean.payload, clean.metadata),
+            self._codec.value,
+            packed(body, self._codec, clean.platform),
+        )
+        return Row(event_id, timestamp, clean.platform, bindings, body)
+
+    def dictionary(self, platform: str) -> tuple[int, bytes] | None:
+        """What bodies of a platform are compressed with."""
+        return dictionary_of(platform) if self._codec is Codec.ZSTD else None
+
+    def _encoded(self, event: NewEvent) -> bytes:
+        try:
+            body = _encoder.encode(Body(event.payload, event.metadata, event.hook_type))
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
+        if len(body) > self._largest:
+            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
+            raise InvalidEvent(event.event_id, f"takes {size}")
+        return body
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> Iterable[Any]:
+    for name in EXTRACTED:
+        value = metadata.get(name, payload.get(name))
+        if value is None:
+            yield None
+        elif name in _TEXTS:
+            yield value[:1_000].replace("\0", "\ufffd") if isinstance(value, str) else None
+        else:
+            yield int(value) if isinstance(value, int) and abs(value) <= GREATEST else None
+
+
+_TEXTS = frozenset(TEXTS)
+
+
+class Writing:
+    """`tx.events`: what a unit of work does with the log."""
+
+    def __init__(self, queries: "Queries", app: "Penstock", unit: "Unit") -> None:
+        self.queries = queries
+        self.now = unit.now
+        self._app = app
+
+    def append(self, event: str | NewEvent, /, **fields: Unpack[EventFields]) -> Appended:
+        """Append an event in this commit; one that is there already changes nothing."""
+        return self.append_many([made(event, fields)])[0]
+
+    def append_many(self, events: Sequence[NewEvent]) -> list[Appended]:
+        """Append events in this commit, in their order."""
+        preparer = self._app.events.preparer
+        rows = preparer.rows(events, self.now)
+        for platform in {row.platform for row in rows}:
+            self.keep_dictionary(platform)
+        return self.write(rows)
+
+    def keep_dictionary(self, platform: str) -> None:
+        """Have the log hold what bodies of a platform are compressed with."""
+        found = self._app.events.preparer.dictionary(platform)
+        if found is not None:
+            number, data = found
+            self.queries.run("keep_dictionary", (number, platform, data))
+
+    def write(self, rows: Sequence[Row]) -> list[Appended]:
+        """Write what was made ready."""
+        before = int(self.queries.value("begin"))
+        created = self.queries.many("append", [row.bindings for row in rows])
+        if created == len(rows):
+            return [Appended(row.event_id, before + n, True) for n, row in enumerate(rows, 1)]
+        return [self._known(row, before) for row in rows]
+
+    def _known(self, row: Row, before: int) -> Appended:
+        """Where an event is, which was written just now or long ago."""
+        found = self.queries.row("known", (row.event_id, row.timestamp))
+        if found is None:
+            raise InvalidEvent(row.event_id, "was removed while it was appended; append it again")
+        sequence, codec, data = int(found[0]), str(found[1]), found[2]
+        if codec != Codec.ERASED and self._body(codec, data) != row.body:
+            problem = "is in the log with another content; give this one an id of its own"
+            raise InvalidEvent(row.event_id, problem)
+        return Appended(row.event_id, sequence, sequence > before)
+
+    def _body(self, codec: str, data: bytes) -> bytes:
+        try:
+            return unpacked(data, codec)
+        except UnknownDictionary as unknown:
+            learn(self.queries, unknown.number)
+            return unpacked(data, codec)
+
+
 class Events:
     """`app.events`: append, and read what was appended."""
 
     def __init__(self, app: "Penstock") -> None:
         self._app = app
+        self._preparer: Preparer | None = None
+        self._kept: set[str] = set()
+        """The platforms whose dictionaries the log is known to hold."""
 
-    async def append(self, event: NewEvent) -> Appended:
-        """Append an event; it is in the log, on disk, when this returns."""
-        return (await self.append_many([event]))[0]
+    @property
+    def preparer(self) -> Preparer:
+        """Makes rows of events, as the settings say."""
+        if self._preparer is None:
+            self._preparer = Preparer(self._app)
+        return self._preparer
+
+    async def append(self, event: str | NewEvent, /, **fields: Unpack[EventFields]) -> Appended:
+        """Append an event: `append("tool_use", session_id="s1", payload={…})`.
+
+        It is in the log, on disk, when this returns.
+        """
+        return (await self.append_many([made(event, fields)]))[0]
 
     async def append_many(self, events: Sequence[NewEvent]) -> list[Appended]:
         """Append events in one commit, all of them or, if one is refused, none."""
-        rows = prepared(self._app, events, self._app.store.clock.now())
-        return await self._app.transact(lambda tx: tx.events.write(rows))
+        if not events:
+            return []
+        return await self.write(self.preparer.rows(events, self._app.store.clock.now()))
+
+    async def write(self, rows: Sequence[Row]) -> list[Appended]:
+        """Write what was made ready, in one commit."""
+        if "events" not in self._app.made_tables:
+            self._kept.clear()  # the store was opened anew, and may be another one
+        lacking = {row.platform for row in rows} - self._kept
+
+        def work(tx: Any) -> list[Appended]:
+            for platform in lacking:
+                tx.events.keep_dictionary(platform)
+            written: list[Appended] = tx.events.write(rows)
+            return written
+
+        appended = await self._app.transact(work)
+        self._kept |= lacking
+        return appended
 
     async def get(self, event_id: str, *, tenant: str | None = None) -> Event:
         """An event by its id."""
         asked = {"event_id": event_id, "tenant": tenant}
-        found = await self._app.read(lambda tx: tx.events.rows("by_id", asked))
+        found = await self.ask("by_id", asked)
         if not found:
             raise EventNotFound(event_id)
-        return _event(found[0])
+        return found[0]
 
     async def find(self, where: EventFilter = EVERY) -> list[Event]:
         """Events of the log, the oldest first."""
-        found = await self._app.read(lambda tx: tx.events.rows(*_query(where)))
-        return [_event(row) for row in found]
+        if not 1 <= where.limit <= 10_000:
+            raise InvalidOption("limit", where.limit, "1 to 10,000")
+        return await self.ask(*_query(where))
+
+    async def latest(self) -> int:
+        """The sequence of the last event, which everything before it has been committed with."""
+        return int(await self._app.read(lambda tx: tx.events.queries.value("latest")))
+
+    async def ask(self, name: str, asked: dict[str, Any]) -> list[Event]:
+        """The events that a named query finds."""
+        rows = await self._app.read(lambda tx: tx.events.queries.rows(name, asked))
+        return await self.decoded(rows)
+
+    async def decoded(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
+        """Rows of the log as events."""
+        try:
+            return [_event(row) for row in rows]
+        except UnknownDictionary as unknown:
+            number = unknown.number
+            await self._app.read(lambda tx: learn(tx.events.queries, number))
+            return await self.decoded(rows)
+
+
+def learn(queries: "Queries", number: int) -> None:
+    """Take in a dictionary that the log holds."""
+    data = queries.value("dictionary", (number,))
+    if data is None:
+        raise InvalidOption("dictionary", number, "one that the table events_dictionaries holds")
+    learn_dictionary(number, bytes(data))
+
+
+def made(event: str | NewEvent, fields: EventFields) -> NewEvent:
+    """An event as `append` takes it."""
+    if isinstance(event, NewEvent):
+        if fields:
+            raise InvalidOption("fields", sorted(fields), "those of a NewEvent, which was given")
+        return event
+    try:
+        return msgspec.convert({"event_type": event, **fields}, NewEvent)
+    except msgspec.ValidationError as error:
+        raise InvalidEvent(str(fields.get("event_id", "")), f"does not fit: {error}") from error
 
 
 def _query(where: EventFilter) -> tuple[str, dict[str, Any]]:
-    asked = asdict(where)
+    asked = msgspec.structs.asdict(where)
     if where.session_id is not None:
         return "of_session", asked
     if where.since is None and where.until is None:
-        return "all", asked
-    return "within", asked | {"since": where.since or 0, "until": where.until or LAST_TIME + 1}
+        return "every", asked
+    until = LATEST + 1 if where.until is None else where.until
+    return "within", {**asked, "since": where.since or 0, "until": until}
 
 
 def _event(row: tuple[Any, ...]) -> Event:
     *columns, codec, data = row
-    body = _body.decode(unpacked(data, codec))
-    named = dict(zip(_COLUMNS, columns, strict=True))
+    body = _decoder.decode(unpacked(data, codec))
     return Event(
-        **named, hook_type=body.hook_type, payload=body.payload, metadata=body.metadata
+        **dict(zip(_COLUMNS, columns, strict=True)),
+        hook_type=body.hook_type,
+        payload=body.payload,
+        metadata=body.metadata,
     )
 
 
-_body = msgspec.json.Decoder(Body)
+_decoder = msgspec.json.Decoder(Body)
 _COLUMNS = Event.__struct_fields__[:11]

@@ -255,14 +255,27 @@ def add_rule(rule: Callable[[str], str]) -> None:
         _added.append(rule)
 
 
+def rules_added() -> bool:
+    """Whether other rules than our own look at every text."""
+    return bool(_added)
+
+
 def redact(text: str) -> str:
     """Replace secrets and e-mail addresses by `[REDACTED_<TYPE>]`, and cut what is over 64 KiB.
 
     `redact("token=abc123def")` is `"token=[REDACTED_TOKEN]"`; what is redacted stays as it is.
     """
-    text = _storable(text)
+    return _until_clean(_storable(text), lambda text: _replaced(_shortened(text)))
+
+
+def redact_whole(text: str) -> str:
+    """The same of a text that is kept whole, however long it is."""
+    return _until_clean(text, _replaced)
+
+
+def _until_clean(text: str, replace: Callable[[str], str]) -> str:
     for _ in range(_PASSES):
-        cleaned = _replaced(_shortened(text))
+        cleaned = replace(text)
         if cleaned == text:
             return text
         text = cleaned

@@ -46,13 +46,19 @@ class PostgresTransaction(Transaction):
             return self.run(name, given[0])
         if not given:
             return 0
-        ours = self._queries is queries()  # in those of an extension, NAME_all means nothing to us
-        together = rows_together(self._queries, name, given) if ours else None
+        together = self._together(name, given)
         if together is not None:
             return self._execute(*together).rowcount
         with self.connection.cursor() as cursor:
             cursor.executemany(self._queries[name], given)
             return cursor.rowcount
+
+    def _together(self, name: str, rows: Sequence[Bindings]) -> tuple[str, Bindings] | None:
+        if self._queries is queries():
+            return rows_together(self._queries, name, rows)
+        if f"{name}_columns" not in self._queries:
+            return None
+        return f"{name}_columns", tuple(map(list, zip(*rows, strict=True)))
 
     def using(self, queries: Mapping[str, bytes]) -> "PostgresTransaction":
         """The same transaction with other queries."""

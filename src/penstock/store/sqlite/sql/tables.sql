@@ -14,5 +14,6 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 SELECT name, type FROM pragma_table_info(?) ORDER BY cid;
 
 -- name: table_names
--- Without those that SQLite keeps for an index of its own.
-SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table';
+-- Without those that SQLite keeps for itself.
+SELECT name FROM pragma_table_list
+WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!';

@@ -1,5 +1,5 @@
--- Times are UTC milliseconds. Sequences are given under a lock that is held until the commit, so that
--- a reader never passes one that commits late. A table of its own holds every month.
+-- The log. Times are UTC milliseconds. Sequences are given under a lock that is held until the
+-- commit, so that a reader never passes one that commits late. A table of its own holds a month.
 
 CREATE SEQUENCE events_log_sequence;
 
@@ -43,8 +43,20 @@ CREATE TABLE events_log (
 ALTER SEQUENCE events_log_sequence OWNED BY events_log.sequence;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);
+-- What is still to be compressed as well as it can be.
+CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec <> 'zstd';
 CREATE TABLE events_log_other PARTITION OF events_log DEFAULT;
 
--- The columns by the names that tools for such traces know.
-CREATE VIEW raw_traces AS
-SELECT events_log.*, (to_timestamp(timestamp / 1000.0) AT TIME ZONE 'UTC')::date AS event_date, timestamp / 3600000 % 24 AS event_hour FROM events_log;
+-- The columns by the names that tools for such traces know; who reads it sees his own rows alone.
+CREATE VIEW raw_traces WITH (security_invoker = true) AS
+SELECT events_log.*, session_id AS external_id,
+    (to_timestamp(timestamp / 1000.0) AT TIME ZONE 'UTC')::date AS event_date,
+    timestamp / 3600000 % 24 AS event_hour
+FROM events_log;
+
+-- What bodies were compressed with, so that a copy of the log can be read wherever it is.
+CREATE TABLE events_dictionaries (
+    id       bigint PRIMARY KEY,
+    platform text COLLATE "C" NOT NULL,
+    data     bytea NOT NULL
+);

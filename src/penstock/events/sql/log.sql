@@ -1,5 +1,4 @@
 -- name: append
--- Answers with the sequence, or nothing if the event is there already.
 INSERT INTO events_log (
     event_id, timestamp, ingested_at, event_type, session_id, platform, tenant_id, person, slot,
     priority, workspace_hash, project_name, uuid, parent_uuid, request_id, agent_id,
@@ -8,15 +7,16 @@ INSERT INTO events_log (
     duration_ms, tokens_used, tool_calls_count, codec, event_data
 )
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (event_id, timestamp) DO NOTHING
-RETURNING sequence;
-
--- name: lock
--- One writer at a time has the file, and that is enough.
-SELECT 1;
+ON CONFLICT (event_id, timestamp) DO NOTHING;
 
 -- name: known
 SELECT sequence, codec, event_data FROM events_log WHERE event_id = ? AND timestamp = ?;
+
+-- name: keep_dictionary
+INSERT INTO events_dictionaries (id, platform, data) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING;
+
+-- name: dictionary
+SELECT data FROM events_dictionaries WHERE id = ?;
 
 -- name: by_id
 {part event} WHERE event_id = :event_id AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
@@ -28,10 +28,10 @@ ORDER BY timestamp LIMIT 1;
 -- name: within
 {part event} WHERE timestamp >= :since AND timestamp < :until AND {part wanted};
 
--- name: all
+-- name: every
 {part event} WHERE {part wanted};
 
--- name: last
+-- name: latest
 SELECT coalesce(max(sequence), 0) FROM events_log;
 
 -- part: event

@@ -1,4 +1,5 @@
--- Times are UTC milliseconds. A sequence is never given twice, and a later commit has a greater one.
+-- The log. Times are UTC milliseconds. A sequence is never given twice, and a later commit has a
+-- greater one.
 
 CREATE TABLE events_log (
     sequence                    INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -38,7 +39,18 @@ CREATE TABLE events_log (
 ) STRICT;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);
+-- What is still to be compressed as well as it can be.
+CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec <> 'zstd';
 
 -- The columns by the names that tools for such traces know.
 CREATE VIEW raw_traces AS
-SELECT events_log.*, date(timestamp / 1000, 'unixepoch') AS event_date, timestamp / 3600000 % 24 AS event_hour FROM events_log;
+SELECT events_log.*, session_id AS external_id, date(timestamp / 1000, 'unixepoch') AS event_date,
+    timestamp / 3600000 % 24 AS event_hour
+FROM events_log;
+
+-- What bodies were compressed with, so that a copy of the log can be read wherever it is.
+CREATE TABLE events_dictionaries (
+    id       INTEGER PRIMARY KEY,
+    platform TEXT NOT NULL,
+    data     BLOB NOT NULL
+) STRICT;

@@ -1,0 +1,147 @@
+"""Rebuild: throw away what a consumer derived from a session, and derive it anew from the log.
+
+It happens in one commit, up to where the consumer has come in the log, while its workers go on: who
+reads sees the old result or the new one, and what comes later is applied to the new one.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.events.consumer import Applying, CannotRebuild, Consumer
+from penstock.events.event import Event, Session
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+PAGE = 500
+SESSIONS = 200
+
+Show = Callable[[Session, int], None]
+"""Hears which session was rebuilt, and from how many events."""
+
+
+class _Moved(Exception):
+    """The consumer has come past more events of the session."""
+
+
+async def rebuild(
+    app: "Penstock",
+    consumer: Consumer,
+    session: Session | None = None,
+    *,
+    enqueue: bool = False,
+    show: Show | None = None,
+) -> int:
+    """Rebuild a session, or all of them one by one; how many.
+
+    Jobs are enqueued only if told to, and then those alone that never were for their events.
+    """
+    if consumer.reset is None:
+        raise CannotRebuild(consumer.name)
+    count = 0
+    async for each in _sessions(app) if session is None else _only(session):
+        events = await rebuild_session(app, consumer, each, enqueue=enqueue)
+        count += 1
+        if show is not None:
+            show(each, events)
+    return count
+
+
+async def rebuild_session(
+    app: "Penstock", consumer: Consumer, session: Session, *, enqueue: bool = False
+) -> int:
+    """Reset a session and apply its events in one commit; how many events those were."""
+    while True:
+        try:
+            return await _rebuild_once(app, consumer, session, enqueue=enqueue)
+        except _Moved:
+            continue
+
+
+async def _rebuild_once(
+    app: "Penstock", consumer: Consumer, session: Session, *, enqueue: bool
+) -> int:
+    position = await _position(app, consumer, session)
+    after = await _begin(app, consumer, session)
+    pages = [page async for page in _pages(app, consumer, session, after, position)]
+    prepared = [await consumer.prepared(page) for page in pages]
+
+    def work(tx: Any) -> None:
+        queries = tx.events.queries
+        now_at = int(queries.value("slot", (consumer.name, session.slot)))
+        if queries.rows("session_until", _asked(consumer, session, position, now_at, 1)):
+            raise _Moved
+        applying = Applying(tx, consumer.name, enqueues=enqueue)
+        if consumer.reset is not None:
+            consumer.reset(applying, session)
+        for each in prepared:
+            consumer.apply(applying, each)
+        queries.run("unmark", (consumer.name, *_key(session)))
+        queries.run("unbury_session", (consumer.name, *_key(session)))
+
+    await app.transact(work)
+    return sum(map(len, pages))
+
+
+async def _begin(app: "Penstock", consumer: Consumer, session: Session) -> int:
+    """The sequence to begin after: a consumer that cannot reset has what came before a mark."""
+    if consumer.reset is not None:
+        return 0
+    known_by = (consumer.name, *_key(session))
+    found = await app.read(lambda tx: tx.events.queries.row("mark_of", known_by))
+    if found is None:
+        raise CannotRebuild(consumer.name)
+    return int(found[1]) - 1
+
+
+async def _position(app: "Penstock", consumer: Consumer, session: Session) -> int:
+    def question(tx: Any) -> int:
+        found = tx.events.queries.rows("cursors", (consumer.name,))
+        return {int(slot): int(position) for slot, position, *_ in found}.get(session.slot, 0)
+
+    return await app.read(question)
+
+
+async def _pages(
+    app: "Penstock", consumer: Consumer, session: Session, after: int, until: int
+) -> AsyncIterator[list[Event]]:
+    while page := await app.events.ask(  # type: ignore[attr-defined]
+        "session_until", _asked(consumer, session, after, until, PAGE)
+    ):
+        yield page
+        after = page[-1].sequence
+
+
+async def _sessions(app: "Penstock") -> AsyncIterator[Session]:
+    """All sessions of the log."""
+    after = ("", "", "")
+    while True:
+        asked = (*after, SESSIONS)
+        rows = await app.read(lambda tx, asked=asked: tx.events.queries.rows("sessions_after", asked))
+        for session_id, platform, tenant_id in rows:
+            yield Session(tenant_id, platform, session_id)
+        if len(rows) < SESSIONS:
+            return
+        after = rows[-1]
+
+
+async def _only(session: Session) -> AsyncIterator[Session]:
+    yield session
+
+
+def _asked(
+    consumer: Consumer, session: Session, after: int, until: int, limit: int
+) -> dict[str, Any]:
+    return {
+        "tenant_id": session.tenant_id,
+        "platform": session.platform,
+        "session_id": session.session_id,
+        "types": consumer.listed,
+        "after": after,
+        "until": until,
+        "limit": limit,
+    }
+
+
+def _key(session: Session) -> tuple[str, str, str]:
+    return session.tenant_id, session.platform, session.session_id

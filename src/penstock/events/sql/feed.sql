@@ -1,0 +1,145 @@
+-- name: feed
+{part event}
+WHERE sequence > :after AND sequence <= :head AND slot BETWEEN :first AND :last AND {part among}
+ORDER BY sequence LIMIT :limit;
+
+-- name: open_slots
+INSERT INTO events_cursors (consumer, slot, position, epoch, owner, lease_until, marks)
+VALUES (?, ?, ?, 0, NULL, 0, 0) ON CONFLICT (consumer, slot) DO NOTHING;
+
+-- name: count_slots
+SELECT count(*) FROM events_cursors WHERE consumer = ?;
+
+-- name: claim_slots
+-- Those that nobody holds, or whose holder has not been heard of.
+UPDATE events_cursors SET owner = :owner, epoch = epoch + 1, lease_until = :until
+WHERE consumer = :consumer AND slot BETWEEN :first AND :last
+    AND (owner IS NULL OR lease_until < :now)
+RETURNING slot, position, marks;
+
+-- name: move_slots
+UPDATE events_cursors SET position = :to, lease_until = :until
+WHERE consumer = :consumer AND slot BETWEEN :first AND :last
+    AND owner = :owner AND position = :position
+RETURNING marks;
+
+-- name: renew_slots
+UPDATE events_cursors SET lease_until = :until WHERE consumer = :consumer AND owner = :owner;
+
+-- name: release_slots
+UPDATE events_cursors SET owner = NULL, lease_until = 0
+WHERE consumer = :consumer AND slot BETWEEN :first AND :last AND owner = :owner;
+
+-- name: slot
+-- Until the commit nobody moves it.
+UPDATE events_cursors SET marks = marks + 1 WHERE consumer = ? AND slot = ? RETURNING position;
+
+-- name: cursors
+SELECT slot, position, owner, lease_until FROM events_cursors WHERE consumer = ? ORDER BY slot;
+
+-- name: see_member
+INSERT INTO events_members (consumer, member, workers, seen_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (consumer, member) DO UPDATE SET workers = excluded.workers, seen_at = excluded.seen_at;
+
+-- name: forget_members
+DELETE FROM events_members WHERE consumer = ? AND (member = ? OR seen_at < ?);
+
+-- name: members
+SELECT member FROM events_members WHERE consumer = ? AND seen_at >= ? ORDER BY member;
+
+-- name: declare_consumer
+INSERT INTO events_consumers (
+    name, role, created_at, paused, held, workers, batch, timeout_ms, enriches, sheds_from
+)
+VALUES (?, ?, ?, 0, 0, ?, ?, ?, 1, NULL)
+ON CONFLICT (name) DO UPDATE SET role = excluded.role;
+
+-- name: control
+SELECT paused + held, workers, batch, timeout_ms, enriches, sheds_from
+FROM events_consumers WHERE name = ?;
+
+-- name: pause_consumer
+UPDATE events_consumers SET paused = ? WHERE name = ?;
+
+-- name: marks
+SELECT tenant_id, platform, session_id, mark FROM events_marks
+WHERE consumer = ? AND slot BETWEEN ? AND ?;
+
+-- name: count_marks
+-- What the holder of some slots has seen of the marks of their sessions.
+SELECT coalesce(sum(marks), 0) FROM events_cursors
+WHERE consumer = ? AND slot BETWEEN ? AND ?;
+
+-- name: mark
+INSERT INTO events_marks (
+    consumer, tenant_id, platform, session_id, slot, mark, reason, since, marked_at
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (consumer, tenant_id, platform, session_id) DO UPDATE
+SET mark = excluded.mark, reason = excluded.reason
+WHERE events_marks.mark = 'incomplete' AND excluded.mark <> 'incomplete';
+
+-- name: unmark
+DELETE FROM events_marks
+WHERE consumer = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
+
+-- name: marked
+SELECT consumer, tenant_id, platform, session_id, mark, reason, since, marked_at FROM events_marks
+WHERE (CAST(:consumer AS TEXT) IS NULL OR consumer = :consumer)
+    AND (CAST(:mark AS TEXT) IS NULL OR mark = :mark)
+ORDER BY marked_at, consumer, session_id LIMIT :limit;
+
+-- name: mark_of
+SELECT mark, since FROM events_marks
+WHERE consumer = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
+
+-- name: record_job
+INSERT INTO events_jobs (consumer, sequence, n) VALUES (?, ?, ?)
+ON CONFLICT (consumer, sequence, n) DO NOTHING;
+
+-- name: session_until
+-- A session's events that a consumer has come past.
+{part event}
+WHERE session_id = :session_id AND tenant_id = :tenant_id AND platform = :platform
+    AND sequence > :after AND sequence <= :until AND {part among}
+ORDER BY sequence LIMIT :limit;
+
+-- name: sessions_after
+SELECT DISTINCT session_id, platform, tenant_id FROM events_log
+WHERE (session_id, platform, tenant_id) > (?, ?, ?) AND codec <> 'erased'
+ORDER BY session_id, platform, tenant_id LIMIT ?;
+
+-- name: next_sequence
+-- The first event that waits for a consumer, and since when.
+SELECT sequence, ingested_at FROM events_log WHERE sequence > ? ORDER BY sequence LIMIT 1;
+
+-- name: bury
+INSERT INTO events_dead (
+    id, source, sequence, event_id, event_type, platform, session_id, tenant_id, person, reason,
+    tries, size, sha256, failed_at, document
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: dead
+{part letter}
+WHERE (CAST(:source AS TEXT) IS NULL OR source = :source)
+    AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant) AND id < :before
+ORDER BY id DESC LIMIT :limit;
+
+-- name: letter
+{part letter} WHERE id = ?;
+
+-- name: unbury
+DELETE FROM events_dead WHERE id = ?;
+
+-- name: unbury_session
+DELETE FROM events_dead
+WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
+
+-- name: count_dead
+SELECT source, count(*) FROM events_dead GROUP BY source ORDER BY source;
+
+-- part: letter
+SELECT id, source, sequence, event_id, event_type, platform, session_id, tenant_id, person, reason,
+    tries, size, sha256, failed_at, document
+FROM events_dead

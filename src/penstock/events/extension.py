@@ -38,6 +38,8 @@ TABLES = Tables(
         ),
         Table("events_dead", key=("id",), tenant="tenant_id", person="person"),
         Table("events_jobs", key=("consumer", "sequence", "n")),
+        Table("events_ingest", key=("name",)),
+        Table("events_groups", key=("name",)),
     ),
 )
 

@@ -44,7 +44,7 @@ ALTER SEQUENCE events_log_sequence OWNED BY events_log.sequence;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);
 -- What is still to be compressed as well as it can be.
-CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec <> 'zstd';
+CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec IN ('raw', 'zlib');
 CREATE TABLE events_log_other PARTITION OF events_log DEFAULT;
 
 -- The columns by the names that tools for such traces know; who reads it sees his own rows alone.

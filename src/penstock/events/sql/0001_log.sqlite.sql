@@ -40,7 +40,7 @@ CREATE TABLE events_log (
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);
 -- What is still to be compressed as well as it can be.
-CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec <> 'zstd';
+CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec IN ('raw', 'zlib');
 
 -- The columns by the names that tools for such traces know.
 CREATE VIEW raw_traces AS

@@ -70,9 +70,12 @@ CREATE TABLE events_dead (
     size       BIGINT NOT NULL,
     sha256     TEXT NOT NULL,
     failed_at  BIGINT NOT NULL,
-    document   TEXT
+    document   TEXT,
+    -- Whether telemetry:dlq has it.
+    mirrored   INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX events_dead_source ON events_dead (source, id);
+CREATE INDEX events_dead_unmirrored ON events_dead (id) WHERE mirrored = 0;
 
 -- The jobs that consumers enqueued, by the event they came of: a replay does not enqueue them again.
 CREATE TABLE events_jobs (

@@ -118,7 +118,8 @@ INSERT INTO events_dead (
     id, source, sequence, event_id, event_type, platform, session_id, tenant_id, person, reason,
     tries, size, sha256, failed_at, document
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: dead
 {part letter}

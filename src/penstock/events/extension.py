@@ -4,9 +4,44 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.extension import Extension, Table, Tables
+from penstock.extension import Extension, Pass, Table, Tables
 
 LIMIT = 1 << 20
+
+
+class PressureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.events.pressure]`: when consumers are too far behind, in events and in seconds.
+
+    A level is reached at its own figure and left below that of the one beneath it, if nobody was
+    above for all of `window`; to red only the depth leads. Every `every` seconds it is checked.
+    """
+
+    green: int = 1_000
+    yellow: int = 10_000
+    orange: int = 50_000
+    red: int = 100_000
+    green_lag: float = 1
+    yellow_lag: float = 5
+    orange_lag: float = 30
+    every: float = 5
+    window: float = 60
+
+    def __post_init__(self) -> None:
+        if not 0 < self.green <= self.yellow <= self.orange <= self.red:
+            raise ValueError("pressure takes 0 < green <= yellow <= orange <= red")
+        if not 0 < self.green_lag <= self.yellow_lag <= self.orange_lag:
+            raise ValueError("pressure takes 0 < green_lag <= yellow_lag <= orange_lag")
+        if self.every <= 0 or self.window <= 0:
+            raise ValueError("pressure takes every and window above 0")
+
+    def depth(self, level: str) -> int:
+        """The figure of a level in events."""
+        figure: int = getattr(self, level)
+        return figure
+
+    def lag_ms(self, level: str) -> int:
+        """The figure of a level in milliseconds; none leads to red."""
+        return round(1000 * getattr(self, f"{level}_lag"))
 
 
 class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,6 +55,7 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     codec: str | None = None
     event_limit: int = LIMIT
     types: dict[str, Any] = {}
+    pressure: PressureSettings = PressureSettings()
 
 
 TABLES = Tables(
@@ -40,6 +76,10 @@ TABLES = Tables(
         Table("events_jobs", key=("consumer", "sequence", "n")),
         Table("events_ingest", key=("name",)),
         Table("events_groups", key=("name",)),
+        Table("events_readings", key=("consumer", "at")),
+        Table("events_levels", key=("at",)),
+        Table("events_series", key=("id",), tenant="tenant_id", person="person"),
+        Table("events_samples", key=("id",), tenant="tenant_id", person="person"),
     ),
 )
 
@@ -53,4 +93,5 @@ events = Extension(
     namespace="penstock.events.log:Events",
     names={"consumer": "penstock.events.consumer:Consumers"},
     in_transaction="penstock.events.log:Writing",
+    passes=(Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),),
 )

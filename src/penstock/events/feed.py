@@ -26,6 +26,8 @@ class Mark(StrEnum):
     """An event of it was given up; what follows waits until it is replayed."""
     BEHIND = "behind"
     """Events of it were put off under pressure; it is made anew when that is over."""
+    UNENRICHED = "unenriched"
+    """It was applied without an enrichment; it is made anew when the pressure is over."""
 
 
 PUT_OFF = frozenset({Mark.WAITING, Mark.BEHIND})
@@ -87,9 +89,20 @@ async def declare(app: "Penstock", consumer: Consumer) -> None:
     """Have the store know a consumer; a new one begins with the first event of the log."""
 
     def work(tx: Any) -> None:
-        queries, now = tx.events.queries, tx.now
-        told = (consumer.workers, consumer.batch, round(consumer.timeout * 1000))
-        queries.run("declare_consumer", (consumer.name, consumer.role.value, now, *told))
+        queries = tx.events.queries
+        declared = {
+            "name": consumer.name,
+            "role": consumer.role.value,
+            "now": tx.now,
+            "types": consumer.listed,
+            "partitions": consumer.partitions,
+            "workers": consumer.workers,
+            "minimum": consumer.minimum,
+            "maximum": consumer.maximum,
+            "batch": consumer.batch,
+            "timeout_ms": round(consumer.timeout * 1000),
+        }
+        queries.run("declare_consumer", declared)
         if queries.value("count_slots", (consumer.name,)) != SLOTS:
             queries.many("open_slots", [(consumer.name, slot, 0) for slot in range(SLOTS)])
 
@@ -223,8 +236,9 @@ def shares(partitions: int, workers: int, members: int, rank: int) -> list[tuple
     Workers are dealt out to the members in turn; partitions go to workers in runs.
     """
     count = min(workers, partitions)
+    if not count:
+        return []
     edges = [partition * SLOTS // partitions for partition in range(partitions + 1)]
     bounds = [edges[worker * partitions // count] for worker in range(count + 1)]
     runs = [(first, beyond - 1) for first, beyond in pairwise(bounds)]
     return runs[rank::members]
-

@@ -22,20 +22,32 @@ CREATE TABLE events_members (
     PRIMARY KEY (consumer, member)
 );
 
--- What every consumer does now; whoever watches the pressure changes it.
+-- What every consumer is, as it was declared, and does now; whoever watches the pressure changes it.
 CREATE TABLE events_consumers (
-    name       TEXT PRIMARY KEY,
-    role       TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
+    name           TEXT PRIMARY KEY,
+    role           TEXT NOT NULL,
+    created_at     BIGINT NOT NULL,
+    -- The types it sees, each between blanks; NULL if it sees all.
+    types          TEXT,
+    partitions     INTEGER NOT NULL,
+    starts         INTEGER NOT NULL,
+    minimum        INTEGER NOT NULL,
+    maximum        INTEGER NOT NULL,
+    own_batch      INTEGER NOT NULL,
+    own_timeout_ms INTEGER NOT NULL,
+    -- How many workers its depth asks for, whatever the level adds or takes.
+    sized          INTEGER NOT NULL,
     -- By an operator, or because of the pressure; 0 if it is not.
-    paused     INTEGER NOT NULL,
-    held       INTEGER NOT NULL,
-    workers    INTEGER NOT NULL,
-    batch      INTEGER NOT NULL,
-    timeout_ms INTEGER NOT NULL,
-    enriches   INTEGER NOT NULL,
+    paused         INTEGER NOT NULL,
+    held           INTEGER NOT NULL,
+    -- 1 if it was held and works off what has gathered since.
+    resumes        INTEGER NOT NULL,
+    workers        INTEGER NOT NULL,
+    batch          INTEGER NOT NULL,
+    timeout_ms     INTEGER NOT NULL,
+    enriches       INTEGER NOT NULL,
     -- Events of this priority and above are put off: their sessions are behind.
-    sheds_from INTEGER
+    sheds_from     INTEGER
 );
 
 -- Sessions that are not as the log says: an event of theirs was parked, or was put off.

@@ -48,11 +48,27 @@ DELETE FROM events_members WHERE consumer = ? AND (member = ? OR seen_at < ?);
 SELECT member FROM events_members WHERE consumer = ? AND seen_at >= ? ORDER BY member;
 
 -- name: declare_consumer
+-- What is declared otherwise than before holds at once; the rest stays as the pressure has it.
 INSERT INTO events_consumers (
-    name, role, created_at, paused, held, workers, batch, timeout_ms, enriches, sheds_from
+    name, role, created_at, types, partitions, starts, minimum, maximum, own_batch, own_timeout_ms,
+    sized, paused, held, resumes, workers, batch, timeout_ms, enriches, sheds_from
 )
-VALUES (?, ?, ?, 0, 0, ?, ?, ?, 1, NULL)
-ON CONFLICT (name) DO UPDATE SET role = excluded.role;
+VALUES (
+    :name, :role, :now, :types, :partitions, :workers, :minimum, :maximum, :batch, :timeout_ms,
+    :workers, 0, 0, 0, :workers, :batch, :timeout_ms, 1, NULL
+)
+ON CONFLICT (name) DO UPDATE
+SET role = excluded.role, types = excluded.types, partitions = excluded.partitions,
+    starts = excluded.starts, minimum = excluded.minimum, maximum = excluded.maximum,
+    own_batch = excluded.own_batch, own_timeout_ms = excluded.own_timeout_ms,
+    sized = CASE WHEN events_consumers.starts = excluded.starts
+        THEN events_consumers.sized ELSE excluded.sized END,
+    workers = CASE WHEN events_consumers.starts = excluded.starts
+        THEN events_consumers.workers ELSE excluded.workers END,
+    batch = CASE WHEN events_consumers.own_batch = excluded.own_batch
+        THEN events_consumers.batch ELSE excluded.batch END,
+    timeout_ms = CASE WHEN events_consumers.own_timeout_ms = excluded.own_timeout_ms
+        THEN events_consumers.timeout_ms ELSE excluded.timeout_ms END;
 
 -- name: control
 SELECT paused + held, workers, batch, timeout_ms, enriches, sheds_from
@@ -71,13 +87,15 @@ SELECT coalesce(sum(marks), 0) FROM events_cursors
 WHERE consumer = ? AND slot BETWEEN ? AND ?;
 
 -- name: mark
+-- A graver mark takes the place of another: what is put off begins with its own first event.
 INSERT INTO events_marks (
     consumer, tenant_id, platform, session_id, slot, mark, reason, since, marked_at
 )
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (consumer, tenant_id, platform, session_id) DO UPDATE
-SET mark = excluded.mark, reason = excluded.reason
-WHERE events_marks.mark = 'incomplete' AND excluded.mark <> 'incomplete';
+SET mark = excluded.mark, reason = excluded.reason, since = excluded.since
+WHERE (events_marks.mark = 'unenriched' AND excluded.mark <> 'unenriched')
+    OR (events_marks.mark = 'incomplete' AND excluded.mark IN ('waiting', 'behind'));
 
 -- name: unmark
 DELETE FROM events_marks

@@ -1,4 +1,6 @@
-"""Trains the dictionaries that bodies of events are compressed with: `python tools/train_dictionaries.py`.
+"""Trains the dictionaries that bodies of events are compressed with.
+
+Run it as `python tools/train_dictionaries.py`.
 
 The events are made up here, from words and shapes of the platforms' own records: nothing that a
 user ever wrote is in them. A dictionary that was shipped never changes, because bodies in logs need
@@ -23,7 +25,7 @@ VERSION = 1
 NUMBERS = {"any": 100_000, "claude_code": 100_100, "cursor": 100_200}
 """Below 32,768 and from 2**31 on, numbers belong to the registrar of zstd."""
 
-WORDS = (
+VOCABULARY = (
     "the a of to and in is for on with that it as be this are from or by an at not we can if when "
     "which will should before after then so there add change remove move rename fix check test run "
     "build read write open close return call value name file line function class method module "
@@ -33,7 +35,8 @@ WORDS = (
     "because instead already still only every each first last next new old same other both "
     "configuration database connection transaction query schema migration branch commit merge "
     "dependency version release documentation example behaviour performance memory timeout retry"
-).split()
+)
+WORDS = VOCABULARY.split()
 CODE = (
     "import os\nimport sys\nfrom pathlib import Path\nfrom typing import Any\n\n",
     "def {a}_{b}({c}: str, {d}: int = 0) -> None:\n    ",
@@ -63,7 +66,7 @@ class Maker:
     """Makes events up; the same seed makes the same."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - nothing is secret here
+        self.random = random.Random(seed)
 
     def events(self, platform: str, count: int) -> list[bytes]:
         """So many bodies as the log keeps them."""

@@ -1,9 +1,9 @@
-"""A consumer: derives something from events, in their order within a session, with exactly one effect.
+"""A consumer derives something from events: each has one effect, in the order of its session.
 
-    @app.consumer(name="totals", types=["tool_use"])
-    class Totals:
-        def apply(self, tx, events): ...
-        def reset(self, tx, session): ...
+@app.consumer(name="totals", types=["tool_use"])
+class Totals:
+    def apply(self, tx, events): ...
+    def reset(self, tx, session): ...
 """
 
 import inspect
@@ -91,7 +91,9 @@ class Consumer(Struct, frozen=True, kw_only=True):
             raise InvalidOption("partitions", self.partitions, f"1 to {SLOTS}")
         if not 1 <= self.minimum <= self.workers <= self.maximum <= self.partitions:
             given = f"{self.minimum} <= {self.workers} <= {self.maximum} <= {self.partitions}"
-            raise InvalidOption("workers", given, "1 <= minimum <= workers <= maximum <= partitions")
+            raise InvalidOption(
+                "workers", given, "1 <= minimum <= workers <= maximum <= partitions"
+            )
         if self.batch < 1 or self.tries < 1 or self.timeout <= 0:
             raise InvalidOption("batch", self.batch, "1 or more, like tries, and timeout above 0")
 
@@ -109,7 +111,7 @@ class Consumer(Struct, frozen=True, kw_only=True):
 
 
 class Applying:
-    """The `tx` of a consumer: a unit of work whose jobs are remembered by the event they come of."""
+    """The `tx` of a consumer: a unit of work that remembers of which event each job came."""
 
     def __init__(self, unit: "Unit", consumer: str, *, enqueues: bool = True) -> None:
         self._unit = unit
@@ -188,7 +190,9 @@ def consumer_of(
         raise InvalidOption("types", types, "a list of event types")
     for option in options:
         if option not in Consumer.__struct_fields__:
-            raise InvalidOption("option", option, f"one of: {', '.join(Consumer.__struct_fields__)}")
+            raise InvalidOption(
+                "option", option, f"one of: {', '.join(Consumer.__struct_fields__)}"
+            )
     workers = int(options.pop("workers", 1))
     partitions = int(options.pop("partitions", 8))
     return Consumer(

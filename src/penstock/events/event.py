@@ -101,7 +101,7 @@ class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Session(Struct, frozen=True, order=True):
-    """Whose events keep their order, and what a consumer derives is thrown away and made anew by."""
+    """Whose events keep their order; what a consumer derives belongs to one, and goes with it."""
 
     tenant_id: str
     platform: str
@@ -154,8 +154,9 @@ def identified(event: NewEvent, now: int) -> tuple[str, int]:
                 raise InvalidEvent(event.event_id, f"has a {name} over {longest} characters")
             if "\0" in text:
                 raise InvalidEvent(event.event_id, f"has a NUL in its {name}")
-    if not event.event_type:
-        raise InvalidEvent(event.event_id, "has no event_type")
+    if not event.event_type or " " in event.event_type:
+        problem = f"has the event_type {event.event_type!r}; expected a word without blanks"
+        raise InvalidEvent(event.event_id, problem)
     if event.timestamp is None:
         if event.event_id:
             problem = "has no timestamp; one that comes again is known by its id and its time"

@@ -1,4 +1,4 @@
-"""Pools of workers: each worker is a task that holds slots of a consumer and applies their events."""
+"""Pools of workers: each is a task that holds slots of a consumer and applies their events."""
 
 import asyncio
 import os
@@ -161,7 +161,7 @@ class PoolWorker:
         to: int,
         fetched: Fetched,
     ) -> None:
-        """Find the event that fails: the others are applied, and it is given up after some tries."""
+        """Find the event that fails: others are applied, and it is given up after some tries."""
         waiting: set[Session] = set()
         left = list(put_off)
         try:

@@ -5,6 +5,7 @@ reads sees the old result or the new one, and what comes later is applied to the
 """
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.events.consumer import Applying, CannotRebuild, Consumer
@@ -116,13 +117,17 @@ async def _sessions(app: "Penstock") -> AsyncIterator[Session]:
     """All sessions of the log."""
     after = ("", "", "")
     while True:
-        asked = (*after, SESSIONS)
-        rows = await app.read(lambda tx, asked=asked: tx.events.queries.rows("sessions_after", asked))
+        rows = await app.read(partial(_some_sessions, after=after))
         for session_id, platform, tenant_id in rows:
             yield Session(tenant_id, platform, session_id)
         if len(rows) < SESSIONS:
             return
         after = rows[-1]
+
+
+def _some_sessions(tx: Any, after: tuple[str, str, str]) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = tx.events.queries.rows("sessions_after", (*after, SESSIONS))
+    return found
 
 
 async def _only(session: Session) -> AsyncIterator[Session]:

@@ -77,6 +77,9 @@ FROM events_consumers WHERE name = ?;
 -- name: pause_consumer
 UPDATE events_consumers SET paused = ? WHERE name = ?;
 
+-- name: shed
+UPDATE events_consumers SET sheds_from = ? WHERE name = ?;
+
 -- name: marks
 SELECT tenant_id, platform, session_id, mark FROM events_marks
 WHERE consumer = ? AND slot BETWEEN ? AND ?;

@@ -27,17 +27,23 @@ def fresh(kind: str, request: pytest.FixtureRequest) -> Opener:
         return lambda clock: Penstock(
             f"sqlite:///{folder}/{next(numbers)}.db", extensions=[tally], clock=clock
         )
+    take = _recycled(request)
+    return lambda clock: Penstock(take(), extensions=[tally], clock=clock)
+
+
+def _recycled(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Take a database for an example, and give back the one before."""
     databases: Databases = request.getfixturevalue("databases")
-    taken: list[str] = []
+    used: list[str] = []
 
     def give_back() -> None:
-        while taken:
-            databases.give_back(taken.pop())
+        while used:
+            databases.give_back(used.pop())
 
-    def take(clock: Clock) -> Penstock:
+    def take() -> str:
         give_back()
-        taken.append(databases.take_store())
-        return Penstock(taken[-1], extensions=[tally], clock=clock)
+        used.append(databases.take_store())
+        return used[-1]
 
     request.addfinalizer(give_back)
     return take

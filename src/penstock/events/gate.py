@@ -6,7 +6,7 @@ of their texts together, in linear time, tells so.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -32,26 +32,30 @@ def redacting(event: NewEvent) -> NewEvent:
     return replace(event, payload=_redacted(event.payload), metadata=_redacted(event.metadata))
 
 
-def _texts(event: NewEvent) -> Iterator[str]:
+def _texts(event: NewEvent) -> list[str]:
     """All texts of an event, those of named values as a secret would be written."""
-    yield from filter(None, (getattr(event, name) for name in KNOWN_BY))
-    yield from _within(event.payload)
-    yield from _within(event.metadata)
+    texts = [event.event_id, event.event_type, event.session_id, event.platform]
+    if event.hook_type:
+        texts.append(event.hook_type)
+    _gather(event.payload, texts)
+    _gather(event.metadata, texts)
+    return texts
 
 
-def _within(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
+def _gather(value: Any, texts: list[str]) -> None:
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, dict):
         for name, each in value.items():
             if isinstance(each, str):
-                yield f'{name}="{each}"'
+                texts.append(f'{name}="{each}"')
             else:
-                yield str(name)
-                yield from _within(each)
+                texts.append(str(name))
+                if isinstance(each, dict | list | tuple):
+                    _gather(each, texts)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _within(each)
-    elif isinstance(value, str):
-        yield value
+            _gather(each, texts)
 
 
 def _redacted(value: Any) -> Any:

@@ -42,6 +42,7 @@ EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
 """Columns that are filled from an event's metadata, or else its payload, where they fit."""
 
 GREATEST = (1 << 63) - 1
+LONGEST_TEXT = 1_000
 
 
 class Appended(Struct, frozen=True):
@@ -138,18 +139,23 @@ class Preparer:
 _encoder = msgspec.json.Encoder()
 
 
-def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> Iterable[Any]:
-    for name in EXTRACTED:
-        value = metadata.get(name, payload.get(name))
-        if value is None:
-            yield None
-        elif name in _TEXTS:
-            yield value[:1_000].replace("\0", "\ufffd") if isinstance(value, str) else None
-        else:
-            yield int(value) if isinstance(value, int) and abs(value) <= GREATEST else None
+def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> list[Any] | tuple[None, ...]:
+    """What the columns hold; metadata says more of an event than its payload."""
+    told = [each for each in (*payload.items(), *metadata.items()) if each[0] in _PLACES]
+    if not told:
+        return _NOTHING
+    columns: list[Any] = list(_NOTHING)
+    for name, value in told:
+        place, kind = _PLACES[name]
+        if kind is str and isinstance(value, str):
+            columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
+        elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
+            columns[place] = int(value)
+    return columns
 
 
-_TEXTS = frozenset(TEXTS)
+_NOTHING = (None,) * len(EXTRACTED)
+_PLACES = {name: (n, str if name in TEXTS else int) for n, name in enumerate(EXTRACTED)}
 
 
 class Writing:

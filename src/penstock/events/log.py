@@ -101,8 +101,14 @@ class Preparer:
     def row(self, event: NewEvent, now: int) -> Row:
         """An event as a row."""
         event_id, timestamp = identified(event, now)
-        clean = self._gate(event)
-        body = self._encoded(clean)
+        try:
+            clean = self._gate(event)
+            body = _encoder.encode(Body(clean.payload, clean.metadata, clean.hook_type))
+        except _UNWRITABLE as error:
+            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
+        if len(body) > self._largest:
+            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
+            raise InvalidEvent(event.event_id, f"takes {size}")
         session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
         bindings = (
             event_id,
@@ -125,18 +131,9 @@ class Preparer:
         """What bodies of a platform are compressed with."""
         return dictionary_of(platform) if self._codec is Codec.ZSTD else None
 
-    def _encoded(self, event: NewEvent) -> bytes:
-        try:
-            body = _encoder.encode(Body(event.payload, event.metadata, event.hook_type))
-        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
-        if len(body) > self._largest:
-            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
-            raise InvalidEvent(event.event_id, f"takes {size}")
-        return body
-
 
 _encoder = msgspec.json.Encoder()
+_UNWRITABLE = (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError)
 
 
 def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> list[Any] | tuple[None, ...]:

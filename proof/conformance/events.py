@@ -28,7 +28,7 @@ def an_event(session: str = "s1", amount: int = 1, **fields: Any) -> NewEvent:
     return NewEvent(session_id=session, payload={"amount": amount}, **told)
 
 
-async def append(app: Any, *sessions: str) -> list[str]:
+async def append(app: Penstock, *sessions: str) -> list[str]:
     """Append an event of each session; their ids."""
     return [each.event_id for each in await app.events.append_many(list(map(an_event, sessions)))]
 
@@ -62,7 +62,7 @@ def a_worker(
     return worker
 
 
-async def expected(app: Any) -> Any:
+async def expected(app: Penstock) -> Any:
     """What a consumer of all events should have derived."""
     return folded(await app.events.find(EventFilter(limit=10_000)))
 
@@ -70,13 +70,13 @@ async def expected(app: Any) -> Any:
 class TestAppending:
     """What is acknowledged is in the log, once."""
 
-    async def test_gives_sequences_in_the_order_of_appending(self, app: Any) -> None:
+    async def test_gives_sequences_in_the_order_of_appending(self, app: Penstock) -> None:
         first = await app.events.append("tool_use", session_id="a")
         rest = await app.events.append_many([an_event(), an_event()])
         assert [first.created, *(each.created for each in rest)] == [True] * 3
         assert first.sequence < rest[0].sequence < rest[1].sequence
 
-    async def test_what_is_appended_reads_back_as_it_was(self, app: Any) -> None:
+    async def test_what_is_appended_reads_back_as_it_was(self, app: Penstock) -> None:
         payload = {"amount": 1, "text": 'ä\0\n"\\', "deep": [{"x": None}, 1.5, True]}
         told = an_event(event_id="e1", timestamp=NOON, metadata={"cwd": "/a"}, hook_type="Stop")
         await app.events.append(replace(told, payload=payload, tenant_id="acme", person="ada"))
@@ -85,7 +85,7 @@ class TestAppending:
         assert (found.timestamp, found.tenant_id, found.person) == (NOON, "acme", "ada")
         assert (found.session, found.priority) == (Session("acme", "shop", "s1"), 2)
 
-    async def test_an_event_that_comes_again_is_there_once(self, app: Any) -> None:
+    async def test_an_event_that_comes_again_is_there_once(self, app: Penstock) -> None:
         told = an_event(event_id="e1", timestamp=NOON)
         first = await app.events.append(told)
         again = await app.events.append_many([an_event(), told, told])
@@ -93,13 +93,13 @@ class TestAppending:
         assert {each.sequence for each in again[1:]} == {first.sequence}
         assert len(await app.events.find()) == 2
 
-    async def test_an_id_twice_in_one_batch_is_one_event(self, app: Any) -> None:
+    async def test_an_id_twice_in_one_batch_is_one_event(self, app: Penstock) -> None:
         told = an_event(event_id="e1", timestamp=NOON)
         await app.events.append_many([told, told])
         assert [each.event_id for each in await app.events.find()] == ["e1"]
 
     async def test_another_content_under_the_same_id_is_refused_and_appends_nothing(
-        self, app: Any
+        self, app: Penstock
     ) -> None:
         await app.events.append(an_event(event_id="e1", timestamp=NOON))
         with pytest.raises(InvalidEvent, match="another content"):
@@ -108,7 +108,7 @@ class TestAppending:
             )
         assert len(await app.events.find()) == 1
 
-    async def test_one_commit_holds_events_and_jobs(self, app: Any) -> None:
+    async def test_one_commit_holds_events_and_jobs(self, app: Penstock) -> None:
         @app.job
         async def noop() -> None: ...
 
@@ -140,27 +140,27 @@ class TestAppending:
         ],
     )
     async def test_what_cannot_be_kept_is_refused_in_a_sentence(
-        self, app: Any, fields: dict[str, Any], problem: str
+        self, app: Penstock, fields: dict[str, Any], problem: str
     ) -> None:
         with pytest.raises(InvalidEvent, match=problem):
             await app.events.append_many([an_event(), an_event(**fields)])
         assert await app.events.find() == []
 
-    async def test_an_event_without_a_session_is_one_of_its_own(self, app: Any) -> None:
+    async def test_an_event_without_a_session_is_one_of_its_own(self, app: Penstock) -> None:
         appended = await app.events.append("build")
         assert (await app.events.get(appended.event_id)).session_id == appended.event_id
 
-    async def test_times_far_away_are_kept(self, app: Any) -> None:
+    async def test_times_far_away_are_kept(self, app: Penstock) -> None:
         await app.events.append(an_event(event_id="old", timestamp=0))
         await app.events.append(an_event(event_id="late", timestamp="9999-12-31T23:59:59Z"))
         assert [each.event_id for each in await app.events.find()] == ["old", "late"]
 
-    async def test_producers_side_by_side_lose_nothing(self, app: Any) -> None:
+    async def test_producers_side_by_side_lose_nothing(self, app: Penstock) -> None:
         await asyncio.gather(*(append(app, *"abc") for _ in range(20)))
         found = await app.events.find()
         assert len({each.sequence for each in found}) == 60
 
-    async def test_secrets_never_reach_the_log(self, app: Any) -> None:
+    async def test_secrets_never_reach_the_log(self, app: Penstock) -> None:
         await app.events.append(
             "note", payload={"password": "hunter2hunter2", "a": ["ada@example.com"]}
         )
@@ -171,7 +171,7 @@ class TestAppending:
 class TestReading:
     """The log is read by what its events are known by."""
 
-    async def test_finds_by_session_type_platform_tenant_and_time(self, app: Any) -> None:
+    async def test_finds_by_session_type_platform_tenant_and_time(self, app: Penstock) -> None:
         await app.events.append(an_event("a", event_id="1", timestamp=NOON))
         await app.events.append(an_event("b", event_id="2", timestamp=NOON + 1, tenant_id="acme"))
         await app.events.append(an_event("a", event_type="build", event_id="3", timestamp=NOON + 2))
@@ -189,16 +189,16 @@ class TestReading:
         assert await ids(limit=2) == "12"
         assert await ids(after=(await app.events.get("2")).sequence) == "34"
 
-    async def test_an_unknown_id_is_not_found(self, app: Any) -> None:
+    async def test_an_unknown_id_is_not_found(self, app: Penstock) -> None:
         with pytest.raises(EventNotFound, match="nothing"):
             await app.events.get("nothing")
 
-    async def test_of_another_tenant_nothing_is_found(self, app: Any) -> None:
+    async def test_of_another_tenant_nothing_is_found(self, app: Penstock) -> None:
         appended = await app.events.append("build", tenant_id="acme")
         with pytest.raises(EventNotFound):
             await app.events.get(appended.event_id, tenant="beta")
 
-    async def test_a_page_has_a_size(self, app: Any) -> None:
+    async def test_a_page_has_a_size(self, app: Penstock) -> None:
         with pytest.raises(InvalidOption, match="limit"):
             await app.events.find(EventFilter(limit=0))
 
@@ -207,7 +207,7 @@ class TestConsuming:
     """Workers come, go and die; every event has one effect."""
 
     async def test_every_event_has_one_effect_in_the_order_of_its_session(
-        self, app: Any, tally: Tally
+        self, app: Penstock, tally: Tally
     ) -> None:
         await append(app, *"abcab" * 30)
         await catch_up(app)
@@ -215,7 +215,7 @@ class TestConsuming:
         await catch_up(app)
         assert await totals(app) == await expected(app)
 
-    async def test_a_consumer_gets_its_types_alone(self, app: Any) -> None:
+    async def test_a_consumer_gets_its_types_alone(self, app: Penstock) -> None:
         tally = Tally("builds")
         app.consumer.add(tally.consumer(types=["build"]))
         await append(app, *"aaa")
@@ -224,21 +224,21 @@ class TestConsuming:
         [(count, amount, _)] = (await totals(app, "builds")).values()
         assert (count, amount) == (1, 5)
 
-    async def test_batches_are_as_large_as_the_consumer_says(self, app: Any) -> None:
+    async def test_batches_are_as_large_as_the_consumer_says(self, app: Penstock) -> None:
         tally = Tally("small")
         app.consumer.add(tally.consumer(batch=3))
         await append(app, *"abcdefgh")
         await catch_up(app, "small")
         assert tally.prepared == [3, 3, 2]
 
-    async def test_a_paused_consumer_does_nothing(self, app: Any, tally: Tally) -> None:
+    async def test_a_paused_consumer_does_nothing(self, app: Penstock, tally: Tally) -> None:
         await feed.declare(app, app.consumer.get("tally"))
         await app.transact(lambda tx: tx.events.queries.run("pause_consumer", (1, "tally")))
         await append(app, *"ab")
         await catch_up(app)
         assert await totals(app) == {}
 
-    async def test_slots_are_held_by_one_worker(self, app: Any, tally: Tally) -> None:
+    async def test_slots_are_held_by_one_worker(self, app: Penstock, tally: Tally) -> None:
         consumer = app.consumer.get("tally")
         await feed.declare(app, consumer)
         one, other = a_worker(app, consumer), a_worker(app, consumer)
@@ -248,7 +248,7 @@ class TestConsuming:
         assert other.lanes == []
 
     async def test_slots_of_a_dead_worker_are_taken_over(
-        self, app: Any, tally: Tally, clock: FakeClock
+        self, app: Penstock, tally: Tally, clock: FakeClock
     ) -> None:
         consumer = app.consumer.get("tally")
         await feed.declare(app, consumer)
@@ -262,7 +262,7 @@ class TestConsuming:
         assert await totals(app) == await expected(app)
 
     async def test_who_lost_its_slots_changes_nothing(
-        self, app: Any, tally: Tally, clock: FakeClock
+        self, app: Penstock, tally: Tally, clock: FakeClock
     ) -> None:
         consumer = app.consumer.get("tally")
         await feed.declare(app, consumer)
@@ -279,7 +279,7 @@ class TestConsuming:
             pass
         assert await totals(app) == await expected(app)
 
-    async def test_other_shares_move_slots_and_no_cursor(self, app: Any, tally: Tally) -> None:
+    async def test_other_shares_move_slots_and_no_cursor(self, app: Penstock, tally: Tally) -> None:
         consumer = app.consumer.get("tally")
         await feed.declare(app, consumer)
         alone = a_worker(app, consumer)
@@ -304,7 +304,7 @@ class TestConsuming:
         assert [(lane.first, lane.last) for lane in alone.lanes] == [(0, 255)]
         assert await totals(app) == await expected(app)
 
-    async def test_a_job_is_enqueued_with_the_cursor_and_once_for_an_event(self, app: Any) -> None:
+    async def test_a_job_is_enqueued_with_the_cursor_and_once_for_an_event(self, app: Penstock) -> None:
         @app.job
         async def noop() -> None: ...
 
@@ -334,7 +334,7 @@ class TestFailing:
     """What cannot be applied is set aside and never lost."""
 
     async def test_an_event_that_always_fails_is_parked_and_blocks_nobody(
-        self, app: Any, tally: Tally
+        self, app: Penstock, tally: Tally
     ) -> None:
         ids = await append(app, *"abcabc")
         tally.poison = {ids[1]}
@@ -346,7 +346,7 @@ class TestFailing:
         others = [each for each in await app.events.find() if each.event_id != ids[1]]
         assert await totals(app) == folded(others)
 
-    async def test_an_event_that_fails_once_is_tried_again(self, app: Any, tally: Tally) -> None:
+    async def test_an_event_that_fails_once_is_tried_again(self, app: Penstock, tally: Tally) -> None:
         ids = await append(app, *"abc")
         tally.poison = {ids[1]}
         plain, tries = tally.apply, []
@@ -362,7 +362,7 @@ class TestFailing:
         assert await dead(app, "again") == []
         assert await totals(app) == await expected(app)
 
-    async def test_a_session_can_be_told_to_wait(self, app: Any) -> None:
+    async def test_a_session_can_be_told_to_wait(self, app: Penstock) -> None:
         tally = Tally("waits")
         app.consumer.add(tally.consumer(failing="wait"))
         ids = await append(app, *"abab")
@@ -379,7 +379,7 @@ class TestFailing:
         assert await dead(app, "waits") == []
 
     async def test_what_is_put_off_marks_its_session_as_behind(
-        self, app: Any, tally: Tally
+        self, app: Penstock, tally: Tally
     ) -> None:
         await feed.declare(app, app.consumer.get("tally"))
         await shed(app, 5)
@@ -403,7 +403,7 @@ class TestRebuilding:
     """What was derived can be thrown away."""
 
     async def test_a_rebuild_equals_what_was_derived_event_by_event(
-        self, app: Any, tally: Tally
+        self, app: Penstock, tally: Tally
     ) -> None:
         await append(app, *"abcab" * 10)
         await catch_up(app)
@@ -412,7 +412,7 @@ class TestRebuilding:
         assert await totals(app) == before
 
     async def test_what_the_consumer_has_not_come_to_is_left_to_it(
-        self, app: Any, tally: Tally
+        self, app: Penstock, tally: Tally
     ) -> None:
         await append(app, *"ab")
         await catch_up(app)
@@ -424,7 +424,7 @@ class TestRebuilding:
         assert await totals(app) == await expected(app)
 
     async def test_who_has_fetched_before_a_rebuild_fetches_again(
-        self, app: Any, tally: Tally
+        self, app: Penstock, tally: Tally
     ) -> None:
         consumer = app.consumer.get("tally")
         ids = await append(app, *"ab")
@@ -449,12 +449,12 @@ class TestRebuilding:
             pass
         assert await totals(app) == await expected(app)
 
-    async def test_a_consumer_without_a_reset_cannot_be_rebuilt(self, app: Any) -> None:
+    async def test_a_consumer_without_a_reset_cannot_be_rebuilt(self, app: Penstock) -> None:
         app.consumer.add(consumer_of(lambda _tx, _events: None, name="plain"))
         with pytest.raises(CannotRebuild, match="reset"):
             await rebuild(app, app.consumer.get("plain"))
 
-    async def test_many_sessions_are_found_page_by_page(self, app: Any, tally: Tally) -> None:
+    async def test_many_sessions_are_found_page_by_page(self, app: Penstock, tally: Tally) -> None:
         await append(app, *(f"s{n}" for n in range(450)))
         await catch_up(app)
         before = await totals(app)

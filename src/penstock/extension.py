@@ -319,7 +319,9 @@ class Extension(Struct, frozen=True, kw_only=True):
 
     `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app, tx)` becomes `tx.NAME`, and
     `on_remote(remote)` becomes `remote.NAME`; `names` are further ones on `app`. `adds` is what it
-    brings to other extensions, by the words that those document. `redact` is asked for every text that is kept, after
+    brings to other extensions, by the words that those document.
+
+    `redact` is asked for every text that is kept, after
     our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`
     removes what is not in its tables, and says how much it was.
     """

@@ -41,5 +41,5 @@ async def app(
 def tally(app: Penstock) -> Tally:
     """A consumer of all events."""
     made = Tally()
-    app.consumer.add(made.consumer())  # type: ignore[attr-defined]
+    app.consumer.add(made.consumer())
     return made

@@ -33,7 +33,10 @@ from penstock.store.contract import Execution, LogLine, Store
 from penstock.store.open import open_store
 
 if TYPE_CHECKING:
+    from penstock.alerts.alerts import Alerts
     from penstock.app.after import Parent
+    from penstock.events.consumer import Consumers
+    from penstock.events.log import Events
     from penstock.extension import Extension
     from penstock.operate.check_payloads import Checked, PayloadCheck
     from penstock.operate.controls import Controls
@@ -74,7 +77,11 @@ class Penstock(Registry):
         """The extensions whose tables were brought up to date since the store was opened."""
         self.extensions = Extensions(self, extensions)
 
-    if not TYPE_CHECKING:  # where it would hide every misspelt name
+    if TYPE_CHECKING:  # of extensions we ship, an editor knows the names; nothing here loads them
+        alerts: "Alerts"
+        consumer: "Consumers"
+        events: "Events"
+    else:
 
         def __getattr__(self, name: str) -> Any:
             """What an extension calls by its own name: `app.events`."""

@@ -171,7 +171,9 @@ def _milliseconds(event: NewEvent) -> int:
         try:
             given = from_iso(given)
         except InvalidOption as error:
-            problem = f"has the timestamp {given[:40]!r}; expected ISO 8601 with a zone"
+            problem = (
+                f"has the timestamp {str(event.timestamp)[:40]!r}; expected ISO 8601 with a zone"
+            )
             raise InvalidEvent(event.event_id, problem) from error
     if given is None or not 0 <= given <= LATEST:
         raise InvalidEvent(event.event_id, f"has the timestamp {given}; expected 1970 to 9999")

@@ -134,7 +134,7 @@ async def fetch(app: "Penstock", consumer: Consumer, lane: Lane) -> Fetched:
     head, control, rows, marked, marks = await app.read(question)
     return Fetched(
         head,
-        await app.events.decoded(rows),  # type: ignore[attr-defined]
+        await app.events.decoded(rows),
         {Session(*session): Mark(mark) for *session, mark in marked},
         marks,
         control,

@@ -89,7 +89,7 @@ def may_match(text: str) -> bool:
 def _any_rule() -> Any:
     """All rules as one search that takes linear time; None without the library for it."""
     try:
-        import re2
+        import re2  # type: ignore[import-untyped]
     except ImportError:
         return None
     options = re2.Options()

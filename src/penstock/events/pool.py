@@ -309,8 +309,8 @@ class Pool(Service):
 
 async def consume(app: "Penstock", names: Sequence[str] = ()) -> None:
     """Run consumers, all or some, until cancelled."""
-    known = app.consumer.known()  # type: ignore[attr-defined]
-    chosen = [app.consumer.get(name) for name in names] or list(known.values())  # type: ignore[attr-defined]
+    known = app.consumer.known()
+    chosen = [app.consumer.get(name) for name in names] or list(known.values())
     member = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
     pools = [Pool(app, consumer, member) for consumer in chosen]
     try:
@@ -323,8 +323,8 @@ async def consume(app: "Penstock", names: Sequence[str] = ()) -> None:
 
 async def catch_up(app: "Penstock", *names: str) -> None:
     """Apply what waits, in this task, until the log has no more: for tests and examples."""
-    for name in names or app.consumer.known():  # type: ignore[attr-defined]
-        consumer = app.consumer.get(name)  # type: ignore[attr-defined]
+    for name in names or app.consumer.known():
+        consumer = app.consumer.get(name)
         await feed.declare(app, consumer)
         worker = PoolWorker(app, consumer)
         worker.wanted = feed.shares(consumer.partitions, 1, 1, 0)[0]

@@ -106,7 +106,7 @@ async def _position(app: "Penstock", consumer: Consumer, session: Session) -> in
 async def _pages(
     app: "Penstock", consumer: Consumer, session: Session, after: int, until: int
 ) -> AsyncIterator[list[Event]]:
-    while page := await app.events.ask(  # type: ignore[attr-defined]
+    while page := await app.events.ask(
         "session_until", _asked(consumer, session, after, until, PAGE)
     ):
         yield page

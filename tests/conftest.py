@@ -50,6 +50,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
+def _patient_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a store that is well may take seconds to answer; tests of that say so."""
+    monkeypatch.setattr("penstock.operate.health.PING_SECONDS", 60)
+
+
+@pytest.fixture(autouse=True)
 def _same_logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test configures ends with it: a logger that keeps its stream would outlive it."""
     before, configure = structlog.get_config(), structlog.configure

@@ -19,6 +19,12 @@ Bearer = dict[str, str]
 TokenMaker = Callable[..., Awaitable[Bearer]]
 
 
+@pytest.fixture(autouse=True)
+def _quick_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is about a store that answers slowly, as one may on a busy machine."""
+    monkeypatch.setattr("penstock.operate.health.SLOW_PING_MS", 60_000)
+
+
 @pytest.fixture
 def app(place: Place) -> Penstock:
     """An application with a few job types."""

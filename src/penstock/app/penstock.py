@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.app.after import Parent
     from penstock.events.consumer import Consumers
     from penstock.events.log import Events
+    from penstock.events.series import AllSeries
     from penstock.extension import Extension
     from penstock.operate.check_payloads import Checked, PayloadCheck
     from penstock.operate.controls import Controls
@@ -81,6 +82,7 @@ class Penstock(Registry):
         alerts: "Alerts"
         consumer: "Consumers"
         events: "Events"
+        series: "AllSeries"
     else:
 
         def __getattr__(self, name: str) -> Any:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ from penstock.model.errors import InvalidOption, PenstockError
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
+    from penstock.events.enrichment import Breaker
+    from penstock.events.series import Recording
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 TRIES = 3
@@ -73,6 +76,8 @@ class Consumer(Struct, frozen=True, kw_only=True):
     apply: Callable[[Any, Any], None]
     prepare: Callable[[Sequence[Event]], Any] | None = None
     reset: Callable[[Any, Session], None] | None = None
+    digest: Callable[[Any, Session], Any] | None = None
+    """What it derived from a session, to be compared with what a replay derives."""
     types: frozenset[str] | None = None
     partitions: int = 8
     role: Role = Role.NORMAL
@@ -133,6 +138,12 @@ class Applying:
             return None
         return self._unit.enqueue(call)
 
+    @cached_property
+    def series(self) -> "Recording":
+        """Figures of the events of this consumer, which belong to their sessions."""
+        recording: Recording = self._unit.events.recording(self._consumer)
+        return recording
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._unit, name)
 
@@ -143,6 +154,8 @@ class Consumers:
     def __init__(self, app: "Penstock") -> None:
         self._app = app
         self._declared: dict[str, Consumer] = {}
+        self.breakers: dict[str, Breaker] = {}
+        """Those around what consumers are enriched by, in this process."""
 
     def __call__(
         self, *, name: str, types: Iterable[str] | None = None, **options: Any
@@ -200,6 +213,7 @@ def consumer_of(
         apply=apply,
         prepare=getattr(made, "prepare", None),
         reset=getattr(made, "reset", None),
+        digest=getattr(made, "digest", None),
         types=None if types is None else frozenset(types),
         partitions=partitions,
         workers=workers,

@@ -41,7 +41,8 @@ class PressureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def lag_ms(self, level: str) -> int:
         """The figure of a level in milliseconds; none leads to red."""
-        return round(1000 * getattr(self, f"{level}_lag"))
+        seconds: float = getattr(self, f"{level}_lag")
+        return round(1000 * seconds)
 
 
 class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +92,15 @@ events = Extension(
     settings=EventSettings,
     tables=TABLES,
     namespace="penstock.events.log:Events",
-    names={"consumer": "penstock.events.consumer:Consumers"},
+    names={
+        "consumer": "penstock.events.consumer:Consumers",
+        "series": "penstock.events.series:AllSeries",
+    },
     in_transaction="penstock.events.log:Writing",
-    passes=(Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),),
+    passes=(
+        Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),
+        Pass(name="prune_series", every=600.0, run="penstock.events.series:prune"),
+    ),
+    services=("penstock.events.series:Flushing",),
+    adds={"events.flush": ("penstock.events.series:flush",)},
 )

@@ -9,12 +9,15 @@ from msgspec import Struct
 
 from penstock.events.consumer import Consumer
 from penstock.events.event import SLOTS, Event, Session
+from penstock.model.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 LEASE_MS = 10_000
 """Slots of a worker that was not heard of for so long are taken over."""
+MEMBER_MS = 5_000
+"""A process that was not heard of for so long gets no share."""
 
 
 class Mark(StrEnum):
@@ -169,6 +172,14 @@ def put_mark(tx: Any, consumer: str, putting: Putting) -> None:
     known_by = (consumer, session.tenant_id, session.platform, session.session_id)
     told = (session.slot, putting.mark.value, putting.reason, putting.sequence, tx.now)
     tx.events.queries.run("mark", (*known_by, *told))
+
+
+def buried(consumer: Consumer, event: Event, reason: str, now: int) -> tuple[Any, ...]:
+    """The dead letter of an event that is in the log."""
+    known_by = (event.event_id, event.event_type, event.platform, event.session_id)
+    whose = (event.tenant_id, event.person)
+    failed = (reason, consumer.tries, 0, "", now, None)
+    return (new_id(), consumer.name, event.sequence, *known_by, *whose, *failed)
 
 
 async def claim(

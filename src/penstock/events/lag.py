@@ -1,4 +1,4 @@
-"""How far behind consumers are: events that wait for each, and since when the first of them does."""
+"""How far behind consumers are: how many events wait for each, and since when."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from penstock.events.consumer import Role
-from penstock.events.feed import Mark
-from penstock.events.pool import MEMBER_MS
+from penstock.events.feed import MEMBER_MS, Mark
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -46,8 +45,8 @@ class Lag(Struct, frozen=True, kw_only=True):
 
     `depth` are the events that wait, an estimate where there are thousands. What was put off does
     not wait: its sessions are `behind`. `wanted` are the workers it should have, and `workers`
-    those that run. It is `paused` by an operator, or `held` under pressure, after which it `resumes`:
-    what has gathered meanwhile does not count for the level.
+    those that run. It is `paused` by an operator, or `held` under pressure; after that it
+    `resumes`, and what has gathered meanwhile does not count for the level.
     """
 
     consumer: str

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
     from penstock.events.gate import Gate
+    from penstock.events.series import Recording
     from penstock.extension import Queries
 
 TEXTS = (
@@ -207,6 +208,17 @@ class Writing:
         except UnknownDictionary as unknown:
             learn(self.queries, unknown.number)
             return unpacked(data, codec)
+
+    @property
+    def series(self) -> "Recording":
+        """Figures that are part of this commit."""
+        return self.recording()
+
+    def recording(self, consumer: str = "") -> "Recording":
+        """The same for a consumer, whose figures go when it makes a session anew."""
+        from penstock.events.series import Recording
+
+        return Recording(self.queries, self._app.series, self.now, consumer)
 
 
 class Events:

@@ -3,15 +3,28 @@
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from penstock.events import feed
+from penstock.events.anew import MakingAnew, consistency
 from penstock.events.consumer import Applying, Consumer, Failing
+from penstock.events.enrichment import prepared_with
 from penstock.events.event import Event, Session
-from penstock.events.feed import Fetched, Lane, Mark, MarksChanged, Putting, SlotsLost
+from penstock.events.feed import (
+    MEMBER_MS,
+    Fetched,
+    Lane,
+    Mark,
+    MarksChanged,
+    Putting,
+    SlotsLost,
+    buried,
+)
+from penstock.events.series import Flushing
 from penstock.model.ids import new_id
 from penstock.model.redact import redact
 from penstock.model.store_errors import StoreClosed, StoreFull, StoreUnavailable
@@ -25,10 +38,10 @@ log = structlog.get_logger("penstock.events")
 POLL_SECONDS = 0.1
 RENEW_SECONDS = feed.LEASE_MS / 1000 / 4
 MEMBER_SECONDS = 1.0
-MEMBER_MS = 5_000
-"""A process that was not heard of for so long gets no share."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 RETRY_SECONDS = 0.05
+CARE_SECONDS = 1.0
+TRIAL_SECONDS = 300.0
 
 STORE_ERRORS = (StoreUnavailable, StoreFull, StoreClosed)
 
@@ -51,8 +64,11 @@ class PoolWorker:
         pause = FIRST_PAUSE
         while not self.stopping.is_set():
             try:
+                began = time.perf_counter()
                 busy = await self.turn()
                 pause = FIRST_PAUSE
+                if busy:
+                    self._record("events.busy_ms", 1000 * (time.perf_counter() - began))
             except STORE_ERRORS as error:
                 log.warning("consumer_waits", consumer=self.consumer.name, error=str(error))
                 await self._rest(pause)
@@ -110,16 +126,29 @@ class PoolWorker:
             await feed.renew(self.app, self.consumer, self.owner)
             self._renew_at = now + RENEW_SECONDS
 
+    def _record(self, name: str, value: float, **labels: str) -> None:
+        self.app.series.record(name, value, consumer=self.consumer.name, **labels)
+
+    def _took(self, stage: str, began: float) -> float:
+        """Record how long a stage of a batch took; when it ended."""
+        now = time.perf_counter()
+        self._record("events.stage_us", 1_000_000 * (now - began), stage=stage)
+        return now
+
     async def _step(self, lane: Lane) -> bool:
+        began = time.perf_counter()
         fetched = await feed.fetch(self.app, self.consumer, lane)
         if fetched.control.paused or fetched.head == lane.position:
             return False
+        self._took("fetch", began)
         lane.marks = fetched.marks
         whole = len(fetched.events) < fetched.control.batch
         to = fetched.head if whole else fetched.events[-1].sequence
         events, put_off = sorted_out(fetched)
         try:
             await self._apply(lane, events, put_off, to, fetched)
+            if len(events) < len(fetched.events):
+                self._record("events.put_off", len(fetched.events) - len(events))
         except SlotsLost:
             self.lanes.remove(lane)
         except MarksChanged:
@@ -140,10 +169,16 @@ class PoolWorker:
         fetched: Fetched,
     ) -> None:
         """Apply events and move the cursors past them, in one commit."""
-        consumer = self.consumer
+        consumer, began = self.consumer, time.perf_counter()
         if events:
+            allowed = bool(fetched.control.enriches)
             async with asyncio.timeout(fetched.control.timeout_ms / 1000):
-                prepared = await consumer.prepared(events)
+                prepared, left_out = await prepared_with(
+                    self.app, consumer, events, allowed=allowed
+                )
+            began = self._took("prepare", began)
+            if left_out and consumer.reset is not None:
+                put_off = [*put_off, *unenriched(events, left_out)]
 
         def work(tx: Any) -> None:
             feed.move(tx, consumer, self.owner, lane, to, put_off)
@@ -152,6 +187,9 @@ class PoolWorker:
 
         await self.app.transact(work)
         lane.position = to
+        if events:
+            self._took("apply", began)
+            self._record("events.applied", len(events))
 
     async def _one_by_one(
         self,
@@ -236,12 +274,11 @@ def sorted_out(fetched: Fetched) -> tuple[list[Event], list[Putting]]:
     return events, put_off
 
 
-def buried(consumer: Consumer, event: Event, reason: str, now: int) -> tuple[Any, ...]:
-    """The dead letter of an event that is in the log."""
-    known_by = (event.event_id, event.event_type, event.platform, event.session_id)
-    whose = (event.tenant_id, event.person)
-    failed = (reason, consumer.tries, 0, "", now, None)
-    return (new_id(), consumer.name, event.sequence, *known_by, *whose, *failed)
+def unenriched(events: Sequence[Event], left_out: Sequence[str]) -> list[Putting]:
+    """The sessions to mark because their events are applied without an enrichment."""
+    first = {event.session: event.sequence for event in reversed(events)}
+    reason = f"applied without {', '.join(left_out)}"
+    return [Putting(each, Mark.UNENRICHED, reason, first[each]) for each in first]
 
 
 class Pool(Service):
@@ -252,6 +289,8 @@ class Pool(Service):
         self.name = f"events.{consumer.name}"
         self.consumer = consumer
         self.workers: list[PoolWorker] = []
+        self.leads = False
+        """Whether this process does what one of them does for all."""
         self._app = app
         self._member = member
         self._tasks: dict[PoolWorker, asyncio.Task[None]] = {}
@@ -282,17 +321,18 @@ class Pool(Service):
     async def _shares(self) -> list[tuple[int, int]]:
         consumer, member, count = self.consumer, self._member, len(self.workers)
 
-        def work(tx: Any) -> list[tuple[int, int]]:
+        def work(tx: Any) -> tuple[bool, list[tuple[int, int]]]:
             queries = tx.events.queries
             queries.run("see_member", (consumer.name, member, count, tx.now))
             members = queries.rows("members", (consumer.name, tx.now - MEMBER_MS))
             control = feed.Control(*queries.row("control", (consumer.name,)))
             ranked = [str(name) for (name,) in members]
-            return feed.shares(
-                consumer.partitions, control.workers, len(ranked), ranked.index(member)
-            )
+            rank = ranked.index(member)
+            shares = feed.shares(consumer.partitions, control.workers, len(ranked), rank)
+            return rank == 0, shares
 
-        return await self._app.transact(work)
+        self.leads, shares = await self._app.transact(work)
+        return shares
 
     def fit(self, shares: Sequence[tuple[int, int]]) -> None:
         """Start and stop workers, and tell each which slots are its own."""
@@ -307,18 +347,47 @@ class Pool(Service):
             worker.wanted = share
 
 
+class Care(Service):
+    """What one process of a consumer does beside its workers: sessions anew, and trials."""
+
+    def __init__(self, app: "Penstock", pool: Pool) -> None:
+        super().__init__(CARE_SECONDS)
+        self.name = f"events.{pool.consumer.name}.care"
+        self._app = app
+        self._pool = pool
+        self._anew = MakingAnew(app, pool.consumer)
+        self._try_at = 0.0
+
+    async def run_once(self) -> None:
+        """Make sessions anew that were put off; now and then see whether replays agree."""
+        if not self._pool.leads:
+            return
+        if await self._anew.run_once():
+            self.wake()
+        now = asyncio.get_running_loop().time()
+        if now >= self._try_at:
+            self._try_at = now + TRIAL_SECONDS
+            share = await consistency(self._app, self._pool.consumer)
+            if share is not None:
+                name = self._pool.consumer.name
+                self._app.series.record("events.consistency", share, consumer=name)
+
+
 async def consume(app: "Penstock", names: Sequence[str] = ()) -> None:
     """Run consumers, all or some, until cancelled."""
     known = app.consumer.known()
     chosen = [app.consumer.get(name) for name in names] or list(known.values())
     member = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
     pools = [Pool(app, consumer, member) for consumer in chosen]
+    beside = [*(Care(app, pool) for pool in pools), Flushing(app)]
     try:
-        for pool in pools:
-            await pool.start()
+        for service in (*pools, *beside):
+            await service.start()
         await asyncio.Event().wait()
     finally:
         await asyncio.gather(*(pool.stop() for pool in pools))
+        for service in beside:
+            await service.stop()
 
 
 async def catch_up(app: "Penstock", *names: str) -> None:

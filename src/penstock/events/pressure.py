@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger("penstock.events")
 
 GROWS, SHRINKS = 0.8, 0.2
-"""Parts of the yellow figure: a pool gets a worker from the one on, and loses one below the other."""
+"""Parts of the yellow figure: a pool gets a worker from the one on, loses one below the other."""
 LARGER, SHORTER = 2, 0.5
 SHED = (5, 4)
-"""Priorities that are put off in red: the first, and then, if that was not enough, the second too."""
+"""Priorities that are put off in red: the first, and, if that was not enough, the second, too."""
 KEEP_MS = 3_600_000
 KEEP_LEVELS_MS = 30 * 86_400_000
 

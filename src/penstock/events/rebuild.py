@@ -4,24 +4,27 @@ It happens in one commit, up to where the consumer has come in the log, while it
 reads sees the old result or the new one, and what comes later is applied to the new one.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.events.consumer import Applying, CannotRebuild, Consumer
+from penstock.events.enrichment import NotEnriched, prepared_with
 from penstock.events.event import Event, Session
+from penstock.events.feed import Mark, Putting, buried, put_mark
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 PAGE = 500
 SESSIONS = 200
+NOTHING: Mapping[int, str] = {}
 
 Show = Callable[[Session, int], None]
 """Hears which session was rebuilt, and from how many events."""
 
 
-class _Moved(Exception):
+class Moved(Exception):
     """The consumer has come past more events of the session."""
 
 
@@ -49,39 +52,91 @@ async def rebuild(
 
 
 async def rebuild_session(
-    app: "Penstock", consumer: Consumer, session: Session, *, enqueue: bool = False
+    app: "Penstock",
+    consumer: Consumer,
+    session: Session,
+    *,
+    enqueue: bool = False,
+    without: Mapping[int, str] = NOTHING,
 ) -> int:
-    """Reset a session and apply its events in one commit; how many events those were."""
+    """Reset a session and apply its events in one commit; how many events those were.
+
+    Those in `without`, by sequence, are given up for the reason that stands there.
+    """
     while True:
         try:
-            return await _rebuild_once(app, consumer, session, enqueue=enqueue)
-        except _Moved:
+            return await _rebuild_once(app, consumer, session, enqueue=enqueue, without=without)
+        except Moved:
             continue
 
 
 async def _rebuild_once(
-    app: "Penstock", consumer: Consumer, session: Session, *, enqueue: bool
+    app: "Penstock",
+    consumer: Consumer,
+    session: Session,
+    *,
+    enqueue: bool,
+    without: Mapping[int, str],
 ) -> int:
-    position = await _position(app, consumer, session)
-    after = await _begin(app, consumer, session)
-    pages = [page async for page in _pages(app, consumer, session, after, position)]
-    prepared = [await consumer.prepared(page) for page in pages]
+    position, events = await to_replay(app, consumer, session)
+    wanted = [event for event in events if event.sequence not in without]
+    pages = [wanted[n : n + PAGE] for n in range(0, len(wanted), PAGE)]
+    prepared = [await _prepared(app, consumer, page) for page in pages]
 
     def work(tx: Any) -> None:
-        queries = tx.events.queries
-        now_at = int(queries.value("slot", (consumer.name, session.slot)))
-        if queries.rows("session_until", _asked(consumer, session, position, now_at, 1)):
-            raise _Moved
+        stand_still(tx, consumer, session, position)
         applying = Applying(tx, consumer.name, enqueues=enqueue)
-        if consumer.reset is not None:
-            consumer.reset(applying, session)
+        clear(applying, consumer, session)
         for each in prepared:
             consumer.apply(applying, each)
+        queries = tx.events.queries
         queries.run("unmark", (consumer.name, *_key(session)))
         queries.run("unbury_session", (consumer.name, *_key(session)))
+        for event in events:
+            if event.sequence in without:
+                reason = without[event.sequence]
+                queries.run("bury", buried(consumer, event, reason, tx.now))
+                incomplete = Putting(session, Mark.INCOMPLETE, reason, event.sequence)
+                put_mark(tx, consumer.name, incomplete)
 
     await app.transact(work)
-    return sum(map(len, pages))
+    return len(wanted)
+
+
+async def to_replay(
+    app: "Penstock", consumer: Consumer, session: Session, *, most: int | None = None
+) -> tuple[int, list[Event]]:
+    """How far a consumer has come, and the events of a session until there, or the first `most`."""
+    position = await _position(app, consumer, session)
+    after = await _begin(app, consumer, session)
+    events: list[Event] = []
+    async for page in _pages(app, consumer, session, after, position):
+        events += page
+        if most is not None and len(events) >= most:
+            return position, events[:most]
+    return position, events
+
+
+def stand_still(tx: Any, consumer: Consumer, session: Session, position: int) -> None:
+    """Have nobody move a session's slot until the commit; Moved if there are more events by now."""
+    queries = tx.events.queries
+    now_at = int(queries.value("slot", (consumer.name, session.slot)))
+    if queries.rows("session_until", _asked(consumer, session, position, now_at, 1)):
+        raise Moved
+
+
+def clear(applying: Applying, consumer: Consumer, session: Session) -> None:
+    """Throw away what a consumer derived from a session; one that cannot goes on from its mark."""
+    if consumer.reset is not None:
+        consumer.reset(applying, session)
+        applying.series.reset(session)
+
+
+async def _prepared(app: "Penstock", consumer: Consumer, events: list[Event]) -> Any:
+    prepared, left_out = await prepared_with(app, consumer, events)
+    if left_out:
+        raise NotEnriched(consumer.name, left_out)
+    return prepared
 
 
 async def _begin(app: "Penstock", consumer: Consumer, session: Session) -> int:

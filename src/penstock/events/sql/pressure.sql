@@ -29,6 +29,10 @@ SELECT consumer, mark, count(*) FROM events_marks GROUP BY consumer, mark;
 SELECT tenant_id, platform, session_id FROM events_marks
 WHERE consumer = ? AND mark IN ('behind', 'unenriched') ORDER BY since LIMIT ?;
 
+-- name: session_from
+SELECT tenant_id, platform, session_id FROM events_log
+WHERE sequence >= ? AND codec <> 'erased' ORDER BY sequence LIMIT 1;
+
 -- name: keep_reading
 INSERT INTO events_readings (consumer, at, depth, lag_ms, state) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (consumer, at) DO UPDATE

@@ -19,7 +19,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test long check fix docs site bench compare torture lock clean
+.PHONY: help run test long check fix docs site bench bench-events compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -63,6 +63,9 @@ site: $(SITED) ## Build the documentation as a site, into build/site (VERSION=1.
 
 bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 	$(PYTHON) -m proof.bench $(ARGS)
+
+bench-events: $(INSTALLED) ## Measure how fast events are appended, applied and compressed
+	$(PYTHON) -m proof.bench.events $(ARGS)
 
 compare: $(INSTALLED) ## Measure speed beside other job systems, installed for it
 	$(PYTHON) -m proof.bench --compare $(ARGS)

@@ -1,8 +1,11 @@
-"""`benchmarks/RESULTS.md`: a page of two parts, each rewritten by a command of its own."""
+"""`benchmarks/RESULTS.md`: a page of three parts, each rewritten by a command of its own."""
 
+import re
 from pathlib import Path
 
-COMPARISON = "# Compared with others\n"
+EVENTS = "Events"
+COMPARISON = "Compared with others"
+_PART = re.compile(rf"^# ({EVENTS}|{COMPARISON})\n", re.MULTILINE)
 
 
 def find_checkout() -> Path | None:
@@ -12,15 +15,24 @@ def find_checkout() -> Path | None:
 
 
 def write_figures(page: Path, text: str) -> None:
-    """Replace all but the comparison."""
-    page.write_text(text + _parts(page)[1], "utf-8")
+    """Replace all that stands before the other parts."""
+    _, others = _parts(page)
+    _write(page, text, others)
 
 
-def write_comparison(page: Path, text: str) -> None:
-    """Replace the comparison, which is the end of the page."""
-    page.write_text(f"{_parts(page)[0].rstrip()}\n\n{COMPARISON}\n{text}", "utf-8")
+def write_part(page: Path, name: str, text: str) -> None:
+    """Replace one of the other parts."""
+    first, others = _parts(page)
+    _write(page, first, {**others, name: text})
 
 
-def _parts(page: Path) -> tuple[str, str]:
-    before, heading, after = page.read_text("utf-8").partition(COMPARISON)
-    return before, f"\n{heading}{after}" if heading else ""
+def _parts(page: Path) -> tuple[str, dict[str, str]]:
+    first, *rest = _PART.split(page.read_text("utf-8"))
+    return first, dict(zip(rest[::2], rest[1::2], strict=True))
+
+
+def _write(page: Path, first: str, others: dict[str, str]) -> None:
+    parts = [
+        f"# {name}\n\n{others[name].strip()}\n" for name in (EVENTS, COMPARISON) if name in others
+    ]
+    page.write_text("\n".join([f"{first.rstrip()}\n", *parts]), "utf-8")

@@ -304,7 +304,9 @@ class TestConsuming:
         assert [(lane.first, lane.last) for lane in alone.lanes] == [(0, 255)]
         assert await totals(app) == await expected(app)
 
-    async def test_a_job_is_enqueued_with_the_cursor_and_once_for_an_event(self, app: Penstock) -> None:
+    async def test_a_job_is_enqueued_with_the_cursor_and_once_for_an_event(
+        self, app: Penstock
+    ) -> None:
         @app.job
         async def noop() -> None: ...
 
@@ -346,7 +348,9 @@ class TestFailing:
         others = [each for each in await app.events.find() if each.event_id != ids[1]]
         assert await totals(app) == folded(others)
 
-    async def test_an_event_that_fails_once_is_tried_again(self, app: Penstock, tally: Tally) -> None:
+    async def test_an_event_that_fails_once_is_tried_again(
+        self, app: Penstock, tally: Tally
+    ) -> None:
         ids = await append(app, *"abc")
         tally.poison = {ids[1]}
         plain, tries = tally.apply, []

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from penstock.model.errors import InvalidOption
 from proof.bench.machine import busy_notes, facts
-from proof.bench.page import find_checkout, write_comparison
+from proof.bench.page import COMPARISON, find_checkout, write_part
 from proof.bench.peers.environment import Environments
 from proof.bench.peers.report import (
     ComparisonOutcome,
@@ -79,7 +79,7 @@ def run_comparison(
         show_comparison(outcome, console)
     if not quick and not only:
         page = checkout / "benchmarks" / "RESULTS.md"
-        write_comparison(page, comparison_as_markdown(outcome))
+        write_part(page, COMPARISON, comparison_as_markdown(outcome))
     return 0
 
 

@@ -128,10 +128,11 @@ def compressed(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
     bodies = [row.body for row in rows]
     packed(bodies[0], Codec.ZSTD, "claude_code")
     found: dict[str, tuple[float, float]] = {}
-    for name, pack in (
-        ("zlib 6", lambda body: zlib.compress(body, 6)),
-        ("zstd", lambda body: packed(body, Codec.ZSTD, "claude_code")),
-    ):
+    packs: dict[str, Callable[[bytes], bytes]] = {
+        "zlib 6": lambda body: zlib.compress(body, 6),
+        "zstd": lambda body: packed(body, Codec.ZSTD, "claude_code"),
+    }
+    for name, pack in packs.items():
         began = time.process_time()
         sizes = [len(pack(body)) for body in bodies]
         took = time.process_time() - began
@@ -182,7 +183,7 @@ def flatness(folder: Path, sizes: Sequence[int]) -> list[tuple[str, str, str]]:
     """How fast a log of so many events is appended to."""
     app = an_app(folder, "flat")
     found: list[tuple[str, str, str]] = []
-    held = 0
+    held, rate = 0, 0.0
     for size in sizes:
         while held < size:
             some = made_up(min(20_000, size - held), seed=held + 3)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from penstock.app.penstock import Penstock
 from penstock.events import feed
-from penstock.events.consumer import CannotRebuild, Consumer, consumer_of
+from penstock.events.consumer import CannotRebuild, Consumer, Failing, consumer_of
 from penstock.events.event import SLOTS, EventNotFound, InvalidEvent, NewEvent, Session
 from penstock.events.feed import Mark
 from penstock.events.log import EventFilter
@@ -279,6 +279,20 @@ class TestConsuming:
             pass
         assert await totals(app) == await expected(app)
 
+    async def test_slots_that_were_taken_over_are_lost_though_nothing_moved(
+        self, app: Penstock, tally: Tally, clock: FakeClock
+    ) -> None:
+        consumer = app.consumer.get("tally")
+        await feed.declare(app, consumer)
+        frozen, next_one = a_worker(app, consumer), a_worker(app, consumer)
+        await frozen.turn()
+        clock.advance(feed.LEASE_MS / 1000 + 1)
+        await next_one.turn()
+        await append(app, *"abc")
+        await frozen.turn()
+        assert frozen.lanes == []
+        assert await totals(app) == {}
+
     async def test_other_shares_move_slots_and_no_cursor(self, app: Penstock, tally: Tally) -> None:
         consumer = app.consumer.get("tally")
         await feed.declare(app, consumer)
@@ -430,27 +444,44 @@ class TestRebuilding:
     async def test_who_has_fetched_before_a_rebuild_fetches_again(
         self, app: Penstock, tally: Tally
     ) -> None:
-        consumer = app.consumer.get("tally")
+        consumer = replace(app.consumer.get("tally"), failing=Failing.WAIT)
         ids = await append(app, *"ab")
         tally.poison = {ids[0]}
-        worker = a_worker(app, replace(consumer, failing="wait"))
+        worker = a_worker(app, consumer)
         await feed.declare(app, consumer)
         while await worker.turn():
             pass
-        await append(app, "a")
+        assert await marks(app) == {"a": Mark.WAITING}
         tally.poison = set()
-        plain = consumer.prepared
 
         async def meanwhile(events: Any) -> Any:
             await rebuild_session(app, consumer, Session("", "shop", "a"))
-            return await plain(events)
+            return events
 
-        await append(app, "b")
-        object.__setattr__(worker, "consumer", replace(worker.consumer, prepare=meanwhile))
+        await append(app, *"ab")
+        worker.consumer = replace(consumer, prepare=meanwhile)
         await worker.turn()
         worker.consumer = consumer
         while await worker.turn():
             pass
+        assert await totals(app) == await expected(app)
+
+    async def test_what_the_consumer_comes_past_meanwhile_is_rebuilt_too(
+        self, app: Penstock, tally: Tally
+    ) -> None:
+        consumer = app.consumer.get("tally")
+        await append(app, *"ab")
+        await catch_up(app)
+        await append(app, *"ab")
+        told: list[int] = []
+
+        async def meanwhile(events: Any) -> Any:
+            told.append(len(events))
+            await catch_up(app)
+            return events
+
+        await rebuild_session(app, replace(consumer, prepare=meanwhile), Session("", "shop", "a"))
+        assert told == [1, 2]
         assert await totals(app) == await expected(app)
 
     async def test_a_consumer_without_a_reset_cannot_be_rebuilt(self, app: Penstock) -> None:

@@ -318,8 +318,9 @@ class Extension(Struct, frozen=True, kw_only=True):
     An installed one is enabled by its name in `extensions`, by its namespace, or `always`.
 
     `namespace(app)` becomes `app.NAME`, `in_transaction(queries, app, tx)` becomes `tx.NAME`, and
-    `on_remote(remote)` becomes `remote.NAME`; `names` are further ones on `app`. `adds` is what it
-    brings to other extensions, by the words that those document.
+    `on_remote(remote)` becomes `remote.NAME`; `names` are further ones on `app`. What has an
+    `async def close()` is closed with the application. `adds` is what it brings to other
+    extensions, by the words that those document.
 
     `redact` is asked for every text that is kept, after
     our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`

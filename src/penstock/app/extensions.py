@@ -116,6 +116,13 @@ class Extensions:
             self._namespaces[name] = loaded_part(extension, part)(self._app)
         return self._namespaces[name]
 
+    async def close(self) -> None:
+        """Close the namespaces that hold something open: those with an `async def close()`."""
+        for namespace in self._namespaces.values():
+            close = getattr(namespace, "close", None)
+            if close is not None:
+                await close()
+
     def _bringing(self, name: str) -> tuple[Extension, Any]:
         extension = self.find(name)
         if extension is not None and extension.namespace is not None:

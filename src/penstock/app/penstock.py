@@ -169,6 +169,7 @@ class Penstock(Registry):
         async with self._opening:
             if self._openings == 1:
                 await self.admission.rates.close()
+                await self.extensions.close()
                 await self.store.close()
                 if self.beside is not None:
                     await self.beside.close()

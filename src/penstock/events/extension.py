@@ -50,6 +50,11 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `gate` takes out of an event what must not be kept; `codec` is the best that is installed;
     `event_limit` is the largest body in bytes; `types` are priorities of types of your own.
+
+    `stream` is the URL of a Redis: events are appended to `telemetry:events` there, and ingest
+    writes them into the log. With `mirror`, the log is mirrored to `cdc:events` there. `spool` is
+    the file that takes events while that Redis is away; named without a stream, it does so while
+    the store is away or locked.
     """
 
     gate: str = "penstock.events.gate:redacting"
@@ -57,6 +62,9 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     event_limit: int = LIMIT
     types: dict[str, Any] = {}
     pressure: PressureSettings = PressureSettings()
+    stream: str | None = None
+    mirror: bool = True
+    spool: str | None = None
 
 
 TABLES = Tables(
@@ -100,7 +108,9 @@ events = Extension(
     passes=(
         Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),
         Pass(name="prune_series", every=600.0, run="penstock.events.series:prune"),
+        Pass(name="recompress", every=60.0, run="penstock.events.recompress:recompress"),
     ),
     services=("penstock.events.series:Flushing",),
+    doctor={"stream": "penstock.events.stream:check_stream"},
     adds={"events.flush": ("penstock.events.series:flush",)},
 )

@@ -1,10 +1,13 @@
 """The log: events are appended in one commit, each once, and read by sequence."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from penstock.events.codec import Codec, UnknownDictionary, best, dictionary_of, packed, unpacked
 from penstock.events.codec import learn as learn_dictionary
@@ -22,13 +25,16 @@ from penstock.events.event import (
 )
 from penstock.extension import load
 from penstock.model.clock import LATEST
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, MissingExtra
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
+    from penstock.events.extension import EventSettings
     from penstock.events.gate import Gate
     from penstock.events.series import Recording
+    from penstock.events.spool import Intake
+    from penstock.events.stream import Stream
     from penstock.extension import Queries
 
 TEXTS = (
@@ -45,9 +51,15 @@ EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
 GREATEST = (1 << 63) - 1
 LONGEST_TEXT = 1_000
 
+SPOOL = "penstock-events.spool"
+"""Where events wait while the stream is away, unless the settings name another place."""
+
 
 class Appended(Struct, frozen=True):
-    """An event's id, its place in the log, and whether it is new there."""
+    """An event's id, its place in the log, and whether it is new there.
+
+    One that waits in the stream or the spool has no place yet: its sequence is 0.
+    """
 
     event_id: str
     sequence: int
@@ -88,7 +100,7 @@ class Preparer:
 
     def __init__(self, app: "Penstock") -> None:
         settings = app.extensions.settings("events")
-        self._gate: Gate = load(settings.gate)
+        self.gate: Gate = load(settings.gate)
         self._codec = Codec(settings.codec or best())
         self._largest: int = settings.event_limit
         self._priorities = {**PRIORITIES, **settings.types}
@@ -102,14 +114,7 @@ class Preparer:
     def row(self, event: NewEvent, now: int) -> Row:
         """An event as a row."""
         event_id, timestamp = identified(event, now)
-        try:
-            clean = self._gate(event)
-            body = _encoder.encode(Body(clean.payload, clean.metadata, clean.hook_type))
-        except _UNWRITABLE as error:
-            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
-        if len(body) > self._largest:
-            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
-            raise InvalidEvent(event.event_id, f"takes {size}")
+        clean, body = self._clean(event)
         session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
         bindings = (
             event_id,
@@ -127,6 +132,24 @@ class Preparer:
             packed(body, self._codec, clean.platform),
         )
         return Row(event_id, timestamp, clean.platform, bindings, body)
+
+    def clean(self, event: NewEvent, now: int) -> NewEvent:
+        """An event as it may be written anywhere: checked, through the gate, with id and time."""
+        event_id, timestamp = identified(event, now)
+        clean, _ = self._clean(event)
+        return replace(clean, event_id=event_id, timestamp=timestamp)
+
+    def _clean(self, event: NewEvent) -> tuple[NewEvent, bytes]:
+        """What the gate lets through of an event, and its body."""
+        try:
+            clean = self.gate(event)
+            body = _encoder.encode(Body(clean.payload, clean.metadata, clean.hook_type))
+        except _UNWRITABLE as error:
+            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
+        if len(body) > self._largest:
+            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
+            raise InvalidEvent(event.event_id, f"takes {size}")
+        return clean, body
 
     def dictionary(self, platform: str) -> tuple[int, bytes] | None:
         """What bodies of a platform are compressed with."""
@@ -226,6 +249,7 @@ class Events:
 
     def __init__(self, app: "Penstock") -> None:
         self._app = app
+        self._settings: EventSettings = app.extensions.settings("events")
         self._preparer: Preparer | None = None
         self._kept: set[str] = set()
         """The platforms whose dictionaries the log is known to hold."""
@@ -240,7 +264,7 @@ class Events:
     async def append(self, event: str | NewEvent, /, **fields: Unpack[EventFields]) -> Appended:
         """Append an event: `append("tool_use", session_id="s1", payload={…})`.
 
-        It is in the log, on disk, when this returns.
+        It is in the log, on disk, when this returns; or in the stream, if there is one before it.
         """
         return (await self.append_many([made(event, fields)]))[0]
 
@@ -248,7 +272,53 @@ class Events:
         """Append events in one commit, all of them or, if one is refused, none."""
         if not events:
             return []
-        return await self.write(self.preparer.rows(events, self._app.store.clock.now()))
+        now = self._app.store.clock.now()
+        if self.intake is None:
+            return await self.write(self.preparer.rows(events, now))
+        clean = [self.preparer.clean(event, now) for event in events]
+        appended = await self.intake.accept(clean)
+        return appended or [Appended(event.event_id, 0, True) for event in clean]
+
+    @cached_property
+    def stream(self) -> "Stream | None":
+        """The stream in front of the log, if the settings name one."""
+        url = self._settings.stream
+        if not url:
+            return None
+        try:
+            from penstock.events.stream import Stream
+        except ModuleNotFoundError as error:
+            raise MissingExtra("redis", error.name or "redis") from error
+        return Stream(url, allow_volatile=self._app.settings.allow_volatile)
+
+    @cached_property
+    def intake(self) -> "Intake[Appended] | None":
+        """What spools events while the stream, or the log if a spool was named, is away."""
+        path = self._settings.spool or (SPOOL if self._settings.stream else None)
+        if not path:
+            return None
+        from penstock.events.spool import Intake, Spool
+
+        return Intake(Spool(Path(path).expanduser().absolute()), self._deliver, self._refuse)
+
+    async def close(self) -> None:
+        """Let go of the stream; what is spooled stays."""
+        if self.intake is not None:
+            await self.intake.close()
+        if self.stream is not None:
+            await self.stream.close()
+
+    async def _deliver(self, events: Sequence[NewEvent]) -> list[Appended]:
+        now = self._app.store.clock.now()
+        if self.stream is None:
+            return await self.write(self.preparer.rows(events, now))
+        await self.stream.add(events, now)
+        return [Appended(event.event_id, 0, True) for event in events]
+
+    async def _refuse(self, event: NewEvent, error: InvalidEvent) -> None:
+        from penstock.events.letters import bury, letter_of_event
+
+        await bury(self._app, [letter_of_event(event, error, self._app.store.clock.now())])
 
     async def write(self, rows: Sequence[Row]) -> list[Appended]:
         """Write what was made ready, in one commit."""

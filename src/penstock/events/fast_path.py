@@ -1,0 +1,481 @@
+"""The fast path: from the stream into the log, and acknowledged after the commit that has it.
+
+Reading, making ready, writing and acknowledging go on at once, each batch behind the one before it,
+so that the order of the stream is the order of the log. What is read again after a crash is written
+once, since an event is known by its id and time.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from penstock.events.event import InvalidEvent
+from penstock.events.letters import Letter, bury, letter_of_row, stub
+from penstock.events.log import Row
+from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of, event_of
+from penstock.model.ids import new_id
+from penstock.model.redact import redact
+from penstock.model.store_errors import (
+    AccessDenied,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from penstock.service import Seldom
+from penstock.store.redis.errors import translate
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+log = structlog.get_logger("penstock.events")
+
+BATCH = 100
+BATCH_SECONDS = 0.1
+BLOCK_MS = 1_000
+GATHER_SECONDS = 0.005
+"""Between two looks at a stream that holds less than a batch."""
+AHEAD = 2
+"""So many batches wait between two stages."""
+ENVELOPE = 1 << 16
+"""What an entry may take beside its body."""
+TRIES = 3
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
+LEASE_MS = 10_000
+UPKEEP_SECONDS = 2.0
+
+AWAY = (StoreUnavailable, StoreFull, StoreClosed, StoreReadOnly, AccessDenied, StoreCorrupt)
+"""What says nothing about an event: the store is away, and the batch waits for it."""
+
+HOLD = """
+local held = redis.call('GET', KEYS[1])
+if not held or held == ARGV[1] or held == ARGV[3] then
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    return ARGV[1]
+end
+return held
+"""
+RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+ACKNOWLEDGE = """
+redis.call('XACK', KEYS[1], ARGV[1], unpack(ARGV, 2))
+return redis.call('XDEL', KEYS[1], unpack(ARGV, 2))
+"""
+
+
+class NameLost(Exception):
+    """Another process reads under this name now."""
+
+
+class Batch(Struct):
+    """Entries on their way through the stages: rows to write, and letters of what cannot be."""
+
+    entries: list[Entry]
+    rows: list[tuple[Entry, Row]] = []
+    letters: list[Letter] = []
+
+    @property
+    def ids(self) -> list[str]:
+        """What is acknowledged when it is written."""
+        return [entry.id for entry in self.entries]
+
+
+class Stages:
+    """How long each stage took for the latest batches."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, deque[float]] = {}
+
+    def add(self, stage: str, began: float) -> None:
+        """Take in a batch that began a stage then, and has just ended it."""
+        self._seconds.setdefault(stage, deque(maxlen=1_000)).append(time.perf_counter() - began)
+
+    def percentiles(self) -> dict[str, list[float]]:
+        """Milliseconds at p50, p95 and p99 of every stage."""
+        return {stage: _percentiles(list(kept)) for stage, kept in self._seconds.items()}
+
+
+def _percentiles(seconds: list[float]) -> list[float]:
+    ordered = sorted(seconds)
+    return [
+        round(1_000 * ordered[min(len(ordered) - 1, len(ordered) * n // 100)], 3)
+        for n in (50, 95, 99)
+    ]
+
+
+class FastPath:
+    """One consumer of the group: `fast-path-1`, or the first number that nobody alive has."""
+
+    def __init__(self, app: "Penstock", stream: Stream, name: str | None = None) -> None:
+        self.app = app
+        self.stream = stream
+        self.name = name or ""
+        self.stages = Stages()
+        self.events = 0
+        self.errors = 0
+        self.failing_since: int | None = None
+        self._wanted = name
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        self._key = stream.key(EVENTS)
+        # A read that waits would hold up everything else on the same connection.
+        self._reader = Stream(stream.server.url, allow_volatile=True)
+        self._after: str | None = "0-0"
+        """The entry of ours to go on after; None once all that we were given before is read."""
+        self._held: set[str] = set()
+        self._progress_at = 0
+        self._acknowledged_at: float | None = None
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="penstock-ingest")
+        self._may_warn = Seldom()
+
+    async def run(self) -> None:
+        """Run all stages until cancelled; NameLost if another process has taken the name."""
+        read: asyncio.Queue[list[Entry]] = asyncio.Queue(AHEAD)
+        ready: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
+        written: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
+        stages = [
+            self._reading(read),
+            self._preparing(read, ready),
+            self._writing(ready, written),
+            self._acknowledging(written),
+            self._upkeep(read),
+        ]
+        tasks = [asyncio.create_task(stage) for stage in stages]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def run_once(self, *, block_ms: int | None = None) -> int:
+        """Take one batch through all stages; how many entries it had."""
+        if not self.name:
+            await self.take_name()
+        entries = await self.read(block_ms)
+        if entries:
+            batch = self.prepare(entries)
+            await self.write(batch)
+            await self.acknowledge(batch)
+        return len(entries)
+
+    async def close(self) -> None:
+        """Give the name back, and let go."""
+        if self.name:
+            with suppress(StoreError):
+                key = self.stream.key(f"{EVENTS}:{self.name}")
+                await self.stream.ask("EVAL", RELEASE, 1, key, self._owner)
+        self._threads.shutdown(wait=True)
+        await self._reader.close()
+
+    async def take_name(self) -> None:
+        """Take the name that was asked for, or the first that is free or whose owner is dead."""
+        number = 1
+        while True:
+            name = self._wanted or f"fast-path-{number}"
+            holder = await self._hold(name)
+            if holder != self._owner and _is_dead(holder):
+                holder = await self._hold(name, instead_of=holder)
+            if holder == self._owner:
+                self.name = name
+                return
+            if self._wanted:
+                await asyncio.sleep(UPKEEP_SECONDS)
+            number += 1
+
+    async def _hold(self, name: str, instead_of: str = "") -> str:
+        key = self.stream.key(f"{EVENTS}:{name}")
+        asked = ("EVAL", HOLD, 1, key, self._owner, LEASE_MS, instead_of)
+        holder: bytes = await self.stream.ask(*asked)
+        return holder.decode()
+
+    async def read(self, block_ms: int | None = None) -> list[Entry]:
+        """Entries that were ours before a crash, then new ones; none if there are none now."""
+        while self._after is not None:
+            found = await self._read_after(self._after, None)
+            if not found:
+                self._after = None
+                break
+            self._after = found[-1].id
+            entries = [entry for entry in found if entry.id not in self._held]
+            if entries:
+                return self._hold_on(entries)
+        return self._hold_on(await self._read_after(">", block_ms))
+
+    def _hold_on(self, entries: list[Entry]) -> list[Entry]:
+        self._held.update(entry.id for entry in entries)
+        return entries
+
+    async def _read_after(
+        self, after: str, block_ms: int | None, count: int = BATCH
+    ) -> list[Entry]:
+        blocking = () if block_ms is None else ("BLOCK", block_ms)
+        group = ("GROUP", GROUP, self.name, "COUNT", count, *blocking)
+        command = ("XREADGROUP", *group, "STREAMS", self._key, after)
+        began = time.perf_counter()
+        await self._reader.open()
+        answer = await self._reader.server.reply(command)
+        if isinstance(answer, Exception):
+            if not str(answer).startswith("NOGROUP"):
+                raise translate(self.stream.server.url, answer) from answer
+            await self._make_group()
+            return []
+        entries = entries_of(answer[0][1]) if answer else []
+        if len(entries) == count:
+            self.stages.add("read", began)
+        return entries
+
+    async def _make_group(self) -> None:
+        """Have the group, which a server that came back empty has not."""
+        answer = await self._reader.server.reply(
+            ("XGROUP", "CREATE", self._key, GROUP, "0", "MKSTREAM")
+        )
+        if isinstance(answer, Exception) and not str(answer).startswith("BUSYGROUP"):
+            raise translate(self.stream.server.url, answer) from answer
+
+    def prepare(self, entries: Sequence[Entry]) -> Batch:
+        """Parse entries, take them through the gate and compress them."""
+        now = self.app.store.clock.now()
+        preparer = self.app.events.preparer  # type: ignore[attr-defined]
+        batch = Batch(list(entries))
+        began = time.perf_counter()
+        events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
+        self.stages.add("parse", began)
+        began = time.perf_counter()
+        for entry, event in events:
+            error = event if isinstance(event, Exception) else None
+            if not isinstance(event, Exception):
+                try:
+                    batch.rows.append((entry, preparer.row(event, now)))
+                except Exception as refused:  # whatever a gate raises: nothing unsanitised is kept
+                    error = refused
+            if error is not None:
+                fields = entry.fields or ()
+                at = entry.milliseconds
+                letter = stub(entry.id, at, fields, error, preparer.gate, now)
+                batch.letters.append(letter)
+        self.stages.add("compress", began)
+        return batch
+
+    def _parsed(self, entry: Entry) -> Any:
+        """The event of an entry, or why it is none."""
+        limit: int = self.app.extensions.settings("events").event_limit
+        try:
+            if entry.size > limit + ENVELOPE:
+                size = f"{entry.size:,} bytes, more than the {limit:,} of events.event_limit"
+                raise InvalidEvent("", f"takes {size}")
+            return event_of(entry)
+        except Exception as error:
+            return error
+
+    async def write(self, batch: Batch) -> None:
+        """Write a batch, however long the store is away; what it does not take becomes a letter."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._commit(batch)
+            except AWAY as error:
+                await self._hold_back(error, pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except Exception as error:
+                if not batch.rows:
+                    await self._hold_back(error, pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
+                    continue
+                self.errors += 1
+                log.info("batch_failed", error=redact(repr(error)))
+                await self._one_by_one(batch)
+            else:
+                self.failing_since = None
+                self.events += len(batch.entries)
+                self._progress_at = self.app.store.clock.now()
+                return
+
+    async def _commit(self, batch: Batch) -> None:
+        began = time.perf_counter()
+        if batch.letters:
+            await bury(self.app, batch.letters)
+            log.warning("entries_dead", count=len(batch.letters), reason=batch.letters[0].reason)
+        if batch.rows:
+            await self.app.events.write([row for _, row in batch.rows])  # type: ignore[attr-defined]
+            self.stages.add("write", began)
+
+    async def _one_by_one(self, batch: Batch) -> None:
+        """Find what cannot be written: the others are, and it is buried after some tries."""
+        rows, batch.rows = batch.rows, []
+        for entry, row in rows:
+            failed = await self._tried(row)
+            if failed is not None:
+                error, tries = failed
+                now = self.app.store.clock.now()
+                letter = letter_of_row(entry.id, entry.milliseconds, row, error, tries, now)
+                batch.letters.append(letter)
+
+    async def _tried(self, row: Row) -> tuple[Exception, int] | None:
+        """Write one event; why it cannot be, and how often that was tried."""
+        tries, pause = 0, FIRST_PAUSE
+        while True:
+            try:
+                await self.app.events.write([row])  # type: ignore[attr-defined]
+            except AWAY as error:
+                await self._hold_back(error, pause)
+            except InvalidEvent as error:
+                return error, tries + 1
+            except Exception as error:
+                tries += 1
+                self.errors += 1
+                if tries == TRIES:
+                    return error, tries
+                await asyncio.sleep(pause)
+            else:
+                return None
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _hold_back(self, error: Exception, pause: float) -> None:
+        self.errors += 1
+        self.failing_since = self.failing_since or self.app.store.clock.now()
+        self._warn("ingest_waits", error)
+        await asyncio.sleep(pause)
+
+    async def acknowledge(self, batch: Batch) -> None:
+        """Acknowledge and delete what is in the log, in one step, however long Redis is away."""
+        pause = FIRST_PAUSE
+        while True:
+            began = time.perf_counter()
+            try:
+                ids = batch.ids
+                await self.stream.ask("EVAL", ACKNOWLEDGE, 1, self._key, GROUP, *ids)
+            except StoreError as error:
+                self._warn("not_acknowledged", error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                break
+        self._held.difference_update(batch.ids)
+        self.stages.add("acknowledge", began)
+        if self._acknowledged_at is not None and len(batch.entries) == BATCH:
+            self.stages.add("whole", self._acknowledged_at)
+        self._acknowledged_at = time.perf_counter()
+
+    async def take_over(self) -> list[Entry]:
+        """Take entries that a consumer was given and left: nobody holds its name any more."""
+        key = self._key
+        consumers = await self.stream.ask("XINFO", "CONSUMERS", key, GROUP)
+        for each in consumers:
+            told = dict(zip(each[::2], each[1::2], strict=True))
+            name = told[b"name"].decode()
+            lease = self.stream.key(f"{EVENTS}:{name}")
+            if name == self.name or not int(told[b"pending"]):
+                continue
+            if int(await self.stream.ask("EXISTS", lease)):
+                continue
+            idle = ("IDLE", LEASE_MS, "-", "+", BATCH, name)
+            pending = await self.stream.ask("XPENDING", key, GROUP, *idle)
+            ids = [entry[0] for entry in pending]
+            if not ids:
+                continue
+            claim = ("XCLAIM", key, GROUP, self.name, LEASE_MS, *ids)
+            entries = self._hold_on(entries_of(await self.stream.ask(*claim)))
+            log.warning("entries_taken_over", consumer=name, count=len(entries))
+            return entries
+        return []
+
+    async def tell(self) -> None:
+        """Have the store know how this process fares."""
+        stages = msgspec.json.encode(self.stages.percentiles()).decode()
+        figures = (self._progress_at, self.events, self.errors, self.failing_since, stages)
+
+        def work(tx: Any) -> None:
+            tx.events.queries.run("tell_ingest", (self.name, self._owner, tx.now, *figures))
+
+        await self.app.transact(work)
+
+    async def _reading(self, read: "asyncio.Queue[list[Entry]]") -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                entries = await self.read(BLOCK_MS)
+                if entries and self._after is None:
+                    await self._fill(entries)
+                pause = FIRST_PAUSE
+            except StoreError as error:
+                # What the server gave in an answer that was lost is ours, and is asked for again.
+                self._after = "0-0"
+                self._warn("ingest_cannot_read", error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                if entries:
+                    await read.put(entries)
+
+    async def _fill(self, entries: list[Entry]) -> None:
+        """Wait a moment for what makes a batch whole."""
+        until = time.monotonic() + BATCH_SECONDS
+        with suppress(StoreError):  # what has been read is written; the next read fails, too
+            while len(entries) < BATCH and time.monotonic() < until:
+                await asyncio.sleep(GATHER_SECONDS)
+                more = await self._read_after(">", None, BATCH - len(entries))
+                entries += self._hold_on(more)
+
+    async def _preparing(
+        self, read: "asyncio.Queue[list[Entry]]", ready: "asyncio.Queue[Batch]"
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            entries = await read.get()
+            await ready.put(await loop.run_in_executor(self._threads, self.prepare, entries))
+
+    async def _writing(
+        self, ready: "asyncio.Queue[Batch]", written: "asyncio.Queue[Batch]"
+    ) -> None:
+        while True:
+            batch = await ready.get()
+            await self.write(batch)
+            await written.put(batch)
+
+    async def _acknowledging(self, written: "asyncio.Queue[Batch]") -> None:
+        while True:
+            await self.acknowledge(await written.get())
+
+    async def _upkeep(self, read: "asyncio.Queue[list[Entry]]") -> None:
+        while True:
+            await asyncio.sleep(UPKEEP_SECONDS)
+            try:
+                if await self._hold(self.name) != self._owner:
+                    raise NameLost
+                entries = await self.take_over()
+                if entries:
+                    await read.put(entries)
+                await self.tell()
+            except StoreError as error:
+                self._warn("ingest_upkeep_failed", error)
+
+    def _warn(self, event: str, error: Exception) -> None:
+        if self._may_warn():
+            log.warning(event, consumer=self.name, error=redact(str(error)))
+
+
+def _is_dead(owner: str) -> bool:
+    """Whether a process of this machine, of which a name was last heard, has ended."""
+    host, pid, _ = owner.rsplit(":", 2)
+    if host != socket.gethostname():
+        return False
+    if int(pid) == os.getpid():
+        return True  # one before us had the same number
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

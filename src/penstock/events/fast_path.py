@@ -8,6 +8,7 @@ once, since an event is known by its id and time.
 import asyncio
 import os
 import socket
+import sys
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -47,12 +48,14 @@ BATCH_SECONDS = 0.1
 BLOCK_MS = 1_000
 GATHER_SECONDS = 0.005
 """Between two looks at a stream that holds less than a batch."""
-AHEAD = 2
-"""So many batches wait between two stages."""
+AHEAD = 5
+"""So many batches are read at once, and wait between two stages."""
 ENVELOPE = 1 << 16
 """What an entry may take beside its body."""
 TRIES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
+TURN_SECONDS = 0.0005
+"""Who writes asks for the interpreter after every row: who compresses must not keep it for long."""
 LEASE_MS = 10_000
 UPKEEP_SECONDS = 2.0
 
@@ -85,11 +88,6 @@ class Batch(Struct):
     rows: list[tuple[Entry, Row]] = []
     letters: list[Letter] = []
 
-    @property
-    def ids(self) -> list[str]:
-        """What is acknowledged when it is written."""
-        return [entry.id for entry in self.entries]
-
 
 class Stages:
     """How long each stage took for the latest batches."""
@@ -97,9 +95,10 @@ class Stages:
     def __init__(self) -> None:
         self._seconds: dict[str, deque[float]] = {}
 
-    def add(self, stage: str, began: float) -> None:
-        """Take in a batch that began a stage then, and has just ended it."""
-        self._seconds.setdefault(stage, deque(maxlen=1_000)).append(time.perf_counter() - began)
+    def add(self, stage: str, began: float, batches: int = 1) -> None:
+        """Take in batches that began a stage then, and have just ended it together."""
+        seconds = (time.perf_counter() - began) / batches
+        self._seconds.setdefault(stage, deque(maxlen=1_000)).append(seconds)
 
     def percentiles(self) -> dict[str, list[float]]:
         """Milliseconds at p50, p95 and p99 of every stage."""
@@ -151,9 +150,12 @@ class FastPath:
             self._upkeep(read),
         ]
         tasks = [asyncio.create_task(stage) for stage in stages]
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(TURN_SECONDS)
         try:
             await asyncio.gather(*tasks)
         finally:
+            sys.setswitchinterval(usual)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -171,6 +173,7 @@ class FastPath:
 
     async def close(self) -> None:
         """Give the name back, and let go."""
+        _owners.discard(self._owner)
         if self.name:
             with suppress(StoreError):
                 key = self.stream.key(f"{EVENTS}:{self.name}")
@@ -180,6 +183,7 @@ class FastPath:
 
     async def take_name(self) -> None:
         """Take the name that was asked for, or the first that is free or whose owner is dead."""
+        _owners.add(self._owner)
         number = 1
         while True:
             name = self._wanted or f"fast-path-{number}"
@@ -202,7 +206,7 @@ class FastPath:
     async def read(self, block_ms: int | None = None) -> list[Entry]:
         """Entries that were ours before a crash, then new ones; none if there are none now."""
         while self._after is not None:
-            found = await self._read_after(self._after, None)
+            found = await self._read_after(self._after, None, BATCH)
             if not found:
                 self._after = None
                 break
@@ -210,7 +214,7 @@ class FastPath:
             entries = [entry for entry in found if entry.id not in self._held]
             if entries:
                 return self._hold_on(entries)
-        return self._hold_on(await self._read_after(">", block_ms))
+        return self._hold_on(await self._read_after(">", block_ms, AHEAD * BATCH))
 
     def _hold_on(self, entries: list[Entry]) -> list[Entry]:
         self._held.update(entry.id for entry in entries)
@@ -231,8 +235,8 @@ class FastPath:
             await self._make_group()
             return []
         entries = entries_of(answer[0][1]) if answer else []
-        if len(entries) == count:
-            self.stages.add("read", began)
+        if len(entries) >= BATCH:
+            self.stages.add("read", began, len(entries) // BATCH)
         return entries
 
     async def _make_group(self) -> None:
@@ -347,13 +351,13 @@ class FastPath:
         self._warn("ingest_waits", error)
         await asyncio.sleep(pause)
 
-    async def acknowledge(self, batch: Batch) -> None:
+    async def acknowledge(self, *batches: Batch) -> None:
         """Acknowledge and delete what is in the log, in one step, however long Redis is away."""
+        ids = [entry.id for batch in batches for entry in batch.entries]
         pause = FIRST_PAUSE
         while True:
             began = time.perf_counter()
             try:
-                ids = batch.ids
                 await self.stream.ask("EVAL", ACKNOWLEDGE, 1, self._key, GROUP, *ids)
             except StoreError as error:
                 self._warn("not_acknowledged", error)
@@ -361,10 +365,10 @@ class FastPath:
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 break
-        self._held.difference_update(batch.ids)
-        self.stages.add("acknowledge", began)
-        if self._acknowledged_at is not None and len(batch.entries) == BATCH:
-            self.stages.add("whole", self._acknowledged_at)
+        self._held.difference_update(ids)
+        self.stages.add("acknowledge", began, len(batches))
+        if self._acknowledged_at is not None and len(ids) >= BATCH:
+            self.stages.add("whole", self._acknowledged_at, len(batches))
         self._acknowledged_at = time.perf_counter()
 
     async def take_over(self) -> list[Entry]:
@@ -415,8 +419,8 @@ class FastPath:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
-                if entries:
-                    await read.put(entries)
+                for first in range(0, len(entries), BATCH):
+                    await read.put(entries[first : first + BATCH])
 
     async def _fill(self, entries: list[Entry]) -> None:
         """Wait a moment for what makes a batch whole."""
@@ -445,7 +449,10 @@ class FastPath:
 
     async def _acknowledging(self, written: "asyncio.Queue[Batch]") -> None:
         while True:
-            await self.acknowledge(await written.get())
+            batches = [await written.get()]
+            while not written.empty():
+                batches.append(written.get_nowait())
+            await self.acknowledge(*batches)
 
     async def _upkeep(self, read: "asyncio.Queue[list[Entry]]") -> None:
         while True:
@@ -465,13 +472,17 @@ class FastPath:
             log.warning(event, consumer=self.name, error=redact(str(error)))
 
 
+_owners: set[str] = set()
+"""Those of this process."""
+
+
 def _is_dead(owner: str) -> bool:
     """Whether a process of this machine, of which a name was last heard, has ended."""
     host, pid, _ = owner.rsplit(":", 2)
     if host != socket.gethostname():
         return False
     if int(pid) == os.getpid():
-        return True  # one before us had the same number
+        return owner not in _owners  # one before us had the same number
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

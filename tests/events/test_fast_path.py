@@ -327,7 +327,7 @@ async def test_a_server_that_comes_back_empty_is_used_without_ado(
 
 
 async def test_a_gate_that_breaks_leaves_a_stub_and_nothing_else(
-    place: Place, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, valkey_url: str, tmp_path: Path
 ) -> None:
     def broken(event: NewEvent) -> NewEvent:
         if event.payload:
@@ -341,6 +341,8 @@ async def test_a_gate_that_breaks_leaves_a_stub_and_nothing_else(
         Others(valkey_url).add(envelope(1), envelope(2))
         async with fast_path(app) as path:
             await drain(path)
-        later, earlier = await letters_of(app)
-        assert "the gate is broken" in earlier["reason"]
-        assert (earlier["event_id"], later["event_id"], later["document"]) == ("e1", "", None)
+        letters = await letters_of(app)
+        assert {letter["event_id"] for letter in letters} == {"e1", ""}
+        assert {letter["document"] for letter in letters} == {None}
+        # What somebody's gate says of an event may hold what it should have taken out.
+        assert {letter["reason"] for letter in letters} == {"ZeroDivisionError"}

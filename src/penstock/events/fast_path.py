@@ -62,20 +62,6 @@ UPKEEP_SECONDS = 2.0
 AWAY = (StoreUnavailable, StoreFull, StoreClosed, StoreReadOnly, AccessDenied, StoreCorrupt)
 """What says nothing about an event: the store is away, and the batch waits for it."""
 
-HOLD = """
-local held = redis.call('GET', KEYS[1])
-if not held or held == ARGV[1] or held == ARGV[3] then
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-    return ARGV[1]
-end
-return held
-"""
-RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
-ACKNOWLEDGE = """
-redis.call('XACK', KEYS[1], ARGV[1], unpack(ARGV, 2))
-return redis.call('XDEL', KEYS[1], unpack(ARGV, 2))
-"""
-
 
 class NameLost(Exception):
     """Another process reads under this name now."""
@@ -177,7 +163,7 @@ class FastPath:
         if self.name:
             with suppress(StoreError):
                 key = self.stream.key(f"{EVENTS}:{self.name}")
-                await self.stream.ask("EVAL", RELEASE, 1, key, self._owner)
+                await self.stream.call("release", [key], self._owner)
         self._threads.shutdown(wait=True)
         await self._reader.close()
 
@@ -199,8 +185,7 @@ class FastPath:
 
     async def _hold(self, name: str, instead_of: str = "") -> str:
         key = self.stream.key(f"{EVENTS}:{name}")
-        asked = ("EVAL", HOLD, 1, key, self._owner, LEASE_MS, instead_of)
-        holder: bytes = await self.stream.ask(*asked)
+        holder: bytes = await self.stream.call("hold", [key], self._owner, LEASE_MS, instead_of)
         return holder.decode()
 
     async def read(self, block_ms: int | None = None) -> list[Entry]:
@@ -358,7 +343,7 @@ class FastPath:
         while True:
             began = time.perf_counter()
             try:
-                await self.stream.ask("EVAL", ACKNOWLEDGE, 1, self._key, GROUP, *ids)
+                await self.stream.call("acknowledge", [self._key], GROUP, *ids)
             except StoreError as error:
                 self._warn("not_acknowledged", error)
                 await asyncio.sleep(pause)

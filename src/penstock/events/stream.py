@@ -6,6 +6,8 @@ event_type, hook_type, metadata, payload (both JSON), enqueued_at, retry_count, 
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -134,6 +136,11 @@ def _time(raw: dict[bytes, bytes], name: bytes) -> int | str | None:
     return text or None
 
 
+@cache
+def _script(name: str) -> str:
+    return files("penstock.events").joinpath("lua", f"{name}.lua").read_text("utf-8")
+
+
 class Stream:
     """The streams of one Redis.
 
@@ -156,6 +163,10 @@ class Stream:
         """The answer to a command; the first one makes sure that the server keeps what it takes."""
         await self.open()
         return await self.server.ask(*command)
+
+    async def call(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
+        """The answer of one of our scripts."""
+        return await self.ask("EVAL", _script(script), len(keys), *keys, *arguments)
 
     async def ask_all(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The answers to commands that are sent together; the first error is raised."""
@@ -220,7 +231,8 @@ class Stream:
             ):
                 gone = [entry.id for entry in page if matches(_read(entry))]
                 if gone:
-                    count += int(await self.ask("XDEL", self.key(name), *gone))
+                    keys = [self.key(name), self.key(f"{name}:erasing")]
+                    count += int(await self.call("erase", keys, *gone))
                 after = f"({page[-1].id}"
         return count
 
@@ -264,7 +276,8 @@ async def check_stream(app: "Penstock") -> Check:
         fsync = await stream.server.setting("appendfsync")
     except StoreError as error:
         return Check(HealthStatus.UNHEALTHY, str(error))
-    waiting = f"{state.length:,} entries wait in {stream.key(EVENTS)}"
+    wait = "entry waits" if state.length == 1 else "entries wait"
+    waiting = f"{state.length:,} {wait} in {stream.key(EVENTS)}"
     if info.get("aof_enabled") != "1":
         return Check(HealthStatus.HEALTHY, f"{waiting}; the server has no append-only file")
     held = "held what other programs added before it was sanitised, until it is next rewritten"

@@ -1,0 +1,75 @@
+"""Recompression: every body in the best codec, unless another was chosen or it was erased."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from penstock import Penstock, Settings
+from penstock.events import recompress as module
+from penstock.events.recompress import recompress
+from tests.support.places import Place
+
+EVERYTHING = {"after": 0, "tenant": None, "event_type": None, "platform": None, "limit": 100}
+
+
+def told(place: Place, codec: str | None) -> Settings:
+    tables = "sqlite:///:memory:" if place.kind == "valkey" else None
+    chosen = {} if codec is None else {"codec": codec}
+    return Settings(**place.settings, tables=tables, extension={"events": chosen})
+
+
+async def codecs(app: Penstock) -> list[str]:
+    rows = await app.read(lambda tx: tx.events.queries.rows("every", EVERYTHING))
+    return [row[11] for row in rows]
+
+
+def choose(app: Penstock, codec: str | None) -> None:
+    """Have an application go on as if its settings had said so."""
+    settings = app.extensions.settings("events")
+    app.extensions._settings["events"] = replace(settings, codec=codec)
+    app.events._preparer = None
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("codec", ["raw", "zlib"])
+async def test_what_is_not_compressed_well_is_compressed_better(place: Place, codec: str) -> None:
+    async with Penstock(settings=told(place, codec)) as app:
+        for n in range(3):
+            await app.events.append("trace", platform="cursor", payload={"n": n, "text": "a" * 300})
+        before = await app.events.find()
+        assert await codecs(app) == [codec] * 3
+        choose(app, None)
+        assert await recompress(app) == 3
+        assert await codecs(app) == ["zstd"] * 3
+        assert await app.events.find() == before
+        assert await recompress(app) == 0
+
+
+async def test_who_chose_zlib_keeps_it_and_what_is_raw_becomes_it(place: Place) -> None:
+    async with Penstock(settings=told(place, "zlib")) as app:
+        await app.events.append("trace", payload={"text": "a" * 300})
+        choose(app, "raw")
+        await app.events.append("trace", payload={"text": "b" * 300})
+        assert await codecs(app) == ["zlib", "raw"]
+        choose(app, "zlib")
+        assert await recompress(app) == 1
+        assert await codecs(app) == ["zlib", "zlib"]
+
+
+async def test_an_event_that_is_erased_meanwhile_stays_erased(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Penstock(settings=told(place, "raw")) as app:
+        await app.events.append("trace", payload={"text": "a" * 300})
+        replace_rows = module._replace
+
+        async def late(app: Penstock, target: Any, rows: Any) -> int:
+            [(sequence, at, *_)] = rows
+            erased = ("erased", b"", sequence, at, "raw")
+            await app.transact(lambda tx: tx.events.queries.run("recompress", erased))
+            return await replace_rows(app, target, rows)
+
+        monkeypatch.setattr(module, "_replace", late)
+        assert await recompress(app) == 0
+        assert await codecs(app) == ["erased"]

@@ -1,7 +1,8 @@
 """An application whose events go through a stream, and what others add to it."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,10 @@ async def letters_of(app: Penstock) -> list[dict[str, Any]]:
     asked = {"source": "ingest", "tenant": None, "before": "~", "limit": 100}
     rows = await app.read(lambda tx: tx.events.queries.rows("dead", asked))
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+async def until(holds: Callable[[], object], seconds: float = 20) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - another process has it come true
+            await asyncio.sleep(0.005)

@@ -108,9 +108,7 @@ async def test_a_group_that_is_too_slow_is_told_where_in_the_log_to_go_on(
     assert told == {b"slow": b"1"}
     groups: Any = others.client.xinfo_groups(key)
     assert [group["name"] for group in groups] == [b"quick"]
-    [(name, resume_after, _)] = await app.read(
-        lambda tx: tx.events.queries.rows("fallen_groups")
-    )
+    [(name, resume_after, _)] = await app.read(lambda tx: tx.events.queries.rows("fallen_groups"))
     assert (name, resume_after) == ("slow", 1)
 
     others.client.xgroup_create(key, "slow", "9-0")  # it has read the log up to there

@@ -25,6 +25,7 @@ from tests.events.streams import (
     fast_path,
     letters_of,
     streaming,
+    until,
 )
 from tests.support.places import Place
 
@@ -88,7 +89,9 @@ def test_it_is_on_disk_before_the_caller_goes_on(
 ) -> None:
     synced: list[int] = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_size), fsync(file)))
+    monkeypatch.setattr(
+        os, "fsync", lambda file: (synced.append(os.fstat(file).st_size), fsync(file))
+    )
     spool.append([event(1)])
     assert synced[0] == spool.path.stat().st_size
     assert len(synced) == 2  # the folder, too, which has a new name
@@ -113,7 +116,9 @@ def test_a_frame_with_a_wrong_checksum_is_left_out(spool: Spool) -> None:
     assert held(spool) == ["e2"]
 
 
-@pytest.mark.parametrize(("code", "error"), [(errno.ENOSPC, StoreFull), (errno.EIO, StoreUnavailable)])
+@pytest.mark.parametrize(
+    ("code", "error"), [(errno.ENOSPC, StoreFull), (errno.EIO, StoreUnavailable)]
+)
 def test_what_the_disk_does_not_take_is_refused_and_leaves_no_piece(
     code: int, error: type[Exception], spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,9 +158,7 @@ def test_many_processes_share_it_and_flushing_loses_none(spool: Spool) -> None:
         "    spool.append([NewEvent(event_id=f'e{n}', timestamp=n, event_type='trace')])"
     )
     writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(spool.path), str(1_000 * n)]
-        )
+        subprocess.Popen([sys.executable, "-c", script, str(spool.path), str(1_000 * n)])
         for n in range(2)
     ]
     seen: list[str] = []
@@ -196,9 +199,7 @@ async def test_it_is_flushed_by_itself_once_the_target_is_back(
     await intake.accept([event(1)])
     await asyncio.sleep(0.01)
     target.away = False
-    async with asyncio.timeout(10):
-        while not target.taken:
-            await asyncio.sleep(0.001)
+    await until(lambda: target.taken)
     await intake.close()
 
 
@@ -270,9 +271,7 @@ async def test_append_spools_while_redis_is_down_and_nothing_is_lost(
             for n in range(1, 20):
                 await app.events.append("trace", session_id="s", payload={"n": n})
             server.start()
-            async with asyncio.timeout(20):
-                while app.events.intake.spool.holds_any:
-                    await asyncio.sleep(0.02)
+            await until(lambda: not app.events.intake.spool.holds_any)
             await app.events.append("trace", session_id="s", payload={"n": 20})
             async with fast_path(app) as path:
                 await drain(path)

@@ -11,7 +11,7 @@ from penstock.events.ingest import ingest
 from penstock.events.stream import Entry, Stream, check_stream, event_of, fields_of
 from penstock.model.store_errors import UnsafeServer
 from proof.servers import RedisServer
-from tests.events.streams import AT, Others, drain, envelope, events_of, fast_path, streaming
+from tests.events.streams import AT, Others, drain, envelope, events_of, fast_path, streaming, until
 from tests.support.places import Place
 
 EVENT = NewEvent(
@@ -141,9 +141,7 @@ async def test_ingest_does_all_of_it_until_it_is_cancelled(
         others.add(*(envelope(n) for n in range(120)), envelope(120, payload="{"))
         app.events.intake.spool.append([EVENT])
         running = asyncio.create_task(ingest(app))
-        async with asyncio.timeout(20):
-            while others.length("cdc:events") < 121 or not others.length("telemetry:dlq"):
-                await asyncio.sleep(0.01)
+        await until(lambda: others.length("cdc:events") == 121 and others.length("telemetry:dlq"))
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         assert len(await events_of(app)) == 121
@@ -151,7 +149,7 @@ async def test_ingest_does_all_of_it_until_it_is_cancelled(
 
 
 async def test_without_a_stream_ingest_recompresses_and_says_so(
-    place: Place, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = Settings(**place.settings, extension={"events": {"codec": "raw"}})
     async with Penstock(settings=told) as app:

@@ -235,7 +235,7 @@ class FastPath:
     def prepare(self, entries: Sequence[Entry]) -> Batch:
         """Parse entries, take them through the gate and compress them."""
         now = self.app.store.clock.now()
-        preparer = self.app.events.preparer  # type: ignore[attr-defined]
+        preparer = self.app.events.preparer
         batch = Batch(list(entries))
         began = time.perf_counter()
         events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
@@ -296,7 +296,7 @@ class FastPath:
             await bury(self.app, batch.letters)
             log.warning("entries_dead", count=len(batch.letters), reason=batch.letters[0].reason)
         if batch.rows:
-            await self.app.events.write([row for _, row in batch.rows])  # type: ignore[attr-defined]
+            await self.app.events.write([row for _, row in batch.rows])
             self.stages.add("write", began)
 
     async def _one_by_one(self, batch: Batch) -> None:
@@ -315,7 +315,7 @@ class FastPath:
         tries, pause = 0, FIRST_PAUSE
         while True:
             try:
-                await self.app.events.write([row])  # type: ignore[attr-defined]
+                await self.app.events.write([row])
             except AWAY as error:
                 await self._hold_back(error, pause)
             except InvalidEvent as error:

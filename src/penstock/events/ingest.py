@@ -28,7 +28,7 @@ async def ingest(app: "Penstock", names: Sequence[str] = ()) -> None:
 
     Without a stream, events are in the log already: bodies are recompressed, and nothing else.
     """
-    stream: Stream | None = app.events.stream  # type: ignore[attr-defined]
+    stream: Stream | None = app.events.stream
     duties = [_flushing(app), _recompressing(app)]
     if stream is None:
         log.info("ingest_only_recompresses", reason="events.stream names no Redis")
@@ -93,7 +93,7 @@ async def _mirroring(app: "Penstock", stream: "Stream") -> None:
 
 async def _flushing(app: "Penstock") -> None:
     """Hand on what programs of this machine have spooled, and that have ended since."""
-    intake, may_warn = app.events.intake, Seldom()  # type: ignore[attr-defined]
+    intake, may_warn = app.events.intake, Seldom()
     while intake is not None:
         try:
             if intake.spool.holds_any:

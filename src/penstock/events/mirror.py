@@ -103,7 +103,7 @@ class Mirror:
             last = int(told[b"last-generated-id"].partition(b"-")[0])
         elif not isinstance(info, ResponseError):
             raise translate(self._stream.server.url, info) from info
-        begin = int(await self._app.events.latest()) - self._most  # type: ignore[attr-defined]
+        begin = int(await self._app.events.latest()) - self._most
         if begin > last and last:
             for group, first in (await self._needed()).items():
                 await self._fall_out(group, first - 1)

@@ -267,7 +267,7 @@ def _read(entry: Entry) -> dict[str, str]:
 
 async def check_stream(app: "Penstock") -> Check:
     """Say what the stream's server keeps on disk of events before they are sanitised."""
-    stream: Stream | None = app.events.stream  # type: ignore[attr-defined]
+    stream: Stream | None = app.events.stream
     if stream is None:
         return Check(HealthStatus.HEALTHY, "none: events are appended to the log itself")
     try:

@@ -40,6 +40,11 @@ class Child:
             assert pipe is not None
             pipe.close()
 
+    @property
+    def lives(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def tell(self, message: object = None) -> None:
         """Send a line; the child waits for it in `hear()`."""
         assert self._process.stdin is not None

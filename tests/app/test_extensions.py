@@ -161,3 +161,21 @@ def test_settings_are_a_struct_of_the_extension(url: str) -> None:
     assert app.extensions.settings("shelf").colour == "blue"
     with pytest.raises(InvalidOption, match="one that has settings"):
         app.extensions.settings("links")
+
+
+async def test_a_namespace_that_holds_something_open_is_closed_with_the_application(
+    url: str,
+) -> None:
+    closed: list[str] = []
+
+    class Holding(Shelf):
+        async def close(self) -> None:
+            closed.append("shelf")
+
+    app = Penstock(url, extensions=[Extension(name="shelf", namespace=Holding)])
+    async with app, app:
+        assert app.shelf.app is app
+        await app.close()
+        assert closed == []
+        await app.open()
+    assert closed == ["shelf"]

@@ -91,7 +91,7 @@ async def test_ingest_takes_out_secrets_before_its_first_write(
 BAD = {
     "no JSON": ({"payload": "{"}, "cannot be read"),
     "no object": ({"payload": "[1]"}, "cannot be read"),
-    "no type": ({"event_type": ""}, "has no event_type"),
+    "no type": ({"event_type": ""}, "has the event_type ''"),
     "a far future": ({"timestamp": str(10**15)}, "expected 1970 to 9999"),
     "before 1970": ({"timestamp": "-5"}, "expected 1970 to 9999"),
     "no time": ({"timestamp": "yesterday"}, "expected ISO 8601"),

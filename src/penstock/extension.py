@@ -42,6 +42,7 @@ __all__ = [
     "Metric",
     "Page",
     "Pass",
+    "Process",
     "Queries",
     "Reading",
     "Request",
@@ -114,17 +115,36 @@ class Command(Struct, frozen=True, kw_only=True):
     """A command of the group `penstock NAME`: `async def run(app, …)`; options are its parameters.
 
     A parameter without a default is an argument. A text in `Annotated[str, "Where it grows."]` is
-    its help, and one that begins with `-` its name. A parameter `actor` is who types.
+    its help, and one that begins with `-` its name. A parameter `actor` is who types, and
+    `progress(what, done, of_how_many)` shows a bar.
 
     What it returns is printed: a list as a table, a record line by line, a text as it is, and all
-    of it as JSON with `--json`, or `Shown`. Its docstring is its help. `writes` makes the store it
-    was given; one that does not open it works without.
+    of it as JSON with `--json`, or `Shown`. What a generator yields is printed as it comes, as
+    JSON one document a line. Its docstring is its help. `writes` makes the store it was given; one
+    that does not open it works without. One that `loads` is given the application of `--app`.
     """
 
     name: str
     run: Loaded
     writes: bool = False
     opens: bool = True
+    loads: bool = False
+
+
+class Process(Struct, frozen=True, kw_only=True):
+    """Something that runs in processes of its own: `penstock NAME [MODULE:APP] --processes 2`.
+
+    `await run(app)` goes on until it is cancelled, and then finishes what it has begun. `takes` is
+    what further words on the command line stand for: with it, `await run(app, words)` is given
+    them. `penstock up` runs it, too, where `wanted(app)` says so. A process that dies is replaced.
+    """
+
+    name: str
+    run: Loaded
+    help: str
+    takes: str = ""
+    wanted: Loaded | None = None
+    panel: str = "Extensions"
 
 
 class Shown(Struct, frozen=True):
@@ -147,6 +167,8 @@ class Body(StrEnum):
     """Decoded into the route's `takes`."""
     LINES = "lines"
     """One JSON document per line (NDJSON), each decoded into `takes`."""
+    MANY = "many"
+    """One JSON document, a list of them, or one per line (NDJSON); they come as a list."""
     RAW = "raw"
     """Bytes as they came, such as OTLP; `media` says which type."""
 
@@ -337,6 +359,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     passes: tuple[Pass, ...] = ()
     followers: tuple[Follower, ...] = ()
     services: tuple["Callable[[Penstock], Service] | str", ...] = ()
+    processes: tuple[Process, ...] = ()
     commands: tuple[Command, ...] = ()
     help: str = ""
     panel: str = "Extensions"

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from penstock.events import consumer, dead, event
 from penstock.model import errors, not_found, store_errors
 from penstock.model.errors import PenstockError
 
@@ -69,13 +70,18 @@ EXAMPLES: tuple[PenstockError, ...] = (
     not_found.UserNotFound("ann"),
     errors.AlertNotFiring("backlog", "resolved"),
     errors.ServerRefused("https://ann:secret@jobs.example", 403, "No."),
+    event.InvalidEvent("e1", "has no event_type"),
+    event.EventNotFound("e1"),
+    consumer.UnknownConsumer("totals", ["metrics"]),
+    consumer.CannotRebuild("totals"),
+    dead.LetterNotFound("01J"),
 )
 
 
 def test_every_error_has_an_example_here() -> None:
     defined = {
         cls
-        for module in (errors, not_found, store_errors)
+        for module in (errors, not_found, store_errors, consumer, dead, event)
         for _, cls in inspect.getmembers(module, inspect.isclass)
         if issubclass(cls, PenstockError) and cls not in (PenstockError, not_found.NotFound)
     }

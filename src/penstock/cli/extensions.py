@@ -10,15 +10,35 @@ from typer.core import TyperGroup
 from typer.models import ParameterInfo
 
 from penstock.cli import exits
-from penstock.cli.output import JsonFlag, console, plain, styled, table, write_json
+from penstock.cli.output import (
+    JsonFlag,
+    console,
+    json_text,
+    plain,
+    progress_bars,
+    styled,
+    table,
+    write_json,
+)
 from penstock.cli.root import say
-from penstock.cli.session import actor, bare_app, refuse_missing, run, session
+from penstock.cli.session import actor, bare_app, load, refuse_missing, run, session
 
 if TYPE_CHECKING:
     from penstock.extension import Command, Extension
 
-GIVEN = ("app", "actor")
+GIVEN = ("app", "actor", "progress")
 """What a command does not ask the person at the terminal for."""
+
+SHOWN_ALREADY = object()
+AppOption = Annotated[
+    str | None,
+    typer.Option(
+        "--app",
+        metavar="MODULE:APP",
+        help="Where the application is, e.g. shop.jobs:app.",
+        show_default=False,
+    ),
+]
 
 
 def extensions_of(ctx: Any) -> "dict[str, Extension]":
@@ -75,30 +95,55 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
     asked = [_explained(each, work) for name, each in parameters.items() if name not in GIVEN]
     by_whom = {"actor": actor()} if "actor" in parameters else {}
 
-    def called(ctx: typer.Context, as_json: bool, **given: Any) -> None:
-        app = bare_app(ctx)
+    def called(ctx: typer.Context, as_json: bool, target: str | None = None, **given: Any) -> None:
+        app = bare_app(ctx) if target is None else load(ctx, target)
         app.extensions.enable_installed()
         app.extensions.enable(extension)
         create = command.writes and session(ctx).names_a_store
 
         async def opened() -> Any:
             if not command.opens:
-                return await work(app, **by_whom, **given)
+                return await called_with()
             if not create:
                 await refuse_missing(app.store)
             async with app:
-                return await work(app, **by_whom, **given)
+                return await called_with()
 
-        show(run(opened()), as_json=as_json)
+        async def called_with() -> Any:
+            if "progress" not in parameters:
+                return await _ended(work(app, **by_whom, **given), as_json=as_json)
+            with progress_bars() as progress:
+                return await work(app, progress=progress, **by_whom, **given)
+
+        answer = run(opened())
+        if answer is not SHOWN_ALREADY:
+            show(answer, as_json=as_json)
 
     own = inspect.Parameter
     context = own("ctx", own.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    json_flag = own("as_json", own.KEYWORD_ONLY, default=False, annotation=JsonFlag)
     keywords = [each.replace(kind=own.KEYWORD_ONLY) for each in asked]
-    called.__signature__ = inspect.Signature([context, *keywords, json_flag])  # type: ignore[attr-defined]
-    called.__annotations__ = {p.name: p.annotation for p in (context, *keywords, json_flag)}
+    if command.loads:
+        keywords.append(own("target", own.KEYWORD_ONLY, default=None, annotation=AppOption))
+    keywords.append(own("as_json", own.KEYWORD_ONLY, default=False, annotation=JsonFlag))
+    called.__signature__ = inspect.Signature([context, *keywords])  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in (context, *keywords)}
     called.__doc__ = inspect.getdoc(work)
     return called
+
+
+async def _ended(answering: Any, *, as_json: bool) -> Any:
+    """What a command returns in the end; what a generator yields is shown as it comes."""
+    from penstock.extension import Shown
+
+    if not inspect.isasyncgen(answering):
+        return await answering
+    async for each in answering:
+        if as_json:
+            document = each.document if isinstance(each, Shown) else each
+            typer.echo(json_text(_plain_data(document), indent=None))
+        else:
+            show(each, as_json=False)
+    return SHOWN_ALREADY
 
 
 def _explained(parameter: inspect.Parameter, work: Any) -> inspect.Parameter:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.output import parse_span
+from penstock.cli.processes import process_spec
 from penstock.cli.server import (
     AccessLog,
     Certificate,
@@ -27,6 +28,7 @@ from penstock.cli.worker import LogJobs, LogLevel, ReloadFlag, worker_spec
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.server.serve import ServerSpec
+    from penstock.worker.extension_process import ProcessSpec
     from penstock.worker.process import WorkerSpec
 
 GREETING = "Penstock is up at {address} on {store}; Ctrl-C stops everything."
@@ -70,17 +72,21 @@ def up(
 ) -> None:
     """Start the API, the dashboard, workers and upkeep; a part that crashes is replaced."""
     from penstock.logs import configure_logs
+    from penstock.worker.extension_process import wanted_processes
 
     seconds = None if stop_after is None else parse_span(stop_after, "for") / 1000
     app = served_app(ctx, target)
+    level = log_level or LogLevel.INFO
+    logged = {"log_json": log_json, "log_level": level.value, "reload": reload}
+    beside = [process_spec(ctx, each.name, target, **logged) for each in wanted_processes(app)]
     workers: WorkerSpec | None = None
-    if target is not None:
+    if target is not None and (app.types or not beside):
         workers = worker_spec(
             ctx,
             target,
             concurrency=concurrency,
             log_json=log_json,
-            log_level=log_level or LogLevel.INFO,
+            log_level=level,
             log_tracebacks=not log_json,
             log_jobs=log_jobs,
             reload=reload,
@@ -90,7 +96,7 @@ def up(
         target,
         bind_of(app.settings, host, port, certificate, key, proxies, root_path),
         upkeep=True,
-        greeting=GREETING if workers else WITHOUT_WORKERS,
+        greeting=GREETING if workers or beside else WITHOUT_WORKERS,
         opens_browser=opens and has_screen(),
         access_log=access_log,
         reload=reload and target is not None,
@@ -98,7 +104,7 @@ def up(
         log_level=(log_level or LogLevel.WARNING).value,
     )
     configure_logs(json=log_json, level=log_level or LogLevel.WARNING)
-    raise typer.Exit(run(_everything(app, server, workers, processes, seconds)))
+    raise typer.Exit(run(_everything(app, server, workers, processes, beside, seconds)))
 
 
 async def _everything(
@@ -106,6 +112,7 @@ async def _everything(
     server: "ServerSpec",
     workers: "WorkerSpec | None",
     processes: int,
+    beside: "list[ProcessSpec]",
     seconds: float | None,
 ) -> int:
     """Made here, because the parts need the running event loop."""
@@ -115,7 +122,7 @@ async def _everything(
     from penstock.server.up import Up
 
     with await bind_socket(app, server.bind) as taken:
-        everything = Up(server, taken, workers, processes)
+        everything = Up(server, taken, workers, processes, beside)
         if seconds is not None:
             asyncio.get_running_loop().call_later(seconds, everything.stop)
         return await everything.run()

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from penstock.events.event import SLOTS, Event, Session
 from penstock.extension import load
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import InvalidOption
+from penstock.model.not_found import NotFound
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -49,7 +50,7 @@ class Failing(StrEnum):
     """What follows waits until the event is replayed."""
 
 
-class UnknownConsumer(PenstockError):
+class UnknownConsumer(NotFound):
     """A name that no consumer of this application has."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -58,15 +59,14 @@ class UnknownConsumer(PenstockError):
         super().__init__(f"There is no consumer {name!r} here; known: {listed}.")
 
 
-class CannotRebuild(PenstockError):
+class CannotRebuild(InvalidOption):
     """A consumer that does not say how what it derived is thrown away."""
 
     def __init__(self, name: str) -> None:
+        super().__init__("consumer", name, "one with a reset(tx, session)")
         self.name = name
-        super().__init__(
-            f"Consumer {name!r} cannot be rebuilt: it has no reset(tx, session) that removes what "
-            "it derived from a session."
-        )
+        told = "it has no reset(tx, session) that removes what it derived from a session"
+        self.args = (f"Consumer {name!r} cannot be rebuilt: {told}.",)
 
 
 class Consumer(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,9 @@ from zlib import crc32
 from msgspec import Struct, field
 
 from penstock.model.clock import LATEST, from_iso
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import NOT_SHOWN, InvalidOption
 from penstock.model.ids import new_id
+from penstock.model.not_found import NotFound
 
 SLOTS = 256
 """Every event has one of so many slots, by its session; what is divided among workers."""
@@ -46,17 +47,18 @@ LONGEST = MappingProxyType(
 """The longest texts that an event is known by, in characters."""
 
 
-class InvalidEvent(PenstockError):
+class InvalidEvent(InvalidOption):
     """An event that cannot be kept as it is."""
 
     def __init__(self, event_id: str, problem: str) -> None:
+        super().__init__("event", NOT_SHOWN, "one that can be kept")
         self.event_id = event_id
         self.problem = problem
         known = event_id[:40].replace("\0", "")
-        super().__init__(f"Event {known or 'without an id'} {problem}.")
+        self.args = (f"Event {known or 'without an id'} {problem}.",)
 
 
-class EventNotFound(PenstockError):
+class EventNotFound(NotFound):
     """An id that no event of the log has."""
 
     def __init__(self, event_id: str) -> None:

@@ -4,9 +4,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.extension import Extension, Pass, Table, Tables
+from penstock.extension import Body, Command, Extension, Pass, Process, Route, Table, Tables
 
 LIMIT = 1 << 20
+REQUEST_LIMIT = 16 << 20
+API = "penstock.events.api"
+COMMANDS = "penstock.events.commands"
 
 
 class PressureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -92,6 +95,95 @@ TABLES = Tables(
     ),
 )
 
+ROUTES = (
+    Route(
+        name="append_events",
+        method="POST",
+        path="events",
+        run=f"{API}:append_events",
+        scope="enqueue",
+        body=Body.MANY,
+        takes="penstock.events.event:NewEvent",
+        gives=f"{API}:AppendedList",
+        limit=REQUEST_LIMIT,
+    ),
+    Route(
+        name="list_events",
+        method="GET",
+        path="events",
+        run=f"{API}:list_events",
+        query=f"{API}:WantedEvents",
+        gives=f"{API}:EventList",
+    ),
+    Route(
+        name="get_event",
+        method="GET",
+        path="events/{event_id:path}",
+        run=f"{API}:get_event",
+        gives=f"{API}:EventDocument",
+    ),
+    Route(
+        name="list_dead_events",
+        method="GET",
+        path="dead-events",
+        run=f"{API}:list_dead_events",
+        query=f"{API}:WantedLetters",
+        gives=f"{API}:DeadEventList",
+    ),
+    Route(
+        name="replay_dead_event",
+        method="POST",
+        path="dead-events/{letter_id}/replay",
+        run=f"{API}:replay_dead_event",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{API}:MaybeReplaying",
+        gives=f"{API}:Replayed",
+    ),
+    Route(
+        name="drop_dead_event",
+        method="DELETE",
+        path="dead-events/{letter_id}",
+        run=f"{API}:drop_dead_event",
+        scope="operate",
+        gives=f"{API}:DeadEventDocument",
+    ),
+    Route(
+        name="list_consumers",
+        method="GET",
+        path="consumers",
+        run=f"{API}:list_consumers",
+        gives=f"{API}:ConsumerList",
+        whole=True,
+    ),
+    Route(
+        name="pause_consumer",
+        method="POST",
+        path="consumers/{name}/pause",
+        run=f"{API}:pause_consumer",
+        scope="operate",
+        gives="penstock.events.pipeline:ConsumerState",
+        whole=True,
+    ),
+    Route(
+        name="resume_consumer",
+        method="POST",
+        path="consumers/{name}/resume",
+        run=f"{API}:resume_consumer",
+        scope="operate",
+        gives="penstock.events.pipeline:ConsumerState",
+        whole=True,
+    ),
+    Route(
+        name="read_pipeline",
+        method="GET",
+        path="pipeline",
+        run=f"{API}:read_pipeline",
+        gives="penstock.events.pipeline:PipelineState",
+        whole=True,
+    ),
+)
+
 events = Extension(
     name="events",
     title="Events",
@@ -113,4 +205,29 @@ events = Extension(
     services=("penstock.events.series:Flushing",),
     doctor={"stream": "penstock.events.stream:check_stream"},
     adds={"events.flush": ("penstock.events.series:flush",)},
+    commands=(
+        Command(name="ls", run=f"{COMMANDS}:ls"),
+        Command(name="show", run=f"{COMMANDS}:show"),
+        Command(name="append", run=f"{COMMANDS}:append", writes=True, loads=True),
+        Command(name="tail", run=f"{COMMANDS}:tail"),
+        Command(name="tap", run=f"{COMMANDS}:tap", loads=True),
+        Command(name="stats", run=f"{COMMANDS}:stats"),
+        Command(name="pause", run=f"{COMMANDS}:pause"),
+        Command(name="resume", run=f"{COMMANDS}:resume"),
+        Command(name="rebuild", run=f"{COMMANDS}:rebuild", loads=True),
+        Command(name="dead", run=f"{COMMANDS}:dead"),
+        Command(name="replay", run=f"{COMMANDS}:replay", loads=True),
+        Command(name="drop", run=f"{COMMANDS}:drop"),
+    ),
+    routes=ROUTES,
+    processes=(
+        Process(
+            name="consume",
+            run="penstock.events.pool:consume",
+            takes="CONSUMER",
+            wanted="penstock.events.pool:has_consumers",
+            help="Run the consumers of events until SIGTERM or Ctrl-C; they finish their batches.",
+            panel="Run jobs",
+        ),
+    ),
 )

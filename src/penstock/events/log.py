@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
     from penstock.events.extension import EventSettings
+    from penstock.events.dead import DeadEvents
     from penstock.events.gate import Gate
+    from penstock.events.pipeline import Pipeline, Rates
     from penstock.events.series import Recording
     from penstock.events.spool import Intake
     from penstock.events.stream import Stream
@@ -253,6 +255,27 @@ class Events:
         self._preparer: Preparer | None = None
         self._kept: set[str] = set()
         """The platforms whose dictionaries the log is known to hold."""
+
+    @cached_property
+    def dead(self) -> "DeadEvents":
+        """What was given up: list it, replay it, drop it."""
+        from penstock.events.dead import DeadEvents
+
+        return DeadEvents(self._app)
+
+    @cached_property
+    def pipeline(self) -> "Pipeline":
+        """What comes in and how far consumers have come; pause, resume and rebuild them."""
+        from penstock.events.pipeline import Pipeline
+
+        return Pipeline(self._app)
+
+    @cached_property
+    def rates(self) -> "Rates":
+        """What consumers got done between two looks at the pipeline."""
+        from penstock.events.pipeline import Rates
+
+        return Rates()
 
     @property
     def preparer(self) -> Preparer:

@@ -25,6 +25,7 @@ from penstock.events.feed import (
     buried,
 )
 from penstock.events.series import Flushing
+from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.redact import redact
 from penstock.model.store_errors import StoreClosed, StoreFull, StoreUnavailable
@@ -373,10 +374,17 @@ class Care(Service):
                 self._app.series.record("events.consistency", share, consumer=name)
 
 
+def has_consumers(app: "Penstock") -> bool:
+    """Whether there is anything for `penstock up` to run."""
+    return bool(app.consumer.known())
+
+
 async def consume(app: "Penstock", names: Sequence[str] = ()) -> None:
     """Run consumers, all or some, until cancelled."""
     known = app.consumer.known()
     chosen = [app.consumer.get(name) for name in names] or list(known.values())
+    if not chosen:
+        raise InvalidOption("consumer", "none", "declared with @app.consumer, in MODULE:APP")
     member = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
     pools = [Pool(app, consumer, member) for consumer in chosen]
     beside = [*(Care(app, pool) for pool in pools), Flushing(app)]

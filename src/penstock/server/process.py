@@ -11,8 +11,6 @@ import webbrowser
 import msgspec
 import structlog
 
-from penstock.app.penstock import Penstock
-from penstock.config import load_settings
 from penstock.logs import configure_logs
 from penstock.model.errors import PenstockError
 from penstock.model.redact import without_password
@@ -20,23 +18,14 @@ from penstock.server.serve import ServerSpec, Serving
 from penstock.worker import loop
 from penstock.worker.reload import STARTED_NS, FileWatch, wait_for_repair
 from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, exit_code_of, orphaned, spec_text
-from penstock.worker.target import load_app
+from penstock.worker.target import app_of
 
 log = structlog.get_logger("penstock.server")
 
 
-def app_of(spec: ServerSpec) -> Penstock:
-    """The application to serve."""
-    if spec.target is None:
-        return Penstock(settings=load_settings(url=spec.url).replace(**spec.settings))
-    app = load_app(spec.target, spec.url)
-    app.settings = app.settings.replace(**spec.settings)
-    return app
-
-
 async def serve(spec: ServerSpec, taken: socket.socket) -> int:
     """Serve until a signal ends it, or whoever started it is gone; the exit code."""
-    app = app_of(spec)
+    app = app_of(spec.target, spec.url, spec.settings)
     serving = Serving(app, spec.bind, taken, upkeep=spec.upkeep)
     beside = [
         _greet(serving, spec, without_password(app.settings.url)),

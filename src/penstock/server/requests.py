@@ -211,6 +211,7 @@ def _trace(scope: "Scope") -> str | None:
 PREFIX = "/api/"
 ANSWERED = ("GET", "POST", "PUT", "PATCH", "DELETE")
 JSON = "application/json"
+_JSON = (JSON,)
 FRAMED_TWICE = "A request says its length or is sent in chunks, not both: leave one header out."
 _PRIVATE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
@@ -221,7 +222,7 @@ class Envelope:
     def __init__(self, app: "ASGIApp", api: "FastAPI") -> None:
         self._app = app
         self._api = api
-        self._others: list[Any] = [r for r in api.routes if getattr(r, "media", JSON) != JSON]
+        self._others: list[Any] = [r for r in api.routes if getattr(r, "media", _JSON) != _JSON]
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer what needs no route."""
@@ -255,14 +256,14 @@ class Envelope:
         kind, _, parameters = headers.get("content-type", "").partition(";")
         charset = parameters.strip().lower().removeprefix("charset=").strip('"')
         wanted = self._media(scope)
-        if kind.strip().lower() != wanted or charset not in ("", "utf-8"):
-            return problem(415, f"Send the body as {wanted}, in UTF-8.")
+        if kind.strip().lower() not in wanted or charset not in ("", "utf-8"):
+            return problem(415, f"Send the body as {' or '.join(wanted)}, in UTF-8.")
         return None
 
-    def _media(self, scope: "Scope") -> str:
-        """The type of the bodies that an address takes: JSON, unless an extension differs."""
+    def _media(self, scope: "Scope") -> tuple[str, ...]:
+        """The types of the bodies that an address takes: JSON, unless an extension differs."""
         found = (each.media for each in self._others if each.matches(scope)[0] is Match.FULL)
-        return next(found, JSON)
+        return next(found, _JSON)
 
     def _allowed(self, scope: "Scope") -> str:
         """The methods of an address, as a header lists them; empty if there is no such one."""

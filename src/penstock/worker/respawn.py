@@ -2,14 +2,20 @@
 
 import asyncio
 import os
+import signal
 import sys
+from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 
+import structlog
+
 from penstock.model.errors import PenstockError
 from penstock.model.store_errors import StoreFull, StoreUnavailable
+
+log = structlog.get_logger("penstock.supervisor")
 
 WORTH_ANOTHER_TRY = 1
 BAD_SPEC = 2
@@ -32,6 +38,60 @@ async def keep(run: Callable[[], Awaitable[bool]], stopping: asyncio.Event) -> N
         pause = FIRST_PAUSE_SECONDS if healthy else min(pause * 2, MAX_PAUSE_SECONDS)
         await until(stopping, pause)
         started = monotonic()
+
+
+class KeptChild(ABC):
+    """A process that is replaced when it has ended, until it is told to stop."""
+
+    stop_seconds = 10.0
+    """One that hangs is killed after so long, which loses nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._child: Process | None = None
+        self._stopping = asyncio.Event()
+        self._exit_code = 0
+
+    @abstractmethod
+    async def start_child(self, *, again: bool) -> Process:
+        """Start it, for the first time or again."""
+
+    async def run(self) -> int:
+        """Keep it alive until stopped; 2 when it can never start."""
+        await keep(self._run_once, self._stopping)
+        return self._exit_code
+
+    def stop(self) -> None:
+        """End it."""
+        self._stopping.set()
+        if self._child is not None and self._child.returncode is None:
+            self._child.send_signal(signal.SIGTERM)
+            asyncio.get_running_loop().call_later(self.stop_seconds, self.kill)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._stopping.set()
+        if self._child is not None and self._child.returncode is None:
+            self._child.kill()
+
+    async def _run_once(self) -> bool:
+        """Run it until it ends; whether it is to be replaced."""
+        if self._stopping.is_set():
+            return False
+        code = await self._run_child()
+        while code == REPLACE_ME and not self._stopping.is_set():
+            code = await self._run_child()
+        if self._stopping.is_set() or code == BAD_SPEC:
+            self._exit_code = 0 if code == REPLACE_ME else code
+            return False
+        log.error(f"{self._name}_died", exit_code=code)
+        return True
+
+    async def _run_child(self) -> int:
+        self._child = await self.start_child(again=self._child is not None)
+        if self._stopping.is_set():
+            self.stop()
+        return await self._child.wait()
 
 
 async def start(module: str, spec: bytes, *arguments: str, pass_fds: Sequence[int] = ()) -> Process:

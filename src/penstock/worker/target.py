@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.app.job_type import JobType
 from penstock.app.penstock import Penstock
-from penstock.config import Settings
+from penstock.config import Settings, load_settings
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.operate.notices import notice_types
 
@@ -57,6 +57,15 @@ def load_app(target: str, url: str | None = None) -> Penstock:
         found.settings = found.settings.replace(url=url)
     found.target = target
     return found
+
+
+def app_of(target: str | None, url: str | None, settings: Mapping[str, Any]) -> Penstock:
+    """The same with further settings; without a target, an application that knows no job type."""
+    if target is None:
+        return Penstock(settings=load_settings(url=url).replace(**settings))
+    app = load_app(target, url)
+    app.settings = app.settings.replace(**settings)
+    return app
 
 
 def places_of(app: Penstock) -> tuple[Place, ...]:

@@ -69,9 +69,11 @@ class ExtensionRoute(ApiRoute):
         return found or f"{self.declared.method} {self.declared.path}."
 
     @property
-    def media(self) -> str:
-        """The type of the bodies it takes."""
-        return JSON if self.declared.body is Body.NONE else self.declared.media
+    def media(self) -> tuple[str, ...]:
+        """The types of the bodies it takes."""
+        if self.declared.body is Body.MANY:
+            return JSON, NDJSON
+        return (JSON if self.declared.body is Body.NONE else self.declared.media,)
 
     def query_names(self) -> frozenset[str]:
         """The parameters it knows."""
@@ -111,7 +113,9 @@ class ExtensionRoute(ApiRoute):
         body = await request.body()
         if declared.body is Body.RAW:
             return body
-        decode = _one if declared.body is Body.JSON else _lines
+        decode = _DECODE[declared.body]
+        if declared.body is Body.MANY and request.headers["content-type"].startswith(NDJSON):
+            decode = _lines
         takes = Any if declared.takes is None else declared.takes
         return await server.reading.of(len(body), lambda: decode(body, takes))
 
@@ -144,7 +148,8 @@ def describe(document: dict[str, Any], route: ExtensionRoute) -> None:
         operation["parameters"] = parameters
     if declared.body is not Body.NONE:
         schema = {} if declared.body is Body.RAW else schemas.of(declared.takes)
-        content = {route.media: {"schema": schema}}
+        content = {JSON: {"schema": _one_or_many(schema)}} if route.media[1:] else {}
+        content[route.media[-1]] = {"schema": schema}
         optional = type(None) in get_args(declared.takes)
         operation["requestBody"] = {"required": not optional, "content": content}
     answer = operation["responses"].setdefault(str(declared.status), {"description": "Done."})
@@ -185,6 +190,10 @@ class _Schemas:
             {"name": name, "in": "query", "required": name in needed, "schema": each}
             for name, each in schema["properties"].items()
         ]
+
+
+def _one_or_many(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "array", "items": schema}]}
 
 
 def _ref(name: str) -> str:
@@ -236,6 +245,14 @@ def _lines(body: bytes, takes: Any) -> list[Any]:
             _refuse_deep(line)
             found.append(_decoded(line, decoder, f"body, line {number}"))
     return found
+
+
+def _many(body: bytes, takes: Any) -> list[Any]:
+    found = _one(body, list[takes] | takes)
+    return found if isinstance(found, list) else [found]
+
+
+_DECODE = {Body.JSON: _one, Body.LINES: _lines, Body.MANY: _many}
 
 
 def _refuse_deep(body: bytes) -> None:

@@ -1,0 +1,22 @@
+-- What people are shown of the pipeline, and what they change in it.
+
+-- name: positions
+-- How far the slots of each consumer have come, on average.
+SELECT consumer, CAST(sum(position) AS DOUBLE PRECISION) / count(*)
+FROM events_cursors GROUP BY consumer;
+
+-- name: recent
+-- How many of the last events came lately, and when the first of those did.
+SELECT count(*), min(ingested_at) FROM events_log WHERE sequence > :after AND ingested_at > :since;
+
+-- name: count_sessions
+SELECT count(*) FROM (
+    SELECT DISTINCT session_id, platform, tenant_id FROM events_log WHERE codec <> 'erased'
+) AS sessions;
+
+-- name: letters_of_session
+SELECT count(*) FROM events_dead
+WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
+
+-- name: by_sequence
+{part event} WHERE sequence = :sequence;

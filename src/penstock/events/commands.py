@@ -83,7 +83,8 @@ async def append(
         fields = {"event_type": type_, "session_id": session, "platform": platform}
         event = _new(f'{{"payload": {payload}}}', **fields)
         done = [await app.events.append(event)]
-        return Shown(f"Event {done[0].event_id} is at {done[0].sequence:,}.", done)
+        place = f"at {done[0].sequence:,}" if done[0].sequence else "on its way to the log"
+        return Shown(f"Event {done[0].event_id} is {place}.", done)
     done = []
     for chunk in _chunks(sys.stdin):
         done += await app.events.append_many(chunk)

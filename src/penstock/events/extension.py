@@ -222,6 +222,13 @@ events = Extension(
     routes=ROUTES,
     processes=(
         Process(
+            name="ingest",
+            run="penstock.events.ingest:ingest",
+            wanted="penstock.events.ingest:is_wanted",
+            help="Write events that wait in a stream or a spool into the log, until SIGTERM.",
+            panel="Run jobs",
+        ),
+        Process(
             name="consume",
             run="penstock.events.pool:consume",
             takes="CONSUMER",

@@ -23,6 +23,11 @@ MIRROR_SECONDS = 0.05
 RECOMPRESS_SECONDS = 60.0
 
 
+def is_wanted(app: "Penstock") -> bool:
+    """Whether there is anything for `penstock up` to run: a stream, or a spool."""
+    return app.events.intake is not None
+
+
 async def ingest(app: "Penstock", names: Sequence[str] = ()) -> None:
     """Write what the stream holds into the log, and keep its mirrors, until cancelled.
 

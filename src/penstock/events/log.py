@@ -30,8 +30,8 @@ from penstock.model.errors import InvalidOption, MissingExtra
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
-    from penstock.events.extension import EventSettings
     from penstock.events.dead import DeadEvents
+    from penstock.events.extension import EventSettings
     from penstock.events.gate import Gate
     from penstock.events.pipeline import Pipeline, Rates
     from penstock.events.series import Recording

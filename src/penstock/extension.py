@@ -346,7 +346,7 @@ class Extension(Struct, frozen=True, kw_only=True):
 
     `redact` is asked for every text that is kept, after
     our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`
-    removes what is not in its tables, and says how much it was.
+    removes what is not in its tables, or in those that `stay`, and says how much it was.
     """
 
     name: str

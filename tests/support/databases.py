@@ -118,8 +118,10 @@ def _put_back(connection: psycopg.Connection, first_rows: Mapping[str, bytes]) -
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute(sql.SQL(";").join(deletes))
         for (table,) in connection.execute(TABLES).fetchall():
-            if table not in first_rows:  # of an extension
-                connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(_table(table)))
+            if (
+                table not in first_rows
+            ):  # of an extension, and maybe gone with the one it is part of
+                connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(_table(table)))
         for table, rows in first_rows.items():
             if rows:
                 writing = sql.SQL("COPY {} FROM STDIN").format(_table(table))

@@ -134,9 +134,13 @@ class Applying:
         if not self._enqueues:
             return None
         ours = (self._consumer, event.sequence, n)
-        if not self._unit.events.queries.run("record_job", ours):
+        queries = self._unit.events.queries
+        if not queries.run("record_job", ours):
             return None
-        return self._unit.enqueue(call)
+        handle = self._unit.enqueue(call)
+        jobs = handle.ids if hasattr(handle, "ids") else [handle.id]
+        queries.run("name_jobs", (" ".join(jobs), *ours))
+        return handle
 
     @cached_property
     def series(self) -> "Recording":

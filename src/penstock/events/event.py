@@ -19,6 +19,7 @@ PRIORITIES = MappingProxyType(
     {
         "user_prompt": 1,
         "acceptance_decision": 1,
+        "erasure": 1,
         "tool_use": 2,
         "completion": 2,
         "assistant_response": 2,
@@ -108,6 +109,11 @@ class Session(Struct, frozen=True, order=True):
     tenant_id: str
     platform: str
     session_id: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """All of it, in the order of its columns."""
+        return self.tenant_id, self.platform, self.session_id
 
     @property
     def slot(self) -> int:

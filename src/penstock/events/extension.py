@@ -58,6 +58,8 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     writes them into the log. With `mirror`, the log is mirrored to `cdc:events` there. `spool` is
     the file that takes events while that Redis is away; named without a stream, it does so while
     the store is away or locked.
+    `archive` is the folder of archived events; whole months that are older than `archive_days` go
+    there by themselves, if that is above 0.
     """
 
     gate: str = "penstock.events.gate:redacting"
@@ -68,13 +70,21 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     stream: str | None = None
     mirror: bool = True
     spool: str | None = None
+    archive: str = ""
+    archive_days: int = 0
 
 
 TABLES = Tables(
     extension="events",
     package="penstock.events",
     tables=(
-        Table("events_log", key=("event_id", "timestamp"), tenant="tenant_id", person="person"),
+        Table(
+            "events_log",
+            key=("event_id", "timestamp"),
+            tenant="tenant_id",
+            person="person",
+            stays=True,
+        ),
         Table("events_dictionaries", key=("id",)),
         Table("events_cursors", key=("consumer", "slot")),
         Table("events_members", key=("consumer", "member")),
@@ -86,6 +96,7 @@ TABLES = Tables(
         ),
         Table("events_dead", key=("id",), tenant="tenant_id", person="person"),
         Table("events_jobs", key=("consumer", "sequence", "n")),
+        Table("events_archives", key=("file",)),
         Table("events_ingest", key=("name",)),
         Table("events_groups", key=("name",)),
         Table("events_readings", key=("consumer", "at")),
@@ -197,10 +208,13 @@ events = Extension(
         "series": "penstock.events.series:AllSeries",
     },
     in_transaction="penstock.events.log:Writing",
+    erase="penstock.events.erase:erase_whose",
     passes=(
         Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),
         Pass(name="prune_series", every=600.0, run="penstock.events.series:prune"),
         Pass(name="recompress", every=60.0, run="penstock.events.recompress:recompress"),
+        Pass(name="months", every=3_600.0, run="penstock.events.archive:make_months"),
+        Pass(name="archive", every=3_600.0, run="penstock.events.archive:keep_up"),
     ),
     services=("penstock.events.series:Flushing",),
     doctor={"stream": "penstock.events.stream:check_stream"},

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 from msgspec import Struct
@@ -26,18 +26,22 @@ from penstock.events.event import (
 from penstock.extension import load
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
+    from penstock.events.archive import Archived
     from penstock.events.dead import DeadEvents
     from penstock.events.extension import EventSettings
     from penstock.events.gate import Gate
     from penstock.events.pipeline import Pipeline, Rates
+    from penstock.events.query import Answer
     from penstock.events.series import Recording
     from penstock.events.spool import Intake
     from penstock.events.stream import Stream
     from penstock.extension import Queries
+    from penstock.operate.erase import Erased
 
 TEXTS = (
     *("workspace_hash", "project_name", "uuid", "parent_uuid", "request_id", "agent_id"),
@@ -95,6 +99,15 @@ class EventFilter(Struct, frozen=True, kw_only=True):
 
 
 EVERY = EventFilter()
+
+
+class Narrowed(TypedDict, total=False):
+    """What a query looks at: events of these times, `until` not included, and of a tenant."""
+
+    since: int
+    until: int
+    tenant: str | None
+    limit: int
 
 
 class Preparer:
@@ -210,11 +223,23 @@ class Writing:
 
     def write(self, rows: Sequence[Row]) -> list[Appended]:
         """Write what was made ready."""
-        before = int(self.queries.value("begin"))
-        created = self.queries.many("append", [row.bindings for row in rows])
+        before, archived_until = self.queries.row("begin") or (0, None)
+        late = [row for row in rows if archived_until and row.timestamp <= archived_until]
+        archived = self._archived(late) if late else {}
+        fresh = [row for row in rows if row not in archived] if archived else rows
+        created = self.queries.many("append", [row.bindings for row in fresh])
         if created == len(rows):
             return [Appended(row.event_id, before + n, True) for n, row in enumerate(rows, 1)]
-        return [self._known(row, before) for row in rows]
+        return [archived.get(row) or self._known(row, int(before)) for row in rows]
+
+    def _archived(self, late: Sequence[Row]) -> dict[Row, Appended]:
+        """Those of some events that came before and left the log for the archive."""
+        known = load("penstock.events.archive:known")(self._app, self.queries, late)
+        return {
+            row: self._same(row, *known[row.event_id, row.timestamp])
+            for row in late
+            if (row.event_id, row.timestamp) in known
+        }
 
     def _known(self, row: Row, before: int) -> Appended:
         """Where an event is, which was written just now or long ago."""
@@ -222,10 +247,15 @@ class Writing:
         if found is None:
             raise InvalidEvent(row.event_id, "was removed while it was appended; append it again")
         sequence, codec, data = int(found[0]), str(found[1]), found[2]
+        self._same(row, sequence, codec, data)
+        return Appended(row.event_id, sequence, sequence > before)
+
+    def _same(self, row: Row, sequence: int, codec: str, data: bytes) -> Appended:
+        """An event that is there; another one under its id is refused."""
         if codec != Codec.ERASED and self._body(codec, data) != row.body:
             problem = "is in the log with another content; give this one an id of its own"
             raise InvalidEvent(row.event_id, problem)
-        return Appended(row.event_id, sequence, sequence > before)
+        return Appended(row.event_id, sequence, False)
 
     def _body(self, codec: str, data: bytes) -> bytes:
         try:
@@ -376,6 +406,25 @@ class Events:
     async def latest(self) -> int:
         """The sequence of the last event, which everything before it has been committed with."""
         return int(await self._app.read(lambda tx: tx.events.queries.value("latest")))
+
+    async def erase(self, session: Session, *, actor: Actor = PROGRAM) -> "Erased":
+        """Erase all that there is of a session, whatever was derived from it included."""
+        erased: Erased = await load("penstock.events.erase:erase_session")(
+            self._app, session, actor=actor
+        )
+        return erased
+
+    async def archive(self, before: int | None = None) -> "list[Archived]":
+        """Move the whole months before a time to files of the archive, which are then returned."""
+        made: list[Archived] = await load("penstock.events.archive:archive")(
+            self._app, before=before
+        )
+        return made
+
+    async def query(self, sql: str, **narrowed: Unpack[Narrowed]) -> "Answer":
+        """Answer a SELECT over the view `events`, those of the archive included."""
+        answer: Answer = await load("penstock.events.query:query")(self._app, sql, **narrowed)
+        return answer
 
     async def ask(self, name: str, asked: dict[str, Any]) -> list[Event]:
         """The events that a named query finds."""

@@ -6,8 +6,9 @@ reads sees the old result or the new one, and what comes later is applied to the
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.events import archive
 from penstock.events.consumer import Applying, CannotRebuild, Consumer
 from penstock.events.enrichment import NotEnriched, prepared_with
 from penstock.events.event import Event, Session
@@ -78,20 +79,20 @@ async def _rebuild_once(
     enqueue: bool,
     without: Mapping[int, str],
 ) -> int:
-    position, events = await to_replay(app, consumer, session)
+    standing, events = await to_replay(app, consumer, session)
     wanted = [event for event in events if event.sequence not in without]
     pages = [wanted[n : n + PAGE] for n in range(0, len(wanted), PAGE)]
     prepared = [await _prepared(app, consumer, page) for page in pages]
 
     def work(tx: Any) -> None:
-        stand_still(tx, consumer, session, position)
+        stand_still(tx, consumer, session, standing)
         applying = Applying(tx, consumer.name, enqueues=enqueue)
         clear(applying, consumer, session)
         for each in prepared:
             consumer.apply(applying, each)
         queries = tx.events.queries
-        queries.run("unmark", (consumer.name, *_key(session)))
-        queries.run("unbury_session", (consumer.name, *_key(session)))
+        queries.run("unmark", (consumer.name, *session.key))
+        queries.run("unbury_session", (consumer.name, *session.key))
         for event in events:
             if event.sequence in without:
                 reason = without[event.sequence]
@@ -103,25 +104,48 @@ async def _rebuild_once(
     return len(wanted)
 
 
+class Standing(NamedTuple):
+    """How far a consumer has come in a slot, and what tells that its events are not as they were.
+
+    `marks` grow when events of the slot are erased or a session is made anew, `archives` when some
+    leave the log.
+    """
+
+    position: int = 0
+    marks: int = 0
+    archives: int = 0
+
+
 async def to_replay(
     app: "Penstock", consumer: Consumer, session: Session, *, most: int | None = None
-) -> tuple[int, list[Event]]:
-    """How far a consumer has come, and the events of a session until there, or the first `most`."""
-    position = await _position(app, consumer, session)
+) -> tuple[Standing, list[Event]]:
+    """How far a consumer has come, and the events of a session until there, or the first `most`.
+
+    Those that were archived are among them.
+    """
+    slot = (consumer.name, session.slot)
+    found = await app.read(lambda tx: tx.events.queries.row("slot_of", slot))
+    standing = Standing(*map(int, found or ()))
     after = await _begin(app, consumer, session)
-    events: list[Event] = []
-    async for page in _pages(app, consumer, session, after, position):
+    until = standing.position
+    events = await archive.events_of(app, session, consumer.types, after, until)
+    archived = len(events)
+    async for page in _pages(app, consumer, session, after, until):
         events += page
         if most is not None and len(events) >= most:
-            return position, events[:most]
-    return position, events
+            break
+    if archived:
+        events.sort(key=lambda event: event.sequence)
+    return standing, events[:most]
 
 
-def stand_still(tx: Any, consumer: Consumer, session: Session, position: int) -> None:
-    """Have nobody move a session's slot until the commit; Moved if there are more events by now."""
-    queries = tx.events.queries
-    now_at = int(queries.value("slot", (consumer.name, session.slot)))
-    if queries.rows("session_until", _asked(consumer, session, position, now_at, 1)):
+def stand_still(tx: Any, consumer: Consumer, session: Session, standing: Standing) -> None:
+    """Have nobody move a session's slot until the commit; Moved if its events are others by now."""
+    queries, slot = tx.events.queries, (consumer.name, session.slot)
+    now_at = int(queries.value("slot", slot))
+    if queries.row("slot_of", slot)[1:] != (standing.marks + 1, standing.archives):
+        raise Moved
+    if queries.rows("session_until", _asked(consumer, session, standing.position, now_at, 1)):
         raise Moved
 
 
@@ -143,19 +167,11 @@ async def _begin(app: "Penstock", consumer: Consumer, session: Session) -> int:
     """The sequence to begin after: a consumer that cannot reset has what came before a mark."""
     if consumer.reset is not None:
         return 0
-    known_by = (consumer.name, *_key(session))
+    known_by = (consumer.name, *session.key)
     found = await app.read(lambda tx: tx.events.queries.row("mark_of", known_by))
     if found is None:
         raise CannotRebuild(consumer.name)
     return int(found[1]) - 1
-
-
-async def _position(app: "Penstock", consumer: Consumer, session: Session) -> int:
-    def question(tx: Any) -> int:
-        found = tx.events.queries.rows("cursors", (consumer.name,))
-        return {int(slot): int(position) for slot, position, *_ in found}.get(session.slot, 0)
-
-    return await app.read(question)
 
 
 async def _pages(
@@ -169,15 +185,20 @@ async def _pages(
 
 
 async def _sessions(app: "Penstock") -> AsyncIterator[Session]:
-    """All sessions of the log."""
+    """All sessions of the log, then those that are wholly archived."""
+    archived = {session async for session in archive.sessions(app)}
     after = ("", "", "")
     while True:
         rows = await app.read(partial(_some_sessions, after=after))
         for session_id, platform, tenant_id in rows:
-            yield Session(tenant_id, platform, session_id)
+            session = Session(tenant_id, platform, session_id)
+            archived.discard(session)
+            yield session
         if len(rows) < SESSIONS:
-            return
+            break
         after = rows[-1]
+    for session in archived:
+        yield session
 
 
 def _some_sessions(tx: Any, after: tuple[str, str, str]) -> list[tuple[str, str, str]]:
@@ -201,7 +222,3 @@ def _asked(
         "until": until,
         "limit": limit,
     }
-
-
-def _key(session: Session) -> tuple[str, str, str]:
-    return session.tenant_id, session.platform, session.session_id

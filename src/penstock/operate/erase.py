@@ -4,6 +4,7 @@ The audit log stays: it is a chain that names ids and never contents.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -28,9 +29,10 @@ WAITING = tuple(status for status in Status if status not in {*ENDED, *RUNNING})
 
 
 class Erased(Struct, frozen=True):
-    """How much was erased, by what it was."""
+    """How much was erased, by what it was, and what is left to do for the last of its bytes."""
 
     parts: dict[str, int]
+    remarks: list[str] = []
 
 
 async def erase(
@@ -55,13 +57,21 @@ async def erase(
     whose = Erasing(tenant=tenant, person=person)
     subject = f"tenant:{tenant}" if tenant else "person"
     async with actor.doing("erase", subject, tenant_id=tenant or ""):
-        erased = found = await _erase_once(app, whose)
+        # First what extensions keep elsewhere: they may find it by their rows, or make jobs of it.
+        erased = await _ask_extensions(app, whose)
+        found = await _erase_once(app, whose)
         while found.total():
             # What was on its way meanwhile, from a running schedule or an outbox.
-            found = await _erase_once(app, whose)
             erased += found
-        erased += await _ask_extensions(app, whose)
-        return Erased({name: count for name, count in erased.items() if count})
+            found = await _erase_once(app, whose)
+        parts = {name: count for name, count in erased.items() if count}
+        return Erased(parts, await scrub(app))
+
+
+async def scrub(app: "Penstock") -> list[str]:
+    """Have the bytes of what was erased leave the disk; what is left to do, in sentences."""
+    stores = [app.store] if app.beside is None else [app.beside, app.store]
+    return [remark for store in stores for remark in await store.scrub()]
 
 
 async def _erase_once(app: "Penstock", whose: Erasing) -> Counter[str]:
@@ -93,6 +103,31 @@ async def _erase_jobs(app: "Penstock", whose: Erasing) -> int:
     return erased
 
 
+async def erase_jobs(app: "Penstock", ids: Sequence[str]) -> int:
+    """Erase some jobs and those that they made; how many.
+
+    Those that run are asked to stop, and the erasure is refused until they have.
+    """
+    found: dict[str, Status] = {}
+    wanted = list(ids)
+    while wanted:
+        jobs = await app.store.reader.get(wanted)
+        found |= {job.id: job.status for job in jobs}
+        wanted = [
+            child.id
+            for job in jobs
+            for child in await app.store.reader.find(JobFilter(parent_job_id=job.id, limit=PAGE))
+            if child.id not in found
+        ]
+    waiting = [job_id for job_id, status in found.items() if status not in ENDED]
+    if waiting:
+        after = await app.store.jobs.cancel(waiting, "erased")
+        running = [job_id for job_id in waiting if after[job_id] in RUNNING]
+        if running:
+            raise JobsRunning(len(running))
+    return await app.store.upkeep.erase(list(found)) if found else 0
+
+
 async def _ids(app: "Penstock", whose: Erasing, statuses: tuple[Status, ...]) -> list[str]:
     wanted = JobFilter(
         statuses=statuses, tenant_id=whose.tenant, created_by=whose.person, limit=PAGE
@@ -120,7 +155,7 @@ async def _erase_tables(app: "Penstock", whose: Erasing) -> Counter[str]:
             await make_tables(app, extension.tables)
             # Those that may point at others first.
             for table in reversed(extension.tables.tables):
-                if where := _where(table, whose):
+                if not table.stays and (where := _where(table, whose)):
                     parts[table.name] += await store.delete(table, where)
     return parts
 

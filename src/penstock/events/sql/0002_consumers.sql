@@ -90,9 +90,14 @@ CREATE INDEX events_dead_source ON events_dead (source, id);
 CREATE INDEX events_dead_unmirrored ON events_dead (id) WHERE mirrored = 0;
 
 -- The jobs that consumers enqueued, by the event they came of: a replay does not enqueue them again.
+-- Those whose event was erased are `erasing` until they are gone, too.
 CREATE TABLE events_jobs (
     consumer TEXT NOT NULL,
     sequence BIGINT NOT NULL,
     n        INTEGER NOT NULL,
+    jobs     TEXT NOT NULL,
+    erasing  INTEGER NOT NULL,
     PRIMARY KEY (consumer, sequence, n)
 );
+CREATE INDEX events_jobs_sequence ON events_jobs (sequence);
+CREATE INDEX events_jobs_erasing ON events_jobs (erasing) WHERE erasing = 1;

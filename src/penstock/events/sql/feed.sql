@@ -1,6 +1,7 @@
 -- name: feed
 {part event}
-WHERE sequence > :after AND sequence <= :head AND slot BETWEEN :first AND :last AND {part among}
+WHERE sequence > :after AND sequence <= :head AND slot BETWEEN :first AND :last
+    AND codec <> 'erased' AND {part among}
 ORDER BY sequence LIMIT :limit;
 
 -- name: open_slots
@@ -33,6 +34,11 @@ WHERE consumer = :consumer AND slot BETWEEN :first AND :last AND owner = :owner;
 -- name: slot
 -- Until the commit nobody moves it.
 UPDATE events_cursors SET marks = marks + 1 WHERE consumer = ? AND slot = ? RETURNING position;
+
+-- name: slot_of
+-- The same to look at, and how many files of archived events there are.
+SELECT position, marks, (SELECT count(*) FROM events_archives WHERE state = 'whole')
+FROM events_cursors WHERE consumer = ? AND slot = ?;
 
 -- name: cursors
 SELECT slot, position, owner, lease_until FROM events_cursors WHERE consumer = ? ORDER BY slot;
@@ -115,14 +121,17 @@ SELECT mark, since FROM events_marks
 WHERE consumer = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
 
 -- name: record_job
-INSERT INTO events_jobs (consumer, sequence, n) VALUES (?, ?, ?)
+INSERT INTO events_jobs (consumer, sequence, n, jobs, erasing) VALUES (?, ?, ?, '', 0)
 ON CONFLICT (consumer, sequence, n) DO NOTHING;
+
+-- name: name_jobs
+UPDATE events_jobs SET jobs = ? WHERE consumer = ? AND sequence = ? AND n = ?;
 
 -- name: session_until
 -- A session's events that a consumer has come past.
 {part event}
 WHERE session_id = :session_id AND tenant_id = :tenant_id AND platform = :platform
-    AND sequence > :after AND sequence <= :until AND {part among}
+    AND sequence > :after AND sequence <= :until AND codec <> 'erased' AND {part among}
 ORDER BY sequence LIMIT :limit;
 
 -- name: sessions_after

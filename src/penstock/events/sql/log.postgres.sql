@@ -1,10 +1,10 @@
 -- name: begin
--- The last sequence that was given. Until the commit nobody else gives one: who reads by sequence
+-- The last sequence that was given, and when the last archived event was. Until the commit nobody else gives one: who reads by sequence
 -- never passes one that commits later.
 WITH held AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.events_log', 0))
 )
-SELECT coalesce(pg_sequence_last_value('events_log_sequence'), 0) FROM held;
+SELECT coalesce(pg_sequence_last_value('events_log_sequence'), 0), {part archived_until} FROM held;
 
 -- name: append_columns
 INSERT INTO events_log (

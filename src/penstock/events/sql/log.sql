@@ -19,7 +19,9 @@ INSERT INTO events_dictionaries (id, platform, data) VALUES (?, ?, ?) ON CONFLIC
 SELECT data FROM events_dictionaries WHERE id = ?;
 
 -- name: by_id
-{part event} WHERE event_id = :event_id AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+{part event}
+WHERE event_id = :event_id AND codec <> 'erased'
+    AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
 ORDER BY timestamp LIMIT 1;
 
 -- name: of_session
@@ -40,7 +42,7 @@ SELECT sequence, event_id, timestamp, ingested_at, event_type, session_id, platf
 FROM events_log
 
 -- part: wanted
-sequence > :after
+sequence > :after AND codec <> 'erased'
     AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
     AND (CAST(:event_type AS TEXT) IS NULL OR event_type = :event_type)
     AND (CAST(:platform AS TEXT) IS NULL OR platform = :platform)

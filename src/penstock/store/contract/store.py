@@ -145,6 +145,10 @@ class Store(Protocol):
         """Listen for changes."""
         ...
 
+    async def scrub(self) -> list[str]:
+        """Have the bytes of what was deleted leave the disk; what is left to do, in sentences."""
+        ...
+
     async def migrate(self) -> tuple[int, int]:
         """Bring the schema up to date; the versions before and after."""
         ...

@@ -15,13 +15,15 @@ class Table(Struct, frozen=True):
     """A table: its primary key, and whose its rows are.
 
     Rows with a `tenant` column are seen by that tenant alone where the server keeps tenants apart,
-    and go when it is erased; those with a `person` column go when that person is erased.
+    and go when it is erased; those with a `person` column go when that person is erased. Of one
+    that `stays`, the extension's own `erase` decides what goes.
     """
 
     name: str
     key: tuple[str, ...]
     tenant: str | None = None
     person: str | None = None
+    stays: bool = False
 
 
 class Tables(Struct, frozen=True):

@@ -9,17 +9,23 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
+import psycopg
+
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.store_errors import ForkedStore, StoreClosed, StoreUnavailable
-from penstock.store.postgres.connect import Address, connect
+from penstock.store.postgres.connect import Address, connect, quoted
 from penstock.store.postgres.errors import translated
 from penstock.store.postgres.migrate import migrate
+from penstock.store.postgres.queries import queries
 from penstock.store.postgres.round_trip import RoundTrip, Sent
 from penstock.store.postgres.session import Kind, Session
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.postgres.wake_ups import WakeUps
 from penstock.store.relational.group_commit import Entry, GroupCommit, deliver
 from penstock.store.relational.signals import Listener, Signal
+
+MOST_REWRITTEN = 1 << 30
+"""A table larger than this is not written anew, because that keeps everybody out of it."""
 
 
 class Writer(GroupCommit[PostgresTransaction]):
@@ -167,6 +173,23 @@ class PostgresDatabase:
             told = isinstance(self.clock, ServerClock)
             monotonic = now if told else self.clock.monotonic()
             yield PostgresTransaction(connection, now if told else self.clock.now(), monotonic)
+
+    def scrub(self) -> list[str]:
+        """Write tables anew without what was deleted, as a plain VACUUM does not overwrite it."""
+        remarks: list[str] = []
+        with translated(self.name), closing(connect(self.address)) as connection:
+            connection.execute(self.address.session())
+            connection.execute("SET statement_timeout = 0")
+            for table, mine, size in connection.execute(queries()["tables_to_scrub"]).fetchall():
+                full = mine and size <= MOST_REWRITTEN
+                try:
+                    how = "VACUUM (FULL)" if full else "VACUUM"
+                    connection.execute(f"{how} {quoted(table)}".encode())
+                except psycopg.errors.LockNotAvailable:
+                    full = False
+                if not full:
+                    remarks.append(f"VACUUM (FULL) {table} as its owner when nobody uses it")
+        return remarks
 
     def subscribe(self) -> Listener:
         """Listen for changes made by this or any other process."""

@@ -1,11 +1,12 @@
 """The Redis store: every transition one script, all keys under one hash tag."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from penstock.model.clock import Clock
 from penstock.model.ids import new_id
-from penstock.model.store_errors import NoTransactions, TooManyToCopy
+from penstock.model.store_errors import NoTransactions, StoreError, TooManyToCopy
 from penstock.model.transfer import refuse_moved
 from penstock.store.contract import Durability, Snapshot
 from penstock.store.redis.changes import RedisChanges
@@ -29,6 +30,11 @@ MOST_COPIED = 300_000
 COPIES = "copies:"
 COPIES_MS = 3_600_000
 """The copies of an interrupted backup go by themselves after so long."""
+
+
+REWRITES_LOOKED, REWRITE_LOOK_SECONDS = 600, 0.1
+_REWRITE = "run BGREWRITEAOF on the Redis server: its file still holds what was erased"
+_SAVE = "run SAVE on the Redis server: its last snapshot still holds what was erased"
 
 
 class RedisStore:
@@ -107,6 +113,22 @@ class RedisStore:
     async def inspect(self) -> Durability:
         """Check every promise this store makes."""
         return await inspect(self._server)
+
+    async def scrub(self) -> list[str]:
+        """Have the server write its file anew, and wait until it has."""
+        info = await self._server.info()
+        if info.get("aof_enabled") != "1":
+            return [] if info.get("rdb_last_save_time") == "0" else [_SAVE]
+        try:
+            await self._server.ask("BGREWRITEAOF")
+        except StoreError:
+            return [_REWRITE]
+        for _ in range(REWRITES_LOOKED):
+            info = await self._server.info()
+            if "1" not in (info["aof_rewrite_in_progress"], info["aof_rewrite_scheduled"]):
+                return []
+            await asyncio.sleep(REWRITE_LOOK_SECONDS)
+        return [_REWRITE]
 
     async def dispatch_answers(self) -> bool | None:
         """There is none."""

@@ -33,6 +33,10 @@ class OwnDatabase(Database, Protocol):
         """Commit what was submitted and let go."""
         ...
 
+    def scrub(self) -> list[str]:
+        """Have the bytes of what was deleted leave the disk; what is left to do, in sentences."""
+        ...
+
     def hold(self) -> AbstractContextManager[Transaction]:
         """Hold one moment of the database, in a transaction that only reads."""
         ...
@@ -94,6 +98,10 @@ class RelationalStore(Generic[D]):
     async def dispatch_answers(self) -> bool | None:
         """There is none."""
         return None
+
+    async def scrub(self) -> list[str]:
+        """Have the bytes of what was deleted leave the disk; what is left to do, in sentences."""
+        return await asyncio.to_thread(self._db.scrub)
 
     def subscribe(self) -> Subscription:
         """Listen for changes made by this or any other process."""

@@ -50,6 +50,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    connection.execute("PRAGMA secure_delete = ON")  # what is erased leaves no bytes behind
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute("PRAGMA cache_size = -32768")
     return connection

@@ -17,6 +17,13 @@ SELECT relname::text FROM pg_class
 WHERE relkind IN ('r', 'p') AND NOT relispartition
   AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema());
 
+-- name: tables_to_scrub
+-- The tables that hold rows, partitions included, whether they are ours, and their bytes.
+SELECT relname::text, pg_has_role(relowner, 'USAGE'), pg_total_relation_size(oid) FROM pg_class
+WHERE relkind = 'r'
+  AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+ORDER BY relname;
+
 -- name: numbered_columns
 -- True for those whose numbers only the server may give, unless told otherwise.
 SELECT attname::text, attidentity = 'a' FROM pg_attribute

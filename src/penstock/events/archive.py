@@ -1,0 +1,420 @@
+"""The archive: old events leave the log for Parquet files, and are still read from there.
+
+A file holds a part of one month, in the order of its sessions. It is read back and compared before
+anything is deleted, and the rows leave the log in the commit that makes the file part of the
+archive: an event is in one of them, never in both or in neither.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.events.codec import Codec, UnknownDictionary, unpacked
+from penstock.events.event import Event, Session
+from penstock.events.log import EXTRACTED, learn
+from penstock.events.parquet import (
+    COLUMNS,
+    ArchiveDiffers,
+    NoArchive,
+    Row,
+    event_of,
+    read,
+    table_of,
+    write,
+)
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.ids import new_id
+from penstock.store.contract.metrics import DAY_MS
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+    from penstock.events.erase import Eraser
+    from penstock.events.log import Row as NewRow
+
+PAGE = 5_000
+PART = 50_000
+"""No file has more events, so that one is sorted, compared and erased from in memory."""
+ABANDONED_MS = 3_600_000
+
+EVENTS = "events"
+
+Show = Callable[[str, int], None]
+"""Hears which file was written, and of how many events."""
+
+
+class NotConsumed(PenstockError):
+    """Events that a consumer has not come past yet."""
+
+    def __init__(self, consumer: str, month: str) -> None:
+        self.consumer = consumer
+        self.month = month
+        super().__init__(
+            f"Events of {month} cannot be archived before consumer {consumer!r} has come past them."
+        )
+
+
+class Archived(NamedTuple):
+    """A file of the archive; times are those of its events, in UTC milliseconds."""
+
+    file: str
+    subject: str
+    state: str
+    first_at: int
+    last_at: int
+    last_sequence: int
+    rows: int
+    erased: int
+    size: int
+    sha256: str
+    made_at: int
+
+    def spans(self, moment: int) -> bool:
+        """Whether an event of this time may be in it."""
+        return self.first_at <= moment <= self.last_at
+
+
+class _Changed(Exception):
+    """The log has changed since a part of it was read."""
+
+
+async def archive(
+    app: "Penstock", *, before: int | None = None, show: Show | None = None
+) -> list[Archived]:
+    """Archive the whole months before a time; without one, those of the setting archive_days."""
+    settings = app.extensions.settings("events")
+    folder = _folder(app)
+    now = app.store.clock.now()
+    if before is None:
+        if not settings.archive_days:
+            raise InvalidOption("before", before, "a time, or events.archive_days above 0")
+        before = now - settings.archive_days * DAY_MS
+    await sweep(app)
+    until = month_of(min(before, now))[0]
+    made: list[Archived] = []
+    since = 0
+    while (first := await _first(app, since, until)) is not None:
+        begins, ends = month_of(first)
+        while (part := await _archive_part(app, folder, begins, ends)) is not None:
+            made.append(part)
+            if show is not None:
+                show(part.file, part.rows)
+        since = ends
+        await _drop_month(app, begins)
+    return made
+
+
+async def keep_up(app: "Penstock") -> None:
+    """Archive what has become old enough: a pass of the leader, if it is told to."""
+    if app.extensions.settings("events").archive_days:
+        await archive(app)
+
+
+async def files(app: "Penstock", state: str = "whole") -> list[Archived]:
+    """The files of the archive, the oldest events first."""
+    rows = await app.read(lambda tx: tx.events.queries.rows("archives", (state,)))
+    return [Archived(*row) for row in rows]
+
+
+async def events_of(
+    app: "Penstock", session: Session, types: frozenset[str] | None, after: int, until: int
+) -> list[Event]:
+    """The archived events of a session, in their order."""
+    found: list[Event] = []
+    wanted = [
+        ("session_id", "=", session.session_id),
+        ("tenant_id", "=", session.tenant_id),
+        ("platform", "=", session.platform),
+        ("sequence", ">", after),
+        ("sequence", "<=", until),
+        ("codec", "!=", Codec.ERASED.value),
+    ]
+    for path in await paths(app):
+        table = await asyncio.to_thread(read, path, wanted)
+        found += (event_of(row) for row in table.to_pylist())
+    found.sort(key=lambda event: event.sequence)
+    return [event for event in found if types is None or event.event_type in types]
+
+
+async def sessions(app: "Penstock") -> AsyncIterator[Session]:
+    """All sessions of the archive, each at least once."""
+    columns = ["tenant_id", "platform", "session_id"]
+    for path in await paths(app):
+        wanted = [("codec", "!=", Codec.ERASED.value)]
+        table = await asyncio.to_thread(read, path, wanted, columns)
+        for row in table.group_by(columns).aggregate([]).to_pylist():
+            yield Session(**row)
+
+
+def known(
+    app: "Penstock", queries: Any, late: Sequence["NewRow"]
+) -> dict[tuple[str, int], tuple[int, str, bytes]]:
+    """Which events are archived already, by id and time: sequence, codec and body of each."""
+    wanted = [("event_id", "in", [row.event_id for row in late])]
+    columns = ["event_id", "timestamp", "sequence", "codec", "body"]
+    found = {}
+    for archived in map(Archived._make, queries.rows("archives", ("whole",))):
+        times = (row.timestamp for row in late)
+        if archived.subject == EVENTS and any(map(archived.spans, times)):
+            table = read(_path(_folder(app), archived.file), wanted, columns)
+            for row in table.to_pylist():
+                codec = Codec.RAW if row["codec"] != Codec.ERASED else Codec.ERASED
+                kept = (row["sequence"], codec.value, row["body"].encode())
+                found[row["event_id"], row["timestamp"]] = kept
+    return found
+
+
+async def erase(app: "Penstock", eraser: "Eraser") -> int:
+    """Write those files anew that hold events of a subject, without them; how many events."""
+    erased = 0
+    for file in await files(app):
+        if file.subject == EVENTS:
+            erased += await _erase_from(app, file, eraser)
+    await sweep(app)
+    return erased
+
+
+async def sweep(app: "Penstock") -> None:
+    """Delete files that are no part of the archive: replaced ones, and those of broken attempts."""
+    abandoned = app.store.clock.now() - ABANDONED_MS
+    await _run(app, "give_up_broken", (abandoned,))
+    for file in await files(app, "going"):
+        await asyncio.to_thread(_path(_folder(app), file.file).unlink, missing_ok=True)
+        await _run(app, "forget_archive", (file.file,))
+
+
+def month_of(moment: int) -> tuple[int, int]:
+    """When the month of a time begins, and when the next one does."""
+    at = datetime.fromtimestamp(moment / 1000, UTC)
+    following = (at.year + 1, 1) if at.month == 12 else (at.year, at.month + 1)
+    begins, ends = (datetime(*month, 1, tzinfo=UTC) for month in ((at.year, at.month), following))
+    return round(begins.timestamp() * 1000), round(ends.timestamp() * 1000)
+
+
+async def _first(app: "Penstock", since: int, until: int) -> int | None:
+    """The time of the first event that may be archived."""
+    below = await app.events.latest()
+    asked = {"since": since, "until": until, "below": below}
+    found = await app.read(lambda tx: tx.events.queries.value("first_to_archive", asked))
+    return None if found is None else int(found)
+
+
+async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -> Archived | None:
+    """Archive the first events of a month, as many as one file holds; None if there are none."""
+    while True:
+        below = int(await app.events.latest())
+        rows = await _rows(app, begins, ends, below)
+        if not rows:
+            return None
+        await _refuse_unread(app, rows, begins)
+        file = f"{datetime.fromtimestamp(begins / 1000, UTC):%Y-%m}-{new_id()}.parquet"
+        table = table_of(sorted(rows, key=_by_session))
+        told = await _write(app, folder, file, table, _part(rows, below))
+        try:
+            await app.transact(partial(_leave, told=told))
+        except _Changed:
+            await _run(app, "give_up_archive", (file, "writing"))
+            await sweep(app)
+            continue
+        return next(each for each in await files(app) if each.file == file)
+
+
+def _part(rows: Sequence[Row], below: int) -> dict[str, Any]:
+    """What tells a part of the log from the rest of it, and whether it has changed."""
+    first, last = rows[0], rows[-1]
+    return {
+        "first_at": first["timestamp"],
+        "first_sequence": first["sequence"],
+        "last_at": last["timestamp"],
+        "last_in_part": last["sequence"],
+        "below": below,
+        "sequences": sum(row["sequence"] for row in rows),
+        **_counted(rows),
+    }
+
+
+def _counted(rows: Sequence[Row]) -> dict[str, int]:
+    return {
+        "row_count": len(rows),
+        "erased_count": sum(row["codec"] == Codec.ERASED for row in rows),
+        "last_sequence": max(row["sequence"] for row in rows),
+    }
+
+
+def _leave(tx: Any, told: Mapping[str, Any]) -> None:
+    """Delete a part from the log, and have its file be part of the archive."""
+    queries = tx.events.queries
+    asked = {**told, "last_sequence": told["last_in_part"]}
+    count, sequences, erased = map(int, queries.row("part_of_log", asked))
+    if (count, sequences, erased) != (told["row_count"], told["sequences"], told["erased_count"]):
+        raise _Changed
+    _finish(queries, told)
+    queries.run("delete_part", asked)
+
+
+async def _run(app: "Penstock", name: str, bindings: tuple[Any, ...]) -> int:
+    def work(tx: Any) -> int:
+        return int(tx.events.queries.run(name, bindings))
+
+    return await app.transact(work)
+
+
+def _finish(queries: Any, told: Mapping[str, Any]) -> None:
+    if not queries.run("finish_archive", dict(told)):
+        raise _Changed
+
+
+async def _rows(app: "Penstock", begins: int, ends: int, below: int) -> list[Row]:
+    """The first events of a month in the log, decoded."""
+    found: list[Row] = []
+    after_at, after_sequence = begins, 0
+    while len(found) < PART:
+        asked = {
+            "after_at": after_at,
+            "after_sequence": after_sequence,
+            "until": ends,
+            "below": below,
+            "limit": min(PAGE, PART - len(found)),
+        }
+        page = await app.read(partial(decoded, name="to_archive", asked=asked))
+        found += page
+        if len(page) < asked["limit"]:
+            break
+        after_at, after_sequence = page[-1]["timestamp"], page[-1]["sequence"]
+    return found
+
+
+def decoded(tx: Any, name: str, asked: Mapping[str, Any]) -> list[Row]:
+    """What a query finds in the log, as rows of the archive."""
+    queries = tx.events.queries
+    found = []
+    for *columns, data in queries.rows(name, dict(asked)):
+        body = "" if columns[-1] == Codec.ERASED else _text(queries, columns[-1], data)
+        found.append(dict(zip(COLUMNS, (*columns, body), strict=True)))
+    return found
+
+
+def _text(queries: Any, codec: str, data: bytes) -> str:
+    try:
+        return unpacked(data, codec).decode()
+    except UnknownDictionary as unknown:
+        learn(queries, unknown.number)
+        return unpacked(data, codec).decode()
+
+
+async def _refuse_unread(app: "Penstock", rows: Sequence[Row], begins: int) -> None:
+    slowest = await app.read(lambda tx: tx.events.queries.row("slowest"))
+    if slowest is not None and max(row["sequence"] for row in rows) > int(slowest[1]):
+        month = f"{datetime.fromtimestamp(begins / 1000, UTC):%B %Y}"
+        raise NotConsumed(str(slowest[0]), month)
+
+
+async def _write(
+    app: "Penstock", folder: Path, file: str, table: Any, told: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write a file that the store knows of, and read it back; what there is to say of it."""
+    now = app.store.clock.now()
+    await _run(app, "begin_archive", (file, EVENTS, now))
+    try:
+        written = await asyncio.to_thread(write, _path(folder, file), table)
+    except ArchiveDiffers:
+        await _run(app, "give_up_archive", (file, "writing"))
+        await sweep(app)
+        raise
+    return {"file": file, **told, **written}
+
+
+async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
+    """Write a file anew with tombstones in the place of events; how many."""
+    folder = _folder(app)
+    table = await asyncio.to_thread(read, _path(folder, file.file))
+    rows = table.to_pylist()
+    gone = [row for row in rows if row["codec"] != Codec.ERASED and eraser.means(row)]
+    if not gone:
+        return 0
+    found = [eraser.found(row) for row in gone]
+    for row in gone:
+        _bury(row, eraser.subject.left_to)
+    name = f"{file.file[:7]}-{new_id()}.parquet"
+    told = {"first_at": file.first_at, "last_at": file.last_at, **_counted(rows)}
+    written = await _write(app, folder, name, table_of(rows), told)
+
+    def work(tx: Any) -> None:
+        if not tx.events.queries.run("give_up_archive", (file.file, "whole")):
+            raise _Changed
+        _finish(tx.events.queries, written)
+        for begin in range(0, len(found), eraser.page):
+            eraser.record(tx, found[begin : begin + eraser.page])
+
+    try:
+        await app.transact(work)
+    except _Changed:  # somebody else erases from it, too
+        await _run(app, "give_up_archive", (name, "writing"))
+        current = await files(app)
+        return sum([await _erase_from(app, each, eraser) for each in current if _same(each, file)])
+    return len(found)
+
+
+def _same(one: Archived, other: Archived) -> bool:
+    """Whether two files are of the same part of the log."""
+    span = (one.first_at, one.last_at, one.rows, one.last_sequence)
+    return span == (other.first_at, other.last_at, other.rows, other.last_sequence)
+
+
+def _bury(row: Row, left_to: str | None) -> None:
+    """Leave of an archived event what a tombstone of the log has."""
+    row.update(dict.fromkeys(EXTRACTED), session_id=row["event_id"], person=None, body="")
+    row["codec"] = Codec.ERASED.value
+    if left_to is not None:
+        row["tenant_id"] = left_to
+
+
+async def _drop_month(app: "Penstock", begins: int) -> None:
+    """Drop the table of a month that has become empty, where a month has one."""
+    if _has_months(app):
+        await app.transact(lambda tx: tx.events.queries.value("drop_month", (begins,)))
+
+
+AHEAD = range(4)
+"""This month and some that follow get their tables before their events come."""
+
+
+async def make_months(app: "Penstock") -> int:
+    """Make the tables of this month and the next ones where a month has one; how many were new."""
+    if not _has_months(app):
+        return 0
+
+    def work(tx: Any) -> int:
+        made = [tx.events.queries.value("make_month", (ahead,)) for ahead in AHEAD]
+        return sum(map(bool, made))
+
+    return await app.transact(work)
+
+
+def _has_months(app: "Penstock") -> bool:
+    """Whether the tables are where the log has one for each month."""
+    tables = (app.beside or app.store).tables
+    return tables is not None and tables.dialect == "postgres"
+
+
+def _folder(app: "Penstock") -> Path:
+    named: str = app.extensions.settings(EVENTS).archive
+    if not named:
+        raise NoArchive("", "yet")
+    return Path(named).expanduser()
+
+
+def _path(folder: Path, file: str) -> Path:
+    return folder / file[:4] / file
+
+
+async def paths(app: "Penstock") -> list[Path]:
+    """Where the archived events are."""
+    found = [file.file for file in await files(app) if file.subject == EVENTS]
+    return [_path(_folder(app), file) for file in found] if found else []
+
+
+def _by_session(row: Row) -> tuple[str, str, str, int]:
+    return row["session_id"], row["tenant_id"], row["platform"], row["sequence"]

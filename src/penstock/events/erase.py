@@ -1,0 +1,253 @@
+"""Erasure: what belongs to a session, a person or a tenant goes, and no rebuild brings it back.
+
+Of an event its place stays, and the id that it is known by when it comes again. In the same commit
+an `erasure` is appended, which holds ids and a keyed hash, whoever has fetched the event looks
+again, and what was derived from its session is marked to be made anew. What is left undone by an
+erasure that breaks off is therefore known, and the next one does it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from penstock.events import archive
+from penstock.events.consumer import Applying, Consumer
+from penstock.events.enrichment import NotEnriched
+from penstock.events.event import Session
+from penstock.events.rebuild import clear, rebuild_session
+from penstock.model.errors import InvalidOption, PenstockError
+from penstock.operate.actor import PROGRAM, Actor
+from penstock.operate.erase import Erased, erase_jobs, scrub
+from penstock.operate.journal import Journal
+from penstock.outbox.extension import deliver
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+    from penstock.extension import Erasing
+
+PAGE = 500
+REASON = "events of it were erased"
+LATER = "events of it were erased, and it waits to be enriched"
+ERASURE = "erasure"
+PLATFORM = "penstock"
+
+
+class ConsumersMissing(PenstockError):
+    """Consumers that have derived something and are not known here."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        listed = ", ".join(repr(name) for name in names)
+        super().__init__(
+            f"What consumer {listed} has derived cannot be erased, because it is not known here; "
+            "do it where it is declared."
+        )
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """Whose events go: those of a session, of a person, of a tenant, or of a person within one."""
+
+    session: Session | None = None
+    tenant: str | None = None
+    person: str | None = None
+
+    @property
+    def what(self) -> str:
+        """The kind of subject, in a word."""
+        return "session" if self.session else "person" if self.person is not None else "tenant"
+
+    @property
+    def text(self) -> str:
+        """All of it, to be hashed."""
+        key = tuple(self.session.key) if self.session else (self.tenant, self.person)
+        return "\n".join((self.what, *(part or "" for part in key)))
+
+    @property
+    def left_to(self) -> str | None:
+        """The tenant whose the tombstones are; None leaves them to their own."""
+        return "" if self.session is None and self.person is None else None
+
+    @property
+    def bindings(self) -> dict[str, str | None]:
+        """What queries are asked with."""
+        if self.session is None:
+            return {
+                "session_id": None,
+                "platform": None,
+                "tenant": self.tenant,
+                "person": self.person,
+            }
+        tenant, platform, session_id = self.session.key
+        return {"session_id": session_id, "platform": platform, "tenant": tenant, "person": None}
+
+
+async def erase_session(app: "Penstock", session: Session, *, actor: Actor = PROGRAM) -> Erased:
+    """Erase all that there is of a session."""
+    subject = Subject(session=session)
+    hashed = await Journal(app.store).keyed_hash(subject.text)
+    async with actor.doing("events.erase", f"session:{hashed}", tenant_id=session.tenant_id):
+        erased = await erase(app, subject)
+        return replace(erased, remarks=await scrub(app))
+
+
+async def erase_whose(app: "Penstock", whose: "Erasing") -> int:
+    """Erase what the events of a tenant or a person have left: `penstock erase` asks for it."""
+    erased = await erase(app, Subject(tenant=whose.tenant, person=whose.person))
+    return sum(erased.parts.values())
+
+
+async def erase(app: "Penstock", subject: Subject) -> Erased:
+    """Erase all that there is of a subject; run again, it goes on where it broke off."""
+    if subject.session is None and subject.tenant is None and subject.person is None:
+        raise InvalidOption("erase", "nothing", "told whose events: a session, person or tenant")
+    consumers = await _consumers(app)
+    hashed = await Journal(app.store).keyed_hash(subject.text)
+    eraser = Eraser(app, subject, consumers, hashed)
+    parts: Counter[str] = Counter()
+    parts["events"] = await eraser.bury()
+    parts["archived events"] = await archive.erase(app, eraser)
+    parts["dead letters"] = await eraser.drop_letters()
+    parts["sessions"] = await _derive_anew(app, consumers)
+    parts["jobs"] = await _erase_jobs(app)
+    return Erased({name: count for name, count in parts.items() if count})
+
+
+async def _consumers(app: "Penstock") -> Mapping[str, Consumer]:
+    """Those that have come past events; one that is not known here is refused."""
+    known: Mapping[str, Consumer] = app.consumer.known()
+    rows = await _rows(app, "consumer_names")
+    names = [str(name) for (name,) in rows]
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ConsumersMissing(missing)
+    return {name: known[name] for name in names}
+
+
+Found = tuple[int, str, int, int, str, str, str]
+"""Sequence, id, time and slot of an event, and its session."""
+
+
+class Eraser:
+    """What one erasure does to events, wherever they are."""
+
+    def __init__(
+        self, app: "Penstock", subject: Subject, consumers: Mapping[str, Consumer], hashed: str
+    ) -> None:
+        self.subject = subject
+        self.page = PAGE
+        self._app = app
+        self._hashed = hashed
+        self._resets = [each.name for each in consumers.values() if each.reset is not None]
+
+    async def bury(self) -> int:
+        """Leave tombstones in the log; how many. What is appended meanwhile goes, too."""
+        total, after = 0, 0
+        query = "to_erase" if self.subject.session is None else "of_session_to_erase"
+        while True:
+            asked = {**self.subject.bindings, "after": after, "limit": PAGE}
+            rows = await _rows(self._app, query, asked)
+            if rows:
+                total += await self._app.transact(partial(self._bury, rows=rows))
+                after = int(rows[-1][0])
+            elif after:
+                after = 0
+            else:
+                return total
+
+    def _bury(self, tx: Any, rows: Sequence[Found]) -> int:
+        nothing = {"nothing": b"", "left_to": self.subject.left_to}
+        stones = [{"sequence": row[0], "timestamp": row[2], **nothing} for row in rows]
+        buried = int(tx.events.queries.many("tombstone", stones))
+        if buried:
+            self.record(tx, rows)
+        return buried
+
+    def means(self, row: Mapping[str, Any]) -> bool:
+        """Whether an archived event is one of the subject's."""
+        wanted = self.subject.bindings
+        wanted["tenant_id"] = wanted.pop("tenant")
+        return all(value is None or row[name] == value for name, value in wanted.items())
+
+    def found(self, row: Mapping[str, Any]) -> Found:
+        """An archived event as `record` takes it."""
+        names = ("sequence", "event_id", "timestamp", "slot", "tenant_id", "platform", "session_id")
+        sequence, event_id, timestamp, slot, tenant, platform, session = map(row.get, names)
+        return sequence, event_id, timestamp, slot, tenant, platform, session  # type: ignore[return-value]
+
+    def record(self, tx: Any, rows: Sequence[Found]) -> None:
+        """Append the erasure of some events, and have all that knows them look again."""
+        queries = tx.events.queries
+        sessions = {Session(*row[4:]): row for row in rows}
+        for slot in sorted({int(row[3]) for row in rows}):
+            queries.run("look_again", (slot,))
+        queries.many("doom_jobs", [(row[0],) for row in rows])
+        for session, row in sessions.items():
+            for name in self._resets:
+                marked = (session.slot, REASON, row[0], tx.now)
+                queries.run("mark_erased", (name, *session.key, *marked))
+        payload = {
+            "what": self.subject.what,
+            "subject": self._hashed,
+            "events": [str(row[1]) for row in rows],
+        }
+        tx.events.append(ERASURE, platform=PLATFORM, payload=payload)
+
+    async def drop_letters(self) -> int:
+        """Delete dead letters and figures of the subject."""
+        asked = self.subject.bindings
+
+        def work(tx: Any) -> int:
+            queries = tx.events.queries
+            for name in ("erase_series", "erase_samples"):
+                queries.run(name, asked)
+            return int(queries.run("erase_dead", asked))
+
+        return await self._app.transact(work)
+
+
+async def _derive_anew(app: "Penstock", consumers: Mapping[str, Consumer]) -> int:
+    """Make anew, without the erased events, what was derived from their sessions."""
+    sessions: set[Session] = set()
+    while rows := await _rows(app, "reset_marks", (REASON, PAGE)):
+        for name, *key in rows:
+            session = Session(*key)
+            try:
+                await rebuild_session(app, consumers[name], session)
+            except NotEnriched:
+                await app.transact(partial(_clear, consumer=consumers[name], session=session))
+            sessions.add(session)
+    return len(sessions)
+
+
+def _clear(tx: Any, consumer: Consumer, session: Session) -> None:
+    """Throw away what was derived; it is made anew when the pressure is over."""
+    clear(Applying(tx, consumer.name, enqueues=False), consumer, session)
+    told = (session.slot, LATER, 0, tx.now)
+    tx.events.queries.run("mark_erased", (consumer.name, *session.key, *told))
+
+
+async def _erase_jobs(app: "Penstock") -> int:
+    """Erase the jobs that consumers made of events which are erased."""
+    erased = 0
+    while rows := await _rows(app, "doomed_jobs", (PAGE,)):
+        ids = [job_id for row in rows for job_id in str(row[3]).split()]
+        await deliver(app, ids)  # one that waits in the outbox would come later
+        erased += await erase_jobs(app, ids)
+        done = [tuple(row[:3]) for row in rows]
+        await app.transact(partial(_forget_jobs, done=done))
+    return erased
+
+
+def _forget_jobs(tx: Any, done: Sequence[tuple[Any, ...]]) -> None:
+    tx.events.queries.many("forget_jobs", done)
+
+
+async def _rows(app: "Penstock", name: str, bindings: Any = ()) -> list[Any]:
+    def question(tx: Any) -> list[Any]:
+        return list(tx.events.queries.rows(name, bindings))
+
+    return await app.read(question)

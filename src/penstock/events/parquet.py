@@ -1,0 +1,119 @@
+"""Parquet files of the archive: a row for each event, and a column for each of the log's.
+
+The body of an event stands in them as JSON, whatever the log compressed it with.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.events.event import Body, Event
+from penstock.events.log import EXTRACTED, NUMBERS
+from penstock.model.errors import MissingExtra, PenstockError
+
+ROW_GROUP = 5_000
+KNOWN_BY = (
+    *("sequence", "event_id", "timestamp", "ingested_at", "event_type", "session_id", "platform"),
+    *("tenant_id", "person", "slot", "priority"),
+)
+COLUMNS = (*KNOWN_BY, *EXTRACTED, "codec", "body")
+WHOLE_NUMBERS = frozenset({"sequence", "timestamp", "ingested_at", "slot", "priority", *NUMBERS})
+
+Row = dict[str, Any]
+
+
+class NoArchive(PenstockError):
+    """There is no folder to archive to, or it does not hold a file that was archived."""
+
+    def __init__(self, folder: str, problem: str) -> None:
+        self.folder = folder
+        super().__init__(
+            f"The archive of events {folder or 'has no folder'} {problem}; name the folder of all "
+            "archived files in the setting events.archive."
+        )
+
+
+class ArchiveDiffers(PenstockError):
+    """A file that does not read back as it was written."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        super().__init__(
+            f"The archived file {file} does not read back as it was written; nothing was deleted "
+            "from the log. Look at the disk, and archive again."
+        )
+
+
+def write(path: Path, table: Any) -> dict[str, Any]:
+    """Write a table, have it on disk, read it back and compare; the size and hash of the file."""
+    _, parquet = _arrow()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        parquet.write_table(table, out, compression="zstd", row_group_size=ROW_GROUP)
+        out.flush()
+        os.fsync(out.fileno())
+    _sync_folder(path.parent)
+    if not parquet.read_table(path).equals(table):
+        raise ArchiveDiffers(str(path))
+    return {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path, wanted: Any = None, columns: list[str] | None = None) -> Any:
+    """The rows of a file, or those of them that are wanted."""
+    _, parquet = _arrow()
+    if not path.exists():
+        raise NoArchive(str(path.parents[1]), f"does not hold {path.name}")
+    return parquet.read_table(path, filters=wanted, columns=columns)
+
+
+def table_of(rows: Sequence[Row]) -> Any:
+    """Rows as a table that Parquet and duckdb take."""
+    arrow, _ = _arrow()
+    return arrow.Table.from_pylist(rows, schema=schema())
+
+
+@cache
+def schema() -> Any:
+    """The columns of a file."""
+    arrow, _ = _arrow()
+    return arrow.schema(
+        [(name, arrow.int64() if name in WHOLE_NUMBERS else arrow.string()) for name in COLUMNS]
+    )
+
+
+@cache
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtra("archive", "pyarrow") from error
+    return pyarrow, pyarrow.parquet
+
+
+def event_of(row: Row) -> Event:
+    """A row as an event."""
+    body = _decoder.decode(row["body"])
+    return Event(
+        **{name: row[name] for name in KNOWN_BY},
+        hook_type=body.hook_type,
+        payload=body.payload,
+        metadata=body.metadata,
+    )
+
+
+_decoder = msgspec.json.Decoder(Body)

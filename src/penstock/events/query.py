@@ -1,0 +1,189 @@
+"""Questions in SQL over all events, those of the log and those of the archive together.
+
+duckdb answers them in a file of its own, which is gone afterwards: nothing can be changed, and
+nothing else be read.
+"""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from penstock.events import archive, parquet
+from penstock.model.clock import LATEST
+from penstock.model.errors import MissingExtra, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+PAGE = 5_000
+MOST_ROWS = 10_000
+
+VIEW = """
+CREATE VIEW events AS
+SELECT {columns}, session_id AS external_id,
+    make_timestamp(timestamp * 1000)::DATE AS event_date,
+    timestamp // 3600000 % 24 AS event_hour,
+    body::JSON ->> '$.hook_type' AS hook_type,
+    body::JSON -> '$.payload' AS payload,
+    body::JSON -> '$.metadata' AS metadata
+FROM (
+    SELECT {columns}, body FROM live
+    UNION ALL BY NAME
+    SELECT {columns}, body FROM {archived}
+)
+WHERE codec <> 'erased' AND timestamp >= {since} AND timestamp < {until} AND {tenant};
+CREATE VIEW raw_traces AS SELECT * FROM events;
+"""
+NOTHING = "live WHERE false"
+
+
+class InvalidQuery(PenstockError):
+    """A question that is none, or that cannot be answered."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"The query cannot be answered: {problem.rstrip('.')}.")
+
+
+class Answer(Struct, frozen=True):
+    """The names of columns, and the rows; `more` if there were more than asked for."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    more: bool = False
+
+
+async def query(
+    app: "Penstock",
+    sql: str,
+    *,
+    since: int = 0,
+    until: int = LATEST + 1,
+    tenant: str | None = None,
+    limit: int = MOST_ROWS,
+) -> Answer:
+    """Answer one SELECT over the view `events`, live and archived ones together.
+
+    Only events from `since` to `until`, in UTC milliseconds, and of a tenant, are looked at: what
+    is narrower is answered sooner.
+    """
+    _check(sql)
+    with TemporaryDirectory(prefix="penstock-query-") as place:
+        question = _Question(Path(place), sql, limit)
+        # The archive before the log: what moves from the one to the other is seen twice, and told.
+        before = await _moment(app)
+        await question.load(app, since, until, tenant)
+        if await _moment(app) != before:
+            raise InvalidQuery("events were archived meanwhile; ask again")
+        try:
+            return await asyncio.to_thread(question.answer)
+        except asyncio.CancelledError:
+            question.interrupt()
+            raise
+
+
+async def _moment(app: "Penstock") -> list[str]:
+    return [file.file for file in await archive.files(app)]
+
+
+def _check(sql: str) -> None:
+    """Refuse all but one question."""
+    duckdb = _duckdb()
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise InvalidQuery(str(error)) from error
+    if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
+        raise InvalidQuery("it takes one SELECT")
+
+
+class _Question:
+    """One question, and the place where it is answered."""
+
+    def __init__(self, place: Path, sql: str, limit: int) -> None:
+        self._place = place
+        self._sql = sql
+        self._limit = limit
+        self._connection = _duckdb().connect(str(place / "events.duckdb"))
+
+    async def load(self, app: "Penstock", since: int, until: int, tenant: str | None) -> None:
+        """Bring in the rows of the log, and show them beside those of the archive."""
+        kinds = ", ".join(
+            f"{name} {'BIGINT' if name in parquet.WHOLE_NUMBERS else 'VARCHAR'}"
+            for name in parquet.COLUMNS
+        )
+        self._connection.execute(f"CREATE TABLE live ({kinds})")
+        paths = await archive.paths(app)
+        after, full = 0, True
+        while full:
+            asked = {
+                "after": after,
+                "since": since,
+                "until": until,
+                "tenant": tenant,
+                "limit": PAGE,
+            }
+            page = partial(archive.decoded, name="live_rows", asked=asked)
+            rows = await app.read(page)
+            full = len(rows) == PAGE
+            if rows:
+                after = rows[-1]["sequence"]
+                await asyncio.to_thread(self._take, parquet.table_of(rows))
+        listed = ", ".join(_text(str(path)) for path in paths)
+        narrowed = "true" if tenant is None else f"tenant_id = {_text(tenant)}"
+        view = VIEW.format(
+            columns=", ".join(parquet.COLUMNS[:-1]),
+            archived=f"read_parquet([{listed}])" if paths else NOTHING,
+            since=since,
+            until=until,
+            tenant=narrowed,
+        )
+        self._connection.execute(view)
+        self._close_off(paths)
+
+    def _take(self, page: Any) -> None:
+        self._connection.register("page", page)
+        self._connection.execute("INSERT INTO live BY NAME SELECT * FROM page")
+        self._connection.unregister("page")
+
+    def _close_off(self, paths: list[Path]) -> None:
+        """Let the question see these files alone, and change nothing of that."""
+        listed = ", ".join(_text(str(path)) for path in paths)
+        folder = _text(str(self._place))
+        self._connection.execute(f"SET allowed_paths = [{listed}]")
+        self._connection.execute(f"SET allowed_directories = [{folder}]")
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def answer(self) -> Answer:
+        """Ask it, and read the first rows of the answer."""
+        duckdb = _duckdb()
+        try:
+            found = self._connection.execute(self._sql)
+            columns = [str(column[0]) for column in found.description or ()]
+            rows = found.fetchmany(self._limit + 1)
+        except duckdb.Error as error:
+            raise InvalidQuery(str(error)) from error
+        finally:
+            self._connection.close()
+        return Answer(columns, rows[: self._limit], len(rows) > self._limit)
+
+    def interrupt(self) -> None:
+        """Give it up."""
+        self._connection.interrupt()
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtra("archive", "duckdb") from error
+    return duckdb

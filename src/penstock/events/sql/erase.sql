@@ -1,0 +1,68 @@
+-- name: to_erase
+-- Events of a session, a person or a tenant; whoever is not meant is NULL.
+SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
+WHERE sequence > :after AND codec <> 'erased' AND {part whose}
+ORDER BY sequence LIMIT :limit;
+
+-- name: of_session_to_erase
+SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
+WHERE session_id = :session_id AND sequence > :after AND codec <> 'erased' AND {part whose}
+ORDER BY sequence LIMIT :limit;
+
+-- name: tombstone
+-- What is left keeps the place of an event, its slot, and the id that it is known by when it comes
+-- again.
+UPDATE events_log SET
+    session_id = event_id, person = NULL, tenant_id = coalesce(CAST(:left_to AS TEXT), tenant_id),
+    workspace_hash = NULL, project_name = NULL, uuid = NULL, parent_uuid = NULL, request_id = NULL,
+    agent_id = NULL, is_sidechain = NULL, cwd = NULL, version = NULL, git_branch = NULL,
+    message_role = NULL, message_model = NULL, message_id = NULL, input_tokens = NULL,
+    output_tokens = NULL, cache_creation_input_tokens = NULL, cache_read_input_tokens = NULL,
+    duration_ms = NULL, tokens_used = NULL, tool_calls_count = NULL, codec = 'erased',
+    event_data = :nothing
+WHERE sequence = :sequence AND timestamp = :timestamp AND codec <> 'erased';
+
+-- name: erase_dead
+DELETE FROM events_dead
+WHERE (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id) AND {part whose};
+
+-- name: erase_series
+DELETE FROM events_series
+WHERE (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id) AND {part whose};
+
+-- name: erase_samples
+DELETE FROM events_samples
+WHERE (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id) AND {part whose};
+
+-- name: mark_erased
+INSERT INTO events_marks (
+    consumer, tenant_id, platform, session_id, slot, mark, reason, since, marked_at
+)
+VALUES (?, ?, ?, ?, ?, 'behind', ?, ?, ?)
+ON CONFLICT (consumer, tenant_id, platform, session_id) DO UPDATE
+SET mark = excluded.mark, reason = excluded.reason;
+
+-- name: look_again
+-- Whoever has fetched events of a slot and not yet applied them fetches them again.
+UPDATE events_cursors SET marks = marks + 1 WHERE slot = ?;
+
+-- name: doom_jobs
+UPDATE events_jobs SET erasing = 1 WHERE sequence = ? AND jobs <> '';
+
+-- name: doomed_jobs
+SELECT consumer, sequence, n, jobs FROM events_jobs WHERE erasing = 1 LIMIT ?;
+
+-- name: forget_jobs
+UPDATE events_jobs SET jobs = '', erasing = 0 WHERE consumer = ? AND sequence = ? AND n = ?;
+
+-- name: reset_marks
+-- Sessions that an erasure left to be made anew.
+SELECT consumer, tenant_id, platform, session_id FROM events_marks WHERE reason = ? LIMIT ?;
+
+-- name: consumer_names
+SELECT name FROM events_consumers ORDER BY name;
+
+-- part: whose
+(CAST(:platform AS TEXT) IS NULL OR platform = :platform)
+    AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+    AND (CAST(:person AS TEXT) IS NULL OR person = :person)

@@ -1,0 +1,340 @@
+"""What is erased is gone wherever it was, and no rebuild or repetition brings it back."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+
+from penstock import Penstock
+from penstock.events.consumer import consumer_of
+from penstock.events.erase import REASON, ConsumersMissing, Eraser
+from penstock.events.event import EventNotFound, Session
+from penstock.events.log import EventFilter
+from penstock.events.pool import catch_up
+from penstock.events.rebuild import rebuild
+from penstock.model.errors import JobsRunning
+from penstock.model.ids import new_id
+from penstock.operate.erase import erase
+from penstock.store.contract import Claim
+from penstock.testing.clock import FakeClock
+from proof.tally import Tally, totals
+from tests.support.events import KINDS, NOON, an_event, events_app
+
+SECRET = "the walrus sings at midnight"
+S1 = Session("acme", "shop", "s1")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=KINDS)
+async def app(
+    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> AsyncIterator[Penstock]:
+    async with events_app(request.param, request, clock, tmp_path) as app:
+        yield app
+
+
+@pytest.fixture
+def tally(app: Penstock) -> Tally:
+    made = Tally()
+    app.consumer.add(made.consumer())
+    return made
+
+
+async def fill(app: Penstock, text: str = SECRET) -> None:
+    """Events of three sessions, two tenants and two persons."""
+    whose = [
+        ("s1", "acme", "ada"),
+        ("s1", "acme", "bob"),
+        ("s2", "acme", "ada"),
+        ("s1", "beta", "x"),
+    ]
+    told = [
+        an_event(
+            session, tenant_id=tenant, person=person, event_id=f"e{n}", timestamp=NOON + n,
+            payload={"amount": 1, "text": text}, metadata={"cwd": text},
+        )
+        for n, (session, tenant, person) in enumerate(whose)
+    ]  # fmt: skip
+    await app.events.append_many(told)
+
+
+async def raw(app: Penstock, event_id: str) -> dict[str, Any]:
+    """A row of the log as it is."""
+    store = app.table_store("events")
+    table = app.extensions.find("events").tables.tables[0]  # type: ignore[union-attr]
+    rows = await store.page(table, None, 1_000)
+    return next(row for row in rows if row["event_id"] == event_id)
+
+
+async def test_a_session_goes_and_others_stay(app: Penstock, tally: Tally) -> None:
+    await fill(app)
+    await catch_up(app)
+    erased = await app.events.erase(S1)
+    assert erased.parts == {"events": 2, "sessions": 1}
+    assert {each.event_id for each in await app.events.find(EventFilter(platform="shop"))} == {
+        "e2",
+        "e3",
+    }
+    assert set(await totals(app)) == {"acme/shop/s2", "beta/shop/s1"}
+    with pytest.raises(EventNotFound):
+        await app.events.get("e0")
+
+
+async def test_a_tombstone_keeps_place_slot_and_id_and_nothing_else(
+    app: Penstock, tally: Tally
+) -> None:
+    await fill(app)
+    before = await raw(app, "e0")
+    await app.events.erase(S1)
+    after = await raw(app, "e0")
+    kept = {"sequence", "slot", "event_id", "timestamp", "ingested_at", "priority", "event_type"}
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert (after["codec"], after["event_data"], after["session_id"]) == ("erased", b"", "e0")
+    assert {after[name] for name in ("person", "cwd")} == {None}
+
+
+async def test_an_erasure_is_an_event_that_holds_ids_and_a_keyed_hash(app: Penstock) -> None:
+    await fill(app)
+    await app.events.erase(S1)
+    [told] = await app.events.find(EventFilter(event_type="erasure"))
+    assert told.payload["what"] == "session"
+    assert told.payload["events"] == ["e0", "e1"]
+    assert len(told.payload["subject"]) == 64
+    assert "s1" not in str(told.payload["subject"])
+    assert told.priority == 1
+
+
+async def test_what_comes_again_stays_erased(app: Penstock, tally: Tally) -> None:
+    await fill(app)
+    await app.events.erase(S1)
+    again = await app.events.append(
+        an_event("s1", tenant_id="acme", event_id="e0", timestamp=NOON, payload={"text": SECRET})
+    )
+    assert (again.created, again.sequence) == (False, (await raw(app, "e0"))["sequence"])
+    await catch_up(app)
+    assert "acme/shop/s1" not in await totals(app)
+
+
+async def test_no_rebuild_brings_it_back(app: Penstock, tally: Tally) -> None:
+    await fill(app)
+    await catch_up(app)
+    await app.events.erase(S1)
+    expected = await totals(app)
+    await rebuild(app, app.consumer.get("tally"))
+    assert await totals(app) == expected
+    await rebuild(app, app.consumer.get("tally"), S1)
+    assert "acme/shop/s1" not in await totals(app)
+
+
+async def test_who_has_fetched_it_fetches_again(app: Penstock) -> None:
+    class Slow(Tally):
+        """Is still preparing when what it was given is erased."""
+
+        async def prepare(self, events: Any) -> Any:  # type: ignore[override]
+            if not self.prepared:
+                self.prepared.append(len(events))
+                await app.events.erase(S1)
+            return events
+
+    tally = Slow()
+    app.consumer.add(tally.consumer())
+    await fill(app)
+    await catch_up(app)
+    assert tally.prepared == [4]
+    assert set(await totals(app)) == {
+        "acme/shop/s2",
+        "beta/shop/s1",
+        "/penstock/" + await erasure(app),
+    }
+
+
+async def test_what_was_fetched_before_makes_no_job_after(app: Penstock) -> None:
+    @app.job(name="mail")
+    async def mail(text: str) -> None: ...
+
+    class Mailer:
+        """Is still preparing when what it was given is erased."""
+
+        erased = False
+
+        async def prepare(self, events: Any) -> Any:
+            if not self.erased:
+                self.erased = True
+                await app.events.erase(S1)
+            return events
+
+        def apply(self, tx: Any, events: Any) -> None:
+            for event in events:
+                tx.enqueue(mail.new(event.event_id), event=event)
+
+    app.consumer(name="mailer", types=["tool_use"])(Mailer)
+    await fill(app)
+    await catch_up(app)
+    assert {job.payload for job in await app.find(limit=9)} == {'{"text":"e2"}', '{"text":"e3"}'}
+
+
+async def erasure(app: Penstock) -> str:
+    """The id of the one erasure."""
+    [told] = await app.events.find(EventFilter(event_type="erasure"))
+    return told.event_id
+
+
+async def test_a_person_goes_and_what_others_did_in_their_sessions_stays(
+    app: Penstock, tally: Tally
+) -> None:
+    await fill(app)
+    await catch_up(app)
+    assert (await erase(app, person="ada")).parts["events"] >= 2
+    rows = await totals(app)
+    assert set(rows) == {"acme/shop/s1", "beta/shop/s1"}
+    assert rows["acme/shop/s1"][:2] == (1, 1)
+    assert (await raw(app, "e0"))["person"] is None
+
+
+async def test_a_tenant_goes_and_its_name_with_it(app: Penstock, tally: Tally) -> None:
+    await fill(app)
+    await catch_up(app)
+    await erase(app, tenant="acme")
+    assert set(await totals(app)) == {"beta/shop/s1"}
+    assert (await raw(app, "e2"))["tenant_id"] == ""
+    assert await app.events.find(EventFilter(tenant="acme")) == []
+
+
+async def test_jobs_made_of_an_event_go_with_their_payloads(app: Penstock) -> None:
+    @app.job(name="mail")
+    async def mail(text: str) -> None: ...
+
+    def apply(tx: Any, events: Any) -> None:
+        for event in events:
+            tx.enqueue(mail.new(event.payload["text"]), event=event)
+
+    app.consumer.add(consumer_of(apply, name="mailer"))
+    await fill(app)
+    await catch_up(app)
+    assert len(await app.find(limit=9)) == 4
+    assert (await app.events.erase(S1)).parts == {"events": 2, "jobs": 2}
+    assert len(await app.find(limit=9)) == 2
+
+
+async def test_a_job_that_runs_is_asked_to_stop_and_erased_the_next_time(app: Penstock) -> None:
+    @app.job(name="mail")
+    async def mail(text: str) -> None: ...
+
+    def apply(tx: Any, events: Any) -> None:
+        for event in events:
+            tx.enqueue(mail.new(event.payload["text"]), event=event)
+
+    app.consumer.add(consumer_of(apply, name="mailer"))
+    await app.events.append(an_event("s1", tenant_id="acme", payload={"text": SECRET}))
+    await catch_up(app)
+    claim = Claim(owner="w:1", types=["mail"], limit=1, start=1, lease_ms=60_000)
+    [lease] = (await app.store.jobs.claim(claim)).leases
+    with pytest.raises(JobsRunning):
+        await app.events.erase(S1)
+    assert await app.events.find(EventFilter(session_id="s1")) == []
+    await app.store.upkeep.rescue(owner="w:1")
+    assert (await app.events.erase(S1)).parts == {"jobs": 1}
+    assert lease.id not in {job.id for job in await app.find(limit=9)}
+
+
+async def test_dead_letters_and_marks_go(app: Penstock, tally: Tally) -> None:
+    tally.poison.add("e0")
+    await fill(app)
+    await catch_up(app)
+    assert (await app.events.erase(S1)).parts["dead letters"] == 1
+    counted = await app.read(lambda tx: tx.events.queries.rows("count_dead"))
+    asked = {"consumer": None, "mark": None, "limit": 9}
+    marked = await app.read(lambda tx: tx.events.queries.rows("marked", asked))
+    assert (counted, marked) == ([], [])
+
+
+async def test_what_a_consumer_unknown_here_derived_refuses_it(app: Penstock, tally: Tally) -> None:
+    await fill(app)
+    await catch_up(app)
+    app.consumer._declared.clear()
+    with pytest.raises(ConsumersMissing, match="'tally'"):
+        await app.events.erase(S1)
+    assert len(await app.events.find(EventFilter(session_id="s1", tenant="acme"))) == 2
+
+
+async def test_an_erasure_that_broke_off_goes_on(
+    app: Penstock, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+    await catch_up(app)
+
+    async def die(_: Eraser) -> int:
+        raise OSError("the power went")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Eraser, "drop_letters", die)
+        with pytest.raises(OSError, match="power"):
+            await app.events.erase(S1)
+    marked = await app.read(lambda tx: tx.events.queries.rows("reset_marks", (REASON, 9)))
+    assert len(marked) == 1
+    assert (await app.events.erase(S1)).parts == {"sessions": 1}
+    assert "acme/shop/s1" not in await totals(app)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_its_bytes_are_nowhere_on_disk(
+    kind: str, request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> None:
+    secret = f"walrus {new_id()} sings"
+    async with events_app(kind, request, clock, tmp_path, codec="raw") as app:
+
+        @app.job(name="mail")
+        async def mail(text: str) -> None: ...
+
+        def apply(tx: Any, events: Any) -> None:
+            for event in events:
+                tx.enqueue(mail.new(event.payload["text"]), event=event)
+
+        app.consumer.add(consumer_of(apply, name="mailer"))
+        await fill(app, secret)
+        await catch_up(app)
+        folders = await data_folders(kind, app, tmp_path)
+        checkpoint(kind, app)
+        assert all(holding(folder, secret) for folder in folders)
+        await app.events.erase(Session("acme", "shop", "s2"))
+        await app.events.erase(Session("beta", "shop", "s1"))
+        assert (await app.events.erase(S1)).remarks == []
+        checkpoint(kind, app)
+        assert not any(holding(folder, secret) for folder in folders)
+
+
+async def data_folders(kind: str, app: Penstock, tmp_path: Path) -> list[Path]:
+    """Where a store has its files; what PostgreSQL writes ahead is out of reach."""
+    if kind == "postgres":
+        sql = (
+            "SELECT current_setting('data_directory') || '/base/' || oid FROM pg_database "
+            "WHERE datname = current_database()"
+        )
+        with psycopg.connect(app.settings.url.partition("?")[0]) as connection:
+            [folder] = connection.execute(sql).fetchone() or ("",)
+        return [Path(folder)]
+    if kind == "valkey":
+        client: Any = redis.Redis.from_url(app.settings.url.partition("?")[0])
+        return [tmp_path, Path(client.config_get("dir")["dir"])]
+    return [tmp_path]
+
+
+def checkpoint(kind: str, app: Penstock) -> None:
+    """Have a server that writes later do it now."""
+    if kind == "postgres":
+        url = app.settings.url.partition("?")[0]
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+
+
+def holding(folder: Path, text: str) -> list[Path]:
+    """The files that hold a text."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if text.encode() in path.read_bytes()]

@@ -72,7 +72,7 @@ def up(
     from penstock.logs import configure_logs
 
     seconds = None if stop_after is None else parse_span(stop_after, "for") / 1000
-    app = served_app(ctx, target)
+    app = served_app(ctx, target, reload=reload)
     workers: WorkerSpec | None = None
     if target is not None:
         workers = worker_spec(

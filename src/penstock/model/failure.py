@@ -109,6 +109,12 @@ def fell_with_parent(error_details: str | None) -> bool:
     return error_details is not None and decode(error_details).get("code") == "ParentFailed"
 
 
+def attempt_of(job: Job) -> int:
+    """Which attempt a job is at: those that were spent, and the one that runs."""
+    running = job.status is Status.IN_PROGRESS and job.started_at is not None
+    return job.attempts + running
+
+
 def attempts_allowed(job: Job) -> int | None:
     """How often a job may be tried, as far as one can know before an error has a class."""
     budget = judged(job.error_details).budget

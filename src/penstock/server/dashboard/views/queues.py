@@ -89,9 +89,10 @@ async def pause(visit: OperateAllVisit) -> Response:
     """Hold a queue, a type or a tenant back."""
     scope, name = _subject(visit, PAUSABLE)
     reason = visit.form.words("reason", MAX_REASON)
+    warning = await visit.operator.controls.unknown_warning(**about(scope, name))
     await visit.operator.controls.pause(reason=reason, **about(scope, name))
     told = f"The {scope} {name} is paused; jobs that are already running go on."
-    return visit.redirect("queues", told)
+    return visit.redirect("queues", told if warning is None else f"{told} {warning}")
 
 
 @router.post("/queues/resume")

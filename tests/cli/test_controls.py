@@ -47,7 +47,7 @@ def test_limits_are_set_listed_and_taken_away(shopped: Cli) -> None:
         ("type", "gret", "; did you mean 'greet'?"),
     ],
 )
-def test_a_pause_of_what_nobody_knows_is_made_and_doubted(
+def test_a_pause_of_what_nobody_knows_is_made_with_a_warning(
     shopped: Cli, kind: str, name: str, meant: str
 ) -> None:
     answer = shopped("pause", kind, name)

@@ -280,6 +280,28 @@ async def test_of_one_tenant_only_the_queues_with_its_jobs_are_listed(app: Penst
         await Controls(app, Actor("ann", "acme")).queues("other")
 
 
+async def test_what_nobody_knows_is_warned_about_before_it_is_paused(
+    app: Penstock, clock: FakeClock
+) -> None:
+    @app.job(queue="images")
+    async def resize() -> None: ...
+
+    app.store.workers.beat(a_beat(types=("scan",), declared_queues=("paper",)))
+    await resize.enqueue()
+    warning = app.controls.unknown_warning
+    for known in ({"queue": "images"}, {"queue": "paper"}, {"type": resize}, {"type": "scan"}):
+        assert await warning(**known) is None
+    assert await warning(tenant="anybody") is None
+    assert await warning(queue="image") == (
+        "No job and no live worker uses the queue 'image'; did you mean 'images'?"
+    )
+    assert await warning(type="print") == "No job and no live worker uses the type 'print'."
+
+    await drain(app)
+    clock.advance(seconds=3 * 86_400)
+    assert await warning(queue="images") is None  # its jobs are still kept
+
+
 async def test_a_worker_declares_the_queues_of_its_types(app: Penstock) -> None:
     @app.job(queue="images")
     async def resize() -> None: ...

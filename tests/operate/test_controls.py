@@ -7,7 +7,7 @@ from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
 from penstock.model.errors import ForeignTenant, InvalidOption
 from penstock.model.not_found import BreakerNotFound, JobNotFound, LimitNotFound
 from penstock.operate.actor import Actor
-from penstock.operate.controls import Controls
+from penstock.operate.controls import Controls, unknown_warning
 from penstock.store.contract import QueueDepth
 from penstock.testing import FakeClock, drain
 from tests.support.workers import beat as a_beat
@@ -288,18 +288,20 @@ async def test_what_nobody_knows_is_warned_about_before_it_is_paused(
 
     app.store.workers.beat(a_beat(types=("scan",), declared_queues=("paper",)))
     await resize.enqueue()
-    warning = app.controls.unknown_warning
     for known in ({"queue": "images"}, {"queue": "paper"}, {"type": resize}, {"type": "scan"}):
-        assert await warning(**known) is None
-    assert await warning(tenant="anybody") is None
-    assert await warning(queue="image") == (
+        assert await unknown_warning(app, **known) is None
+    assert await unknown_warning(app, tenant="anybody") is None
+    assert await unknown_warning(app, queue="image") == (
         "No job and no live worker uses the queue 'image'; did you mean 'images'?"
     )
-    assert await warning(type="print") == "No job and no live worker uses the type 'print'."
+    assert (
+        await unknown_warning(app, type="print")
+        == "No job and no live worker uses the type 'print'."
+    )
 
     await drain(app)
     clock.advance(seconds=3 * 86_400)
-    assert await warning(queue="images") is None  # its jobs are still kept
+    assert await unknown_warning(app, queue="images") is None  # its jobs are still kept
 
 
 async def test_a_worker_declares_the_queues_of_its_types(app: Penstock) -> None:

@@ -30,11 +30,13 @@ def pause(
     as_json: JsonFlag = False,
 ) -> None:
     """Pause the jobs of a queue, type or tenant, or one job; running jobs finish."""
+    from penstock.operate.controls import unknown_warning
+
     name = full_id(ctx, name) if kind is PauseScope.JOB else name
     who, what = by or user(), _about(kind, name)
 
     async def act(operator: "Operator") -> "tuple[Pause, str | None]":
-        warning = await operator.controls.unknown_warning(**what)
+        warning = await unknown_warning(operator.app, **what)
         return await operator.controls.pause(reason=reason, by=who, **what), warning
 
     made, warning = operate(ctx, act)

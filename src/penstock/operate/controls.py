@@ -114,24 +114,6 @@ class Controls:
                 scope, name, reason=reason, by=by or self._actor.signature
             )
 
-    async def unknown_warning(self, **what: Unpack[PauseFields]) -> str | None:
-        """Return a sentence if nobody knows the queue or the type that is about to be paused."""
-        scope, name = pause_subject(what)
-        store = self._app.store
-        if scope is PauseScope.QUEUE:
-            known = {state.depth.queue for state in await self.queues()}
-        elif scope is PauseScope.TYPE:
-            live = [worker for worker in await store.workers.list() if worker.alive]
-            recent = await store.metrics.window(DAY_MS)
-            known = {each for worker in live for each in worker.types} | {w.type for w in recent}
-        else:
-            return None
-        if name in known or await store.reader.find(JobFilter(limit=1, **about(scope, name))):
-            return None
-        close = get_close_matches(name, sorted(known), 3)
-        meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
-        return f"No job and no live worker uses the {scope} {name!r}{meant}"
-
     async def resume(self, **what: Unpack[PauseFields]) -> bool:
         """Let them go on, with their own times and order; return whether they were paused."""
         scope, name = pause_subject(what)
@@ -205,6 +187,24 @@ class Controls:
         if scope is PauseScope.JOB:
             return Jobs(self._app, self._actor).doing(action, name)
         return self._actor.doing(action, f"{scope}:{name}", **details)
+
+
+async def unknown_warning(app: "Penstock", **what: Unpack[PauseFields]) -> str | None:
+    """Return a sentence if nobody knows the queue or the type that is about to be paused."""
+    scope, name = pause_subject(what)
+    if scope is PauseScope.QUEUE:
+        known = {state.depth.queue for state in await Controls(app).queues()}
+    elif scope is PauseScope.TYPE:
+        live = [worker for worker in await app.store.workers.list() if worker.alive]
+        recent = await app.store.metrics.window(DAY_MS)
+        known = {each for worker in live for each in worker.types} | {w.type for w in recent}
+    else:
+        return None
+    if name in known or await app.store.reader.find(JobFilter(limit=1, **about(scope, name))):
+        return None
+    close = get_close_matches(name, sorted(known), 3)
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
+    return f"No job and no live worker uses the {scope} {name!r}{meant}"
 
 
 def pause_subject(fields: Any) -> tuple[PauseScope, str]:

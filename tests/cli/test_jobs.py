@@ -32,7 +32,7 @@ def test_attempts_are_listed_as_numbers_and_delays_shown_as_spans(shopped: Cli) 
     rows = shopped("jobs", "ls").out.splitlines()[1:]
     assert not [row for row in rows if re.search(r"\d/\d", row)]
     shown = shopped("jobs", "show", first(shopped, "later")).out
-    assert re.search(r"retry delay +1 h\n", shown)
+    assert re.search(r"retry delay +1 h +\n", shown)
 
 
 def test_a_job_that_runs_is_at_its_first_attempt(cli: Cli, tmp_path: Path) -> None:

@@ -178,10 +178,10 @@ def test_ctrl_c_ends_the_wait_for_a_repair(
 ) -> None:
     (tmp_path / "broken_shop.py").write_text("def half(:\n")
 
-    def interrupt(_: float) -> None:
+    def interrupt(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("time.sleep", interrupt)
+    monkeypatch.setattr("penstock.worker.reload.wait_for_repair", interrupt)
     assert cli("up", "broken_shop:app", "--reload").code == 0
 
 

@@ -44,6 +44,7 @@ async def test_a_payload_edited_into_nonsense_is_a_dead_letter_and_its_siblings_
     assert (found.status, found.attempts) == (Status.DEAD_LETTER, 1)
     assert f"The stored payload of job {victim.id} is not valid" in str(found.error)
     assert '"CorruptPayload"' in str(found.error_details)
+    assert "Traceback" not in str(found.error_details)
 
 
 async def test_a_payload_over_the_limit_is_refused_with_both_sizes(app: Penstock) -> None:

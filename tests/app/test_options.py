@@ -163,6 +163,19 @@ def test_an_option_out_of_range_is_refused_with_what_it_must_be(
     assert option.removesuffix("_scope") in str(refused.value)
 
 
+@pytest.mark.parametrize("option", ["run_in", "concurrency", "name"])
+def test_an_option_of_the_type_is_refused_for_a_call_with_where_it_belongs(
+    app: Penstock, option: str
+) -> None:
+    @app.job
+    async def task() -> None: ...
+
+    belongs = rf"'{option}' must be given to the job type: @app\.job\({option}=…\)"
+    value: Any = "process"
+    with pytest.raises(InvalidOption, match=belongs):
+        task.options(**{option: value})
+
+
 def test_a_setting_raises_the_longest_timeout(app: Penstock) -> None:
     app.settings = app.settings.replace(max_timeout=10_000)
 

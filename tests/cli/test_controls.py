@@ -39,6 +39,32 @@ def test_limits_are_set_listed_and_taken_away(shopped: Cli) -> None:
     assert shopped("limits", "rm", "key", "openai", "--json").json["removed"]["name"] == "openai"
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"),
+    [
+        ("queue", "defalt", "; did you mean 'default'?"),
+        ("queue", "warehouse", "."),
+        ("type", "gret", "; did you mean 'greet'?"),
+    ],
+)
+def test_a_pause_of_what_nobody_knows_is_made_with_a_warning(
+    shopped: Cli, kind: str, name: str, meant: str
+) -> None:
+    answer = shopped("pause", kind, name)
+    assert answer.code == 0
+    assert answer.says(f"no job and no live worker uses the {kind} '{name}'{meant}")
+    assert name in shopped("pauses").out
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("queue", "default"), ("type", "greet"), ("tenant", "a")]
+)
+def test_a_pause_of_what_is_known_is_made_without_a_word(
+    shopped: Cli, kind: str, name: str
+) -> None:
+    assert shopped("pause", kind, name).err == ""
+
+
 def test_a_limit_for_each_tenant_says_so(shopped: Cli) -> None:
     shopped("limits", "set", "tenant", "*", "--concurrency", "2")
     assert "tenant  *" in shopped("limits", "ls").out

@@ -82,6 +82,13 @@ def test_the_tree_is_the_same_from_every_job_of_it(cli: Cli, flow: list[str], pl
     assert len(found["edges"]) == 4
 
 
+def test_a_step_that_is_run_again_says_that_later_steps_are_not_repeated(
+    cli: Cli, flow: list[str]
+) -> None:
+    assert "Not repeated: 2 jobs that came after it" in cli("jobs", "run-again", flow[0]).out
+    assert "Not repeated" not in cli("jobs", "run-again", flow[2]).out
+
+
 def test_a_fan_in_is_written_out_once(cli: Cli) -> None:
     parents = [cli("enqueue", "greet", "--json").json["id"] for _ in range(2)]
     waits = [word for parent in parents for word in ("--after", parent)]

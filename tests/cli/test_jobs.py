@@ -28,6 +28,20 @@ def test_jobs_are_listed_with_complete_ids_in_100_columns(shopped: Cli) -> None:
     assert max(map(len, answer.out.splitlines())) <= 100
 
 
+def test_attempts_are_listed_as_numbers_and_delays_shown_as_spans(shopped: Cli) -> None:
+    rows = shopped("jobs", "ls").out.splitlines()[1:]
+    assert not [row for row in rows if re.search(r"\d/\d", row)]
+    shown = shopped("jobs", "show", first(shopped, "later")).out
+    assert re.search(r"retry delay +1 h +\n", shown)
+
+
+def test_a_job_that_runs_is_at_its_first_attempt(cli: Cli, tmp_path: Path) -> None:
+    cli("enqueue", "greet", "--payload", '{"name": "ada"}')
+    asyncio.run(_claim(f"sqlite:///{tmp_path / 'work.db'}"))
+    assert re.search(r"in_progress +1 ", cli("jobs", "ls").out)
+    assert re.search(r"attempts +1, running now", cli("jobs", "show", first(cli, "greet")).out)
+
+
 def test_filters_and_pages(shopped: Cli) -> None:
     dead = shopped("jobs", "ls", "--status", "dead_letter", "--json").json
     assert {job["type"] for job in dead} == {"doomed"}

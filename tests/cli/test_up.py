@@ -1,4 +1,5 @@
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -150,6 +151,38 @@ app = Penstock()
 async def greet(name: str) -> str:
     return "{word} " + name
 """
+
+
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_with_reload_an_application_that_is_broken_from_the_start_is_waited_for(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    module = tmp_path / "broken_shop.py"
+    module.write_text("def half(:\n")
+    begun: list[list[str]] = []
+
+    def begin(_: str, words: list[str]) -> None:
+        begun.append(words)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("os.execv", begin)
+    monkeypatch.setattr("time.sleep", lambda _: module.write_text(SHOP.format(word="hello")))
+    answer = cli(command, "broken_shop:app", "--reload")
+    assert begun == [[sys.executable, *sys.orig_argv[1:]]]
+    assert "SyntaxError" in answer.err
+    assert "broken_shop:app cannot be loaded; waiting for a change" in answer.err
+
+
+def test_ctrl_c_ends_the_wait_for_a_repair(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_shop.py").write_text("def half(:\n")
+
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("penstock.worker.reload.wait_for_repair", interrupt)
+    assert cli("up", "broken_shop:app", "--reload").code == 0
 
 
 def test_with_reload_a_change_of_the_code_is_at_work_at_once(tmp_path: Path, url: str) -> None:

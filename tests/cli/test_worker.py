@@ -109,7 +109,7 @@ def test_at_a_terminal_it_says_what_a_drain_waits_for_and_how_to_end_it(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("none.here:app",), "importable"),
+        (("none.here:app",), "start in the folder that holds 'none'"),
         (("tests.cli.shop:build",), "module:name of a Penstock application"),
         (("tests.cli.shop:empty",), "register one with @app.job"),
         ((APP, "--types", "unknown"), "known types are"),

@@ -28,6 +28,13 @@ call_command("migrate", run_syncdb=True)
 call_command("check")
 shipment = Client().get("/buy?item=ink").json()["shipment"]
 print(shipment, Client().get(f"/shipments/{shipment}").json())
+from orders.tasks import ship
+from penstock.django import app
+mail = Client().get("/remind").json()["mail"]
+print([Client().get(f"/shipments/{other}").status_code for other in ("unknown", mail)])
+withdrawn = ship.enqueue(7)
+app.sync.cancel(withdrawn.id)
+print(Client().get(f"/shipments/{withdrawn.id}").json())
 """
 AFTER = """
 import sys, django
@@ -88,6 +95,8 @@ def test_the_project_of_the_guide_works_as_it_says(project: Project) -> None:
     before = project.run("before.py")
     assert "no issues" in before
     assert "'status': 'READY'" in before
+    assert "[404, 404]" in before
+    assert "{'status': 'FAILED', 'value': None}" in before
     [shipment] = re.findall(r"^([0-9A-Z]{26}) ", before, re.MULTILINE)
 
     project.run("manage.py", "penstock", "worker", "--burst")

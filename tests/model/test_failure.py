@@ -7,6 +7,7 @@ from types import CodeType
 import pytest
 
 import penstock
+from penstock import PenstockError
 from penstock.model.failure import Failure, folded, gist, group_id
 from penstock.model.retry import ErrorClass
 
@@ -174,6 +175,30 @@ def test_the_text_of_an_error_names_its_class(error: Exception, text: str) -> No
 def test_the_words_of_a_handler_stand_alone() -> None:
     dead = Failure.because(ErrorClass.UNKNOWN, "Dead", "the form is empty")
     assert dead.message == "the form is empty"
+
+
+def test_a_refusal_of_ours_that_no_other_code_led_to_is_its_sentence_without_frames() -> None:
+    ours = str(Path(penstock.__file__).parent / "app" / "some.py")
+    refuse = compiled(
+        "from penstock import PenstockError\n"
+        "def handler():\n"
+        "    try:\n"
+        "        raise ValueError('inner')\n"
+        "    except ValueError as error:\n"
+        "        raise PenstockError('It does not fit.') from error\n",
+        ours,
+    )
+    with pytest.raises(PenstockError) as refused:
+        refuse()
+    error = refused.value.with_traceback(refused.tb.tb_next)  # without the frame of this test
+    alone = Failure.of(error, ErrorClass.UNKNOWN).stack
+    assert alone == "penstock.model.errors.PenstockError: It does not fit.\n"
+
+    with pytest.raises(PenstockError) as led:
+        refuse()
+    whole = Failure.of(led.value, ErrorClass.UNKNOWN).stack
+    assert "test_failure.py" in whole
+    assert "ValueError: inner" in whole
 
 
 STACK = """Traceback (most recent call last):

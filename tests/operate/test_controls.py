@@ -7,7 +7,7 @@ from penstock.model.controls import BreakerPosition, LimitKind, LimitScope
 from penstock.model.errors import ForeignTenant, InvalidOption
 from penstock.model.not_found import BreakerNotFound, JobNotFound, LimitNotFound
 from penstock.operate.actor import Actor
-from penstock.operate.controls import Controls
+from penstock.operate.controls import Controls, unknown_warning
 from penstock.store.contract import QueueDepth
 from penstock.testing import FakeClock, drain
 from tests.support.workers import beat as a_beat
@@ -278,6 +278,30 @@ async def test_of_one_tenant_only_the_queues_with_its_jobs_are_listed(app: Penst
     assert [state.depth.queue for state in states] == ["images"]
     with pytest.raises(ForeignTenant):
         await Controls(app, Actor("ann", "acme")).queues("other")
+
+
+async def test_what_nobody_knows_is_warned_about_before_it_is_paused(
+    app: Penstock, clock: FakeClock
+) -> None:
+    @app.job(queue="images")
+    async def resize() -> None: ...
+
+    app.store.workers.beat(a_beat(types=("scan",), declared_queues=("paper",)))
+    await resize.enqueue()
+    for known in ({"queue": "images"}, {"queue": "paper"}, {"type": resize}, {"type": "scan"}):
+        assert await unknown_warning(app, **known) is None
+    assert await unknown_warning(app, tenant="anybody") is None
+    assert await unknown_warning(app, queue="image") == (
+        "No job and no live worker uses the queue 'image'; did you mean 'images'?"
+    )
+    assert (
+        await unknown_warning(app, type="print")
+        == "No job and no live worker uses the type 'print'."
+    )
+
+    await drain(app)
+    clock.advance(seconds=3 * 86_400)
+    assert await unknown_warning(app, queue="images") is None  # its jobs are still kept
 
 
 async def test_a_worker_declares_the_queues_of_its_types(app: Penstock) -> None:

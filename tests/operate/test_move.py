@@ -9,8 +9,8 @@ from penstock.model.transfer import (
     StoreMoved,
     TargetInUse,
 )
-from penstock.operate.move import Mover
-from penstock.store.contract import JobFilter, Part, Store
+from penstock.operate.move import Mover, counted_parts
+from penstock.store.contract import JobFilter, Part, Store, Tally
 from penstock.testing.clock import FakeClock
 from proof.conformance.build import OWNER, claim_all, completed, enqueue, running
 from proof.conformance.furnish import everything, furnish
@@ -30,6 +30,14 @@ async def test_everything_is_in_the_other_store_and_the_old_one_says_where(
     }
     assert (await empty.transfer.marks()).keys() == {"came_by"}
     assert "moved_to" in await full.transfer.marks()
+
+
+def test_how_much_of_each_part_there_is_reads_as_a_sentence() -> None:
+    counts = {Part.JOBS: 1, Part.LOGS: 2, Part.DEPENDENCIES: 1, Part.LINES: 1, Part.AUDIT: 21}
+    tally = Tally(dict.fromkeys(Part, 0) | counts, {}, 0, 0)
+    assert counted_parts(tally) == [
+        *("1 job", "2 log lines", "1 dependency", "1 order key", "21 audit lines"),
+    ]
 
 
 async def test_a_store_stays_in_use_if_it_is_kept(full: Store, empty: Store) -> None:

@@ -3,14 +3,14 @@
 import pytest
 from msgspec.json import decode
 
-from penstock import Cancel, Context, Dead, Penstock, Status
+from penstock import Cancel, Context, Dead, Penstock, Status, chain, group
 from penstock.model.errors import IllegalTransition, KeyTaken
 from penstock.model.ids import derived_id
 from penstock.model.job import NewJob
 from penstock.model.not_found import AmbiguousId, JobNotFound
 from penstock.operate.actor import Operator
 from penstock.operate.jobs import find_id
-from penstock.operate.run_again import ran_again_as, ran_again_from
+from penstock.operate.run_again import ran_again_as, ran_again_from, steps_after
 from penstock.store.contract import AuditFilter
 from penstock.testing import FakeClock, drain
 
@@ -155,3 +155,15 @@ async def test_a_job_is_found_by_the_beginning_of_its_id(app: Penstock, clock: F
     for nothing in ("", "7ZZ", "no id"):
         with pytest.raises(JobNotFound):
             await find_id(app.store, nothing)
+
+
+async def test_the_steps_after_a_job_are_counted_and_the_next_of_its_order_is_none(
+    app: Penstock,
+) -> None:
+    @app.job
+    async def step() -> None: ...
+
+    flow = await app.enqueue(chain(step.new(), group(step.new(), step.new())))
+    ordered = [await step.options(order_key="a").enqueue() for _ in range(2)]
+    assert [await steps_after(app.store, each) for each in flow.ids] == [2, 0, 0]
+    assert await steps_after(app.store, ordered[0].id) == 0

@@ -15,7 +15,7 @@ from penstock.testing import FakeClock, drain
 from tests.worker import handlers
 
 CANARY = "canary-5d41402abc4b"
-FACTS = {"job_id", "job_type", "queue", "worker_id", "attempts"}
+FACTS = {"job_id", "job_type", "queue", "worker_id", "attempt"}
 
 
 def an_app(folder: Path, clock: FakeClock) -> Penstock:
@@ -85,15 +85,15 @@ async def test_every_turn_of_a_job_is_one_json_line_for_who_asks_for_them(
     assert completed["job_type"] == "echo"
     (failed,), (buried,) = of(lines, "job_failed"), of(lines, "job_buried")
     assert failed["job_id"] == buried["job_id"]
-    assert (failed["level"], failed["attempts"]) == ("warning", 1)
-    assert (buried["level"], buried["attempts"]) == ("error", 2)
+    assert (failed["level"], failed["attempt"]) == ("warning", 1)
+    assert (buried["level"], buried["attempt"]) == ("error", 2)
     assert buried.keys() >= FACTS | {"duration_ms", "error_class"}
     assert buried["error_code"] == "ConnectionError"
     assert buried["error"] == "ConnectionError: password=[REDACTED_PASSWORD], and no luck"
     assert buried["see"] == f"penstock jobs show {buried['job_id']}"
     assert failed["retry_in_ms"] >= 0
     claims = [line for line in of(lines, "job_claimed") if line["job_type"] == "fail"]
-    assert [line["attempts"] for line in claims] == [0, 1]
+    assert [line["attempt"] for line in claims] == [1, 2]
     assert all(line.keys() >= FACTS for line in claims)
 
 

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from penstock.worker import process, reload
 from penstock.worker.process import WorkerSpec
 from penstock.worker.reload import FileWatch, loaded_files, wait_for_repair
 from penstock.worker.respawn import BAD_SPEC, REPLACE_ME, WORTH_ANOTHER_TRY
+from penstock.worker.target import load_app
 
 
 @pytest.fixture
@@ -33,6 +35,12 @@ def touch(file: Path) -> None:
     """Write a file anew, a second later than it was."""
     written = file.stat().st_mtime_ns + 1_000_000_000
     os.utime(file, ns=(written, written))
+
+
+def as_raised(error: BaseException) -> BaseException:
+    """The error without the frame of the test that called."""
+    assert error.__traceback__ is not None
+    return error.with_traceback(error.__traceback__.tb_next)
 
 
 def test_files_of_the_application_are_watched_and_neither_ours_nor_those_of_libraries(
@@ -73,11 +81,38 @@ def test_code_that_cannot_be_loaded_is_shown_and_its_repair_waited_for(
     monkeypatch.setattr(reload, "STARTED_NS", 2**63)
     looks: list[None] = []
     monkeypatch.setattr("time.sleep", lambda _: looks.append(touch(file)))
-    assert wait_for_repair(broken.value, "broken_shop:app", None) == REPLACE_ME
+    assert wait_for_repair(as_raised(broken.value), "broken_shop:app", None) == REPLACE_ME
     assert len(looks) == 1
     shown = capsys.readouterr().err
     assert "SyntaxError" in shown
+    assert "importlib" not in shown
     assert "broken_shop:app cannot be loaded; waiting for a change" in shown
+
+
+def test_code_that_cannot_be_loaded_is_shown_from_its_own_first_frame_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "outer_shop.py").write_text("import inner_shop\n")
+    inner = "from penstock import Penstock\nPenstock().job(qeue='mail')(print)\n"
+    (tmp_path / "inner_shop.py").write_text(inner)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InvalidOption, match="qeue") as broken:
+        load_app("outer_shop:app")
+    wait_for_repair(as_raised(broken.value), "outer_shop:app", -1)
+    first, second, *rest = capsys.readouterr().err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert 'outer_shop.py", line 1' in second
+    assert any('inner_shop.py", line 2' in line for line in rest)
+    assert any(re.fullmatch("  … . frames? of penstock", line) for line in rest)
+
+
+def test_a_module_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InvalidOption) as missing:
+        load_app("no_such_shop:app")
+    wait_for_repair(as_raised(missing.value), "no_such_shop:app", -1)
+    sentence, waiting = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("penstock: Option 'app' is 'no_such_shop:app'")
+    assert "waiting for a change" in waiting
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,18 @@ def test_an_application_remembers_where_it_was_loaded_from(monkeypatch: pytest.M
     assert places_of(handlers.app)[0] == Place("tests.worker.handlers", "app")
 
 
+@pytest.mark.parametrize(
+    ("target", "where"),
+    [
+        ("no_such_shop.jobs:app", "start in the folder that holds 'no_such_shop', or name that"),
+        ("tests.no_such_part:app", r"\(No module named 'tests.no_such_part'\)"),
+    ],
+)
+def test_a_module_that_is_not_found_is_refused_with_where_to_start(target: str, where: str) -> None:
+    with pytest.raises(InvalidOption, match=where):
+        load_app(target)
+
+
 @pytest.mark.parametrize("handler", [handlers.Counter(1), handlers.Counter])
 def test_what_is_no_function_is_no_handler(handler: Any) -> None:
     with pytest.raises(InvalidOption, match="a function or a coroutine function"):

@@ -17,8 +17,8 @@ from penstock.app.declare import (
     scheduled,
     schedules_in,
 )
-from penstock.app.job_type import Decorator, JobType, Registration, RunIn
-from penstock.app.options import OptionFields, with_options
+from penstock.app.job_type import Decorator, JobType
+from penstock.app.options import OptionFields, Registration, RunIn, with_options
 from penstock.app.schedules import TimeFields
 from penstock.model.errors import NOT_SHOWN, InvalidOption, UnknownOption, UnknownType
 from penstock.model.job import NewJob

@@ -11,7 +11,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    Literal,
     ParamSpec,
     TypeVar,
     Unpack,
@@ -25,7 +24,7 @@ from penstock.app.admission import check_wait
 from penstock.app.after import Wait, awaited
 from penstock.app.arguments import Arguments, decoder, deeper_than, depth, encode
 from penstock.app.context import Context
-from penstock.app.options import CallFields, OptionFields, with_options
+from penstock.app.options import CallFields, OptionFields, RunIn, with_options
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -70,7 +69,6 @@ class Step(ABC, Generic[R_co]):
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
-RunIn = Literal["loop", "thread", "process"]
 
 
 class Partial(Step[R_co]):
@@ -389,22 +387,6 @@ def _take_connection(arguments: Arguments, kwargs: dict[str, Any]) -> object | N
         connection: object = kwargs.pop("connection")
         return connection
     return None
-
-
-class Registration(OptionFields, total=False):
-    """How a handler is registered: what holds for its type, and the defaults of its jobs."""
-
-    name: str | None
-    aliases: Sequence[str]
-    run_in: RunIn | None
-    lease: float | None
-    classify: Sequence[Classifier]
-    budgets: Mapping[ErrorClass, int] | None
-    retry_cap: float | None
-    concurrency: int | None
-    rate: str | None
-    breaker: str | None
-    critical: bool
 
 
 class Decorator:

@@ -2,16 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from msgspec.structs import replace
 
 from penstock.app.after import After, Wait, edges_of
-from penstock.model.errors import InvalidOption, UnknownOption
+from penstock.model.errors import NOT_SHOWN, InvalidOption, UnknownOption
 from penstock.model.job import OPTIONS, KeyScope, NewJob
+from penstock.model.retry import Classifier, ErrorClass
 
 if TYPE_CHECKING:
     from penstock.app.after import Parent
+
+RunIn = Literal["loop", "thread", "process"]
 
 
 class OptionFields(TypedDict, total=False):
@@ -39,6 +42,25 @@ class OptionFields(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
+class Registration(OptionFields, total=False):
+    """How a handler is registered: what holds for its type, and the defaults of its jobs."""
+
+    name: str | None
+    aliases: Sequence[str]
+    run_in: RunIn | None
+    lease: float | None
+    classify: Sequence[Classifier]
+    budgets: Mapping[ErrorClass, int] | None
+    retry_cap: float | None
+    concurrency: int | None
+    rate: str | None
+    breaker: str | None
+    critical: bool
+
+
+_OF_TYPES = Registration.__optional_keys__ - OptionFields.__optional_keys__
+
+
 class CallFields(OptionFields, total=False):
     """The options of one call; what it runs after is no matter of its type."""
 
@@ -56,6 +78,8 @@ def with_options(job: NewJob, /, **options: Unpack[AwaitingFields]) -> NewJob:
     fields: dict[str, Any] = {}
     for name, value in options.items():
         option = OPTIONS.get(name)
+        if option is None and name in _OF_TYPES:
+            raise InvalidOption(name, NOT_SHOWN, f"given to the job type: @app.job({name}=…)")
         if option is None:
             raise UnknownOption(name, OPTIONS)
         fields[option.field] = option.stored(edges_of(value) if name == "after" else value)

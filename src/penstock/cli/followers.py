@@ -20,11 +20,11 @@ app = typer.Typer(no_args_is_help=True, help="See who is told what becomes of jo
 @app.command("ls")
 def ls(ctx: typer.Context, as_json: JsonFlag = False) -> None:
     """List the followers, and how many changes wait for each since when."""
-    found, now = ask_now(ctx, lambda store: store.changes.followers())
+    states, now = ask_now(ctx, lambda store: store.changes.followers())
     if as_json:
-        write_json([document(state) for state in found])
-    elif found:
-        console().print(follower_table(found, now))
+        write_json([document(state) for state in states])
+    elif states:
+        console().print(follower_table(states, now))
     else:
         typer.echo("No followers; an extension brings them.")
 
@@ -45,10 +45,10 @@ def drop(
         typer.echo(f"Follower {name} is dropped; where its extension is in use, it comes back.")
 
 
-def follower_table(found: "list[FollowerState]", now: int) -> "Table":
+def follower_table(states: "list[FollowerState]", now: int) -> "Table":
     """One line per follower."""
     made = table("NAME", "WAITING#", "OLDEST#", note="TOLD OF")
-    for state in found:
+    for state in states:
         made.add_row(
             plain(state.name),
             f"{state.waiting:,}",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Fitted, highlighted, lines, plain, styled, table
 from penstock.model.clock import iso
-from penstock.model.failure import attempts_allowed, bound_by, fell_with_parent, folded
+from penstock.model.failure import attempt_of, attempts_allowed, bound_by, fell_with_parent, folded
 from penstock.model.states import Status
 from penstock.model.wording import ago, counted, span
 from penstock.operate.documents import decoded, set_options
@@ -28,17 +28,11 @@ def job_table(jobs: "list[Job]", now: int) -> Fitted:
             plain(job.type),
             plain(job.queue),
             styled(job.status),
-            tries(job, "/"),
+            str(attempt_of(job)),
             ago(job.created_at, now),
             note(job, now),
         )
     return Fitted(made, "QUEUE", "CREATED")
-
-
-def tries(job: "Job", of: str) -> str:
-    """How often a job was tried, and of how many times: `tries(job, "/")` is `1/4`."""
-    allowed = attempts_allowed(job)
-    return f"{job.attempts}" if allowed is None else f"{job.attempts}{of}{allowed}"
 
 
 def note(job: "Job", now: int) -> str:
@@ -205,7 +199,9 @@ def _end(edge: "Dependency", type_: str | None, status: str | None) -> list[str]
 
 
 def _tries(job: "Job") -> str:
-    parts = [tries(job, " of ")]
+    allowed = attempts_allowed(job)
+    parts = [f"{attempt_of(job)}" if allowed is None else f"{attempt_of(job)} of {allowed}"]
+    parts += ["running now"] if attempt_of(job) > job.attempts else []
     parts += [f"rescued {job.rescues}×"] if job.rescues else []
     parts += [f"snoozed {job.snoozes}×"] if job.snoozes else []
     bound = bound_by(job)

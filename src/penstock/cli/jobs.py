@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.model.explain import Explanation
     from penstock.model.job import Job
+    from penstock.operate.actor import Operator
     from penstock.operate.jobs import Family
     from penstock.store.contract import Dependencies, Dependency, Execution, LogLine, Store
 
@@ -343,13 +344,24 @@ def requeue(ctx: typer.Context, job_ids: JobIds, as_json: JsonFlag = False) -> N
 
 @app.command("run-again")
 def run_again(ctx: typer.Context, job_id: JobId, as_json: JsonFlag = False) -> None:
-    """Run a finished job again: make a new one with the same arguments and options."""
+    """Run a finished job again: make a new one with the same arguments and options.
+
+    Jobs that came after it in a flow are not repeated.
+    """
+    from penstock.operate.run_again import steps_after
+
     whole = full_id(ctx, job_id)
-    new = operate(ctx, lambda operator: operator.jobs.run_again(whole))
+
+    async def act(operator: "Operator") -> "tuple[Job, int]":
+        return await operator.jobs.run_again(whole), await steps_after(operator.app.store, whole)
+
+    new, later = operate(ctx, act)
     if as_json:
         write_json(document(new))
-    else:
-        typer.echo(f"{whole} runs again as {new.id}.")
+        return
+    typer.echo(f"{whole} runs again as {new.id}.")
+    if later:
+        typer.echo(f"Not repeated: {counted(later, 'job')} that came after it in its flow.")
 
 
 @app.command("after")

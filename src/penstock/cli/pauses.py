@@ -1,14 +1,19 @@
 """`penstock pause`, `resume` and `pauses`: holding work back, and letting it go on."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.output import JsonFlag, console, plain, table, write_json
+from penstock.cli.root import say
 from penstock.cli.session import ask_now, full_id, operate, user
 from penstock.model.controls import PauseScope
 from penstock.model.wording import ago
 from penstock.operate.documents import document
+
+if TYPE_CHECKING:
+    from penstock.model.controls import Pause
+    from penstock.operate.actor import Operator
 
 Kind = Annotated[PauseScope, typer.Argument(metavar="KIND", help="job, queue, type or tenant.")]
 Name = Annotated[
@@ -25,9 +30,18 @@ def pause(
     as_json: JsonFlag = False,
 ) -> None:
     """Pause the jobs of a queue, type or tenant, or one job; running jobs finish."""
+    from penstock.operate.controls import unknown_warning
+
     name = full_id(ctx, name) if kind is PauseScope.JOB else name
     who, what = by or user(), _about(kind, name)
-    made = operate(ctx, lambda it: it.controls.pause(reason=reason, by=who, **what))
+
+    async def act(operator: "Operator") -> "tuple[Pause, str | None]":
+        warning = await unknown_warning(operator.app, **what)
+        return await operator.controls.pause(reason=reason, by=who, **what), warning
+
+    made, warning = operate(ctx, act)
+    if warning is not None:
+        say(f"{warning[0].lower()}{warning[1:]}", 0)
     if as_json:
         write_json(document(made))
     else:

@@ -108,7 +108,7 @@ def server(
     raise typer.Exit(process.run(spec, run(bind_socket(app, bind))))
 
 
-def served_app(ctx: typer.Context, target: str | None) -> "Penstock":
+def served_app(ctx: typer.Context, target: str | None, *, reload: bool = False) -> "Penstock":
     """The application a server is for, once what serves it is known to be installed."""
     from importlib.util import find_spec
 
@@ -120,7 +120,7 @@ def served_app(ctx: typer.Context, target: str | None) -> "Penstock":
     if target is None:
         pass_on(session(ctx))
         return bare_app(ctx)
-    return load(ctx, target)
+    return load(ctx, target, reload=reload)
 
 
 def bind_of(

@@ -1,10 +1,11 @@
 """What the global options say, and the store they lead to."""
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
@@ -234,8 +235,11 @@ def pass_on(chosen: Session) -> None:
         os.environ["PENSTOCK_DISPATCH"] = chosen.dispatch
 
 
-def load(ctx: typer.Context, target: str) -> "Penstock":
-    """The application behind `module:app`, with --url, --dispatch and --config applied."""
+def load(ctx: typer.Context, target: str, *, reload: bool = False) -> "Penstock":
+    """The application behind `module:app`, with --url, --dispatch and --config applied.
+
+    With `reload`, one that cannot be loaded is waited for instead of refused.
+    """
     from penstock.model.errors import PenstockError
     from penstock.worker.target import load_app
 
@@ -245,10 +249,23 @@ def load(ctx: typer.Context, target: str) -> "Penstock":
         app = load_app(target, chosen.url)
         app.settings = app.settings.replace(dispatch=chosen.dispatch)
         return app
-    except PenstockError:
-        raise
     except Exception as error:
+        if reload:
+            _start_again_when_repaired(error, target)
+        if isinstance(error, PenstockError):
+            raise
         raise Refused(
             f"Importing {target!r} raised {type(error).__name__}: {error}; "
             "run it again with --debug for the traceback."
         ) from error
+
+
+def _start_again_when_repaired(error: Exception, target: str) -> NoReturn:
+    """Wait for a change of the code, then begin anew: this process keeps what it has loaded."""
+    from penstock.worker.reload import wait_for_repair
+
+    try:
+        wait_for_repair(error, target, None)
+    except KeyboardInterrupt:
+        raise typer.Exit from None
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

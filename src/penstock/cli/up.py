@@ -75,7 +75,7 @@ def up(
     from penstock.worker.extension_process import wanted_processes
 
     seconds = None if stop_after is None else parse_span(stop_after, "for") / 1000
-    app = served_app(ctx, target)
+    app = served_app(ctx, target, reload=reload)
     level = log_level or LogLevel.INFO
     logged = {"log_json": log_json, "log_level": level.value, "reload": reload}
     beside = [process_spec(ctx, each.name, target, **logged) for each in wanted_processes(app)]

@@ -134,6 +134,7 @@ def worker_spec(
     name: str | None = None,
     health: Path | None = None,
     log_jobs: bool = False,
+    reload: bool = False,
     **fields: Any,
 ) -> "WorkerSpec":
     """What a worker process is told; types that the application does not have are refused.
@@ -142,7 +143,7 @@ def worker_spec(
     """
     from penstock.worker.process import WorkerSpec
 
-    app, chosen = load(ctx, target), session(ctx)
+    app, chosen = load(ctx, target, reload=reload), session(ctx)
     if not app.types:
         raise Refused(f"The application {target!r} has no job type; register one with @app.job.")
     served = tuple(types or app.settings.worker_types)
@@ -157,6 +158,7 @@ def worker_spec(
         queues=tuple(queues or app.settings.worker_queues) or None,
         name=name or app.settings.worker_name,
         health=None if health is None else str(health.absolute()),
+        reload=reload,
         **fields,
     )
 

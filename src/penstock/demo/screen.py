@@ -11,8 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.job_view import note, tries
+from penstock.cli.job_view import note
 from penstock.cli.output import plain, sparkline, styled, table
+from penstock.model.failure import attempt_of
 from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.model.wording import ago
@@ -280,7 +281,7 @@ def latest(scene: Scene, count: int) -> RenderableType:
             job.id,
             plain(job.type),
             styled(job.status),
-            tries(job, "/"),
+            str(attempt_of(job)),
             note(job, scene.now),
         )
     return made

@@ -10,7 +10,8 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections, connections, reset_queries
 
 from penstock.app.context import Context
-from penstock.app.job_type import JobType, Registration
+from penstock.app.job_type import JobType
+from penstock.app.options import Registration
 from penstock.app.penstock import Penstock
 from penstock.django.framework import (
     TaskContext,

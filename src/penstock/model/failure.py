@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from penstock.model.dependency import Edge, Outcome
+from penstock.model.errors import PenstockError
 from penstock.model.job import Job
 from penstock.model.redact import redact
 from penstock.model.retry import Budget, ErrorClass
@@ -31,7 +32,10 @@ _VARYING = re.compile(
 )
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = f"{PurePath(os.__file__).parent}{os.sep}"
-_PARTS = ("app", "django", "model", "operate", "remote", "store", "testing", "worker")
+_PARTS = (
+    *("app", "cli", "django", "model", "operate"),
+    *("remote", "server", "store", "testing", "worker"),
+)
 _MACHINERY = tuple(f"{PurePath(__file__).parents[1] / part}{os.sep}" for part in _PARTS)
 _FRAME = re.compile(r'  File "(?P<file>[^"]*)", line \d+')
 # A stack may come from another machine.
@@ -55,7 +59,7 @@ class Failure(Struct, frozen=True):
     def of(cls, error: BaseException, error_class: ErrorClass) -> "Failure":
         """Capture an exception."""
         carried = getattr(error, STACK_OF_PROCESS, None)
-        stack = carried or "".join(traceback.format_exception(error))
+        stack = carried or stack_of(error)
         code, words = redact(type(error).__name__), redact(str(error))
         place = _places(error) or [gist(words or code)]
         return cls(
@@ -105,6 +109,12 @@ def fell_with_parent(error_details: str | None) -> bool:
     return error_details is not None and decode(error_details).get("code") == "ParentFailed"
 
 
+def attempt_of(job: Job) -> int:
+    """Which attempt a job is at: those that were spent, and the one that runs."""
+    running = job.status is Status.IN_PROGRESS and job.started_at is not None
+    return job.attempts + running
+
+
 def attempts_allowed(job: Job) -> int | None:
     """How often a job may be tried, as far as one can know before an error has a class."""
     budget = judged(job.error_details).budget
@@ -131,6 +141,14 @@ def gist(message: str) -> str:
 def group_id(job_type: str, fingerprint: str) -> str:
     """The short id of the dead letters of one type that died of one error."""
     return hashlib.sha256(f"{job_type}\n{fingerprint}".encode()).hexdigest()[:8]
+
+
+def stack_of(error: BaseException) -> str:
+    """Its traceback; of a refusal of ours that no other code led to, the sentence alone."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, PenstockError) and all(_is_ours(frame.filename) for frame in frames):
+        return "".join(traceback.format_exception_only(error))
+    return "".join(traceback.format_exception(error))
 
 
 def folded(stack: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from penstock.model.not_found import BreakerNotFound, LimitNotFound
 from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.jobs import Jobs
-from penstock.store.contract import QueueDepth, WorkerInfo
+from penstock.store.contract import JobFilter, QueueDepth, WorkerInfo
 from penstock.store.contract.metrics import DAY_MS, Window
 
 if TYPE_CHECKING:
@@ -186,6 +187,24 @@ class Controls:
         if scope is PauseScope.JOB:
             return Jobs(self._app, self._actor).doing(action, name)
         return self._actor.doing(action, f"{scope}:{name}", **details)
+
+
+async def unknown_warning(app: "Penstock", **what: Unpack[PauseFields]) -> str | None:
+    """Return a sentence if nobody knows the queue or the type that is about to be paused."""
+    scope, name = pause_subject(what)
+    if scope is PauseScope.QUEUE:
+        known = {state.depth.queue for state in await Controls(app).queues()}
+    elif scope is PauseScope.TYPE:
+        live = [worker for worker in await app.store.workers.list() if worker.alive]
+        recent = await app.store.metrics.window(DAY_MS)
+        known = {each for worker in live for each in worker.types} | {w.type for w in recent}
+    else:
+        return None
+    if name in known or await app.store.reader.find(JobFilter(limit=1, **about(scope, name))):
+        return None
+    close = get_close_matches(name, sorted(known), 3)
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
+    return f"No job and no live worker uses the {scope} {name!r}{meant}"
 
 
 def pause_subject(fields: Any) -> tuple[PauseScope, str]:

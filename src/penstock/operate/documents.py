@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.clock import EARLIEST, LATEST, iso
 from penstock.model.job import OPTIONS
+from penstock.model.options import Seconds
+from penstock.model.wording import span
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -44,7 +46,7 @@ def set_options(job: "Job", but: Container[str]) -> list[tuple[str, str]]:
     for name, option in OPTIONS.items():
         value = getattr(job, option.field, None)
         if name not in but and value and value != option.default:
-            words = f"{option.written(value)} {option.unit}".strip()
+            words = span(value) if option.unit == Seconds.unit else str(option.written(value))
             shown.append((name.replace("_", " "), words))
     return shown
 

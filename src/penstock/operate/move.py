@@ -151,14 +151,23 @@ def differences(expected: Tally, found: Tally) -> list[str]:
     return [f"{name}: {was:,} -> {now:,}" for name, (was, now) in figures.items() if was != now]
 
 
+_WORDS = {
+    Part.LOGS: "log lines",
+    Part.KEYS: "unique keys",
+    Part.LINES: "order keys",
+    Part.AUDIT: "audit lines",
+}
+"""What a part is called in a sentence, where its name alone would not say."""
+
+
 def counted_parts(tally: Tally) -> list[str]:
     """Say in words how much of each part there is."""
-    parts = tally.parts
-    return [f"1 {_one(p)}" if parts[p] == 1 else f"{parts[p]:,} {p}" for p in Part if parts[p]]
+    found = [(_WORDS.get(part, str(part)), tally.parts[part]) for part in Part]
+    return [f"{count:,} {_one(noun) if count == 1 else noun}" for noun, count in found if count]
 
 
-def _one(part: Part) -> str:
-    return "dependency" if part is Part.DEPENDENCIES else part.removesuffix("s")
+def _one(noun: str) -> str:
+    return "dependency" if noun == Part.DEPENDENCIES else noun.removesuffix("s")
 
 
 PAGE = 1_000

@@ -62,6 +62,12 @@ async def repeated(store: "Store", job: "Job", created_by: str | None) -> NewJob
     )
 
 
+async def steps_after(store: "Store", job_id: str) -> int:
+    """How many jobs wait, or waited, for this one in its flow; run again, it repeats none."""
+    found = (await store.reader.dependencies(job_id)).children
+    return sum(each.edge.kind is not EdgeKind.ORDER for each in found)
+
+
 async def _edges(store: "Store", job_id: str) -> "tuple[Edge, ...]":
     found = (await store.reader.dependencies(job_id)).parents
     return tuple(each.edge for each in found if each.edge.kind is not EdgeKind.ORDER)

@@ -217,7 +217,7 @@ _PRIVATE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosni
 
 
 class Envelope:
-    """Wraps an application; of what is not below `/api`, only the framing is looked at."""
+    """Wraps an application; of what is not below `/api`, framing and HEAD are looked at."""
 
     def __init__(self, app: "ASGIApp", api: "FastAPI") -> None:
         self._app = app
@@ -226,20 +226,23 @@ class Envelope:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer what needs no route."""
-        if scope["type"] == "http" and _is_framed_twice(scope):
-            await problem(400, FRAMED_TWICE, headers={"Connection": "close"})(scope, receive, send)
-            return
-        if scope["type"] != "http" or not _path(scope).startswith(PREFIX):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _private(send)
-        answer = self._answer(scope)
+        if _is_framed_twice(scope):
+            await problem(400, FRAMED_TWICE, headers={"Connection": "close"})(scope, receive, send)
+            return
+        answer = None
+        if _path(scope).startswith(PREFIX):
+            send = _private(send)
+            answer = self._answer(scope)
+            send = send if scope["method"] == "HEAD" else self._naming_methods(scope, send)
         if answer is not None:
             await answer(scope, receive, send)
         elif scope["method"] == "HEAD":
             await self._app({**scope, "method": "GET"}, receive, _without_body(send))
         else:
-            await self._app(scope, receive, self._naming_methods(scope, send))
+            await self._app(scope, receive, send)
 
     def _answer(self, scope: "Scope") -> Response | None:
         if b"%00" in scope.get("query_string", b"") or "\0" in scope["path"]:

@@ -101,13 +101,13 @@ async def tell_followers(app: Penstock) -> int:
     They follow from the first call on, as they do from the start of the first worker on.
     """
     await follow(app)
-    told = 0
+    changes = 0
     for extension in app.extensions:
         for each in extension.followers:
             name, tell = follower_name(extension, each), loaded_part(extension, each.tell)
-            while some := await _tell_some(app, name, tell):
-                told += some
-    return told
+            while batch := await _tell_some(app, name, tell):
+                changes += batch
+    return changes
 
 
 def extension_passes(app: Penstock, leader: Leader) -> list[Service]:

@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.app import tracing
 from penstock.app.context import Context, cleaned
 from penstock.app.job_type import JobType
+from penstock.model.failure import stack_of
 from penstock.model.outcome import Outcome
 from penstock.worker.handler_log import HandlerLog
 from penstock.worker.memory import PeakMemory
@@ -120,7 +120,7 @@ class Child:
         except NotFoundInProcess as error:
             return NotFound(run.number, str(error))
         except BaseException as error:
-            stack = "".join(traceback.format_exception(error))
+            stack = stack_of(error)
             used = (_cpu_ms(before), self._memory.kb())
             name = type(error).__name__
             return Raised(run.number, _pickled(error), name, str(error), stack, *used)

@@ -16,12 +16,12 @@ log = structlog.get_logger("penstock.worker")
 
 
 def about(job: Lease | Settlement, owner: str) -> dict[str, Any]:
-    """What every line about a job begins with; `attempts` are those spent before."""
+    """What every line about a job begins with; the first attempt is 1."""
     return {
         "job_type": job.type,
         "job_id": job.id,
         "queue": job.queue,
-        "attempts": job.attempts,
+        "attempt": job.attempts + 1,
         "worker_id": owner,
     }
 
@@ -50,10 +50,7 @@ class JobLines:
 
     def ended(self, settlement: Settlement) -> None:
         """An execution ended; of one that failed, the error is told."""
-        facts = about(settlement, self._owner) | {
-            "attempts": settlement.attempts + 1,
-            "duration_ms": settlement.duration_ms,
-        }
+        facts = about(settlement, self._owner) | {"duration_ms": settlement.duration_ms}
         name = "job_" + type(settlement).__name__.lower()
         if isinstance(settlement, Failed | Buried | Crashed):
             if isinstance(settlement, Failed):

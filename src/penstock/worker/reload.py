@@ -7,8 +7,10 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from itertools import dropwhile
 
-from penstock.model.failure import is_application
+from penstock.model.errors import PenstockError
+from penstock.model.failure import folded, is_application
 from penstock.model.redact import redact
 from penstock.worker.respawn import REPLACE_ME
 
@@ -66,7 +68,7 @@ def wait_for_repair(error: BaseException, target: str, parent_pid: int | None) -
 
     Return, too, when whoever started this process is gone; the exit code has it replaced.
     """
-    sys.stderr.write(redact("".join(traceback.format_exception(error))))
+    sys.stderr.write(_shown(error))
     sys.stderr.write(f"penstock: {target} cannot be loaded; waiting for a change.\n")
     sys.stderr.flush()
     files = set(_files_of(error, target))
@@ -75,6 +77,22 @@ def wait_for_repair(error: BaseException, target: str, parent_pid: int | None) -
     while watch.changed() is None and parent_pid in (None, os.getppid()):
         time.sleep(LOOK_SECONDS)
     return REPLACE_ME
+
+
+def _shown(error: BaseException) -> str:
+    """The traceback from the first frame of the application on: who loads it is no help."""
+    formatted = traceback.TracebackException.from_exception(error)
+    if isinstance(error, PenstockError) and not _own_part(formatted.stack):
+        return f"penstock: {error}\n"
+    each: traceback.TracebackException | None = formatted
+    while each is not None:
+        each.stack[:] = _own_part(each.stack)
+        each = each.__cause__ or each.__context__
+    return folded(redact("".join(formatted.format())))
+
+
+def _own_part(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
+    return list(dropwhile(lambda frame: not is_application(frame.filename), stack))
 
 
 def _files_of(error: BaseException, target: str) -> Iterator[str]:

@@ -47,8 +47,7 @@ def load_app(target: str, url: str | None = None) -> Penstock:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
-            expected = f"importable, such as shop.jobs:app ({error})"
-            raise InvalidOption("app", target, expected) from error
+            raise InvalidOption("app", target, _importable(module_name, error)) from error
         raise
     found = _attribute_of(module, attribute or "app")
     if not isinstance(found, Penstock):
@@ -66,6 +65,14 @@ def app_of(target: str | None, url: str | None, settings: Mapping[str, Any]) -> 
     app = load_app(target, url)
     app.settings = app.settings.replace(**settings)
     return app
+
+
+def _importable(module_name: str, error: ModuleNotFoundError) -> str:
+    package = module_name.partition(".")[0]
+    where = ""
+    if error.name == package:
+        where = f"; start in the folder that holds {package!r}, or name that folder in PYTHONPATH"
+    return f"importable, such as shop.jobs:app ({error}{where})"
 
 
 def places_of(app: Penstock) -> tuple[Place, ...]:

@@ -79,10 +79,11 @@ async def test_unknown_parameters_are_refused_everywhere(server: FastAPI, http) 
         assert (answer.status_code, answer.json()["field"]) == (422, "colour"), operation.id
 
 
-async def test_head_is_get_without_a_body(http: AsyncClient) -> None:
-    answer = await http.head("/api/jobs")
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert answer.headers["content-type"] == "application/json"
+@pytest.mark.parametrize("path", ["/api/jobs", "/healthz", "/readyz", "/metrics", "/", "/jobs"])
+async def test_head_is_get_without_a_body(http: AsyncClient, path: str) -> None:
+    asked, answer = await http.get(path), await http.head(path)
+    assert (answer.status_code, answer.content) == (asked.status_code, b"") == (200, b"")
+    assert answer.headers["content-type"] == asked.headers["content-type"]
 
 
 async def test_options_and_a_wrong_method_name_the_right_ones(http: AsyncClient) -> None:

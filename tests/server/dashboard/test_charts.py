@@ -33,6 +33,14 @@ def test_a_value_between_gaps_or_zeros_is_a_dot() -> None:
     assert dots == "M85.7 4.0h0M342.9 4.0h0"
 
 
+def test_a_value_that_is_small_beside_others_is_seen_above_the_edge() -> None:
+    lines = [Line("completed", "good", [400, 400]), Line("failed", "warn", [1, 0])]
+    _, failed = re.findall(
+        r'<path class="line in-\w+" d="([^"]*)"/>', Chart([0, 1], lines).drawing()
+    )
+    assert failed == "M0.0 155.3L600.0 160.0"
+
+
 def test_a_chart_without_lone_values_has_no_dots() -> None:
     assert "dot" not in Chart([0, 1, 2], [Line("duration", "good", [1, 2, 1])]).drawing()
 

@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from penstock import Penstock
+from penstock import Penstock, chain
 from penstock.model.failure import Failure
 from penstock.model.job import Lease
 from penstock.model.outcome import Completed, Failed
@@ -166,6 +166,21 @@ async def test_a_finished_job_is_run_again_as_a_new_one_and_both_are_linked(
     text = await browser.text(f"jobs/{old.id}")
     assert facts(text)["Run again as"] == new.id
     assert "Children" not in text
+
+
+async def test_a_step_of_a_flow_is_run_again_after_a_word_about_the_steps_after_it(
+    browser: Browser, app: Penstock
+) -> None:
+    send = app.types["mail.send"]
+    flow = await app.enqueue(chain(send.new(to="a"), send.new(to="b")))
+    for _ in flow.ids:
+        leases = await claim_all(app.store, types=("mail.send",))
+        await app.store.jobs.settle(OWNER, [completed(lease) for lease in leases])
+    first, last = [await browser.text(f"jobs/{job_id}") for job_id in flow.ids]
+    assert "The jobs that came after it in its flow are not repeated." in first
+    assert 'popovertarget="run-again"' in first
+    assert "are not repeated" not in last
+    assert f'action="/jobs/{flow.ids[1]}/run-again"' in last
 
 
 async def test_a_job_that_has_not_finished_is_not_run_again(

@@ -74,6 +74,22 @@ async def test_an_idle_queue_that_a_worker_serves_is_shown(browser: Browser, app
     assert '<tr id="queue-mail"' in await browser.text("")
 
 
+async def test_a_queue_whose_jobs_have_ended_in_the_span_is_shown(
+    browser: Browser, app: Penstock
+) -> None:
+    await app.enqueue_payload("mail.send", '{"to": "a"}')
+    leases = await claim_all(app.store, types=("mail.send",))
+    await app.store.jobs.settle(OWNER, [completed(lease) for lease in leases])
+    assert '<tr id="queue-mail"' in await browser.text("?span=1h")
+
+
+async def test_a_queue_that_is_paused_looks_it(browser: Browser, app: Penstock) -> None:
+    await app.controls.pause(queue="mail", reason="a test")
+    row = (await browser.text("")).partition('<tr id="queue-mail">')[2].partition("</tr>")[0]
+    assert 'class="badge is-paused"' in row
+    assert 'title="a test"' in row
+
+
 async def test_of_many_types_those_that_fail_are_shown_and_the_rest_is_linked(
     browser: Browser, app: Penstock
 ) -> None:

@@ -37,7 +37,7 @@ async def test_the_next_five_runs_are_told_in_their_zone_and_in_utc(
     first = 1_792_803_600_000
     await app.store.schedules.put(a_schedule("nightly", next_run_at=first, misfire=Misfire.SKIP))
     text = await browser.text("schedules/show?name=nightly")
-    local = re.findall(r"<tr><td>\w{3} (2026-10-\d\d \d\d:\d\d:\d\d \w+)</td>", text)
+    local = re.findall(r'<tr><td class="date">\w{3} (2026-10-\d\d \d\d:\d\d:\d\d \w+)</td>', text)
     assert local == [
         "2026-10-24 03:00:00 CEST",
         "2026-10-25 03:00:00 CET",
@@ -45,6 +45,7 @@ async def test_the_next_five_runs_are_told_in_their_zone_and_in_utc(
         "2026-10-27 03:00:00 CET",
         "2026-10-28 03:00:00 CET",
     ]
+    assert '<span class="badge is-on"><span>on</span></span>' in text
     assert "2026-10-24 01:00:00 UTC" in text
     assert "2026-10-25 02:00:00 UTC" in text
     assert "what was missed is left out" in text

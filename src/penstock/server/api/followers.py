@@ -39,8 +39,8 @@ class FollowerDropped(Document):
 @router.get("", operation_id="list_followers")
 async def list_followers(server: Here, _: MayReadAll) -> Followers:
     """All followers by name, and how much waits for each."""
-    found = await server.app.followers.states()
-    return Followers.model_construct(followers=[_follower(state) for state in found])
+    states = await server.app.followers.states()
+    return Followers.model_construct(followers=[_follower(state) for state in states])
 
 
 @router.delete("/{name:path}", operation_id="drop_follower")
@@ -51,5 +51,5 @@ async def drop_follower(server: Here, caller: MayOperateAll, name: Name) -> Foll
 
 
 def _follower(state: FollowerState) -> Follower:
-    told: dict[str, Any] = document(state) | {"statuses": list(state.statuses)}
-    return Follower.model_construct(**told)
+    fields: dict[str, Any] = document(state) | {"statuses": list(state.statuses)}
+    return Follower.model_construct(**fields)

@@ -243,7 +243,10 @@ async def requeue_job(server: Here, caller: MayOperate, job_id: str) -> Job:
 
 @router.post("/{job_id}/run-again", status_code=201, operation_id="run_job_again")
 async def run_job_again(server: Here, caller: MayOperate, job_id: str) -> Job:
-    """Enqueue a new job with the call of a finished one, which is named as its parent."""
+    """Enqueue a new job with the call of a finished one, which is named as its parent.
+
+    Jobs that came after it in a flow are not repeated.
+    """
     return job_documents([await server.operator(caller).jobs.run_again(job_id)])[0]
 
 

@@ -14,6 +14,8 @@ from penstock.store.contract import Window
 from penstock.store.contract.metrics import DAY_MS, HOUR_MS, MINUTE_MS
 
 WIDTH, HEIGHT = 600, 160
+LOWEST = 0.03
+"""In parts of the height: what happened is seen above the edge, however little it was."""
 ROUND = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 
@@ -98,9 +100,13 @@ class Chart(Struct, frozen=True):
         return [
             None
             if value is None
-            else f"{n * WIDTH / last:.1f} {HEIGHT - value / top * (HEIGHT - 4):.1f}"
+            else f"{n * WIDTH / last:.1f} {HEIGHT - _raised(value / top) * (HEIGHT - 4):.1f}"
             for n, value in enumerate(line.values)
         ]
+
+
+def _raised(part: float) -> float:
+    return max(part, LOWEST) if part > 0 else part
 
 
 def _path(places: list[str | None]) -> str:

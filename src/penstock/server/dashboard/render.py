@@ -25,9 +25,7 @@ from msgspec import Struct
 from penstock.model import wording
 from penstock.model.clock import from_iso, iso
 from penstock.model.errors import InvalidOption
-from penstock.model.failure import attempts_allowed, bound_by, folded
-from penstock.model.job import Job
-from penstock.model.states import Status
+from penstock.model.failure import attempt_of, attempts_allowed, bound_by, folded
 from penstock.model.wording import counted
 from penstock.operate.documents import decoded
 
@@ -178,7 +176,7 @@ def environment(packages: Packages = ()) -> Environment:
         "linked": linked,
         "worker": worker,
         "folded": folded,
-        "attempt": attempt,
+        "attempt": attempt_of,
         "attempts_allowed": attempts_allowed,
         "bound_by": bound_by,
     }
@@ -262,12 +260,6 @@ def segment(name: str) -> str:
 def pretty(document: Any) -> str:
     """A stored document, or a text that holds one, laid out for reading."""
     return json.dumps(decoded(document), indent=2, ensure_ascii=False, default=str)
-
-
-def attempt(job: Job) -> int:
-    """Which attempt a job is at: those that were spent, and the one that runs."""
-    running = job.status is Status.IN_PROGRESS and job.started_at is not None
-    return job.attempts + running
 
 
 @pass_context

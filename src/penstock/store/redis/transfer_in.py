@@ -305,8 +305,8 @@ def _followers(rows: Sequence[Row]) -> Iterator[Command]:
 def _changes(rows: Sequence[Row]) -> Iterator[Command]:
     for follower, job_id, type_, queue, tenant_id, status, fence, at in rows:
         lane = encode_lane(queue, tenant_id, type_, None)
-        told = encode_change(status, fence, at, lane, job_id)
-        yield "XADD", f"changes:{follower}", ("*", "change", told)
+        change = encode_change(status, fence, at, lane, job_id)
+        yield "XADD", f"changes:{follower}", ("*", "change", change)
 
 
 _COMMANDS: dict[Part, Callable[[Sequence[Row]], Iterator[Command]]] = {

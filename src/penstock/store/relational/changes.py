@@ -74,8 +74,8 @@ class RelationalChanges(StorePart):
     @writes
     def confirm(self, tx: Transaction, name: str, positions: Sequence[str]) -> None:
         """Forget these changes."""
-        told = tx.listed([int(position) for position in positions])
-        tx.run("confirm_changes", {"name": name, "positions": told})
+        confirmed = tx.listed([int(position) for position in positions])
+        tx.run("confirm_changes", {"name": name, "positions": confirmed})
 
     @writes
     def erase(self, tx: Transaction, tenant_id: str) -> int:

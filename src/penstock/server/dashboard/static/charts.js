@@ -20,7 +20,7 @@
   };
   const amount = (n, unit) => (n == null ? "–" : `${Math.round(n * 100) / 100}${unit}`);
   const element = (name, className, textContent) => Object.assign(document.createElement(name), { className, textContent });
-  const tip = (series, unit) => {
+  const tip = (shown, unit) => {
     const box = document.createElement("div");
     box.className = "u-tip";
     box.hidden = true;
@@ -30,9 +30,9 @@
       if (box.hidden) return;
       const at = new Date(plot.data[0][idx] * 1000);
       box.replaceChildren(element("b", "", moment.format(at)));
-      series.forEach(({ label, colour, dashed }, n) => {
+      shown.series.forEach(({ label, colour, dashed, values }) => {
         const line = element("span", `badge in-${colour}${dashed ? " dashed" : ""}`, "");
-        line.append(element("span", "", label), element("em", "", amount(plot.data[n + 1][idx], unit)));
+        line.append(element("span", "", label), element("em", "", amount(values[idx], unit)));
         box.append(line);
       });
       const over = plot.over.clientWidth;
@@ -43,15 +43,21 @@
   };
   // A value between gaps or zeros has hardly a line to be seen by.
   const alone = (plot, n) => plot.data[n].flatMap((value, at, all) => (value && !all[at - 1] && !all[at + 1] ? [at] : []));
+  // What happened is seen above the edge, however little it was beside the rest.
+  const raised = (series) => {
+    const lowest = 0.03 * Math.max(...series.flatMap(({ values }) => values));
+    return series.map(({ values }) => values.map((value) => (value ? Math.max(value, lowest) : value)));
+  };
   const draw = (box) => {
     const text = box.dataset.chart;
     const { times, series, unit } = JSON.parse(text);
-    const lines = [times, ...series.map(({ values }) => values)];
+    const lines = [times, ...raised(series)];
     const known = drawn.get(box);
     if (known) {
-      if (known.text !== text) { known.plot.setData(lines); known.text = text; }
+      if (known.text !== text) { known.shown.series = series; known.plot.setData(lines); known.text = text; }
       return;
     }
+    const shown = { series };
     if (times.length < 2 || box.querySelector(".empty")) return;
     box.replaceChildren();
     box.dataset.drawn = "";
@@ -63,16 +69,16 @@
       legend: { show: false },
       padding: [8, 20, 0, 0],
       cursor: { points: { size: 6 }, drag: { x: false, y: false }, sync: { key: "time" } },
-      plugins: [tip(series, unit)],
+      plugins: [tip(shown, unit)],
       scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
       axes: [{ ...axis, grid: { show: false }, size: 30, values: moments }, { ...axis, size: 48, ticks: { show: false }, values: (_, found) => found.map((n) => `${n}${unit}`) }],
       series: [{}, ...series.map(({ label, colour, dashed }, n) => {
         const stroke = resolved(`--${colour}`);
         const fill = n === 0 ? stroke.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", .12)") : undefined;
-        return { label, stroke, fill, width: 1.6, dash: dashed ? [4, 3] : undefined, points: { show: true, filter: alone, size: 6, fill: stroke } };
+        return { label, stroke, fill, width: n ? 2 : 1.6, dash: dashed ? [4, 3] : undefined, points: { show: true, filter: alone, size: 7, fill: stroke } };
       })],
     }, lines, box);
-    drawn.set(box, { plot, text });
+    drawn.set(box, { plot, shown, text });
   };
   const forget = (gone) => {
     for (const [box, { plot }] of drawn) if (gone(box)) { plot.destroy(); drawn.delete(box); }

@@ -6,6 +6,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
+from penstock.model.dependency import EdgeKind
 from penstock.model.failure import fell_with_parent
 from penstock.model.job import Job
 from penstock.operate.actor import Operator
@@ -13,7 +14,7 @@ from penstock.operate.documents import set_options
 from penstock.operate.jobs import BulkAction
 from penstock.operate.run_again import ran_again_from
 from penstock.server.access.identity import Scope
-from penstock.server.dashboard.graph import Graph, drawing, graph_of
+from penstock.server.dashboard.graph import drawing, graph_of
 from penstock.server.dashboard.navigation import BY_NAME, offered
 from penstock.server.dashboard.request import OperateVisit, ReadVisit, Visit
 from penstock.server.dashboard.route import page_router
@@ -43,7 +44,8 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
         JobFilter(parent_job_id=job.id, tenant_id=visit.caller.tenant_id, limit=CHILDREN_SHOWN + 1)
     )
     repeats = [child for child in children.jobs if ran_again_from(child) == job.id]
-    graph = await _graph(visit, job)
+    family = await visit.operator.jobs.family(job, GRAPH_JOBS)
+    graph = graph_of(family) if len(family.jobs) > 1 else None
     logs = await reader.logs(job.id, LOGS_SHOWN)
     runs = runs_of(executions, visit.now)[::-1]
     return await visit.page(
@@ -69,6 +71,10 @@ async def job_page(visit: ReadVisit, job_id: str) -> Response:
         graph=graph,
         picture=None if graph is None else drawing(graph, visit.links.url("jobs")),
         actions=offered(job.status) if visit.caller.may(Scope.OPERATE) else [],
+        has_later_steps=any(
+            each.edge.parent_id == job.id and each.edge.kind is not EdgeKind.ORDER
+            for each in family.edges.values()
+        ),
         fell_with_parent=fell_with_parent(job.error_details),
     )
 
@@ -109,12 +115,6 @@ async def _do(operator: Operator, action: BulkAction, job_id: str) -> None:
 async def worker_names(visit: Visit) -> dict[str, str]:
     """The names of the workers that are known now, by the owner of their leases."""
     return {each.owner: each.name for each in await visit.server.app.store.workers.list()}
-
-
-async def _graph(visit: Visit, job: Job) -> Graph | None:
-    """The flow it belongs to; what is another tenant's is left out."""
-    family = await visit.operator.jobs.family(job, GRAPH_JOBS)
-    return graph_of(family) if len(family.jobs) > 1 else None
 
 
 def _documents(job: Job) -> list[tuple[str, str]]:

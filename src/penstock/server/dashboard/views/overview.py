@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from penstock.extension import Concern
 from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.operate.controls import QueueState, queue_states
 from penstock.operate.health import Check, HealthStatus
 from penstock.server.dashboard.charts import SPANS, figures_of, stack
 from penstock.server.dashboard.request import ReadVisit, Visit
@@ -99,7 +100,9 @@ async def overview(
     chosen = span or await _fitting_span(visit)
     stats = await visit.server.observer.over(SPANS[chosen], tenant_id)
     whole = await _whole(visit) if tenant_id is None else None
-    depths = stats.queues if whole is None else [each.depth for each in whole.seen.queues]
+    known = queue_states(stats.queues, (), ()) if whole is None else whole.seen.queues
+    states = _with_used(known, stats.types)
+    depths = [state.depth for state in states]
     figures = figures_of(stats)
     return await visit.page(
         "overview.html",
@@ -114,6 +117,7 @@ async def overview(
         totals=_totals(depths),
         queues=depth_bars(_fullest(depths)),
         more_queues=max(0, len(depths) - QUEUES_SHOWN),
+        pauses={state.depth.queue: state.pause for state in states if state.pause},
         running=await _running(visit),
         slos=stats.slos,
         oldest_ms=max((depth.oldest_queued_ms or 0 for depth in depths), default=0),
@@ -134,6 +138,19 @@ async def _fitting_span(visit: Visit) -> str:
         recent = all(not point.executions for point in stats.series if point.at < early)
         return shortest if span == hour and recent else span
     return shortest
+
+
+def _with_used(known: list[QueueState], windows: list[Window]) -> list[QueueState]:
+    """The queues that are known now, and those in which something ran in the span."""
+    names = {state.depth.queue for state in known}
+    return [
+        *known,
+        *(
+            state
+            for state in queue_states((), (), (), (), windows)
+            if state.depth.queue not in names
+        ),
+    ]
 
 
 def _chosen_types(types: list[Window]) -> list[Window]:

@@ -20,7 +20,7 @@ from penstock.model.controls import (
 )
 from penstock.model.errors import InvalidOption
 from penstock.model.job import MAX_REASON
-from penstock.operate.controls import QueueState, about, queue_states
+from penstock.operate.controls import QueueState, about, queue_states, unknown_warning
 from penstock.operate.stats import Stats
 from penstock.server.dashboard.render import Find, PageNumber, named, piece
 from penstock.server.dashboard.request import OperateAllVisit, ReadAllVisit, Visit
@@ -89,9 +89,10 @@ async def pause(visit: OperateAllVisit) -> Response:
     """Hold a queue, a type or a tenant back."""
     scope, name = _subject(visit, PAUSABLE)
     reason = visit.form.words("reason", MAX_REASON)
+    warning = await unknown_warning(visit.server.app, **about(scope, name))
     await visit.operator.controls.pause(reason=reason, **about(scope, name))
     told = f"The {scope} {name} is paused; jobs that are already running go on."
-    return visit.redirect("queues", told)
+    return visit.redirect("queues", told if warning is None else f"{told} {warning}")
 
 
 @router.post("/queues/resume")

@@ -20,21 +20,21 @@ CREATE OR REPLACE FUNCTION {schema}.record_changes() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s'
 AS $$
 DECLARE
-    told text;
+    followed text;
 BEGIN
-    SELECT string_agg(DISTINCT quote_literal(status), ', ') INTO told
+    SELECT string_agg(DISTINCT quote_literal(status), ', ') INTO followed
     FROM {schema}.followers, unnest(statuses) AS status;
-    IF told IS NULL THEN
+    IF followed IS NULL THEN
         DROP TRIGGER IF EXISTS jobs_made ON {schema}.jobs;
         DROP TRIGGER IF EXISTS jobs_changed ON {schema}.jobs;
         RETURN;
     END IF;
     -- A job that ends, or comes back, goes from one partition to the other: that is an insertion.
     EXECUTE format('CREATE OR REPLACE TRIGGER jobs_made AFTER INSERT ON {schema}.jobs FOR EACH ROW '
-        'WHEN (NEW.status IN (%s)) EXECUTE FUNCTION {schema}.record_change()', told);
+        'WHEN (NEW.status IN (%s)) EXECUTE FUNCTION {schema}.record_change()', followed);
     EXECUTE format('CREATE OR REPLACE TRIGGER jobs_changed AFTER UPDATE OF status ON {schema}.jobs '
         'FOR EACH ROW WHEN (NEW.status IN (%s) AND NEW.status <> OLD.status) '
-        'EXECUTE FUNCTION {schema}.record_change()', told);
+        'EXECUTE FUNCTION {schema}.record_change()', followed);
 END
 $$;
 COMMENT ON FUNCTION {schema}.record_changes

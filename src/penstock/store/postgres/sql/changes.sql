@@ -17,14 +17,18 @@ DELETE FROM followers WHERE name = :name;
 -- name: drop_changes
 DELETE FROM job_changes WHERE follower = :name;
 
--- name: record_every_change
+-- part: record_changes
+-- Whichever of the three is asked for: the function looks at the followers itself.
 SELECT record_changes();
+
+-- name: record_every_change
+{part record_changes};
 
 -- name: record_later_changes
-SELECT record_changes();
+{part record_changes};
 
 -- name: record_no_changes
-SELECT record_changes();
+{part record_changes};
 
 -- name: waiting_changes
 SELECT seq, job_id, type, queue, tenant_id, status, fence, ms(at) FROM job_changes

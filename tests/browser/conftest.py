@@ -95,7 +95,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     settings = Settings(
         url=f"sqlite:///{tmp_path}/work.db", lease=10, renew_interval=0.5, cancel_grace=0.2
     )
-    app = Penstock(settings=settings)
+    app = Penstock(settings=settings, extensions=["events"])
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]

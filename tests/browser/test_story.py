@@ -4,6 +4,7 @@ import pytest
 from msgspec.json import encode
 from playwright.sync_api import Page, expect
 
+from penstock.events.pool import catch_up
 from penstock.model.states import Status
 from penstock.server.dashboard.navigation import PAGES
 from tests.browser.conftest import PASSWORD, Site, with_one_call
@@ -25,6 +26,24 @@ def died(site: Site, order: str) -> str:
 
     found: str = site.do(ended())
     return found
+
+
+def given_up(site: Site, text: str) -> None:
+    """An event that one consumer has applied and another has not."""
+
+    def fail(tx: object, events: object) -> None:
+        raise ValueError(text)
+
+    def keep(tx: object, events: object) -> None: ...
+
+    async def applied() -> None:
+        site.app.consumer(name="picky", tries=1)(fail)
+        site.app.consumer(name="plain", role="vital")(keep)
+        word = text.replace(" ", "_")
+        await site.app.events.append(word, session_id=text, platform=text, payload={"said": text})
+        await catch_up(site.app)
+
+    site.do(applied())
 
 
 def log_in(page: Page, user: str) -> None:
@@ -68,6 +87,7 @@ def every_page(job_id: str) -> list[str]:
     paths = [page.path for page in PAGES]
     paths += [f"jobs/{job_id}", f"dead/letters/{job_id}", "dead/letters", "jobs/new?type=charge"]
     paths += ["schedules/show?name=nightly", "schedules/edit?name=nightly", "schedules/new"]
+    paths += ["events", "events/log", "events/dead"]
     return [f"/{path}" for path in paths]
 
 
@@ -82,6 +102,7 @@ def test_no_page_breaks_its_own_policy_or_keeps_anybody_out(
     site.do(site.app.controls.pause(queue="data", reason=hostile, by=hostile))
     site.do(site.app.controls.set_limit(queue="data", depth=100_000))
     site.do(site.app.enqueue_payload("charge", '{"order": "b"}', queue="data"))
+    given_up(site, hostile)
     with_one_call(page, site)
     for path in every_page(job_id):
         page.set_viewport_size({"width": 1280, "height": 800})

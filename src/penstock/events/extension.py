@@ -4,12 +4,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.extension import Body, Command, Extension, Pass, Process, Route, Table, Tables
+from penstock.extension import Body, Command, Extension, Page, Pass, Process, Route, Table, Tables
 
 LIMIT = 1 << 20
 REQUEST_LIMIT = 16 << 20
 API = "penstock.events.api"
 COMMANDS = "penstock.events.commands"
+PAGES = "penstock.events.pages"
 
 
 class PressureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -234,6 +235,28 @@ events = Extension(
         Command(name="drop", run=f"{COMMANDS}:drop"),
     ),
     routes=ROUTES,
+    templates="penstock.events",
+    concerns=f"{PAGES}:concerns",
+    pages=(
+        Page(
+            path="events",
+            title="Pipeline",
+            template="pipeline.html",
+            show=f"{PAGES}:show_pipeline",
+            act=f"{PAGES}:steer",
+            whole=True,
+        ),
+        Page(path="events/log", title="Events", template="log.html", show=f"{PAGES}:show_log"),
+        Page(
+            path="events/dead",
+            title="Dead events",
+            template="dead.html",
+            show=f"{PAGES}:show_dead",
+            count=f"{PAGES}:count_dead",
+            bad=True,
+        ),
+        Page(path="events/dead/settle", act=f"{PAGES}:settle"),
+    ),
     processes=(
         Process(
             name="ingest",

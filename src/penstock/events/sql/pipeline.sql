@@ -20,3 +20,14 @@ WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
 
 -- name: by_sequence
 {part event} WHERE sequence = :sequence;
+
+-- name: last_events
+{part event} WHERE {part shown} ORDER BY sequence DESC LIMIT :limit;
+
+-- name: last_of_session
+{part event} WHERE session_id = :session_id AND {part shown} ORDER BY sequence DESC LIMIT :limit;
+
+-- part: shown
+(CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+    AND (CAST(:event_type AS TEXT) IS NULL OR event_type = :event_type)
+    AND (CAST(:platform AS TEXT) IS NULL OR platform = :platform)

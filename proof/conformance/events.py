@@ -24,7 +24,7 @@ NOON = 1_767_268_800_000
 
 def an_event(session: str = "s1", amount: int = 1, **fields: Any) -> NewEvent:
     """An event as most tests need it."""
-    told = {"event_type": "tool_use", "platform": "shop", **fields}
+    told: dict[str, Any] = {"event_type": "tool_use", "platform": "shop", **fields}
     return NewEvent(session_id=session, payload={"amount": amount}, **told)
 
 
@@ -311,7 +311,7 @@ class TestConsuming:
         await half.leave()
         await other.leave()
         alone.wanted = (0, 255)
-        alone._claim_at = 0.0
+        alone.claim_at = 0.0
         await append(app, *"ab")
         while await alone.turn():
             pass

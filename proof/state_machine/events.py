@@ -90,7 +90,7 @@ class EventMachine(RuleBasedStateMachine):
         """A worker takes a turn."""
         if self.workers:
             worker = data.draw(st.sampled_from(self.workers))
-            worker._claim_at = 0.0
+            worker.claim_at = 0.0
             self._do(worker.turn())
 
     @rule(data=st.data())

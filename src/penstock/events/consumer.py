@@ -200,7 +200,7 @@ def consumer_of(
 ) -> Consumer:
     """A consumer of a class or of a function that applies events."""
     made = what() if inspect.isclass(what) else what
-    apply = made if inspect.isfunction(made) else getattr(made, "apply", None)
+    apply: Any = made if inspect.isfunction(made) else getattr(made, "apply", None)
     if not callable(apply) or inspect.iscoroutinefunction(apply):
         raise InvalidOption("consumer", what, "a class with a plain apply(tx, prepared)")
     if isinstance(types, str):

@@ -157,7 +157,7 @@ def waiting(queries: "Queries", consumer: Declared, head: int) -> tuple[int, int
                 "until": min(after + size, head),
             },
         )
-        or (0, None)
+        or (0, 0)
         for after in begins
     ]
     count = sum(int(number) for number, _ in found)

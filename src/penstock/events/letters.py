@@ -133,7 +133,7 @@ def _known(fields: Sequence[bytes], gate: "Gate") -> dict[str, Any]:
         if len(texts[name]) <= longest and "\0" not in texts[name]
     }
     try:
-        clean = gate(NewEvent(**{"event_type": "", **known}))
+        clean = gate(NewEvent(**{"event_type": "", **known}))  # pyright: ignore[reportArgumentType]
     except Exception:
         return {}
     return {name: getattr(clean, name) for name in known}

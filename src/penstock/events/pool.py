@@ -57,7 +57,7 @@ class PoolWorker:
         self.wanted: tuple[int, int] | None = None
         self.lanes: list[Lane] = []
         self.stopping = asyncio.Event()
-        self._claim_at = 0.0
+        self.claim_at = 0.0
         self._renew_at = 0.0
 
     async def run(self) -> None:
@@ -116,12 +116,12 @@ class PoolWorker:
         if outside:
             self.lanes = [lane for lane in self.lanes if lane not in outside]
             await feed.release(self.app, self.consumer, self.owner, outside)
-            self._claim_at = now
+            self.claim_at = now
         held = sum(lane.size for lane in self.lanes)
-        if held < last - first + 1 and now >= self._claim_at:
+        if held < last - first + 1 and now >= self.claim_at:
             found = await feed.claim(self.app, self.consumer, self.owner, first, last)
             self.lanes = feed.merged([*self.lanes, *found])
-            self._claim_at = now + MEMBER_SECONDS
+            self.claim_at = now + MEMBER_SECONDS
             self._renew_at = now + RENEW_SECONDS
         elif self.lanes and now >= self._renew_at:
             await feed.renew(self.app, self.consumer, self.owner)
@@ -171,6 +171,7 @@ class PoolWorker:
     ) -> None:
         """Apply events and move the cursors past them, in one commit."""
         consumer, began = self.consumer, time.perf_counter()
+        prepared: Any = None
         if events:
             allowed = bool(fetched.control.enriches)
             async with asyncio.timeout(fetched.control.timeout_ms / 1000):

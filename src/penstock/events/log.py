@@ -26,6 +26,7 @@ from penstock.events.event import (
 from penstock.extension import load
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.store_errors import StoreError
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -385,7 +386,11 @@ class Events:
             written: list[Appended] = tx.events.write(rows)
             return written
 
-        appended = await self._app.transact(work)
+        try:
+            appended = await self._app.transact(work)
+        except StoreError:
+            self._app.series.record("events.write_errors")
+            raise
         self._kept |= lacking
         return appended
 

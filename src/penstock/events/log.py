@@ -357,10 +357,9 @@ class Events:
 
     async def close(self) -> None:
         """Let go of the stream; what is spooled stays."""
-        if self.intake is not None:
-            await self.intake.close()
-        if self.stream is not None:
-            await self.stream.close()
+        for used in ("intake", "stream"):
+            if self.__dict__.get(used) is not None:
+                await self.__dict__[used].close()
 
     async def _deliver(self, events: Sequence[NewEvent]) -> list[Appended]:
         now = self._app.store.clock.now()

@@ -159,6 +159,7 @@ async def test_a_batch_that_was_written_and_not_acknowledged_is_there_once(
     others.add(*(envelope(n) for n in range(5)))
     async with fast_path(app) as first:
         await first.write(first.prepare(await first.read()))
+    assert len(await events_of(app)) == 5
     others.add(envelope(5))
     async with fast_path(app) as second:
         await drain(second)
@@ -253,6 +254,7 @@ async def test_entries_of_a_consumer_that_lives_are_left_to_it(
     async with fast_path(app) as one, fast_path(app) as two:
         assert (one.name, two.name) == ("fast-path-1", "fast-path-2")
         assert len(await one.read()) == 1
+        monkeypatch.setattr(module, "LEASE_MS", 0)
         assert await two.take_over() == []
 
 
@@ -291,6 +293,7 @@ async def test_an_entry_that_was_deleted_while_we_had_it_is_acknowledged(
     async with fast_path(app) as second:
         await drain(second)
     assert others.pending() == 0
+    assert await letters_of(app) == []
 
 
 async def test_all_stages_run_at_once_and_their_times_are_told(

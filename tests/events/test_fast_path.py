@@ -94,10 +94,11 @@ BAD = {
     "no type": ({"event_type": ""}, "has the event_type ''"),
     "a far future": ({"timestamp": str(10**15)}, "expected 1970 to 9999"),
     "before 1970": ({"timestamp": "-5"}, "expected 1970 to 9999"),
+    "a time of many digits": ({"timestamp": "9" * 5_000}, "cannot be read"),
     "no time": ({"timestamp": "yesterday"}, "expected ISO 8601"),
     "a long session": ({"session_id": "s" * 10_240}, "has a session_id over 512 characters"),
     "a NUL": ({"session_id": "s\0"}, "has a NUL in its session_id"),
-    "no UTF-8": ({"platform": b"\xff\xfe"}, "has a platform that is no UTF-8"),
+    "no UTF-8": ({"platform": b"\xff\xfe"}, "cannot be read ('utf-8' codec"),
     "too large": ({"payload": '{"a": "' + "x" * 2**20 + '"}'}, "events.event_limit"),
     "far too large": ({"payload": "x" * (2**20 + 70_000)}, "events.event_limit"),
     "deep": ({"payload": '{"a":' * 9_000 + "1" + "}" * 9_000}, "cannot be read"),
@@ -158,6 +159,7 @@ async def test_a_batch_that_was_written_and_not_acknowledged_is_there_once(
     others.add(*(envelope(n) for n in range(5)))
     async with fast_path(app) as first:
         await first.write(first.prepare(await first.read()))
+    assert len(await events_of(app)) == 5
     others.add(envelope(5))
     async with fast_path(app) as second:
         await drain(second)
@@ -252,6 +254,7 @@ async def test_entries_of_a_consumer_that_lives_are_left_to_it(
     async with fast_path(app) as one, fast_path(app) as two:
         assert (one.name, two.name) == ("fast-path-1", "fast-path-2")
         assert len(await one.read()) == 1
+        monkeypatch.setattr(module, "LEASE_MS", 0)
         assert await two.take_over() == []
 
 
@@ -290,6 +293,7 @@ async def test_an_entry_that_was_deleted_while_we_had_it_is_acknowledged(
     async with fast_path(app) as second:
         await drain(second)
     assert others.pending() == 0
+    assert await letters_of(app) == []
 
 
 async def test_all_stages_run_at_once_and_their_times_are_told(

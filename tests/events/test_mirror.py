@@ -120,6 +120,7 @@ async def test_a_group_that_is_too_slow_is_told_where_in_the_log_to_go_on(
 async def test_it_never_holds_more_than_it_may(app: Penstock, others: Others) -> None:
     await grow(app, 1, 25)
     mirror = Mirror(app, app.events.stream, most=10)
+    assert await mirror.run_once() == 10  # and not what would be trimmed at once
     await mirror_all(mirror)
     assert ids(others) == [f"e{n}" for n in range(16, 26)]
     await grow(app, 26, 3)

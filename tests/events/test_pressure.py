@@ -5,19 +5,23 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
+from structlog.testing import capture_logs
 
 from penstock import Penstock
 from penstock.config import Settings
+from penstock.events import feed
 from penstock.events.anew import MakingAnew
-from penstock.events.consumer import consumer_of
+from penstock.events.consumer import Role, consumer_of
 from penstock.events.enrichment import enrich
 from penstock.events.event import NewEvent
 from penstock.events.extension import PressureSettings
-from penstock.events.lag import Lag, lags
+from penstock.events.lag import Declared, Lag, lags
+from penstock.events.lag import declared as all_declared
 from penstock.events.log import EventFilter
-from penstock.events.pool import Pool, PoolWorker
-from penstock.events.pressure import Level, Reading, check, level, next_level
-from penstock.extension import Again
+from penstock.events.pool import Pool, PoolWorker, catch_up
+from penstock.events.pressure import Level, Reading, check, controls, level, next_level
+from penstock.extension import Again, Extension
 from penstock.model.errors import InvalidOption
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, folded, tally, totals
@@ -210,9 +214,14 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
+def kind() -> str:
+    return "sqlite"
+
+
+@pytest.fixture
 async def pipeline(
-    request: pytest.FixtureRequest, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    kind: str, request: pytest.FixtureRequest, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Pipeline]:
     async def stand(worker: PoolWorker) -> None:
         await worker.stopping.wait()
@@ -220,7 +229,7 @@ async def pipeline(
 
     monkeypatch.setattr(PoolWorker, "run", stand)
     settings = Settings(extension={"events": {"pressure": BY_DEPTH}})
-    place = find_place(request.param, request)
+    place = find_place(kind, request)
     app = Penstock(place.url, settings=settings, extensions=[tally], clock=clock)
     async with app:
         made = Pipeline(app, clock)
@@ -233,6 +242,7 @@ async def pipeline(
             await pool.stop()
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_slow_consumer_drives_it_to_red_and_down_again_and_nothing_is_lost(
     pipeline: Pipeline,
 ) -> None:
@@ -293,3 +303,209 @@ async def anew(pipeline: Pipeline, name: str) -> None:
     making = MakingAnew(pipeline.app, pipeline.pools[name].consumer)
     while await making.run_once():
         continue
+
+
+async def test_the_pool_of_a_consumer_grows_and_shrinks_with_its_own_depth(
+    pipeline: Pipeline,
+) -> None:
+    await pipeline.append(32)
+    assert await pipeline.tick() is Level.GREEN, "80 % of a threshold change no level"
+    assert pipeline.workers() == {"metrics": 2, "conversations": 3, "insights": 1}
+    await pipeline.tick(slow=1)
+    assert pipeline.workers()["conversations"] == 3, "between 20 % and 80 % nothing changes"
+    for _ in range(5):
+        await pipeline.tick(slow=9)
+    assert pipeline.workers() == {"metrics": 2, "conversations": 2, "insights": 1}
+
+
+async def test_what_gathered_while_an_optional_one_was_held_does_not_hold_it_again(
+    pipeline: Pipeline,
+) -> None:
+    await pipeline.append(100)
+    assert await pipeline.tick() is Level.ORANGE
+    await pipeline.append(400)
+    await pipeline.turn("metrics", 100)
+    while (await pipeline.lag("insights")).held:
+        pipeline.clock.advance(5)
+        await pipeline.turn("conversations", 100)
+        await pipeline.turn("metrics", 100)
+        await check(pipeline.app)
+    stands, resuming = await level(pipeline.app), await pipeline.lag("insights")
+    assert (stands.level, resuming.state, resuming.depth) == (Level.YELLOW, "resumes", 400)
+    await check(pipeline.app)
+    assert (await level(pipeline.app)).level is not Level.ORANGE
+    await pipeline.fit()
+    await pipeline.turn("insights", 100)
+    await check(pipeline.app)
+    assert (await pipeline.lag("insights")).state == "runs"
+
+
+async def test_an_operator_s_pause_stays_and_does_not_count(pipeline: Pipeline) -> None:
+    told = (1, "conversations")
+    await pipeline.app.transact(lambda tx: tx.events.queries.run("pause_consumer", told))
+    await pipeline.append(100)
+    assert await pipeline.tick(slow=3) is Level.GREEN
+    assert not pipeline.tallies["conversations"].prepared
+    assert (await pipeline.lag("conversations")).paused
+
+
+async def test_what_was_put_off_is_done_in_order_when_it_is_calm_and_its_jobs_are_enqueued_once(
+    app: Penstock, clock: FakeClock
+) -> None:
+    applied: list[str] = []
+
+    @app.job
+    async def noop() -> None: ...
+
+    class Noting:
+        def prepare(self, events: Any) -> Any:
+            applied.extend(event.session_id for event in events)
+            return events
+
+        def apply(self, tx: Any, events: Any) -> None:
+            for event in events:
+                tx.enqueue(noop.new(), event=event)
+
+        def reset(self, tx: Any, session: Any) -> None: ...
+
+    consumer = consumer_of(Noting(), name="noting")
+    app.consumer.add(consumer)
+    await feed.declare(app, consumer)
+    await app.transact(lambda tx: tx.events.queries.run("shed", (5, "noting")))
+    for session, type_ in (("c", "trace"), ("a", "trace"), ("b", "tool_use"), ("c", "tool_use")):
+        await app.events.append(type_, session_id=session)
+    await catch_up(app)
+    assert applied == ["b"]
+    making = MakingAnew(app, consumer)
+    assert await making.run_once() == 0, "it still puts work off"
+    await app.transact(lambda tx: tx.events.queries.run("shed", (None, "noting")))
+    await keep_level(app, Level.YELLOW)
+    assert await making.run_once() == 0, "it is not calm"
+    await keep_level(app, Level.GREEN)
+    assert await making.run_once() == 2
+    assert applied == ["b", "c", "c", "a"]
+    assert len(await app.find()) == 4
+
+
+async def keep_level(app: Penstock, level: Level) -> None:
+    await app.transact(
+        lambda tx: tx.events.queries.run("keep_level", (tx.now, level.value, "told so"))
+    )
+
+
+async def test_an_event_that_fails_keeps_the_rest_of_its_session_from_nothing(
+    app: Penstock,
+) -> None:
+    app.extensions.enable(tally)
+    made = Tally()
+    consumer = made.consumer(tries=2)
+    app.consumer.add(consumer)
+    await feed.declare(app, consumer)
+    await app.transact(lambda tx: tx.events.queries.run("shed", (5, "tally")))
+    for n in range(9):
+        await app.events.append("trace", session_id="s", event_id=f"e{n}", timestamp=n)
+    await catch_up(app)
+    assert await totals(app) == {}
+    await app.transact(lambda tx: tx.events.queries.run("shed", (None, "tally")))
+    made.poison = {"e3", "e7"}
+    making = MakingAnew(app, consumer)
+    assert await making.run_once() == 0, "it is tried again first"
+    assert await making.run_once() == 1
+    events = await app.events.find()
+    assert await totals(app) == folded(
+        [each for each in events if each.event_id not in made.poison]
+    )
+    [found] = await lags(app)
+    assert (found.behind, found.incomplete) == (0, 1)
+    asked = {"source": "tally", "tenant": None, "before": "~", "limit": 9}
+    dead = await app.read(lambda tx: tx.events.queries.rows("dead", asked))
+    assert {row[3]: row[9] for row in dead} == {
+        "e3": "ValueError: cannot apply e3",
+        "e7": "ValueError: cannot apply e7",
+    }
+
+
+async def test_a_shorter_timeout_cuts_what_takes_too_long(app: Penstock) -> None:
+    given: list[int] = []
+
+    class Waiting:
+        async def prepare(self, events: Any) -> Any:
+            await asyncio.sleep(0.15)
+            return events
+
+        def apply(self, tx: Any, events: Any) -> None:
+            given.append(len(events))
+
+        def reset(self, tx: Any, session: Any) -> None: ...
+
+    app.consumer.add(consumer_of(Waiting(), name="waiting", timeout=0.2, tries=1))
+    await app.events.append("tool_use")
+    await catch_up(app)
+    assert given == [1]
+    await app.events.append("tool_use")
+    told = controls(DEFAULTS, Level.ORANGE, [await declared(app)], [])
+    await app.transact(lambda tx: tx.events.queries.run("control_consumer", to_builtins(told[0])))
+    await catch_up(app)
+    assert given == [1]
+    assert (await app.read(lambda tx: tx.events.queries.rows("count_dead"))) == [("waiting", 1)]
+
+
+async def declared(app: Penstock) -> Declared:
+    [found] = await app.read(lambda tx: all_declared(tx.events.queries))
+    return found
+
+
+async def test_in_red_everything_that_is_held_back_is_written_out(clock: FakeClock) -> None:
+    flushed: list[str] = []
+
+    async def flush(app: Penstock) -> None:
+        flushed.append("here")
+
+    async def broken(app: Penstock) -> None:
+        raise ConnectionError
+
+    settings = Settings(extension={"events": {"pressure": SMALL}})
+    extension = Extension(name="shop", adds={"events.flush": (broken, flush)})
+    app = Penstock("sqlite:///:memory:", settings=settings, extensions=[extension], clock=clock)
+    async with app:
+        await feed.declare(app, consumer_of(lambda tx, events: None, name="slow"))
+        app.series.record("events.put_off", 3, consumer="slow")
+        for count, expected_flushes in ((80, []), (80, ["here"]), (10, ["here"])):
+            await app.events.append_many([NewEvent(event_type="x") for _ in range(count)])
+            await check(app)
+            clock.advance(5)
+            assert flushed == expected_flushes
+        assert [each.total for each in await app.series.read("events.put_off")] == [3]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(40, "warning"), (80, "error"), (160, "error"), (9, None)]
+)
+async def test_the_log_says_so_as_loud_as_it_matters(
+    clock: FakeClock, count: int, said: str | None
+) -> None:
+    settings = Settings(extension={"events": {"pressure": SMALL}})
+    app = Penstock("sqlite:///:memory:", settings=settings, clock=clock)
+    async with app:
+        await feed.declare(app, consumer_of(lambda tx, events: None, name="slow"))
+        await app.events.append_many([NewEvent(event_type="x") for _ in range(count)])
+        with capture_logs() as lines:
+            await check(app)
+    assert [line["log_level"] for line in lines if line["event"] == "pressure"] == (
+        [said] if said else []
+    )
+
+
+def test_the_workers_of_optional_pools_are_dealt_out_to_all_vital_ones() -> None:
+    def consumer(name: str, role: str, sized: int = 1) -> Declared:
+        return Declared(name, role, None, 16, sized, 1, 4, 100, 30_000, sized, *[0] * 7, None)
+
+    pools = [
+        consumer("a", Role.VITAL),
+        consumer("b", Role.VITAL),
+        consumer("c", Role.NORMAL),
+        consumer("d", Role.OPTIONAL, 3),
+    ]
+    told = controls(DEFAULTS, Level.ORANGE, pools, [])
+    assert {each.name: each.workers for each in told} == {"a": 6, "b": 5, "c": 4, "d": 0}
+    assert {each.name: each.held for each in told} == {"a": 0, "b": 0, "c": 0, "d": 1}

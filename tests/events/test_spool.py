@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -132,8 +133,10 @@ def test_what_the_disk_does_not_take_is_refused_and_leaves_no_piece(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", failing)
+        size = spool.path.stat().st_size
         with pytest.raises(error):
             spool.append([event(2)])
+        assert spool.path.stat().st_size == size
     spool.append([event(3)])
     assert held(spool) == ["e1", "e3"]
 
@@ -147,6 +150,23 @@ def test_nothing_is_acknowledged_when_the_disk_does_not_sync(
     monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(StoreUnavailable):
         spool.append([event(1)])
+
+
+def test_an_event_that_meets_a_flush_is_in_the_next_file(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1)])
+    flock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        assert held(spool) == ["e1"]
+        spool.forget()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    spool.append([event(2)])
+    assert held(spool) == ["e2"]
 
 
 def test_many_processes_share_it_and_flushing_loses_none(spool: Spool) -> None:

@@ -4,7 +4,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.extension import Body, Command, Extension, Page, Pass, Process, Route, Table, Tables
+from penstock.events.rules import HEALTH, MEASURES, METRICS, RULES
+from penstock.extension import (
+    Body,
+    Command,
+    Extension,
+    Measured,
+    Metric,
+    Page,
+    Pass,
+    Process,
+    Route,
+    Table,
+    Tables,
+)
 
 LIMIT = 1 << 20
 REQUEST_LIMIT = 16 << 20
@@ -212,6 +225,7 @@ events = Extension(
     erase="penstock.events.erase:erase_whose",
     passes=(
         Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),
+        Pass(name="mirror_series", every=5.0, run="penstock.events.series_mirror:mirror_series"),
         Pass(name="prune_series", every=600.0, run="penstock.events.series:prune"),
         Pass(name="recompress", every=60.0, run="penstock.events.recompress:recompress"),
         Pass(name="months", every=3_600.0, run="penstock.events.archive:make_months"),
@@ -273,5 +287,18 @@ events = Extension(
             help="Run the consumers of events until SIGTERM or Ctrl-C; they finish their batches.",
             panel="Run jobs",
         ),
+    ),
+    checks={
+        name: f"{HEALTH}:check_{name}"
+        for name in ("pressure", "consumers", "ingest", "consistency")
+    },
+    readings=tuple(
+        Measured(name=f"events_{name}", measure=measure, read=f"{HEALTH}:{name}", page="pipeline")
+        for name, measure in MEASURES.items()
+    ),
+    rules=RULES,
+    metrics=tuple(
+        Metric(name=name, help=help_, read=f"{HEALTH}:{read}", labels=labels, counts=counts)
+        for name, help_, read, labels, counts in METRICS
     ),
 )

@@ -10,7 +10,6 @@ import os
 import socket
 import sys
 import time
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +22,7 @@ from msgspec import Struct
 from penstock.events.event import InvalidEvent
 from penstock.events.letters import Letter, bury, letter_of_row, stub
 from penstock.events.log import Row
+from penstock.events.stages import Stages
 from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of, event_of
 from penstock.model.ids import new_id
 from penstock.model.redact import redact
@@ -75,38 +75,20 @@ class Batch(Struct):
     letters: list[Letter] = []
 
 
-class Stages:
-    """How long each stage took for the latest batches."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, deque[float]] = {}
-
-    def add(self, stage: str, began: float, batches: int = 1) -> None:
-        """Take in batches that began a stage then, and have just ended it together."""
-        seconds = (time.perf_counter() - began) / batches
-        self._seconds.setdefault(stage, deque(maxlen=1_000)).append(seconds)
-
-    def percentiles(self) -> dict[str, list[float]]:
-        """Milliseconds at p50, p95 and p99 of every stage."""
-        return {stage: _percentiles(list(kept)) for stage, kept in self._seconds.items()}
-
-
-def _percentiles(seconds: list[float]) -> list[float]:
-    ordered = sorted(seconds)
-    return [
-        round(1_000 * ordered[min(len(ordered) - 1, len(ordered) * n // 100)], 3)
-        for n in (50, 95, 99)
-    ]
-
-
 class FastPath:
     """One consumer of the group: `fast-path-1`, or the first number that nobody alive has."""
 
-    def __init__(self, app: "Penstock", stream: Stream, name: str | None = None) -> None:
+    def __init__(
+        self,
+        app: "Penstock",
+        stream: Stream,
+        name: str | None = None,
+        stages: Stages | None = None,
+    ) -> None:
         self.app = app
         self.stream = stream
-        self.name = name or ""
-        self.stages = Stages()
+        self.name = ""
+        self.stages = stages or Stages()
         self.events = 0
         self.errors = 0
         self.failing_since: int | None = None
@@ -118,6 +100,8 @@ class FastPath:
         self._after: str | None = "0-0"
         """The entry of ours to go on after; None once all that we were given before is read."""
         self._held: set[str] = set()
+        self._left: list[Entry] = []
+        """What others left, to be written next."""
         self._progress_at = 0
         self._acknowledged_at: float | None = None
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="penstock-ingest")
@@ -133,7 +117,7 @@ class FastPath:
             self._preparing(read, ready),
             self._writing(ready, written),
             self._acknowledging(written),
-            self._upkeep(read),
+            self._upkeep(),
         ]
         tasks = [asyncio.create_task(stage) for stage in stages]
         usual = sys.getswitchinterval()
@@ -393,7 +377,8 @@ class FastPath:
         pause = FIRST_PAUSE
         while True:
             try:
-                entries = await self.read(BLOCK_MS)
+                entries, self._left = self._left, []
+                entries = entries or await self.read(BLOCK_MS)
                 if entries and self._after is None:
                     await self._fill(entries)
                 pause = FIRST_PAUSE
@@ -439,17 +424,17 @@ class FastPath:
                 batches.append(written.get_nowait())
             await self.acknowledge(*batches)
 
-    async def _upkeep(self, read: "asyncio.Queue[list[Entry]]") -> None:
+    async def _upkeep(self) -> None:
         while True:
             await asyncio.sleep(UPKEEP_SECONDS)
             try:
                 if await self._hold(self.name) != self._owner:
                     raise NameLost
-                entries = await self.take_over()
-                if entries:
-                    await read.put(entries)
-                await self.tell()
-            except StoreError as error:
+                if not self._left:
+                    self._left = await self.take_over()
+                async with asyncio.timeout(UPKEEP_SECONDS):
+                    await self.tell()
+            except (StoreError, TimeoutError) as error:
                 self._warn("ingest_upkeep_failed", error)
 
     def _warn(self, event: str, error: Exception) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from penstock.events.recompress import recompress
+from penstock.events.stages import Stages
 from penstock.model.store_errors import StoreError
 from penstock.service import Seldom
 
@@ -38,9 +39,10 @@ async def ingest(app: "Penstock", names: Sequence[str] = ()) -> None:
     if stream is None:
         log.info("ingest_only_recompresses", reason="events.stream names no Redis")
     else:
-        duties.append(_reading_stream(app, stream, names[0] if names else None))
+        stages = Stages()
+        duties.append(_reading_stream(app, stream, names[0] if names else None, stages))
         if app.extensions.settings("events").mirror:
-            duties.append(_mirroring(app, stream))
+            duties.append(_mirroring(app, stream, stages))
     tasks = [asyncio.create_task(duty) for duty in duties]
     try:
         await asyncio.gather(*tasks)
@@ -50,11 +52,13 @@ async def ingest(app: "Penstock", names: Sequence[str] = ()) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _reading_stream(app: "Penstock", stream: "Stream", name: str | None) -> None:
+async def _reading_stream(
+    app: "Penstock", stream: "Stream", name: str | None, stages: Stages
+) -> None:
     from penstock.events.fast_path import FastPath, NameLost
 
     while True:
-        one = FastPath(app, stream, name)
+        one = FastPath(app, stream, name, stages)
         try:
             await _named(one)
             await one.run()
@@ -77,10 +81,10 @@ async def _named(one: "FastPath") -> None:
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def _mirroring(app: "Penstock", stream: "Stream") -> None:
+async def _mirroring(app: "Penstock", stream: "Stream", stages: Stages) -> None:
     from penstock.events.mirror import Mirror
 
-    mirror, may_warn = Mirror(app, stream), Seldom()
+    mirror, may_warn = Mirror(app, stream, stages=stages), Seldom()
     pause = FIRST_PAUSE
     while True:
         try:

@@ -26,6 +26,7 @@ from penstock.events.event import (
 from penstock.extension import load
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.store_errors import StoreError
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -356,10 +357,9 @@ class Events:
 
     async def close(self) -> None:
         """Let go of the stream; what is spooled stays."""
-        if self.intake is not None:
-            await self.intake.close()
-        if self.stream is not None:
-            await self.stream.close()
+        for used in ("intake", "stream"):
+            if self.__dict__.get(used) is not None:
+                await self.__dict__[used].close()
 
     async def _deliver(self, events: Sequence[NewEvent]) -> list[Appended]:
         now = self._app.store.clock.now()
@@ -385,7 +385,11 @@ class Events:
             written: list[Appended] = tx.events.write(rows)
             return written
 
-        appended = await self._app.transact(work)
+        try:
+            appended = await self._app.transact(work)
+        except StoreError:
+            self._app.series.record("events.write_errors")
+            raise
         self._kept |= lacking
         return appended
 

@@ -7,6 +7,7 @@ removed, so that its next XREADGROUP is refused, and the hash `cdc:events:resume
 sequence of the log it has to go on; it then creates itself anew with the id that it has come to.
 """
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +15,7 @@ import structlog
 from redis.exceptions import ResponseError
 
 from penstock.events.letters import Letter
+from penstock.events.stages import Stages
 from penstock.events.stream import FEED, LETTERS, Stream, entries_of
 from penstock.store.redis.errors import translate
 
@@ -24,6 +26,7 @@ log = structlog.get_logger("penstock.events")
 
 MOST = 100_000
 PAGE = 1_000
+BATCH = 100
 RESUME = f"{FEED}:resume"
 NAMES = (
     *("sequence", "event_id", "timestamp", "ingested_at", "event_type", "session_id", "platform"),
@@ -34,8 +37,16 @@ NAMES = (
 class Mirror:
     """Mirrors what is new; one process at a time need do it, and more do no harm."""
 
-    def __init__(self, app: "Penstock", stream: Stream, *, most: int = MOST) -> None:
+    def __init__(
+        self,
+        app: "Penstock",
+        stream: Stream,
+        *,
+        most: int = MOST,
+        stages: Stages | None = None,
+    ) -> None:
         self._app = app
+        self._stages = stages or Stages()
         self._stream = stream
         self._most = most
         self._key = stream.key(FEED)
@@ -46,6 +57,7 @@ class Mirror:
         """Mirror a page of events; how many they were."""
         if self._last is None:
             self._last = await self._begin()
+        began = time.perf_counter()
         asked = (self._last, PAGE)
         rows = await self._app.read(lambda tx: tx.events.queries.rows("to_mirror", asked))
         if not rows:
@@ -61,6 +73,8 @@ class Mirror:
             if isinstance(answer, Exception) and not _is_there(answer):
                 raise translate(self._stream.server.url, answer) from answer
         self._last = int(rows[-1][0])
+        if len(rows) >= BATCH:
+            self._stages.add("feed", began, len(rows) / BATCH)
         self._trim_at -= len(rows)
         if self._trim_at <= 0:
             await self.trim()

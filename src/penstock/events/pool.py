@@ -65,11 +65,8 @@ class PoolWorker:
         pause = FIRST_PAUSE
         while not self.stopping.is_set():
             try:
-                began = time.perf_counter()
                 busy = await self.turn()
                 pause = FIRST_PAUSE
-                if busy:
-                    self._record("events.busy_ms", 1000 * (time.perf_counter() - began))
             except STORE_ERRORS as error:
                 log.warning("consumer_waits", consumer=self.consumer.name, error=str(error))
                 await self._rest(pause)
@@ -95,10 +92,13 @@ class PoolWorker:
     async def turn(self) -> bool:
         """Apply a batch of every lane; whether there was anything to do."""
         await self._fit()
+        began = time.perf_counter()
         busy = False
         for lane in list(self.lanes):
             busy |= await self._step(lane)
         self.lanes = feed.merged(self.lanes)
+        if busy:
+            self._record("events.busy_ms", 1000 * (time.perf_counter() - began))
         return busy
 
     async def _rest(self, seconds: float) -> None:

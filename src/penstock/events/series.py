@@ -20,7 +20,7 @@ from penstock.extension import load
 from penstock.model.errors import InvalidOption
 from penstock.model.histogram import percentile, step_of
 from penstock.model.ids import new_id
-from penstock.model.store_errors import StoreClosed, StoreFull, StoreUnavailable
+from penstock.model.store_errors import StoreError
 from penstock.service import Service
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ LONGEST_LABEL = 100
 FLUSH_SECONDS = 2.0
 MOST_BUFFERED = 50_000
 NO_STEP = -1
-_AWAY = (StoreUnavailable, StoreFull, StoreClosed)
 
 
 class Kind(StrEnum):
@@ -254,6 +253,13 @@ class AllSeries:
             raise
         return len(cells) + len(samples)
 
+    async def close(self) -> None:
+        """Write the rest, before the store closes."""
+        try:
+            await self.flush()
+        except StoreError as error:
+            log.warning("series_lost", rows=len(self._cells) + len(self._samples), error=str(error))
+
     def _write(
         self,
         tx: Any,
@@ -388,7 +394,7 @@ class Flushing(Service):
         """Write what waits, unless the store is away."""
         try:
             await flush(self._app)
-        except _AWAY as error:
+        except StoreError as error:
             log.info("series_wait", error=str(error))
 
     async def stop(self) -> None:

@@ -85,55 +85,49 @@ def event_of(entry: Entry) -> NewEvent:
     """
     given = iter(entry.fields or ())
     raw = dict(zip(given, given, strict=True))
-    event_id = _text(raw, b"event_id", "")
+    take = raw.pop
+    event_id = ""
     try:
-        enqueued_at = _time(raw, b"enqueued_at")
-        timestamp = _time(raw, b"timestamp")
+        event_id = take(b"event_id", b"").decode()
+        enqueued_at = _time(take(b"enqueued_at", b""))
+        timestamp = _time(take(b"timestamp", b""))
         if timestamp is None:
             timestamp = enqueued_at
         if not event_id:
             event_id = derived_id(entry.milliseconds, EVENTS, entry.id)
             timestamp = entry.milliseconds if timestamp is None else timestamp
-        payload = raw.pop(b"payload", None)
-        metadata = raw.pop(b"metadata", None)
+        payload = take(b"payload", b"")
+        metadata = take(b"metadata", b"")
         event = NewEvent(
             event_id=event_id,
             timestamp=timestamp,
             enqueued_at=enqueued_at,
-            event_type=_text(raw, b"event_type", ""),
-            session_id=_text(raw, b"session_id", ""),
-            platform=_text(raw, b"platform", ""),
-            hook_type=_text(raw, b"hook_type", "") or None,
-            tenant_id=_text(raw, b"tenant_id", ""),
-            person=_text(raw, b"person", "") or None,
+            event_type=take(b"event_type", b"").decode(),
+            session_id=take(b"session_id", b"").decode(),
+            platform=take(b"platform", b"").decode(),
+            hook_type=take(b"hook_type", b"").decode() or None,
+            tenant_id=take(b"tenant_id", b"").decode(),
+            person=take(b"person", b"").decode() or None,
             payload=_object(payload) if payload else {},
             metadata=_object(metadata) if metadata else {},
         )
-        raw.pop(b"retry_count", None)
+        take(b"retry_count", None)
         for name, value in raw.items():  # what we know nothing of is kept beside the rest
             event.metadata.setdefault(name.decode(), value.decode())
-    except (UnicodeDecodeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidEvent(event_id, f"cannot be read ({error})") from error
     return event
 
 
+def _time(given: bytes) -> int | str | None:
+    if given.isdigit():
+        return int(given)
+    text = given.decode()
+    return int(text) if text.removeprefix("-").isdecimal() else text or None
+
+
 _encoder = msgspec.json.Encoder()
 _object = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def _text(raw: dict[bytes, bytes], name: bytes, default: str) -> str:
-    value = raw.pop(name, None)
-    try:
-        return default if value is None else value.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidEvent("", f"has a {name.decode()} that is no UTF-8") from error
-
-
-def _time(raw: dict[bytes, bytes], name: bytes) -> int | str | None:
-    text = _text(raw, name, "")
-    if text.lstrip("-").isdecimal() and len(text) <= 40:
-        return int(text)
-    return text or None
 
 
 @cache

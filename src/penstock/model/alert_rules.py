@@ -335,8 +335,8 @@ class RuleSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rules that differ, routes to people, and the types whose every death matters.
 
-    A rule that names no route takes `critical_route` if it is critical, else `route`, else the
-    first one.
+    A rule that names no route, or one that an extension would like and is not there, takes
+    `critical_route` if it is critical, else `route`, else the first one.
 
     A route is one URL of apprise or several; `${NAME}` in it stands for a variable of the
     environment, and `${file:PATH}` for what a file holds. `critical_types` may be `["*"]`.
@@ -400,7 +400,7 @@ class AlertSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return rule if changed is None else replace(rule, **changed.changes)
 
     def _routed(self, rule: Rule) -> Rule:
-        if rule.route is not None:
+        if rule.route in self.routes:
             return rule
         chosen = self.critical_route if rule.severity is Severity.CRITICAL else None
         return replace(rule, route=chosen or self.route or next(iter(self.routes), None))

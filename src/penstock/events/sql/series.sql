@@ -55,8 +55,8 @@ SELECT labels, value FROM events_samples
 WHERE name = :name AND at >= :since AND at < :until AND {part of_tenant} ORDER BY id;
 
 -- name: changed_series
-SELECT DISTINCT name, begins_at FROM events_series WHERE updated_at >= ?
-ORDER BY begins_at, name;
+SELECT name, begins_at, max(updated_at) FROM events_series WHERE updated_at >= ?
+GROUP BY name, begins_at ORDER BY max(updated_at), name, begins_at LIMIT ?;
 
 -- name: changed_samples
 SELECT DISTINCT name FROM events_samples WHERE at >= ? ORDER BY name;

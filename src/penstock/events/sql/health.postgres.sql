@@ -1,0 +1,3 @@
+-- name: log_bytes
+SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint
+FROM pg_partition_tree('events_log');

@@ -18,7 +18,7 @@ from penstock.events.rebuild import rebuild
 from penstock.model.errors import InvalidOption
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
-from tests.support.events import DAY, KINDS, NOON, an_event, events_app
+from tests.support.events import DAY, NOON, an_event, events_app
 
 S1 = Session("", "shop", "s1")
 APRIL = NOON + 100 * DAY
@@ -29,7 +29,7 @@ def clock() -> FakeClock:
     return FakeClock(APRIL)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["sqlite", "postgres"])
 async def app(
     request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
 ) -> AsyncIterator[Penstock]:

@@ -9,10 +9,10 @@ from penstock import Penstock
 from penstock.events.event import Session
 from penstock.events.query import InvalidQuery
 from penstock.testing.clock import FakeClock
-from tests.support.events import DAY, KINDS, NOON, an_event, events_app
+from tests.support.events import DAY, NOON, an_event, events_app
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["sqlite", "postgres"])
 async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Penstock]:
     clock = FakeClock(NOON + 100 * DAY)
     async with events_app(request.param, request, clock, tmp_path) as app:

@@ -21,7 +21,9 @@ from penstock.operate.erase import erase
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
+from tests.events.streams import Others, drain, envelope, fast_path, streaming
 from tests.support.events import KINDS, NOON, an_event, events_app
+from tests.support.places import find_place
 
 SECRET = "the walrus sings at midnight"
 S1 = Session("acme", "shop", "s1")
@@ -338,3 +340,27 @@ def holding(folder: Path, text: str) -> list[Path]:
     """The files that hold a text."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return [path for path in files if text.encode() in path.read_bytes()]
+
+
+async def test_what_waits_in_spool_and_streams_goes(
+    request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
+) -> None:
+    async with streaming(find_place("sqlite", request), valkey_url, tmp_path) as app:
+        others = Others(valkey_url)
+        others.add(*(envelope(n, person="ada" if n == 1 else "bob") for n in range(6)))
+        async with fast_path(app) as path:
+            await drain(path)
+        others.client.xadd(others.key("cdc:events"), {"event_id": "e1", "session_id": "s1"})
+        others.client.xadd(others.key("cdc:events"), {"event_id": "e2", "session_id": "s2"})
+        others.add(*(envelope(n, person="ada") for n in (7, 8)))
+        app.events.intake.spool.append(
+            [an_event("s1", platform="claude_code"), an_event("s2", platform="claude_code")]
+        )
+        erased = await app.events.erase(Session("", "claude_code", "s1"))
+        assert erased.parts == {"events": 2, "entries of streams": 3}
+        assert (await erase(app, person="ada")).parts == {"events": 1}
+        assert [entry["event_id"] for entry in others.entries("cdc:events")] == ["e2"]
+        assert others.length() == 0
+        app.events.intake.spool.take()
+        left = [each for chunk in app.events.intake.spool.events() for each in chunk]
+        assert [each.session_id for each in left] == ["s2"]

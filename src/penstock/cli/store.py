@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.extensions import AppOption
 from penstock.cli.output import JsonFlag, YesFlag, confirm, progress_bars, write_json
 from penstock.cli.root import NotFound, Refused
 from penstock.cli.session import (
     asked,
     bare_app,
+    load,
     operate_on,
     place_of,
     refuse_missing,
@@ -90,6 +92,7 @@ def erase(
     person: Annotated[
         str | None, typer.Option(help="All that is this person's, within the tenant if given.")
     ] = None,
+    target: AppOption = None,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -99,7 +102,7 @@ def erase(
     whose = " of ".join(word for word in (person, tenant) if word)
     if whose:  # one that names nobody is refused anyway
         confirm(f"Erase all that is {whose}'s? It cannot be brought back.", yes=yes)
-    app = bare_app(ctx)
+    app = bare_app(ctx) if target is None else load(ctx, target)
     app.extensions.enable_installed()
     found = operate_on(
         app,
@@ -112,6 +115,8 @@ def erase(
     elif found.parts:
         told = ", ".join(f"{count:,} {name}" for name, count in found.parts.items())
         typer.echo(f"Erased: {told}. Copies of the store still hold them until they are deleted.")
+        for remark in found.remarks:
+            typer.echo(f"Left to do: {remark}.")
     else:
         typer.echo("There was nothing to erase.")
 

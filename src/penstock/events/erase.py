@@ -6,13 +6,14 @@ again, and what was derived from its session is marked to be made anew. What is 
 erasure that breaks off is therefore known, and the next one does it.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from penstock.events import archive
 from penstock.events.consumer import Applying, Consumer
@@ -108,11 +109,17 @@ async def erase(app: "Penstock", subject: Subject) -> Erased:
     hashed = await Journal(app.store).keyed_hash(subject.text)
     eraser = Eraser(app, subject, consumers, hashed)
     parts: Counter[str] = Counter()
-    parts["events"] = await eraser.bury()
+    while True:  # until nothing was on its way into the log any more
+        parts["entries of streams"] += (waiting := await eraser.erase_waiting())
+        parts["events"] += (buried := await eraser.bury())
+        if not waiting + buried:
+            break
     parts["archived events"] = await archive.erase(app, eraser)
     parts["dead letters"] = await eraser.drop_letters()
     parts["sessions"] = await _derive_anew(app, consumers)
     parts["jobs"] = await _erase_jobs(app)
+    if app.events.stream is not None:
+        await app.events.stream.rewrite()
     return Erased({name: count for name, count in parts.items() if count})
 
 
@@ -141,7 +148,22 @@ class Eraser:
         self.page = PAGE
         self._app = app
         self._hashed = hashed
+        self._buried: set[str] = set()
         self._resets = [each.name for each in consumers.values() if each.reset is not None]
+
+    async def erase_waiting(self) -> int:
+        """Erase what waits in the spool and in streams, in the order in which it gets there."""
+        count = 0
+        if self._app.events.intake is not None:
+            spool = self._app.events.intake.spool
+            count += await asyncio.to_thread(spool.erase, lambda event: self.means(asdict(event)))
+        if self._app.events.stream is not None:
+            count += await self._app.events.stream.erase(self._means_entry)
+        return count
+
+    def _means_entry(self, fields: Mapping[str, str]) -> bool:
+        """Whether an entry of a stream is about the subject; some do not say about whom."""
+        return self.means(fields) or fields.get("event_id") in self._buried
 
     async def bury(self) -> int:
         """Leave tombstones in the log; how many. What is appended meanwhile goes, too."""
@@ -152,6 +174,7 @@ class Eraser:
             rows = await _rows(self._app, query, asked)
             if rows:
                 total += await self._app.transact(partial(self._bury, rows=rows))
+                self._buried |= {str(row[1]) for row in rows}
                 after = int(rows[-1][0])
             elif after:
                 after = 0
@@ -167,10 +190,13 @@ class Eraser:
         return buried
 
     def means(self, row: Mapping[str, Any]) -> bool:
-        """Whether an archived event is one of the subject's."""
+        """Whether an event outside the log is one of the subject's."""
         wanted = self.subject.bindings
         wanted["tenant_id"] = wanted.pop("tenant")
-        return all(value is None or row[name] == value for name, value in wanted.items())
+        known = {**row, "session_id": row.get("session_id") or row.get("event_id")}
+        return all(
+            value is None or (known.get(name) or "") == value for name, value in wanted.items()
+        )
 
     def found(self, row: Mapping[str, Any]) -> Found:
         """An archived event as `record` takes it."""

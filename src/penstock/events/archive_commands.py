@@ -1,0 +1,83 @@
+"""`penstock events archive`, `query` and `erase`: what becomes of old and of unwanted events."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+from penstock.events import archive as archiving
+from penstock.events.event import Session
+from penstock.events.query import MOST_ROWS
+from penstock.extension import Shown
+from penstock.model.clock import LATEST, from_iso
+from penstock.model.wording import counted
+from penstock.operate.actor import Operator
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+Progress = Callable[[str, int, int | None], None]
+
+
+async def archive(
+    app: "Penstock",
+    actor: str,
+    progress: Progress,
+    before: Annotated[
+        str | None, "Archive the whole months before this time; by default events.archive_days ago."
+    ] = None,
+) -> Shown:
+    """Move old months of events to Parquet files, which are compared before anything is deleted."""
+    done = 0
+
+    def show(_: str, rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress("Archiving", done, None)
+
+    until = None if before is None else from_iso(before)
+    async with Operator(app, actor).actor.doing("events.archive", "events"):
+        made = await archiving.archive(app, before=until, show=show)
+    files = [each._asdict() for each in made]
+    told = f"{counted(done, 'event')} archived in {counted(len(made), 'file')}."
+    return Shown(told if made else "No whole month is old enough.", files)
+
+
+async def query(
+    app: "Penstock",
+    sql: Annotated[str, "A SELECT over the view events."],
+    since: Annotated[str | None, "Only events of this time or later: 2026-11-15T03:28Z."] = None,
+    until: Annotated[str | None, "Only events before this time."] = None,
+    tenant: Annotated[str | None, "Only events of this tenant."] = None,
+    limit: Annotated[int, "At most so many rows."] = MOST_ROWS,
+) -> Shown:
+    """Answer a question in SQL over all events, those of the archive included."""
+    answer = await app.events.query(
+        sql,
+        since=0 if since is None else from_iso(since),
+        until=LATEST + 1 if until is None else from_iso(until),
+        tenant=tenant,
+        limit=limit,
+    )
+    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
+    more = (f"There are more than {counted(limit, 'row')}.",) if answer.more else ()
+    return Shown((rows or "No row.", *more), rows)
+
+
+async def erase(
+    app: "Penstock",
+    actor: str,
+    session: Annotated[str, "The session."],
+    platform: Annotated[str, "The session's platform."] = "",
+    tenant: Annotated[str, "The session's tenant."] = "",
+) -> Shown:
+    """Erase a session: its events, what was derived from them, and the jobs made of them."""
+    operator = Operator(app, actor).actor
+    erased = await app.events.erase(Session(tenant, platform, session), actor=operator)
+    told = ", ".join(f"{count:,} {name}" for name, count in erased.parts.items())
+    left = tuple(f"Left to do: {remark}." for remark in erased.remarks)
+    shown = f"Erased: {told}. Backups still hold them." if told else "There was nothing to erase."
+    return Shown((shown, *left), {"erased": erased.parts, "remarks": erased.remarks})
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    return value if value is None or isinstance(value, int | float | str) else str(value)

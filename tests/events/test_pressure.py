@@ -88,7 +88,7 @@ def test_it_does_not_fall_before_the_whole_window_is_calm() -> None:
     assert next_level(DEFAULTS, Level.YELLOW, seen(0, 0, 0))[0] is Level.GREEN
 
 
-@pytest.mark.parametrize("state", ["paused", "resumes", "sheds"])
+@pytest.mark.parametrize("state", ["paused", "resumes", "sheds", "gone"])
 def test_only_who_runs_as_usual_raises_the_level(state: str) -> None:
     assert next_level(DEFAULTS, Level.GREEN, seen(200_000, state=state))[0] is Level.GREEN
 
@@ -348,6 +348,32 @@ async def test_an_operator_s_pause_stays_and_does_not_count(pipeline: Pipeline) 
     assert not pipeline.tallies["conversations"].prepared
     assert (await pipeline.lag("conversations")).paused
 
+    told = (0, "conversations")
+    await pipeline.app.transact(lambda tx: tx.events.queries.run("pause_consumer", told))
+    assert await pipeline.tick(slow=1) is Level.GREEN, "what has gathered is worked off"
+    assert (await pipeline.lag("conversations")).state == "resumes"
+    await pipeline.tick(slow=10)
+    assert (await pipeline.lag("conversations")).state == "runs"
+
+
+async def test_whoever_nobody_has_run_for_a_day_does_not_count(
+    app: Penstock, clock: FakeClock
+) -> None:
+    app.consumer.add(consumer_of(lambda tx, events: None, name="old"))
+    await feed.declare(app, app.consumer.get("old"))
+    await app.events.append("tool_use")
+    clock.advance(3_600)
+    await check(app)
+    assert (await level(app)).level is Level.ORANGE
+    clock.advance(86_400)
+    for _ in range(3):
+        await check(app)
+        clock.advance(5)
+    assert (await level(app)).level is Level.GREEN
+    await feed.declare(app, app.consumer.get("old"))
+    await check(app)
+    assert (await level(app)).level is Level.ORANGE
+
 
 async def test_what_was_put_off_is_done_in_order_when_it_is_calm_and_its_jobs_are_enqueued_once(
     app: Penstock, clock: FakeClock
@@ -498,7 +524,7 @@ async def test_the_log_says_so_as_loud_as_it_matters(
 
 def test_the_workers_of_optional_pools_are_dealt_out_to_all_vital_ones() -> None:
     def consumer(name: str, role: str, sized: int = 1) -> Declared:
-        return Declared(name, role, None, 16, sized, 1, 4, 100, 30_000, sized, *[0] * 7, None)
+        return Declared(name, role, None, 16, sized, 1, 4, 100, 30_000, sized, *[0] * 8, None)
 
     pools = [
         consumer("a", Role.VITAL),

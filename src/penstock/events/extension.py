@@ -296,7 +296,7 @@ events = Extension(
         for name in ("pressure", "consumers", "ingest", "consistency")
     },
     readings=tuple(
-        Measured(name=f"events_{name}", measure=measure, read=f"{HEALTH}:{name}", page="pipeline")
+        Measured(name=f"events_{name}", measure=measure, read=f"{HEALTH}:{name}", page="events")
         for name, measure in MEASURES.items()
     ),
     rules=RULES,

@@ -17,6 +17,9 @@ WINDOW = 512
 """Of more sequences than these windows hold, those in evenly spread windows are counted."""
 
 
+GONE_MS = 86_400_000
+
+
 class Declared(Struct, frozen=True):
     """A consumer as the store knows it: how it was declared, and what it is told to do now."""
 
@@ -32,6 +35,7 @@ class Declared(Struct, frozen=True):
     sized: int
     paused: int
     held: int
+    run_at: int
     resumes: int
     workers: int
     batch: int
@@ -45,8 +49,9 @@ class Lag(Struct, frozen=True, kw_only=True):
 
     `depth` are the events that wait, an estimate where there are thousands. What was put off does
     not wait: its sessions are `behind`. `wanted` are the workers it should have, and `workers`
-    those that run. It is `paused` by an operator, or `held` under pressure; after that it
-    `resumes`, and what has gathered meanwhile does not count for the level.
+    those that run; it is `gone` if there were none for a day, as its code may be. It is `paused` by
+    an operator, or `held` under pressure; after that it `resumes`, and what has gathered meanwhile
+    does not count for the level.
     """
 
     consumer: str
@@ -55,6 +60,7 @@ class Lag(Struct, frozen=True, kw_only=True):
     lag_ms: int
     paused: bool
     held: bool
+    gone: bool
     resumes: bool
     workers: int
     wanted: int
@@ -69,7 +75,9 @@ class Lag(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """What it does: 'runs', 'paused', 'resumes' or 'sheds'; for the level the first counts."""
+        """What it does: 'runs', 'paused', 'resumes', 'sheds' or 'gone'; only the first counts."""
+        if self.gone:
+            return "gone"
         if self.paused or self.held:
             return "paused"
         if self.resumes:
@@ -121,6 +129,7 @@ def _lag(
         lag_ms=0 if since is None else max(0, now - since),
         paused=bool(consumer.paused),
         held=bool(consumer.held),
+        gone=not running and now - consumer.run_at > GONE_MS,
         resumes=bool(consumer.resumes),
         workers=running,
         wanted=consumer.workers,

@@ -29,6 +29,7 @@ GROWS, SHRINKS = 0.8, 0.2
 LARGER, SHORTER = 2, 0.5
 SHED = (5, 4)
 """Priorities that are put off in red: the first, and, if that was not enough, the second, too."""
+NOT_SEEN: Mapping[str, int] = {}
 KEEP_MS = 3_600_000
 KEEP_LEVELS_MS = 30 * 86_400_000
 
@@ -51,7 +52,7 @@ _LEVELS = tuple(Level)
 
 
 class Reading(Struct, frozen=True):
-    """How far behind a consumer was at a check; what is paused does not count."""
+    """How far behind a consumer was at a check; only who runs as usual counts."""
 
     consumer: str
     at: int
@@ -97,6 +98,7 @@ class Told(Struct, frozen=True, kw_only=True):
     batch: int
     timeout_ms: int
     held: int
+    run_at: int
     resumes: int
     enriches: int
     sheds_from: int | None
@@ -155,7 +157,8 @@ def _decide(
     if after is not before or not history:
         queries.run("keep_level", (now, after.value, reason))
         queries.run("forget_levels", (now - KEEP_LEVELS_MS,))
-    for told in controls(figures, after, declared(queries), window):
+    run_at = {each.consumer: now for each in found if each.workers}
+    for told in controls(figures, after, declared(queries), window, run_at):
         queries.run("control_consumer", {name: getattr(told, name) for name in _TOLD})
     return before, LevelChange(now, after, reason)
 
@@ -210,8 +213,12 @@ def controls(
     level: Level,
     consumers: Sequence[Declared],
     window: Sequence[Reading],
+    run_at: Mapping[str, int] = NOT_SEEN,
 ) -> list[Told]:
-    """What every consumer is told to do at a level, by its role and by how far behind it is."""
+    """What every consumer is told to do at a level, by its role and by how far behind it is.
+
+    `run_at` tells when workers of some were seen.
+    """
     sized = {each.name: _sized(figures, each, window) for each in consumers}
     high = level.rank >= Level.ORANGE.rank
     resting = [each for each in consumers if high and each.role == Role.OPTIONAL]
@@ -225,6 +232,7 @@ def controls(
             batch=each.own_batch * (LARGER if level is not Level.GREEN else 1),
             timeout_ms=round(each.own_timeout_ms * (SHORTER if high else 1)),
             held=int(each in resting),
+            run_at=run_at.get(each.name, each.run_at),
             resumes=int(each not in resting and _resumes(figures, each, window)),
             enriches=int(not high),
             sheds_from=_sheds_from(figures, level, each, window),
@@ -236,7 +244,7 @@ def controls(
 def _sized(figures: "PressureSettings", consumer: Declared, window: Sequence[Reading]) -> int:
     """How many workers its own depth and lag ask for: one more, or one less, at a time."""
     seen = [each for each in window if each.consumer == consumer.name]
-    if not seen or seen[-1].state == "paused":
+    if not seen or seen[-1].state in ("paused", "gone"):
         return consumer.sized
     shares = [
         max(each.depth / figures.depth(Level.YELLOW), each.lag_ms / figures.lag_ms(Level.YELLOW))

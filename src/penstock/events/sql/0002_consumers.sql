@@ -40,7 +40,9 @@ CREATE TABLE events_consumers (
     -- By an operator, or because of the pressure; 0 if it is not.
     paused         INTEGER NOT NULL,
     held           INTEGER NOT NULL,
-    -- 1 if it was held and works off what has gathered since.
+    -- When workers of it were last seen.
+    run_at         BIGINT NOT NULL,
+    -- 1 if it was paused or held and works off what has gathered since.
     resumes        INTEGER NOT NULL,
     workers        INTEGER NOT NULL,
     batch          INTEGER NOT NULL,

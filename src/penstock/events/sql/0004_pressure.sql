@@ -6,7 +6,7 @@ CREATE TABLE events_readings (
     at       BIGINT NOT NULL,
     depth    BIGINT NOT NULL,
     lag_ms   BIGINT NOT NULL,
-    -- 'runs', 'paused', 'resumes' or 'sheds'.
+    -- 'runs', 'paused', 'resumes', 'sheds' or 'gone'.
     state    TEXT NOT NULL,
     PRIMARY KEY (consumer, at)
 );

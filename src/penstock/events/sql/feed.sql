@@ -57,14 +57,14 @@ SELECT member FROM events_members WHERE consumer = ? AND seen_at >= ? ORDER BY m
 -- What is declared otherwise than before holds at once; the rest stays as the pressure has it.
 INSERT INTO events_consumers (
     name, role, created_at, types, partitions, starts, minimum, maximum, own_batch, own_timeout_ms,
-    sized, paused, held, resumes, workers, batch, timeout_ms, enriches, sheds_from
+    sized, paused, held, run_at, resumes, workers, batch, timeout_ms, enriches, sheds_from
 )
 VALUES (
     :name, :role, :now, :types, :partitions, :workers, :minimum, :maximum, :batch, :timeout_ms,
-    :workers, 0, 0, 0, :workers, :batch, :timeout_ms, 1, NULL
+    :workers, 0, 0, :now, 0, :workers, :batch, :timeout_ms, 1, NULL
 )
 ON CONFLICT (name) DO UPDATE
-SET role = excluded.role, types = excluded.types, partitions = excluded.partitions,
+SET role = excluded.role, run_at = excluded.run_at, types = excluded.types, partitions = excluded.partitions,
     starts = excluded.starts, minimum = excluded.minimum, maximum = excluded.maximum,
     own_batch = excluded.own_batch, own_timeout_ms = excluded.own_timeout_ms,
     sized = CASE WHEN events_consumers.starts = excluded.starts
@@ -81,7 +81,8 @@ SELECT paused + held, workers, batch, timeout_ms, enriches, sheds_from
 FROM events_consumers WHERE name = ?;
 
 -- name: pause_consumer
-UPDATE events_consumers SET paused = ? WHERE name = ?;
+UPDATE events_consumers
+SET resumes = CASE WHEN paused = 0 THEN resumes ELSE 1 END, paused = ? WHERE name = ?;
 
 -- name: shed
 UPDATE events_consumers SET sheds_from = ? WHERE name = ?;

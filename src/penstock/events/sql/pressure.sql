@@ -1,12 +1,12 @@
 -- name: consumers
 SELECT name, role, types, partitions, starts, minimum, maximum, own_batch, own_timeout_ms, sized,
-    paused, held, resumes, workers, batch, timeout_ms, enriches, sheds_from
+    paused, held, run_at, resumes, workers, batch, timeout_ms, enriches, sheds_from
 FROM events_consumers ORDER BY name;
 
 -- name: control_consumer
 UPDATE events_consumers
 SET sized = :sized, workers = :workers, batch = :batch, timeout_ms = :timeout_ms, held = :held,
-    resumes = :resumes, enriches = :enriches, sheds_from = :sheds_from
+    run_at = :run_at, resumes = :resumes, enriches = :enriches, sheds_from = :sheds_from
 WHERE name = :name;
 
 -- name: least_position

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from penstock.events import consumer, dead, event
+from penstock.events import consumer, dead, enrichment, event
 from penstock.model import errors, not_found, store_errors
 from penstock.model.errors import PenstockError
 
@@ -75,13 +75,14 @@ EXAMPLES: tuple[PenstockError, ...] = (
     consumer.UnknownConsumer("totals", ["metrics"]),
     consumer.CannotRebuild("totals"),
     dead.LetterNotFound("01J"),
+    enrichment.NotEnriched("totals", ["directory"]),
 )
 
 
 def test_every_error_has_an_example_here() -> None:
     defined = {
         cls
-        for module in (errors, not_found, store_errors, consumer, dead, event)
+        for module in (errors, not_found, store_errors, consumer, dead, enrichment, event)
         for _, cls in inspect.getmembers(module, inspect.isclass)
         if issubclass(cls, PenstockError) and cls not in (PenstockError, not_found.NotFound)
     }

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.events.consumer import Consumer as Consumer
     from penstock.events.consumer import consumer_of as consumer_of
+    from penstock.events.enrichment import enrich as enrich
     from penstock.events.event import Event as Event
     from penstock.events.event import EventNotFound as EventNotFound
     from penstock.events.event import InvalidEvent as InvalidEvent
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from penstock.events.event import Session as Session
     from penstock.events.log import EventFilter as EventFilter
     from penstock.events.pool import catch_up as catch_up
+    from penstock.events.series import Kind as Kind
+    from penstock.events.series import Series as Series
 
 _HOME = {
     "Consumer": "consumer",
@@ -19,10 +22,13 @@ _HOME = {
     "EventFilter": "log",
     "EventNotFound": "event",
     "InvalidEvent": "event",
+    "Kind": "series",
     "NewEvent": "event",
+    "Series": "series",
     "Session": "event",
     "catch_up": "pool",
     "consumer_of": "consumer",
+    "enrich": "enrichment",
 }
 
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

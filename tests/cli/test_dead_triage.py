@@ -75,11 +75,11 @@ def test_a_letter_is_shown_with_its_group(shopped: Cli) -> None:
 def test_a_letter_is_shown_with_its_traceback(cli: Cli, url: str) -> None:
     app = Penstock(settings=Settings(url=url))
 
-    @app.job(name="greet", max_retries=0)
+    @app.job(name="greet")
     async def greet(name: str) -> None:
         raise LookupError(name)
 
-    cli("enqueue", "greet", "--payload", '{"name":"ada"}', "--json")
+    cli("enqueue", "greet", "--payload", '{"name":"ada"}', "--max-retries", "0")
     run_worker(app)
     [letter] = cli("dead", "ls", "--json").json
     assert "Traceback" in cli("dead", "show", letter["job_id"]).out

@@ -73,8 +73,14 @@ def test_a_letter_is_shown_with_its_group(shopped: Cli) -> None:
 
 
 def test_a_letter_is_shown_with_its_traceback(cli: Cli, url: str) -> None:
-    cli("enqueue", "greet", "--payload", '{"name":"ada","times":"many"}', "--json")
-    run_worker(shop.build(url))
+    app = Penstock(settings=Settings(url=url))
+
+    @app.job(name="greet")
+    async def greet(name: str) -> None:
+        raise LookupError(name)
+
+    cli("enqueue", "greet", "--payload", '{"name":"ada"}', "--max-retries", "0")
+    run_worker(app)
     [letter] = cli("dead", "ls", "--json").json
     assert "Traceback" in cli("dead", "show", letter["job_id"]).out
     assert "Traceback" in cli("dead", "show", letter["job_id"], "--json").json["stack"]

@@ -222,6 +222,7 @@ events = Extension(
         "series": "penstock.events.series:AllSeries",
     },
     in_transaction="penstock.events.log:Writing",
+    on_remote="penstock.events.remote:RemoteEvents",
     erase="penstock.events.erase:erase_whose",
     passes=(
         Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),

@@ -136,10 +136,15 @@ class Remote:
     def _extensions(self) -> dict[str, "Extension"]:
         return installed() if self._app is None else self._app.extensions.known()
 
-    async def ask(self, method: str, path: str, document: Any = None) -> Any:
-        """Ask a route of an extension: its path below `/api/`, and its answer as plain data."""
+    async def ask(
+        self, method: str, path: str, document: Any = None, *, repeatable: bool | None = None
+    ) -> Any:
+        """Ask a route of an extension: its path below `/api/`, and its answer as plain data.
+
+        A POST is sent again after a lost answer only if it is `repeatable`.
+        """
         body = None if document is None else msgspec.json.encode(document)
-        reply = await self._wire.send(method, path, body)
+        reply = await self._wire.send(method, path, body, repeatable=repeatable)
         with self._wire.understanding():
             return msgspec.json.decode(reply.body or b"null")
 

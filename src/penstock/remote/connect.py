@@ -31,9 +31,11 @@ class SyncRemote(Sync):
         super().__init__(remote)
         self._remote = remote
 
-    def ask(self, method: str, path: str, document: Any = None) -> Any:
+    def ask(
+        self, method: str, path: str, document: Any = None, *, repeatable: bool | None = None
+    ) -> Any:
         """Ask a route of an extension."""
-        return self.run(self._remote.ask(method, path, document))
+        return self.run(self._remote.ask(method, path, document, repeatable=repeatable))
 
     def enqueue_payload(
         self, type_name: str, payload: str = "{}", **options: "Unpack[AwaitingFields]"

@@ -83,30 +83,6 @@ def test_what_needs_the_application_says_so(appended: Cli) -> None:
     assert appended("events", "replay").says("--source")
 
 
-def test_old_events_are_archived_asked_about_and_erased(
-    appended: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PENSTOCK_EVENTS__ARCHIVE", str(tmp_path / "old"))
-    old = {"event_type": "debug", "event_id": "old", "timestamp": "2020-03-04T05:06:07Z"}
-    appended("events", "append", stdin=json.dumps(old))
-    appended("events", "append", "--type", "tool_use")
-    [file] = appended("events", "archive", "--before", "2021-01-01T00:00:00Z", "--json").json
-    assert (file["rows"], file["subject"]) == (1, "events")
-    assert appended("events", "archive", "--before", "2021-01-01T00:00:00Z").out == (
-        "Nothing is old enough.\n"
-    )
-    sql = "SELECT event_type, count(*) AS n FROM events GROUP BY ALL ORDER BY n"
-    found = appended("events", "query", sql, "--json").json
-    assert found["rows"] == [{"event_type": "debug", "n": 1}, {"event_type": "tool_use", "n": 5}]
-    narrow = appended("events", "query", sql, "--until", "2021-01-01T00:00:00Z", "--json").json
-    assert narrow["rows"] == [{"event_type": "debug", "n": 1}]
-    assert appended("events", "query", "DROP TABLE x").says("it takes one SELECT")
-    assert appended("events", "erase", "b").says("gone for good")
-    assert "2 events erased." in appended("events", "erase", "b", "--yes").out
-    left = "SELECT count(*) AS n FROM events WHERE event_type = 'tool_use'"
-    assert appended("events", "query", left, "--json").json["rows"] == [{"n": 3}]
-
-
 def test_words_that_a_process_does_not_take_are_refused(cli: Cli) -> None:  # noqa: F811
     answer = cli("consume", "nobody.here:app")
     assert (answer.code, answer.says("importable")) == (2, True)

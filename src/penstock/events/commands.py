@@ -22,7 +22,6 @@ from penstock.operate.actor import Operator
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.events.archive import Archived
 
 LOOK_SECONDS = 0.5
 CHUNK = 500
@@ -239,65 +238,6 @@ async def drop(app: "Penstock", actor: str, letter: Annotated[str, "The dead let
     return Shown(f"Dead letter {letter} is dropped.", letter_document(dropped))
 
 
-async def archive(
-    app: "Penstock",
-    progress: Progress,
-    before: Annotated[str | None, "Months that end before this time: 2026-06-01T00:00Z."] = None,
-) -> Shown:
-    """Move whole months of the log to Parquet files, read back and compared before they go."""
-    from penstock.events.archive import archive as archive_months
-
-    done = 0
-
-    def show(_: str, events: int) -> None:
-        nonlocal done
-        done += events
-        progress("Archiving", done, None)
-
-    moment = None if before is None else from_iso(before)
-    made = await archive_months(app, before=moment, show=show)
-    rows: Any = [_file_row(each) for each in made] or "Nothing is old enough."
-    return Shown(rows, [each._asdict() for each in made])
-
-
-async def query(
-    app: "Penstock",
-    sql: Annotated[str, "One SELECT over the view `events`."],
-    since: Annotated[str | None, "Only events of this time or later."] = None,
-    until: Annotated[str | None, "Only events before this time."] = None,
-    tenant: Tenant = None,
-    limit: Annotated[int, "At most so many rows."] = 1_000,
-) -> Shown:
-    """Answer a question in SQL over all events, those of the archive included."""
-    narrowed: dict[str, Any] = {"tenant": tenant, "limit": limit}
-    if since is not None:
-        narrowed["since"] = from_iso(since)
-    if until is not None:
-        narrowed["until"] = from_iso(until)
-    answer = await app.events.query(sql, **narrowed)
-    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
-    people: Any = rows or "No row."
-    more = f"Only the first {limit:,} rows; --limit shows more." if answer.more else None
-    return Shown((people, more), {"rows": rows, "more": answer.more})
-
-
-async def erase(
-    app: "Penstock",
-    actor: str,
-    session: Annotated[str, "The session."],
-    platform: Annotated[str, "Its platform."] = "",
-    tenant: Annotated[str, "Its tenant."] = "",
-    yes: Annotated[bool, "Do it: nothing brings it back."] = False,
-) -> Shown:
-    """Erase all that there is of a session, and whatever was derived from it."""
-    if not yes:
-        raise InvalidOption("yes", "missing", "given: what is erased is gone for good")
-    whose = Session(tenant, platform, session)
-    erased = await app.events.erase(whose, actor=Operator(app, actor).actor)
-    told = [f"{number:,} {what} erased." for what, number in erased.parts.items() if number]
-    return Shown((*(told or ["There was nothing of it."]), *erased.remarks), erased)
-
-
 async def pause(app: "Penstock", actor: str, name: Name) -> Shown:
     """Have a consumer stop after its batches; what comes waits for it."""
     state = await Pipeline(app, Operator(app, actor).actor).pause(name)
@@ -378,21 +318,6 @@ def _row(event: Event) -> dict[str, Any]:
         "session": event.session_id,
         "event": event.event_id,
     }
-
-
-def _file_row(file: "Archived") -> dict[str, Any]:
-    return {
-        "events": file.rows,
-        "from": iso(file.first_at),
-        "to": iso(file.last_at),
-        "bytes": file.size,
-        "file": file.file,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """A value of an answer as JSON has it."""
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def _consumer_row(state: ConsumerState) -> dict[str, Any]:

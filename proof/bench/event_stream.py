@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def ingested(
 
 
 @contextmanager
-def _ingesting(folder: Path, url: str, stream: str) -> Iterator[None]:
+def _ingesting(folder: Path, url: str, stream: str) -> Generator[None, None, None]:
     told = {
         "PENSTOCK_URL": url,
         "PENSTOCK_EVENTS__STREAM": stream,

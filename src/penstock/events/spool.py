@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Generic, TypeVar
@@ -121,7 +121,7 @@ class Spool:
         self.flushing.unlink()
 
     @contextmanager
-    def alone(self, *, wait: bool = False) -> Iterator[bool]:
+    def alone(self, *, wait: bool = False) -> Generator[bool, None, None]:
         """Hold the right to flush; whether no other process has it."""
         try:
             file = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -13,7 +13,14 @@ import psycopg
 
 from penstock.model.clock import Clock, ServerClock
 from penstock.model.store_errors import ForkedStore, StoreClosed, StoreUnavailable
-from penstock.store.postgres.connect import Address, connect, quoted
+from penstock.store.postgres.connect import (
+    LOCK_MS,
+    Address,
+    Connection,
+    connect,
+    is_direct,
+    quoted,
+)
 from penstock.store.postgres.errors import translated
 from penstock.store.postgres.migrate import migrate
 from penstock.store.postgres.queries import queries
@@ -176,20 +183,26 @@ class PostgresDatabase:
 
     def scrub(self) -> list[str]:
         """Write tables anew without what was deleted, as a plain VACUUM does not overwrite it."""
-        remarks: list[str] = []
         with translated(self.name), closing(connect(self.address)) as connection:
-            connection.execute(self.address.session())
-            connection.execute("SET statement_timeout = 0")
-            for table, mine, size in connection.execute(queries()["tables_to_scrub"]).fetchall():
-                full = mine and size <= MOST_REWRITTEN
-                try:
-                    how = "VACUUM (FULL)" if full else "VACUUM"
-                    connection.execute(f"{how} {quoted(table)}".encode())
-                except psycopg.errors.LockNotAvailable:
-                    full = False
-                if not full:
-                    remarks.append(f"VACUUM (FULL) {table} as its owner when nobody uses it")
-        return remarks
+            sizes = connection.execute(
+                queries()["tables_to_scrub"], {"schema": self.address.schema}
+            )
+            tables = sizes.fetchall()
+            if not all(mine for _, mine, _ in tables) or not is_direct(connection):
+                return [f"VACUUM (FULL) the tables of schema {self.address.schema} as their owner"]
+            connection.execute(f"SET lock_timeout = {LOCK_MS}".encode())
+            small = [name for name, _, size in tables if size <= MOST_REWRITTEN]
+            done = [name for name in small if self._rewritten(connection, name)]
+            left = [name for name, *_ in tables if name not in done]
+            return [f"VACUUM (FULL) {name} when nobody uses it" for name in left]
+
+    def _rewritten(self, connection: Connection, table: str) -> bool:
+        name = f"{quoted(self.address.schema)}.{quoted(table)}"
+        try:
+            connection.execute(f"VACUUM (FULL) {name}".encode())
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
 
     def subscribe(self) -> Listener:
         """Listen for changes made by this or any other process."""

@@ -20,8 +20,7 @@ WHERE relkind IN ('r', 'p') AND NOT relispartition
 -- name: tables_to_scrub
 -- The tables that hold rows, partitions included, whether they are ours, and their bytes.
 SELECT relname::text, pg_has_role(relowner, 'USAGE'), pg_total_relation_size(oid) FROM pg_class
-WHERE relkind = 'r'
-  AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)
 ORDER BY relname;
 
 -- name: numbered_columns

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock.app.penstock import Penstock
@@ -93,6 +94,21 @@ class TestAppending:
         assert {each.sequence for each in again[1:]} == {first.sequence}
         assert len(await app.events.find()) == 2
 
+    async def test_tenants_know_nothing_of_each_other_s_ids(self, app: Penstock) -> None:
+        mine = an_event(event_id="e1", timestamp=NOON, tenant_id="acme")
+        yours = an_event(amount=2, event_id="e1", timestamp=NOON, tenant_id="beta")
+        appended = await app.events.append_many([mine, yours])
+        assert [each.created for each in appended] == [True, True]
+        assert len(await app.events.find()) == 2
+
+    @pytest.mark.parametrize("other", [{"event_type": "build"}, {"platform": "till"}])
+    async def test_an_id_is_that_of_one_type_session_and_platform(
+        self, app: Penstock, other: dict[str, Any]
+    ) -> None:
+        await app.events.append(an_event(event_id="e1", timestamp=NOON))
+        with pytest.raises(InvalidEvent, match="another content"):
+            await app.events.append(an_event(event_id="e1", timestamp=NOON, **other))
+
     async def test_an_id_twice_in_one_batch_is_one_event(self, app: Penstock) -> None:
         told = an_event(event_id="e1", timestamp=NOON)
         await app.events.append_many([told, told])
@@ -135,7 +151,8 @@ class TestAppending:
             ({"timestamp": "yesterday"}, "ISO 8601"),
             ({"timestamp": "2026-01-01T00:00:00"}, "ISO 8601"),
             ({"session": "ada@example.com"}, "secret or an address"),
-            ({"metadata": {"x": "\ud800"}}, "JSON"),
+            ({"metadata": {"x": "\ud800"}}, "surrogate"),
+            ({"metadata": {"x": object()}}, "does not fit"),
             ({"metadata": {"x": "x" * (1 << 20)}}, "events.event_limit"),
         ],
     )
@@ -159,6 +176,16 @@ class TestAppending:
         await asyncio.gather(*(append(app, *"abc") for _ in range(20)))
         found = await app.events.find()
         assert len({each.sequence for each in found}) == 60
+
+    async def test_whatever_holds_a_secret_it_does_not_reach_the_log(self, app: Penstock) -> None:
+        class Account(Struct):
+            password: str
+
+        told = {"a": {"ada@example.com"}, "b": Account("hunter2hunter2"), "c": ("ada@example.com",)}
+        await app.events.append("note", payload=told)
+        [found] = await app.events.find()
+        clean = ["[REDACTED_EMAIL]"]
+        assert found.payload == {"a": clean, "b": {"password": "[REDACTED_PASSWORD]"}, "c": clean}
 
     async def test_secrets_never_reach_the_log(self, app: Penstock) -> None:
         await app.events.append(
@@ -279,6 +306,31 @@ class TestConsuming:
             pass
         assert await totals(app) == await expected(app)
 
+    async def test_a_clock_that_is_set_back_keeps_nobody_waiting(
+        self, app: Penstock, tally: Tally, clock: FakeClock
+    ) -> None:
+        consumer = app.consumer.get("tally")
+        await feed.declare(app, consumer)
+        lost, next_one = a_worker(app, consumer), a_worker(app, consumer)
+        clock.advance(3_600)
+        await lost.turn()
+        clock.set_wall(clock.now() - 3_600_000)
+        await append(app, *"abc")
+        while await next_one.turn():
+            pass
+        assert await totals(app) == await expected(app)
+
+    async def test_what_is_rare_is_found_step_by_step(
+        self, app: Penstock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(feed, "AHEAD", 10)
+        tally = Tally("rare")
+        app.consumer.add(tally.consumer(types=["build"]))
+        await append(app, *"abc" * 10)
+        await app.events.append(an_event("a", event_type="build"))
+        await catch_up(app, "rare")
+        assert tally.prepared == [1]
+
     async def test_slots_that_were_taken_over_are_lost_though_nothing_moved(
         self, app: Penstock, tally: Tally, clock: FakeClock
     ) -> None:
@@ -379,6 +431,30 @@ class TestFailing:
         await catch_up(app, "again")
         assert await dead(app, "again") == []
         assert await totals(app) == await expected(app)
+
+    async def test_what_was_given_up_stays_so_when_later_events_are_made_up_for(
+        self, app: Penstock
+    ) -> None:
+        applied: list[str] = []
+        poison: set[str] = set()
+
+        def apply(_tx: Any, events: Any) -> None:
+            if poison & {event.event_id for event in events}:
+                raise ValueError("poison")
+            applied.extend(event.event_id for event in events)
+
+        consumer = consumer_of(apply, name="plain", tries=1)
+        app.consumer.add(consumer)
+        [lost] = await append(app, "a")
+        poison.add(lost)
+        await catch_up(app, "plain")
+        await shed(app, 5, "plain")
+        put_off = await app.events.append(an_event("a", event_type="debug"))
+        await catch_up(app, "plain")
+        await rebuild_session(app, consumer, Session("", "shop", "a"))
+        assert applied == [put_off.event_id]
+        assert [each for each, _ in await dead(app, "plain")] == [lost]
+        assert await marks(app, "plain") == {"a": Mark.INCOMPLETE}
 
     async def test_a_session_can_be_told_to_wait(self, app: Penstock) -> None:
         tally = Tally("waits")

@@ -150,11 +150,12 @@ async def sessions(app: "Penstock") -> AsyncIterator[Session]:
 
 def known(
     app: "Penstock", queries: Any, late: Sequence["NewRow"]
-) -> dict[tuple[str, int], tuple[int, str, bytes]]:
-    """Which events are archived already, by id and time: sequence, codec and body of each."""
+) -> dict[tuple[str, int, str], tuple[Any, ...]]:
+    """Which events are archived already, by what they are known by, and what is kept of each."""
     wanted = [("event_id", "in", [row.event_id for row in late])]
-    columns = ["event_id", "timestamp", "sequence", "codec", "body"]
-    found = {}
+    about = ["event_type", "session_id", "platform"]
+    columns = ["event_id", "timestamp", "tenant_id", "sequence", "codec", "body", *about]
+    found: dict[tuple[str, int, str], tuple[Any, ...]] = {}
     for archived in map(Archived._make, queries.rows("archives", ("whole",))):
         times = (row.timestamp for row in late)
         if archived.subject == EVENTS and any(map(archived.spans, times)):
@@ -162,7 +163,8 @@ def known(
             for row in table.to_pylist():
                 codec = Codec.RAW if row["codec"] != Codec.ERASED else Codec.ERASED
                 kept = (row["sequence"], codec.value, row["body"].encode())
-                found[row["event_id"], row["timestamp"]] = kept
+                key = (row["event_id"], row["timestamp"], row["tenant_id"])
+                found[key] = (*kept, *(row[name] for name in about))
     return found
 
 
@@ -246,12 +248,14 @@ def _counted(rows: Sequence[Row]) -> dict[str, int]:
 def _leave(tx: Any, told: Mapping[str, Any]) -> None:
     """Delete a part from the log, and have its file be part of the archive."""
     queries = tx.events.queries
+    tx.events.hold()  # nobody erases, appends or archives what is counted here
     asked = {**told, "last_sequence": told["last_in_part"]}
     count, sequences, erased = map(int, queries.row("part_of_log", asked))
     if (count, sequences, erased) != (told["row_count"], told["sequences"], told["erased_count"]):
         raise _Changed
+    if queries.run("delete_part", asked) != told["row_count"]:
+        raise _Changed
     _finish(queries, told)
-    queries.run("delete_part", asked)
 
 
 async def _run(app: "Penstock", name: str, bindings: tuple[Any, ...]) -> int:

@@ -148,6 +148,10 @@ class Applying:
         recording: Recording = self._unit.events.recording(self._consumer)
         return recording
 
+    def enqueue_many(self, calls: Sequence[Any], *, event: Event) -> list[Any]:
+        """The same for several calls."""
+        return [self.enqueue(call, event=event) for call in calls]
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._unit, name)
 

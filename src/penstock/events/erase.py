@@ -182,6 +182,7 @@ class Eraser:
                 return total
 
     def _bury(self, tx: Any, rows: Sequence[Found]) -> int:
+        tx.events.hold()
         nothing = {"nothing": b"", "left_to": self.subject.left_to}
         stones = [{"sequence": row[0], "timestamp": row[2], **nothing} for row in rows]
         buried = int(tx.events.queries.many("tombstone", stones))

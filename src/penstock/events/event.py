@@ -10,6 +10,7 @@ from penstock.model.clock import LATEST, from_iso
 from penstock.model.errors import NOT_SHOWN, InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.not_found import NotFound
+from penstock.model.redact import redact
 
 SLOTS = 256
 """Every event has one of so many slots, by its session; what is divided among workers."""
@@ -55,7 +56,7 @@ class InvalidEvent(InvalidOption):
         super().__init__("event", NOT_SHOWN, "one that can be kept")
         self.event_id = event_id
         self.problem = problem
-        known = event_id[:40].replace("\0", "")
+        known = redact(event_id)[:40]  # the gate has not seen it yet
         self.args = (f"Event {known or 'without an id'} {problem}.",)
 
 
@@ -163,8 +164,7 @@ def identified(event: NewEvent, now: int) -> tuple[str, int]:
             if "\0" in text:
                 raise InvalidEvent(event.event_id, f"has a NUL in its {name}")
     if not event.event_type or " " in event.event_type:
-        problem = f"has the event_type {event.event_type!r}; expected a word without blanks"
-        raise InvalidEvent(event.event_id, problem)
+        raise InvalidEvent(event.event_id, "has no event_type that is a word without blanks")
     if event.timestamp is None:
         if event.event_id:
             problem = "has no timestamp; one that comes again is known by its id and its time"
@@ -179,9 +179,7 @@ def _milliseconds(event: NewEvent) -> int:
         try:
             given = from_iso(given)
         except InvalidOption as error:
-            problem = (
-                f"has the timestamp {str(event.timestamp)[:40]!r}; expected ISO 8601 with a zone"
-            )
+            problem = "has a timestamp that is not ISO 8601 with a zone"
             raise InvalidEvent(event.event_id, problem) from error
     if given is None or not 0 <= given <= LATEST:
         raise InvalidEvent(event.event_id, f"has the timestamp {given}; expected 1970 to 9999")

@@ -94,7 +94,7 @@ TABLES = Tables(
     tables=(
         Table(
             "events_log",
-            key=("event_id", "timestamp"),
+            key=("event_id", "timestamp", "tenant_id"),
             tenant="tenant_id",
             person="person",
             stays=True,

@@ -14,6 +14,8 @@ from penstock.model.ids import new_id
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
+AHEAD = 50_000
+"""So far a fetch looks at once: what a consumer wants may be rare."""
 LEASE_MS = 10_000
 """Slots of a worker that was not heard of for so long are taken over."""
 MEMBER_MS = 5_000
@@ -118,7 +120,7 @@ async def fetch(app: "Penstock", consumer: Consumer, lane: Lane) -> Fetched:
     def question(tx: Any) -> tuple[int, Control, list[Any], list[Any], int]:
         queries = tx.events.queries
         control = Control(*queries.row("control", (consumer.name,)))
-        head = int(queries.value("latest"))
+        head = min(int(queries.value("latest")), lane.position + AHEAD)
         if control.paused or head == lane.position:
             return head, control, [], [], lane.marks
         asked = {

@@ -22,8 +22,15 @@ KNOWN_BY = ("event_id", "event_type", "session_id", "platform", "hook_type")
 
 def redacting(event: NewEvent) -> NewEvent:
     """Replace secrets and e-mail addresses; refuse an event that is known by one."""
-    if not rules_added() and not may_match("\n".join(_texts(event))):
-        return event
+    try:
+        if not rules_added() and not may_match("\n".join(_texts(event))):
+            return event
+    except UnicodeEncodeError as error:
+        raise InvalidEvent(
+            event.event_id, "holds half a surrogate pair, which is no text"
+        ) from error
+    except RecursionError as error:
+        raise InvalidEvent(event.event_id, "is nested too deeply") from error
     for name in KNOWN_BY:
         text = getattr(event, name)
         if text and redact_whole(text) != text:

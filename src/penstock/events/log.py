@@ -82,6 +82,16 @@ class Row(Struct, frozen=True):
     bindings: tuple[Any, ...]
     body: bytes
 
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is known by, within its tenant."""
+        return self.event_id, self.timestamp, self.bindings[6]
+
+    @property
+    def about(self) -> tuple[str, str, str]:
+        """What else an event that comes again has in common with it: type, session, platform."""
+        return self.bindings[3], self.bindings[4], self.platform
+
 
 class EventFilter(Struct, frozen=True, kw_only=True):
     """Which events to read, in their order; `after` is the sequence to go on from.
@@ -157,8 +167,8 @@ class Preparer:
 
     def _clean(self, event: NewEvent) -> tuple[NewEvent, bytes]:
         """What the gate lets through of an event, and its body."""
+        clean = self.gate(event)
         try:
-            clean = self.gate(event)
             body = _encoder.encode(Body(clean.payload, clean.metadata, clean.hook_type))
         except _UNWRITABLE as error:
             raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
@@ -210,7 +220,7 @@ class Writing:
     def append_many(self, events: Sequence[NewEvent]) -> list[Appended]:
         """Append events in this commit, in their order."""
         preparer = self._app.events.preparer
-        rows = preparer.rows(events, self.now)
+        rows = preparer.rows(map(plain, events), self.now)
         for platform in {row.platform for row in rows}:
             self.keep_dictionary(platform)
         return self.write(rows)
@@ -222,8 +232,13 @@ class Writing:
             number, data = found
             self.queries.run("keep_dictionary", (number, platform, data))
 
+    def hold(self) -> None:
+        """Keep everybody else from writing the log until the commit."""
+        self.queries.row("hold")
+
     def write(self, rows: Sequence[Row]) -> list[Appended]:
         """Write what was made ready."""
+        self.hold()
         before, archived_until = self.queries.row("begin") or (0, None)
         late = [row for row in rows if archived_until and row.timestamp <= archived_until]
         archived = self._archived(late) if late else {}
@@ -236,27 +251,23 @@ class Writing:
     def _archived(self, late: Sequence[Row]) -> dict[Row, Appended]:
         """Those of some events that came before and left the log for the archive."""
         known = load("penstock.events.archive:known")(self._app, self.queries, late)
-        return {
-            row: self._same(row, *known[row.event_id, row.timestamp])
-            for row in late
-            if (row.event_id, row.timestamp) in known
-        }
+        return {row: self._same(row, *known[row.key]) for row in late if row.key in known}
 
     def _known(self, row: Row, before: int) -> Appended:
         """Where an event is, which was written just now or long ago."""
-        found = self.queries.row("known", (row.event_id, row.timestamp))
+        found = self.queries.row("known", row.key)
         if found is None:
             raise InvalidEvent(row.event_id, "was removed while it was appended; append it again")
-        sequence, codec, data = int(found[0]), str(found[1]), found[2]
-        self._same(row, sequence, codec, data)
-        return Appended(row.event_id, sequence, sequence > before)
+        appended = self._same(row, *found)
+        return Appended(row.event_id, appended.sequence, appended.sequence > before)
 
-    def _same(self, row: Row, sequence: int, codec: str, data: bytes) -> Appended:
+    def _same(self, row: Row, sequence: int, codec: str, data: bytes, *about: str) -> Appended:
         """An event that is there; another one under its id is refused."""
-        if codec != Codec.ERASED and self._body(codec, data) != row.body:
+        told = (self._body(codec, data), *about)
+        if codec != Codec.ERASED and told != (row.body, *row.about):
             problem = "is in the log with another content; give this one an id of its own"
             raise InvalidEvent(row.event_id, problem)
-        return Appended(row.event_id, sequence, False)
+        return Appended(row.event_id, int(sequence), False)
 
     def _body(self, codec: str, data: bytes) -> bytes:
         try:
@@ -327,6 +338,7 @@ class Events:
         if not events:
             return []
         now = self._app.store.clock.now()
+        events = list(map(plain, events))
         if self.intake is None:
             return await self.write(self.preparer.rows(events, now))
         clean = [self.preparer.clean(event, now) for event in events]
@@ -463,6 +475,14 @@ def made(event: str | NewEvent, fields: EventFields) -> NewEvent:
         return msgspec.convert({"event_type": event, **fields}, NewEvent)
     except msgspec.ValidationError as error:
         raise InvalidEvent(str(fields.get("event_id", "")), f"does not fit: {error}") from error
+
+
+def plain(event: NewEvent) -> NewEvent:
+    """The same with nothing in it but what JSON has: a gate has no other texts to look for."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(event, str_keys=True), NewEvent)
+    except _UNWRITABLE as error:
+        raise InvalidEvent(str(event.event_id), f"does not fit ({error})") from error
 
 
 def _query(where: EventFilter) -> tuple[str, dict[str, Any]]:

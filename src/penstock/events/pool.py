@@ -326,7 +326,8 @@ class Pool(Service):
         def work(tx: Any) -> tuple[bool, list[tuple[int, int]]]:
             queries = tx.events.queries
             queries.run("see_member", (consumer.name, member, count, tx.now))
-            members = queries.rows("members", (consumer.name, tx.now - MEMBER_MS))
+            seen = (tx.now - MEMBER_MS, tx.now + MEMBER_MS)
+            members = queries.rows("members", (consumer.name, *seen))
             control = feed.Control(*queries.row("control", (consumer.name,)))
             ranked = [str(name) for (name,) in members]
             rank = ranked.index(member)

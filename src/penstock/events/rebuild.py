@@ -91,8 +91,12 @@ async def _rebuild_once(
         for each in prepared:
             consumer.apply(applying, each)
         queries = tx.events.queries
-        queries.run("unmark", (consumer.name, *session.key))
-        queries.run("unbury_session", (consumer.name, *session.key))
+        whose = (consumer.name, *session.key)
+        queries.run("unmark", whose)
+        queries.run("unbury_session", (*whose, standing.after))
+        if queries.value("letters_of_session", whose):
+            lacks = "an event of it was given up earlier"
+            put_mark(tx, consumer.name, Putting(session, Mark.INCOMPLETE, lacks, standing.after))
         for event in events:
             if event.sequence in without:
                 reason = without[event.sequence]
@@ -108,12 +112,13 @@ class Standing(NamedTuple):
     """How far a consumer has come in a slot, and what tells that its events are not as they were.
 
     `marks` grow when events of the slot are erased or a session is made anew, `archives` when some
-    leave the log.
+    leave the log. A replay begins after the sequence `after`.
     """
 
     position: int = 0
     marks: int = 0
     archives: int = 0
+    after: int = 0
 
 
 async def to_replay(
@@ -136,7 +141,7 @@ async def to_replay(
             break
     if archived:
         events.sort(key=lambda event: event.sequence)
-    return standing, events[:most]
+    return standing._replace(after=after), events[:most]
 
 
 def stand_still(tx: Any, consumer: Consumer, session: Session, standing: Standing) -> None:

@@ -38,7 +38,7 @@ CREATE TABLE events_log (
     codec                       text COLLATE "C" NOT NULL,
     event_data                  bytea NOT NULL,
     PRIMARY KEY (sequence, timestamp),
-    UNIQUE (event_id, timestamp)
+    UNIQUE (event_id, timestamp, tenant_id)
 ) PARTITION BY RANGE (timestamp);
 ALTER SEQUENCE events_log_sequence OWNED BY events_log.sequence;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);

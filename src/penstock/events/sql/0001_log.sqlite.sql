@@ -35,7 +35,7 @@ CREATE TABLE events_log (
     tool_calls_count            INTEGER,
     codec                       TEXT NOT NULL,
     event_data                  BLOB NOT NULL,
-    UNIQUE (event_id, timestamp)
+    UNIQUE (event_id, timestamp, tenant_id)
 ) STRICT;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);

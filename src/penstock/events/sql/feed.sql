@@ -12,10 +12,11 @@ VALUES (?, ?, ?, 0, NULL, 0, 0) ON CONFLICT (consumer, slot) DO NOTHING;
 SELECT count(*) FROM events_cursors WHERE consumer = ?;
 
 -- name: claim_slots
--- Those that nobody holds, or whose holder has not been heard of.
+-- Those that nobody holds, or whose holder has not been heard of; a lease that ends later than one
+-- given now was given before the clock was set back.
 UPDATE events_cursors SET owner = :owner, epoch = epoch + 1, lease_until = :until
 WHERE consumer = :consumer AND slot BETWEEN :first AND :last
-    AND (owner IS NULL OR lease_until < :now)
+    AND (owner IS NULL OR lease_until < :now OR lease_until > :until)
 RETURNING slot, position, marks;
 
 -- name: move_slots
@@ -51,7 +52,7 @@ ON CONFLICT (consumer, member) DO UPDATE SET workers = excluded.workers, seen_at
 DELETE FROM events_members WHERE consumer = ? AND (member = ? OR seen_at < ?);
 
 -- name: members
-SELECT member FROM events_members WHERE consumer = ? AND seen_at >= ? ORDER BY member;
+SELECT member FROM events_members WHERE consumer = ? AND seen_at BETWEEN ? AND ? ORDER BY member;
 
 -- name: declare_consumer
 -- What is declared otherwise than before holds at once; the rest stays as the pressure has it.
@@ -165,8 +166,9 @@ ORDER BY id DESC LIMIT :limit;
 DELETE FROM events_dead WHERE id = ?;
 
 -- name: unbury_session
+-- Those that a replay has applied; a consumer that cannot reset a session begins in the middle.
 DELETE FROM events_dead
-WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
+WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ? AND sequence > ?;
 
 -- name: count_dead
 SELECT source, count(*) FROM events_dead GROUP BY source ORDER BY source;

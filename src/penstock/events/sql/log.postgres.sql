@@ -1,10 +1,11 @@
+-- name: hold
+-- Until the commit nobody else writes: who reads by sequence never passes one that commits later.
+-- What is read under it is read by a later statement, which sees what was committed before it.
+SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.events_log', 0));
+
 -- name: begin
--- The last sequence that was given, and when the last archived event was. Until the commit nobody else gives one: who reads by sequence
--- never passes one that commits later.
-WITH held AS MATERIALIZED (
-    SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.events_log', 0))
-)
-SELECT coalesce(pg_sequence_last_value('events_log_sequence'), 0), {part archived_until} FROM held;
+-- The last sequence that was given, and when the last archived event was.
+SELECT coalesce(pg_sequence_last_value('events_log_sequence'), 0), {part archived_until};
 
 -- name: append_columns
 INSERT INTO events_log (
@@ -21,7 +22,7 @@ SELECT * FROM unnest(
     ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[],
     ?::bytea[]
 )
-ON CONFLICT (event_id, timestamp) DO NOTHING;
+ON CONFLICT (event_id, timestamp, tenant_id) DO NOTHING;
 
 -- part: among
 (CAST(:types AS text) IS NULL OR strpos(:types, ' ' || event_type || ' ') > 0)

@@ -7,10 +7,11 @@ INSERT INTO events_log (
     duration_ms, tokens_used, tool_calls_count, codec, event_data
 )
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (event_id, timestamp) DO NOTHING;
+ON CONFLICT (event_id, timestamp, tenant_id) DO NOTHING;
 
 -- name: known
-SELECT sequence, codec, event_data FROM events_log WHERE event_id = ? AND timestamp = ?;
+SELECT sequence, codec, event_data, event_type, session_id, platform FROM events_log
+WHERE event_id = ? AND timestamp = ? AND tenant_id = ?;
 
 -- name: keep_dictionary
 INSERT INTO events_dictionaries (id, platform, data) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING;

@@ -12,6 +12,7 @@ from penstock import Penstock
 from penstock.config import Settings
 from penstock.events import feed
 from penstock.events.pool import catch_up
+from penstock.events.pressure import check
 from penstock.server.app import create_server
 from tests.events.counting import Resetting, counting, numbered
 from tests.server.conftest import Bearer, TokenMaker, http, make_token  # noqa: F401
@@ -181,6 +182,10 @@ async def test_consumers_are_shown_paused_and_resumed(app: Penstock, http: Http)
     assert (await http.post("/api/consumers/nobody/pause")).status_code == 404
     whole = (await http.get("/api/pipeline")).json()
     assert (whole["pressure"]["level"], whole["latest"]) == ("green", 0)
+    await check(app)
+    whole = (await http.get("/api/pipeline")).json()
+    assert whole["pressure"]["since_at"].endswith("Z")
+    assert whole["pressure"]["history"][0]["at"] == whole["pressure"]["since_at"]
 
 
 async def test_the_document_of_the_api_tells_of_all_three_forms(http: Http) -> None:  # noqa: F811

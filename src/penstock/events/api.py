@@ -10,9 +10,11 @@ from penstock.events.dead import DeadEvent, DeadEvents
 from penstock.events.event import Event, NewEvent
 from penstock.events.log import Appended, EventFilter, Events
 from penstock.events.pipeline import ConsumerState, Pipeline, PipelineState
+from penstock.events.pressure import Level
 from penstock.extension import Request
 from penstock.model.clock import iso, milliseconds
 from penstock.operate.actor import Operator, own_tenant
+from penstock.operate.documents import document
 
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 
@@ -112,6 +114,40 @@ class Replayed(Struct, kw_only=True):
     events: Annotated[int, Meta(description="How many events were applied or appended.")]
 
 
+class LevelDocument(Struct, kw_only=True):
+    """A level that was reached, when and why."""
+
+    at: datetime
+    level: Level
+    reason: str
+
+
+class PressureDocument(Struct, kw_only=True):
+    """The level that stands, and what the last check saw."""
+
+    level: Level
+    reason: str
+    since_at: datetime | None
+    checked_at: datetime | None
+    consumer: Annotated[str | None, Meta(description="Who is furthest behind.")]
+    depth: int
+    lag_ms: int
+    sheds: Annotated[dict[str, int], Meta(description="Who puts off events of which priority on.")]
+    behind: Annotated[dict[str, int], Meta(description="How many sessions are to be made anew.")]
+    history: list[LevelDocument]
+
+
+class PipelineDocument(Struct, kw_only=True):
+    """All of the pipeline at one moment."""
+
+    at: datetime
+    latest: Annotated[int, Meta(description="The sequence of the last event.")]
+    per_second: Annotated[float, Meta(description="Events that came in, of late.")]
+    pressure: PressureDocument
+    consumers: list[ConsumerState]
+    dead: Annotated[dict[str, int], Meta(description="Dead letters, by who gave them up.")]
+
+
 class ConsumerList(Struct, kw_only=True):
     """Every consumer that ever ran on this store."""
 
@@ -191,9 +227,16 @@ async def resume_consumer(request: Request) -> ConsumerState:
     return await _pipeline(request).resume(request.path["name"])
 
 
-async def read_pipeline(request: Request) -> PipelineState:
+async def read_pipeline(request: Request) -> dict[str, Any]:
     """What comes in, the level of pressure, and how far each consumer has come."""
-    return await _pipeline(request).state()
+    return pipeline_document(await _pipeline(request).state())
+
+
+def pipeline_document(state: PipelineState) -> dict[str, Any]:
+    """The pipeline as a script wants to read it."""
+    history = [document(change) for change in state.pressure.history]
+    pressure = document(state.pressure) | {"history": history}
+    return asdict(state) | {"at": iso(state.at), "pressure": pressure}
 
 
 def event_document(event: Event) -> dict[str, Any]:

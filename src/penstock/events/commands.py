@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from penstock.events.api import event_document, letter_document
+from penstock.events.api import event_document, letter_document, pipeline_document
 from penstock.events.consumer import Consumer
 from penstock.events.dead import DeadEvent, DeadEvents
 from penstock.events.event import Event, InvalidEvent, NewEvent, Session
@@ -162,7 +162,7 @@ async def stats(app: "Penstock") -> Shown:
         "dead letters": f"{sum(state.dead.values()):,}, {ingest:,} of them of ingest",
     }
     rows: Any = [_consumer_row(each) for each in state.consumers] or "No consumer has run yet."
-    return Shown((head, rows), state)
+    return Shown((head, rows), pipeline_document(state))
 
 
 async def rebuild(

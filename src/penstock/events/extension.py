@@ -204,7 +204,7 @@ ROUTES = (
         method="GET",
         path="pipeline",
         run=f"{API}:read_pipeline",
-        gives="penstock.events.pipeline:PipelineState",
+        gives=f"{API}:PipelineDocument",
         whole=True,
     ),
 )
@@ -254,7 +254,6 @@ events = Extension(
     ),
     routes=ROUTES,
     templates="penstock.events",
-    concerns=f"{PAGES}:concerns",
     pages=(
         Page(
             path="events",

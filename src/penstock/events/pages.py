@@ -11,7 +11,7 @@ from penstock.events.log import EventFilter
 from penstock.events.picture import LEVELS, narrow, shown_state, wide
 from penstock.events.pipeline import ConsumerState, Pipeline
 from penstock.events.stream import StreamState
-from penstock.extension import Concern, Request
+from penstock.extension import Request
 from penstock.model.errors import InvalidOption
 from penstock.model.wording import counted
 from penstock.operate.actor import Operator
@@ -138,29 +138,6 @@ async def settle(request: Request) -> str:
 async def count_dead(app: "Penstock") -> int:
     """How many events were given up."""
     return sum((await DeadEvents(app).count()).values())
-
-
-async def concerns(app: "Penstock") -> list[Concern]:
-    """What is wrong: a level above green, and consumers that nobody runs."""
-    state = await Pipeline(app).state()
-    pressure = state.pressure
-    found = []
-    if pressure.level.rank:
-        grave = "critical" if pressure.level.value == "red" else "warning"
-        told = f"{pressure.reason[:1].upper()}{pressure.reason[1:]}."
-        title = f"Pressure is {pressure.level.value}"
-        found.append(Concern(grave, title, told, "events", pressure.since_at))
-    found += [
-        Concern(
-            "warning",
-            f"Consumer {each.name}",
-            f"{counted(each.depth, 'event')} behind, and nobody runs it: start `penstock consume`.",
-            "events",
-        )
-        for each in state.consumers
-        if each.state == "silent"
-    ]
-    return found
 
 
 def _dead(request: Request) -> DeadEvents:

@@ -340,6 +340,15 @@ async def test_what_gathered_while_an_optional_one_was_held_does_not_hold_it_aga
     assert (await pipeline.lag("insights")).state == "runs"
 
 
+def test_a_pool_keeps_the_workers_it_starts_with_for_a_first_window() -> None:
+    starting = Declared("slow", "normal", None, 8, 3, 1, 8, 100, 30_000, 3, *[0] * 8, None)
+    sizes = [
+        controls(DEFAULTS, Level.GREEN, [starting], seen(*[0] * checks))[0].workers
+        for checks in (1, 6, 11)
+    ]
+    assert sizes == [3, 3, 2]
+
+
 async def test_an_operator_s_pause_stays_and_does_not_count(pipeline: Pipeline) -> None:
     told = (1, "conversations")
     await pipeline.app.transact(lambda tx: tx.events.queries.run("pause_consumer", told))

@@ -200,6 +200,8 @@ def _reached(
     """The level that these figures alone stand for."""
     if worst is None or slowest is None:
         return Level.GREEN, "no consumer runs"
+    if not worst.depth and not slowest.lag_ms:
+        return Level.GREEN, "nobody is behind"
     by_depth = [each for each in _LEVELS[1:] if worst.depth >= figures.depth(each)]
     by_lag = [each for each in _LEVELS[1:3] if slowest.lag_ms >= figures.lag_ms(each)]
     reached = max((*by_depth, *by_lag, Level.GREEN), key=lambda each: each.rank)
@@ -250,7 +252,9 @@ def _sized(figures: "PressureSettings", consumer: Declared, window: Sequence[Rea
         max(each.depth / figures.depth(Level.YELLOW), each.lag_ms / figures.lag_ms(Level.YELLOW))
         for each in seen
     ]
-    step = 1 if shares[-1] >= GROWS else -1 if max(shares) < SHRINKS else 0
+    # One that was declared a moment ago keeps the workers it starts with.
+    whole = seen[-1].at - seen[0].at >= 1000 * (figures.window - 2 * figures.every)
+    step = 1 if shares[-1] >= GROWS else -1 if whole and max(shares) < SHRINKS else 0
     return max(consumer.minimum, min(consumer.sized + step, consumer.maximum))
 
 

@@ -90,7 +90,7 @@ async def archive(
     if before is None:
         if not settings.archive_days:
             raise InvalidOption("before", before, "a time, or events.archive_days above 0")
-        before = now - settings.archive_days * DAY_MS
+        before = now - int(settings.archive_days) * DAY_MS
     await sweep(app)
     until = month_of(min(before, now))[0]
     made: list[Archived] = []

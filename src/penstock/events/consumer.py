@@ -205,7 +205,7 @@ def consumer_of(
     """A consumer of a class or of a function that applies events."""
     made = what() if inspect.isclass(what) else what
     apply: Any = made if inspect.isfunction(made) else getattr(made, "apply", None)
-    if not callable(apply) or inspect.iscoroutinefunction(apply):
+    if not _is_plain(apply):
         raise InvalidOption("consumer", what, "a class with a plain apply(tx, prepared)")
     if isinstance(types, str):
         raise InvalidOption("types", types, "a list of event types")
@@ -231,3 +231,7 @@ def consumer_of(
         failing=Failing(options.pop("failing", Failing.GO_ON)),
         **options,
     )
+
+
+def _is_plain(apply: Any) -> bool:
+    return callable(apply) and not inspect.iscoroutinefunction(apply)

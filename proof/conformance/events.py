@@ -111,7 +111,8 @@ class TestAppending:
 
     async def test_an_id_twice_in_one_batch_is_one_event(self, app: Penstock) -> None:
         told = an_event(event_id="e1", timestamp=NOON)
-        await app.events.append_many([told, told])
+        appended = await app.events.append_many([told, told])
+        assert [each.created for each in appended] == [True, False]
         assert [each.event_id for each in await app.events.find()] == ["e1"]
 
     async def test_another_content_under_the_same_id_is_refused_and_appends_nothing(

@@ -79,7 +79,7 @@ BAD: list[tuple[Any, int, str]] = [
     ('{"event_type": "x", "payload": []}', 422, "object"),
     ('{"event_type": "x", "timestamp": "yesterday"}', 422, "ISO 8601"),
     ('{"event_type": "x", "timestamp": -1}', 422, "1970"),
-    ('{"event_type": "x", "session_id": "%s"}' % ("s" * 10_240), 422, "over 512 characters"),
+    ('{"event_type": "x", "session_id": "%s"}' % ("s" * 10_240), 422, "over 512 bytes"),
     ('{"event_type": "x\\u0000"}', 422, "NUL"),
     ('[{"event_type": "x"}, {"event_type": ""}]', 422, "word without blanks"),
 ]

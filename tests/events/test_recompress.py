@@ -72,5 +72,5 @@ async def test_an_event_that_is_erased_meanwhile_stays_erased(
 
         monkeypatch.setattr(module, "_replace", late)
         assert await recompress(app) == 0
-        _, codec, *_ = await app.read(lambda tx: tx.events.queries.row("known", ("e", 1)))
+        _, codec, *_ = await app.read(lambda tx: tx.events.queries.row("known", ("e", 1, "")))
         assert codec == "erased"

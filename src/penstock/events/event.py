@@ -46,7 +46,7 @@ LONGEST = MappingProxyType(
         "person": 200,
     }
 )
-"""The longest texts that an event is known by, in characters."""
+"""The longest texts that an event is known by, in bytes; PostgreSQL indexes no longer ones."""
 
 
 class InvalidEvent(InvalidOption):
@@ -159,8 +159,8 @@ def identified(event: NewEvent, now: int) -> tuple[str, int]:
     for name, longest in LONGEST.items():
         text = getattr(event, name)
         if text:
-            if len(text) > longest:
-                raise InvalidEvent(event.event_id, f"has a {name} over {longest} characters")
+            if len(text) > longest or (not text.isascii() and _size(text) > longest):
+                raise InvalidEvent(event.event_id, f"has a {name} over {longest} bytes")
             if "\0" in text:
                 raise InvalidEvent(event.event_id, f"has a NUL in its {name}")
     if not event.event_type or " " in event.event_type:
@@ -171,6 +171,10 @@ def identified(event: NewEvent, now: int) -> tuple[str, int]:
             raise InvalidEvent(event.event_id, problem)
         return new_id(), now
     return event.event_id or new_id(), _milliseconds(event)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _milliseconds(event: NewEvent) -> int:

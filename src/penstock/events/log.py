@@ -246,7 +246,13 @@ class Writing:
         created = self.queries.many("append", [row.bindings for row in fresh])
         if created == len(rows):
             return [Appended(row.event_id, before + n, True) for n, row in enumerate(rows, 1)]
-        return [archived.get(row) or self._known(row, int(before)) for row in rows]
+        seen: set[tuple[str, int, str]] = set()
+        appended: list[Appended] = []
+        for row in rows:
+            found = archived.get(row) or self._known(row, int(before))
+            appended.append(replace(found, created=False) if row.key in seen else found)
+            seen.add(row.key)
+        return appended
 
     def _archived(self, late: Sequence[Row]) -> dict[Row, Appended]:
         """Those of some events that came before and left the log for the archive."""

@@ -31,7 +31,7 @@ from penstock.store.postgres.wake_ups import WakeUps
 from penstock.store.relational.group_commit import Entry, GroupCommit, deliver
 from penstock.store.relational.signals import Listener, Signal
 
-MOST_REWRITTEN = 1 << 30
+MOST_REWRITTEN = 64 << 20
 """A table larger than this is not written anew, because that keeps everybody out of it."""
 
 
@@ -191,18 +191,21 @@ class PostgresDatabase:
             if not all(mine for _, mine, _ in tables) or not is_direct(connection):
                 return [f"VACUUM (FULL) the tables of schema {self.address.schema} as their owner"]
             connection.execute(f"SET lock_timeout = {LOCK_MS}".encode())
-            small = [name for name, _, size in tables if size <= MOST_REWRITTEN]
-            done = [name for name in small if self._rewritten(connection, name)]
-            left = [name for name, *_ in tables if name not in done]
+            left = [
+                name
+                for name, _, size in tables
+                if not self._scrubbed(connection, name, whole=size <= MOST_REWRITTEN)
+            ]
             return [f"VACUUM (FULL) {name} when nobody uses it" for name in left]
 
-    def _rewritten(self, connection: Connection, table: str) -> bool:
+    def _scrubbed(self, connection: Connection, table: str, *, whole: bool) -> bool:
+        """Write a small table anew; one that would be locked for long is cleaned while it is used."""
         name = f"{quoted(self.address.schema)}.{quoted(table)}"
         try:
-            connection.execute(f"VACUUM (FULL) {name}".encode())
+            connection.execute(f"VACUUM {'(FULL) ' if whole else ''}{name}".encode())
         except psycopg.errors.LockNotAvailable:
             return False
-        return True
+        return whole
 
     def subscribe(self) -> Listener:
         """Listen for changes made by this or any other process."""

@@ -47,6 +47,12 @@ def test_the_shell_completes_commands_options_and_values(
     assert cli().out.split() == [offered]
 
 
+def test_a_group_without_a_command_says_what_is_missing(cli: Cli) -> None:
+    answer = cli("queues")
+    assert answer.code == 2
+    assert answer.err.endswith("penstock: name a command of `penstock queues`.\n")
+
+
 def test_global_options_may_stand_after_the_command() -> None:
     assert hoisted(["jobs", "ls", "--url", "x", "--debug", "--limit", "3"]) == [
         "--url",

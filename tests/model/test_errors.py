@@ -46,6 +46,7 @@ EXAMPLES: tuple[PenstockError, ...] = (
     store_errors.OtherDatabase(STORE, "sqlite3.Connection"),
     store_errors.ForkedStore(STORE),
     store_errors.TransactionHeld(STORE),
+    store_errors.TransactionsMet(STORE),
     store_errors.StoreFull(STORE),
     store_errors.NotAPenstockStore(STORE, "a table named 'users'"),
     store_errors.StoreClosed(STORE),

@@ -137,5 +137,7 @@ def _usage(error: Any) -> str:
     message = str(error.format_message()).rstrip(".").replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "penstock"
+    if not message:  # a group without a command, whose help was shown
+        return f"name a command of `{command}`."
     joint = " See" if message.endswith("?") else "; see"
     return f"{message}{joint} `{command} --help`."

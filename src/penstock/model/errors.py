@@ -213,7 +213,9 @@ class IllegalTransition(PenstockError):
         self.job_id = job_id
         subject = f"Job {job_id}" if job_id else "A job"
         advice = (
-            "; run it again as a new job" if (status, action) == ("completed", "requeue") else ""
+            "; run it again as a new job: `penstock jobs run-again`"
+            if (status, action) == ("completed", "requeue")
+            else ""
         )
         told = f"{subject} is {status}, and a job in that state allows no {action!r}{advice}."
         super().__init__(told)

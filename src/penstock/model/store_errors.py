@@ -191,6 +191,17 @@ class TransactionHeld(StoreError):
         )
 
 
+class TransactionsMet(StoreError):
+    """A transaction that would wait for one of another task, which it keeps from going on."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store,
+            "is locked by a transaction of another task of this event loop, which cannot go on "
+            "while this one waits; begin one at a time under an asyncio.Lock, or use app.transact",
+        )
+
+
 class StoreFull(StoreError):
     """The store's disk or memory is full."""
 

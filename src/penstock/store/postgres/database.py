@@ -199,7 +199,7 @@ class PostgresDatabase:
             return [f"VACUUM (FULL) {name} when nobody uses it" for name in left]
 
     def _scrubbed(self, connection: Connection, table: str, *, whole: bool) -> bool:
-        """Write a small table anew; one that would be locked for long is cleaned while it is used."""
+        """Write a small table anew; a large one is cleaned while it is used."""
         name = f"{quoted(self.address.schema)}.{quoted(table)}"
         try:
             connection.execute(f"VACUUM {'(FULL) ' if whole else ''}{name}".encode())

@@ -33,7 +33,9 @@ WAL_PAGES = 2_000
 WAL_BYTES = 32 * 1024 * 1024
 
 
-def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
+def connect(
+    path: Path | None, *, read_only: bool = False, kind: type[apsw.Connection] = apsw.Connection
+) -> apsw.Connection:
     """A connection in WAL mode that loses nothing it has committed (`None` is in memory)."""
     if path is None:
         return apsw.Connection(":memory:")
@@ -41,7 +43,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> apsw.Connection:
     if not read_only:
         make_private(path)
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
-    connection = apsw.Connection(str(path), flags)
+    connection = kind(str(path), flags)
     connection.set_busy_handler(BusyWait())
     if read_only:
         connection.execute("PRAGMA query_only = ON")

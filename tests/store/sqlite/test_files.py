@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+import penstock.store.sqlite.lent  # noqa: F401 - before a test replaces what it is made of
 from penstock.config import Settings
 from penstock.model.job import NewJob
 from penstock.model.store_errors import StoreUnavailable

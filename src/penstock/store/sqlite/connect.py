@@ -34,7 +34,7 @@ WAL_BYTES = 32 * 1024 * 1024
 
 
 def connect(
-    path: Path | None, *, read_only: bool = False, kind: type[apsw.Connection] = apsw.Connection
+    path: Path | None, *, read_only: bool = False, kind: type[apsw.Connection] | None = None
 ) -> apsw.Connection:
     """A connection in WAL mode that loses nothing it has committed (`None` is in memory)."""
     if path is None:
@@ -43,7 +43,7 @@ def connect(
     if not read_only:
         make_private(path)
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
-    connection = kind(str(path), flags)
+    connection = (kind or apsw.Connection)(str(path), flags)
     connection.set_busy_handler(BusyWait())
     if read_only:
         connection.execute("PRAGMA query_only = ON")

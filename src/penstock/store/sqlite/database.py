@@ -1,12 +1,8 @@
 """The open file: one writer, a few readers, and a watch for other processes' commits."""
 
-import asyncio
 import os
-import threading
-import weakref
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,23 +11,18 @@ import apsw
 
 from penstock.model.clock import Clock
 from penstock.model.errors import InvalidOption
-from penstock.model.store_errors import StoreClosed, TransactionHeld, TransactionsMet
+from penstock.model.store_errors import StoreClosed, TransactionHeld
 from penstock.store.relational.signals import Listener, Signal
-from penstock.store.sqlite.connect import BusyWait, Readers, SqliteTransaction, connect
+from penstock.store.sqlite.connect import Readers, SqliteTransaction, connect
 from penstock.store.sqlite.errors import translated
 from penstock.store.sqlite.files import closed, is_inherited, opened, refuse_inherited, refuse_lost
+from penstock.store.sqlite.lent import holds_write_lock, lend
 from penstock.store.sqlite.migrate import latest, look_first, migrate
 from penstock.store.sqlite.refusals import check_path
 from penstock.store.sqlite.wal_watch import WalWatch
 from penstock.store.sqlite.writer import Writer
 
 T = TypeVar("T")
-
-Lent = tuple[str, "weakref.ref[apsw.Connection]"]
-
-_lent: ContextVar[tuple[Lent, ...]] = ContextVar("_lent", default=())
-_lent_in: dict[int, list[Lent]] = {}
-"""All that are lent, by the thread that asked for them."""
 
 
 class SqliteDatabase:
@@ -101,13 +92,13 @@ class SqliteDatabase:
 
     async def write(self, operation: Callable[[SqliteTransaction], T], *, brief: bool = False) -> T:
         """Run an operation in the next transaction; `brief` is one that writes a row or so."""
-        if _holds_write_lock(self.name):
+        if holds_write_lock(self.name):
             raise TransactionHeld(self.name)
         return await self.writer.run(operation, brief=brief)
 
     def write_now(self, operation: Callable[[SqliteTransaction], T], *, brief: bool = False) -> T:
         """The same from a thread that has no event loop."""
-        if _holds_write_lock(self.name):
+        if holds_write_lock(self.name):
             raise TransactionHeld(self.name)
         return self.writer.call(operation, brief=brief)
 
@@ -158,60 +149,7 @@ class SqliteDatabase:
         if self.path is None:
             raise InvalidOption("url", self.name, "a file; one in memory has no second connection")
         with translated(self.name):
-            connection = connect(self.path, kind=Lending)
-        setattr(connection, "lent_of", self.name)  # noqa: B010 - of a Lending
-        # A transaction that reads first and writes later could not get the lock any more.
-        connection.transaction_mode = "IMMEDIATE"
-        lent = (self.name, weakref.ref(connection))
-        _lent.set((*_alive(_lent.get()), lent))
-        here = threading.get_ident()
-        _lent_in[here] = [*_alive(_lent_in.get(here, ())), lent]
-        connection.set_busy_handler(LentWait(self.name))
-        return connection
-
-
-class Lending(apsw.Connection):
-    """A connection of a caller, who begins its transactions by `with connection:`.
-
-    It does not wait for a lock that another task of the same event loop holds: while it does, that
-    task could not let go of it.
-    """
-
-    lent_of = ""
-
-    def __enter__(self) -> apsw.Connection:
-        if not _is_writing(self) and _is_deadlock(self.lent_of):
-            raise TransactionsMet(self.lent_of)
-        return super().__enter__()
-
-
-class LentWait(BusyWait):
-    """Waits for a lock that somebody may let go of."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def __call__(self, tries: int) -> bool:
-        """Wait a step; whether to try again."""
-        return not (tries == 0 and _is_deadlock(self._name)) and super().__call__(tries)
-
-
-def _is_deadlock(name: str) -> bool:
-    """Whether a transaction that this thread would have to go on with holds the lock."""
-    return _in_event_loop() and _is_held(name, _lent_in.get(threading.get_ident(), ()))
-
-
-def _in_event_loop() -> bool:
-    return asyncio._get_running_loop() is not None  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _alive(lent: Iterable[Lent]) -> list[Lent]:
-    return [each for each in lent if each[1]() is not None]
-
-
-def _is_held(name: str, lent: Iterable[Lent]) -> bool:
-    return any(_is_writing(given()) for path, given in lent if path == name)
+            return lend(self.path, self.name)
 
 
 def exists(path: Path) -> bool:
@@ -223,15 +161,3 @@ def exists(path: Path) -> bool:
     check_path(path)
     with translated(str(path)):
         return look_first(path) > 0
-
-
-def _holds_write_lock(name: str) -> bool:
-    """Whether this very task holds a write transaction, which our writer would wait for."""
-    return _is_held(name, _lent.get())
-
-
-def _is_writing(connection: apsw.Connection | None) -> bool:
-    try:
-        return connection is not None and connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
-    except apsw.ConnectionClosedError:
-        return False

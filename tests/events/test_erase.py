@@ -7,11 +7,12 @@ from typing import Any
 import psycopg
 import pytest
 import redis
+from msgspec.structs import replace
 
 from penstock import Penstock
 from penstock.events.consumer import consumer_of
 from penstock.events.erase import REASON, ConsumersMissing, Eraser
-from penstock.events.event import EventNotFound, Session
+from penstock.events.event import EventNotFound, InvalidEvent, NewEvent, Session
 from penstock.events.log import EventFilter
 from penstock.events.pool import catch_up
 from penstock.events.rebuild import rebuild
@@ -25,6 +26,7 @@ from tests.events.streams import Others, drain, envelope, fast_path, streaming
 from tests.support.events import KINDS, NOON, an_event, events_app
 from tests.support.places import find_place
 
+OF_ALL = (REASON, "", "", "", "", 9)
 SECRET = "the walrus sings at midnight"
 S1 = Session("acme", "shop", "s1")
 
@@ -257,6 +259,126 @@ async def test_dead_letters_and_marks_go(app: Penstock, tally: Tally) -> None:
     assert (counted, marked) == ([], [])
 
 
+async def test_what_was_given_up_of_others_keeps_nothing_from_being_erased(
+    app: Penstock, tally: Tally
+) -> None:
+    @app.job(name="mail")
+    async def mail(text: str) -> None: ...
+
+    def apply(tx: Any, events: Any) -> None:
+        for event in events:
+            tx.enqueue(mail.new(event.payload["text"]), event=event)
+
+    app.consumer.add(consumer_of(apply, name="mailer", types=["tool_use"]))
+    tally.poison.add("e1")
+    await fill(app)
+    await catch_up(app)
+    await erase(app, person="ada")
+    assert set(await totals(app)) == {"beta/shop/s1"}
+    assert [letter.event_id for letter in await app.events.dead.list()] == ["e1"]
+    assert await marks(app) == [("tally", "s1", "incomplete", "ValueError: cannot apply e1")]
+    assert len(await app.find(limit=9)) == 2
+
+
+async def test_a_session_that_waits_for_a_replay_waits_on_after_an_erasure(app: Penstock) -> None:
+    tally = Tally()
+    tally.poison.add("e1")
+    app.consumer.add(tally.consumer(failing="wait"))
+    await fill(app)
+    late = an_event("s1", tenant_id="acme", person="bob", event_id="e9", timestamp=NOON + 9)
+    await app.events.append(late)
+    await catch_up(app)
+    await erase(app, person="ada")
+    assert set(await totals(app)) == {"beta/shop/s1"}
+    assert [each[1:3] for each in await marks(app)] == [("s1", "waiting")]
+    tally.poison.clear()
+    [letter] = await app.events.dead.list()
+    await app.events.dead.replay(letter.id)
+    assert (await totals(app))["acme/shop/s1"][0] == 2
+
+
+async def test_what_cannot_be_made_anew_is_cleared_and_the_rest_is_erased(
+    app: Penstock, tally: Tally
+) -> None:
+    await fill(app)
+    await catch_up(app)
+    tally.poison.add("e1")  # it fails now, and did not before
+    assert (await erase(app, person="ada")).parts["events"] >= 2
+    assert set(await totals(app)) == {"beta/shop/s1"}
+    assert [each[:3] for each in await marks(app)] == [("tally", "s1", "behind")]
+    assert await app.read(lambda tx: tx.events.queries.rows("reset_marks", OF_ALL)) == []
+
+
+async def test_a_reset_that_fails_is_told_after_all_else_was_erased(app: Penstock) -> None:
+    class Stuck(Tally):
+        """Cannot throw away what it derived from a session."""
+
+        stuck = True
+
+        def reset(self, tx: Any, session: Session) -> None:
+            if self.stuck and session == S1:
+                raise RuntimeError("the table is locked")
+            super().reset(tx, session)
+
+    tally = Stuck()
+    app.consumer.add(tally.consumer())
+    await fill(app)
+    await catch_up(app)
+    with pytest.raises(RuntimeError, match="locked"):
+        await erase(app, person="ada")
+    assert set(await totals(app)) == {"acme/shop/s1", "beta/shop/s1"}
+    tally.stuck = False
+    await erase(app, person="ada")
+    assert (await totals(app))["acme/shop/s1"][0] == 1
+
+
+async def marks(app: Penstock) -> list[tuple[str, str, str, str]]:
+    """The sessions that are not as the log says: consumer, session, mark and reason."""
+    asked = {"consumer": None, "mark": None, "limit": 9}
+    rows = await app.read(lambda tx: tx.events.queries.rows("marked", asked))
+    return [(row[0], row[3], row[4], row[5]) for row in rows]
+
+
+async def test_no_mark_says_what_was_erased(app: Penstock) -> None:
+    def apply(tx: Any, events: Any) -> None:
+        for event in events:
+            if event.event_id == "e0":
+                raise ValueError(f"cannot send {event.payload['text']}")
+
+    app.consumer.add(consumer_of(apply, name="mailer"))
+    await fill(app)
+    await catch_up(app)
+    assert SECRET in (await marks(app))[0][3]
+    await erase(app, person="ada")
+    assert await marks(app) == [("mailer", "s1", "incomplete", "")]
+
+
+STRICT = "tests.events.test_erase:refusing"
+
+
+def refusing(event: NewEvent) -> NewEvent:
+    """A gate that lets nothing through but what it knows."""
+    if event.event_type != "tool_use":
+        raise InvalidEvent(event.event_id, f"is of the type {event.event_type}")
+    return event
+
+
+@pytest.mark.parametrize("settings", [{"event_limit": 4_096}, {"gate": STRICT}])
+async def test_neither_limits_nor_gates_are_in_the_way_of_an_erasure(
+    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    async with events_app("sqlite", request, clock, tmp_path, **settings) as app:
+        told = [
+            an_event(tenant_id="acme", event_id=f"an id that is not short {n}") for n in range(300)
+        ]
+        await app.events.append_many([replace(each, timestamp=NOON) for each in told])
+        assert (await app.events.erase(S1)).parts["events"] == 300
+        erasures = await app.events.find(EventFilter(event_type="erasure"))
+        named = [each for erasure in erasures for each in erasure.payload["events"]]
+        assert named == [each.event_id for each in told]
+        assert (len(erasures) > 1) == ("event_limit" in settings)
+
+
 async def test_what_a_consumer_unknown_here_derived_refuses_it(app: Penstock, tally: Tally) -> None:
     await fill(app)
     await catch_up(app)
@@ -279,7 +401,7 @@ async def test_an_erasure_that_broke_off_goes_on(
         patched.setattr(Eraser, "drop_letters", die)
         with pytest.raises(OSError, match="power"):
             await app.events.erase(S1)
-    marked = await app.read(lambda tx: tx.events.queries.rows("reset_marks", (REASON, 9)))
+    marked = await app.read(lambda tx: tx.events.queries.rows("reset_marks", OF_ALL))
     assert len(marked) == 1
     assert (await app.events.erase(S1)).parts == {"sessions": 1}
     assert "acme/shop/s1" not in await totals(app)

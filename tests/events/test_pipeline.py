@@ -10,6 +10,7 @@ from penstock.events.consumer import CannotRebuild, UnknownConsumer
 from penstock.events.event import Session
 from penstock.events.pipeline import Pipeline, Rates
 from penstock.events.pool import catch_up
+from penstock.events.rebuild import SessionsFailed
 from penstock.operate.actor import Operator
 from penstock.testing import FakeClock
 from tests.events.counting import Counting, Resetting, counting, numbered
@@ -87,6 +88,33 @@ async def test_a_rebuild_of_all_tells_how_far_it_is(app: Penstock) -> None:
     done = await app.events.pipeline.rebuild("count", show=lambda n, of: shown.append((n, of)))
     assert (done, counts.seen) == (3, whole)
     assert shown == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_a_rebuild_of_all_goes_on_after_a_session_that_fails_and_names_it(
+    app: Penstock,
+) -> None:
+    counts = counting(app, Resetting())
+    counts.broken = False
+    for session in "abc":
+        await app.events.append_many(
+            numbered(1, 2, session=session, bad=2 if session == "b" else 0)
+        )
+    await catch_up(app)
+    counts.seen = {"a": [9], "c": [9]}
+    counts.broken = True
+    with pytest.raises(SessionsFailed, match=r"1 session.*'b' \(ValueError: event 2 is bad\)"):
+        await app.events.pipeline.rebuild("count")
+    assert counts.seen == {"a": [1, 2], "c": [1, 2]}
+
+
+async def test_a_rebuild_of_all_leaves_out_what_was_given_up_and_still_fails(app: Penstock) -> None:
+    counts = counting(app, Resetting())
+    await app.events.append_many([*numbered(1, 2, bad=2), *numbered(1, session="t")])
+    await catch_up(app)
+    counts.seen = {"s": [9], "t": [9]}
+    assert await app.events.pipeline.rebuild("count") == 2
+    assert counts.seen == {"s": [1], "t": [1]}
+    assert len(await app.events.dead.list()) == 1
 
 
 async def test_a_rebuild_of_one_session_leaves_the_others(app: Penstock) -> None:

@@ -12,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from penstock.events import archive
 from penstock.events.consumer import Applying, Consumer
 from penstock.events.enrichment import NotEnriched
-from penstock.events.event import Session
-from penstock.events.rebuild import clear, rebuild_session
+from penstock.events.event import NewEvent, Session
+from penstock.events.rebuild import NOT_ITS_OWN, clear, rebuild_session
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.erase import Erased, erase_jobs, scrub
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 PAGE = 500
 REASON = "events of it were erased"
 LATER = "events of it were erased, and it waits to be enriched"
+FAILED = "events of it were erased, and the others could not be applied again"
+BESIDE_IDS = 200
+"""So many bytes of an erasure at most are not ids."""
 ERASURE = "erasure"
 PLATFORM = "penstock"
 
@@ -116,10 +120,12 @@ async def erase(app: "Penstock", subject: Subject) -> Erased:
             break
     parts["archived events"] = await archive.erase(app, eraser)
     parts["dead letters"] = await eraser.drop_letters()
-    parts["sessions"] = await _derive_anew(app, consumers)
+    parts["sessions"], failed = await _derive_anew(app, consumers)
     parts["jobs"] = await _erase_jobs(app)
     if app.events.stream is not None:
         await app.events.stream.rewrite()
+    if failed is not None:
+        raise failed
     return Erased({name: count for name, count in parts.items() if count})
 
 
@@ -209,6 +215,7 @@ class Eraser:
         """Append the erasure of some events, and have all that knows them look again."""
         queries = tx.events.queries
         sessions = {Session(*row[4:]): row for row in rows}
+        queries.many("forget_reasons", [session.key for session in sessions])
         for slot in sorted({int(row[3]) for row in rows}):
             queries.run("look_again", (slot,))
         queries.many("doom_jobs", [(row[0],) for row in rows])
@@ -216,12 +223,24 @@ class Eraser:
             for name in self._resets:
                 marked = (session.slot, REASON, row[0], tx.now)
                 queries.run("mark_erased", (name, *session.key, *marked))
-        payload = {
-            "what": self.subject.what,
-            "subject": self._hashed,
-            "events": [str(row[1]) for row in rows],
-        }
-        tx.events.append(ERASURE, platform=PLATFORM, payload=payload)
+        about = {"what": self.subject.what, "subject": self._hashed}
+        for ids in self._split([str(row[1]) for row in rows]):
+            told = {**about, "events": ids}
+            tx.events.append_own(NewEvent(event_type=ERASURE, platform=PLATFORM, payload=told))
+
+    def _split(self, ids: Sequence[str]) -> list[list[str]]:
+        """Ids in lists that are each within the limit of an event, or have one id."""
+        most = self._app.extensions.settings("events").event_limit - BESIDE_IDS
+        found: list[list[str]] = [[]]
+        size = 0
+        for each in ids:
+            takes = len(msgspec.json.encode(each)) + 1
+            if found[-1] and size + takes > most:
+                found.append([])
+                size = 0
+            found[-1].append(each)
+            size += takes
+        return found
 
     async def drop_letters(self) -> int:
         """Delete dead letters and figures of the subject."""
@@ -236,24 +255,49 @@ class Eraser:
         return await self._app.transact(work)
 
 
-async def _derive_anew(app: "Penstock", consumers: Mapping[str, Consumer]) -> int:
-    """Make anew, without the erased events, what was derived from their sessions."""
+async def _derive_anew(
+    app: "Penstock", consumers: Mapping[str, Consumer]
+) -> tuple[int, Exception | None]:
+    """Make anew, without the erased events, what was derived from their sessions; how many.
+
+    A session that a consumer fails to make anew is cleared. One that it fails to clear is left for
+    the next erasure, and the error is returned.
+    """
     sessions: set[Session] = set()
-    while rows := await _rows(app, "reset_marks", (REASON, PAGE)):
+    failed: Exception | None = None
+    after = ("",) * 4
+    while rows := await _rows(app, "reset_marks", (REASON, *after, PAGE)):
+        after = rows[-1]
         for name, *key in rows:
-            session = Session(*key)
             try:
-                await rebuild_session(app, consumers[name], session)
-            except NotEnriched:
-                await app.transact(partial(_clear, consumer=consumers[name], session=session))
-            sessions.add(session)
-    return len(sessions)
+                await _make_anew(app, consumers[name], Session(*key))
+            except NOT_ITS_OWN:
+                raise
+            except Exception as error:
+                failed = failed or error
+            else:
+                sessions.add(Session(*key))
+    return len(sessions), failed
 
 
-def _clear(tx: Any, consumer: Consumer, session: Session) -> None:
-    """Throw away what was derived; it is made anew when the pressure is over."""
+async def _make_anew(app: "Penstock", consumer: Consumer, session: Session) -> None:
+    why = LATER
+    try:
+        await rebuild_session(app, consumer, session, keeps=True)
+        return
+    except NotEnriched:
+        pass
+    except NOT_ITS_OWN:
+        raise
+    except Exception:
+        why = FAILED
+    await app.transact(partial(_clear, consumer=consumer, session=session, why=why))
+
+
+def _clear(tx: Any, consumer: Consumer, session: Session, why: str) -> None:
+    """Throw away what was derived; it is made anew when it is calm."""
     clear(Applying(tx, consumer.name, enqueues=False), consumer, session)
-    told = (session.slot, LATER, 0, tx.now)
+    told = (session.slot, why, 0, tx.now)
     tx.events.queries.run("mark_erased", (consumer.name, *session.key, *told))
 
 

@@ -137,10 +137,10 @@ class Preparer:
         """All of them as rows; the first that cannot be kept is refused."""
         return [self.row(event, now) for event in events]
 
-    def row(self, event: NewEvent, now: int) -> Row:
-        """An event as a row."""
+    def row(self, event: NewEvent, now: int, *, own: bool = False) -> Row:
+        """An event as a row; one of Penstock's `own` passes no gate, and no limit holds for it."""
         event_id, timestamp = identified(event, now)
-        clean, body = self._clean(event)
+        clean, body = (event, _body(event)) if own else self._clean(event)
         session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
         bindings = (
             event_id,
@@ -169,7 +169,7 @@ class Preparer:
         """What the gate lets through of an event, and its body."""
         clean = self.gate(event)
         try:
-            body = _encoder.encode(Body(clean.payload, clean.metadata, clean.hook_type))
+            body = _body(clean)
         except _UNWRITABLE as error:
             raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
         if len(body) > self._largest:
@@ -180,6 +180,10 @@ class Preparer:
     def dictionary(self, platform: str) -> tuple[int, bytes] | None:
         """What bodies of a platform are compressed with."""
         return dictionary_of(platform) if self._codec is Codec.ZSTD else None
+
+
+def _body(event: NewEvent) -> bytes:
+    return _encoder.encode(Body(event.payload, event.metadata, event.hook_type))
 
 
 _encoder = msgspec.json.Encoder()
@@ -224,6 +228,11 @@ class Writing:
         for platform in {row.platform for row in rows}:
             self.keep_dictionary(platform)
         return self.write(rows)
+
+    def append_own(self, event: NewEvent) -> None:
+        """Append an event of Penstock's own, which holds nothing that a gate would look for."""
+        self.keep_dictionary(event.platform)
+        self.write([self._app.events.preparer.row(event, self.now, own=True)])
 
     def keep_dictionary(self, platform: str) -> None:
         """Have the log hold what bodies of a platform are compressed with."""

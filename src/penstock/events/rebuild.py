@@ -4,25 +4,47 @@ It happens in one commit, up to where the consumer has come in the log, while it
 reads sees the old result or the new one, and what comes later is applied to the new one.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.events import archive
-from penstock.events.consumer import Applying, CannotRebuild, Consumer
+from penstock.events.consumer import Applying, CannotRebuild, Consumer, Failing
 from penstock.events.enrichment import NotEnriched, prepared_with
 from penstock.events.event import Event, Session
 from penstock.events.feed import Mark, Putting, buried, put_mark
+from penstock.events.parquet import NoArchive
+from penstock.model.errors import MissingExtra, PenstockError
+from penstock.model.redact import redact
+from penstock.model.store_errors import StoreError
+from penstock.model.wording import counted, listed
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 PAGE = 500
 SESSIONS = 200
+LONGEST_REASON = 200
+NOT_ITS_OWN = (StoreError, NoArchive, MissingExtra)
+"""What no consumer is to blame for."""
 NOTHING: Mapping[int, str] = {}
 
 Show = Callable[[Session, int], None]
 """Hears which session was rebuilt, and from how many events."""
+
+
+class SessionsFailed(PenstockError):
+    """Sessions that could not be rebuilt, after all others were."""
+
+    def __init__(self, consumer: str, failed: Mapping[Session, str], rebuilt: int) -> None:
+        self.consumer = consumer
+        self.failed = dict(failed)
+        self.rebuilt = rebuilt
+        named = [f"{session.session_id!r} ({why})" for session, why in failed.items()]
+        super().__init__(
+            f"Consumer {consumer!r} has rebuilt {counted(rebuilt, 'session')} and failed at "
+            f"{counted(len(failed), 'session')}, which are as before: {listed(named)}."
+        )
 
 
 class Moved(Exception):
@@ -39,17 +61,43 @@ async def rebuild(
 ) -> int:
     """Rebuild a session, or all of them one by one; how many.
 
-    Jobs are enqueued only if told to, and then those alone that never were for their events.
+    Jobs are enqueued only if told to, and then those alone that never were for their events. One of
+    all that fails is tried again without the events that were given up before; those that still
+    fail are told at the end, in SessionsFailed.
     """
     if consumer.reset is None:
         raise CannotRebuild(consumer.name)
-    count = 0
-    async for each in _sessions(app) if session is None else _only(session):
-        events = await rebuild_session(app, consumer, each, enqueue=enqueue)
+    if session is not None:
+        events = await rebuild_session(app, consumer, session, enqueue=enqueue)
+        if show is not None:
+            show(session, events)
+        return 1
+    count, failed = 0, dict[Session, str]()
+    async for each in _sessions(app):
+        try:
+            events = await _rebuild_anyway(app, consumer, each, enqueue=enqueue)
+        except NOT_ITS_OWN:
+            raise
+        except Exception as error:
+            failed[each] = redact(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
+            continue
         count += 1
         if show is not None:
             show(each, events)
+    if failed:
+        raise SessionsFailed(consumer.name, failed, count)
     return count
+
+
+async def _rebuild_anyway(
+    app: "Penstock", consumer: Consumer, session: Session, *, enqueue: bool
+) -> int:
+    try:
+        return await rebuild_session(app, consumer, session, enqueue=enqueue)
+    except NOT_ITS_OWN:
+        raise
+    except Exception:
+        return await rebuild_session(app, consumer, session, enqueue=enqueue, keeps=True)
 
 
 async def rebuild_session(
@@ -59,14 +107,19 @@ async def rebuild_session(
     *,
     enqueue: bool = False,
     without: Mapping[int, str] = NOTHING,
+    keeps: bool = False,
 ) -> int:
     """Reset a session and apply its events in one commit; how many events those were.
 
-    Those in `without`, by sequence, are given up for the reason that stands there.
+    Those in `without`, by sequence, are given up for the reason that stands there; if it `keeps`
+    the session's dead letters, those of before stay given up, too.
     """
     while True:
         try:
-            return await _rebuild_once(app, consumer, session, enqueue=enqueue, without=without)
+            standing, events = await to_replay(app, consumer, session)
+            left_out = {**(await _given_up(app, consumer, session) if keeps else {}), **without}
+            replayed = (standing, events, left_out)
+            return await _rebuild_once(app, consumer, session, *replayed, enqueue=enqueue)
         except Moved:
             continue
 
@@ -75,12 +128,20 @@ async def _rebuild_once(
     app: "Penstock",
     consumer: Consumer,
     session: Session,
+    standing: "Standing",
+    events: Sequence[Event],
+    without: Mapping[int, str],
     *,
     enqueue: bool,
-    without: Mapping[int, str],
 ) -> int:
-    standing, events = await to_replay(app, consumer, session)
-    wanted = [event for event in events if event.sequence not in without]
+    waits = consumer.failing is Failing.WAIT
+    mark = Mark.WAITING if waits else Mark.INCOMPLETE
+    until = min(without, default=None) if waits else None
+    wanted = [
+        event
+        for event in events
+        if event.sequence not in without and (until is None or event.sequence < until)
+    ]
     pages = [wanted[n : n + PAGE] for n in range(0, len(wanted), PAGE)]
     prepared = [await _prepared(app, consumer, page) for page in pages]
 
@@ -101,8 +162,7 @@ async def _rebuild_once(
             if event.sequence in without:
                 reason = without[event.sequence]
                 queries.run("bury", buried(consumer, event, reason, tx.now))
-                incomplete = Putting(session, Mark.INCOMPLETE, reason, event.sequence)
-                put_mark(tx, consumer.name, incomplete)
+                put_mark(tx, consumer.name, Putting(session, mark, reason, event.sequence))
 
     await app.transact(work)
     return len(wanted)
@@ -161,6 +221,13 @@ def clear(applying: Applying, consumer: Consumer, session: Session) -> None:
         applying.series.reset(session)
 
 
+async def _given_up(app: "Penstock", consumer: Consumer, session: Session) -> dict[int, str]:
+    """The events of a session that have dead letters, and why."""
+    whose = (consumer.name, *session.key)
+    rows = await app.read(lambda tx: tx.events.queries.rows("given_up", whose))
+    return {int(sequence): str(reason) for sequence, reason in rows}
+
+
 async def _prepared(app: "Penstock", consumer: Consumer, events: list[Event]) -> Any:
     prepared, left_out = await prepared_with(app, consumer, events)
     if left_out:
@@ -209,10 +276,6 @@ async def _sessions(app: "Penstock") -> AsyncIterator[Session]:
 def _some_sessions(tx: Any, after: tuple[str, str, str]) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = tx.events.queries.rows("sessions_after", (*after, SESSIONS))
     return found
-
-
-async def _only(session: Session) -> AsyncIterator[Session]:
-    yield session
 
 
 def _asked(

@@ -57,7 +57,13 @@ UPDATE events_jobs SET jobs = '', erasing = 0 WHERE consumer = ? AND sequence = 
 
 -- name: reset_marks
 -- Sessions that an erasure left to be made anew.
-SELECT consumer, tenant_id, platform, session_id FROM events_marks WHERE reason = ? LIMIT ?;
+SELECT consumer, tenant_id, platform, session_id FROM events_marks
+WHERE reason = ? AND (consumer, tenant_id, platform, session_id) > (?, ?, ?, ?)
+ORDER BY consumer, tenant_id, platform, session_id LIMIT ?;
+
+-- name: forget_reasons
+-- Why an event was given up may say what was in it.
+UPDATE events_marks SET reason = '' WHERE tenant_id = ? AND platform = ? AND session_id = ?;
 
 -- name: consumer_names
 SELECT name FROM events_consumers ORDER BY name;

@@ -170,6 +170,10 @@ DELETE FROM events_dead WHERE id = ?;
 DELETE FROM events_dead
 WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ? AND sequence > ?;
 
+-- name: given_up
+SELECT sequence, reason FROM events_dead
+WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ? AND sequence IS NOT NULL;
+
 -- name: count_dead
 SELECT source, count(*) FROM events_dead GROUP BY source ORDER BY source;
 

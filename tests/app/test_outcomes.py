@@ -175,9 +175,9 @@ async def test_a_type_has_its_own_classes_budgets_and_cap(
     ("written", "asked", "runs", "because"),
     [
         ({}, {}, 3, "the default for class unknown"),
-        ({"max_retries": 5}, {}, 6, "max_retries of the job"),
-        ({"max_retries": 5}, {"max_retries": 3}, 4, "max_retries of the job"),
-        ({}, {"max_retries": 3}, 4, "max_retries of the job"),
+        ({"max_retries": 5}, {}, 6, "max_retries of its type or call"),
+        ({"max_retries": 5}, {"max_retries": 3}, 4, "max_retries of its type or call"),
+        ({}, {"max_retries": 3}, 4, "max_retries of its type or call"),
         (
             {"max_retries": 5, "budgets": {ErrorClass.UNKNOWN: 1}},
             {},

@@ -356,8 +356,8 @@ def test_nothing_is_retried_for_ever(error_class: ErrorClass, max_retries: int) 
     ("max_retries", "class_budget", "told"),
     [
         (None, None, "All 2 retries are used up: the default for class unknown."),
-        (1, None, "The one retry is used up: max_retries of the job."),
-        (0, None, "No retry is allowed: max_retries of the job."),
+        (1, None, "The one retry is used up: max_retries of its type or call."),
+        (0, None, "No retry is allowed: max_retries of its type or call."),
         (9, 2, "All 2 retries are used up: the budget of its type for class unknown."),
     ],
 )

@@ -1,6 +1,7 @@
 """Where the process of a job finds its type again."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,20 @@ def test_an_application_remembers_where_it_was_loaded_from(monkeypatch: pytest.M
 def test_a_module_that_is_not_found_is_refused_with_where_to_start(target: str, where: str) -> None:
     with pytest.raises(InvalidOption, match=where):
         load_app(target)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("ap", "there is none; try shop:app"), ("site", "'site' is a dict; try shop:app")],
+)
+def test_a_name_that_is_no_application_is_told_what_is_there(
+    monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    shop = ModuleType("shop")
+    vars(shop).update(app=Penstock(settings=Settings()), site={})
+    monkeypatch.setitem(sys.modules, "shop", shop)
+    with pytest.raises(InvalidOption, match=re.escape(told)):
+        load_app(f"shop:{name}")
 
 
 @pytest.mark.parametrize("handler", [handlers.Counter(1), handlers.Counter])

@@ -123,7 +123,7 @@ def attempts_allowed(job: Job) -> int | None:
 
 
 def bound_by(job: Job) -> str | None:
-    """What bounds, or ended, the retries of a job: `bounded by max_retries of the job`."""
+    """What bounds, or ended, the retries of a job: `bounded by max_retries of its type or call`."""
     found = judged(job.error_details)
     if found.given_up is not None and job.status is Status.DEAD_LETTER:
         return found.given_up

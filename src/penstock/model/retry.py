@@ -258,7 +258,7 @@ def budget_for(
     if class_budget is not None:
         return Budget(class_budget, f"the budget of its type for class {error_class}")
     if max_retries is not None:
-        return Budget(max_retries, "max_retries of the job")
+        return Budget(max_retries, "max_retries of its type or call")
     return Budget(POLICIES[error_class].budget, f"the default for class {error_class}")
 
 
@@ -318,7 +318,7 @@ def decide(
 
 
 def used_up(budget: Budget, *, waits: bool = False) -> str:
-    """Say that a budget is spent: `All 2 retries are used up: max_retries of the job.`"""
+    """Say that a budget is spent: `All 2 retries are used up: max_retries of its type or call.`"""
     if budget.retries == 0:
         spent = "No retry is allowed"
     elif waits:

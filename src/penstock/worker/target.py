@@ -51,7 +51,7 @@ def load_app(target: str, url: str | None = None) -> Penstock:
         raise
     found = _attribute_of(module, attribute or "app")
     if not isinstance(found, Penstock):
-        raise InvalidOption("app", target, "module:name of a Penstock application")
+        raise InvalidOption("app", target, _application(module, attribute or "app", found))
     if url is not None:
         found.settings = found.settings.replace(url=url)
     found.target = target
@@ -73,6 +73,14 @@ def _importable(module_name: str, error: ModuleNotFoundError) -> str:
     if error.name == package:
         where = f"; start in the folder that holds {package!r}, or name that folder in PYTHONPATH"
     return f"importable, such as shop.jobs:app ({error}{where})"
+
+
+def _application(module: ModuleType, name: str, found: object) -> str:
+    """What was expected of a module, what is there instead, and what would be right."""
+    there = "there is none" if found is None else f"{name!r} is a {type(found).__name__}"
+    apps = [each for each, value in vars(module).items() if isinstance(value, Penstock)]
+    right = f"; try {module.__name__}:{apps[0]}" if apps else ""
+    return f"module:name of a Penstock application ({there}{right})"
 
 
 def places_of(app: Penstock) -> tuple[Place, ...]:

@@ -75,5 +75,5 @@ def refused(bench: Bench, events: set[str]) -> set[str]:
     """The jobs whose lease the worker found lost."""
     lines = [json.loads(line) for line in bench.log().splitlines() if line.startswith("{")]
     told = [line for line in lines if line["event"] in events]
-    assert all(line.keys() >= {"job_type", "worker_id", "attempts", "duration_ms"} for line in told)
+    assert all(line.keys() >= {"job_type", "worker_id", "attempt", "duration_ms"} for line in told)
     return {line["job_id"] for line in told}

@@ -19,7 +19,7 @@ SELECT count(*) FROM events_dead
 WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
 
 -- name: by_sequence
-{part event} WHERE sequence = :sequence;
+{part event} WHERE sequence = :sequence AND codec <> 'erased';
 
 -- name: last_events
 {part event} WHERE {part shown} ORDER BY sequence DESC LIMIT :limit;

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from penstock.events import spool as module
 from penstock.events.event import InvalidEvent, NewEvent
-from penstock.events.spool import HEADER, Intake, Spool
+from penstock.events.spool import HEADER, MAGIC, Intake, Spool
 from penstock.model.store_errors import StoreFull, StoreUnavailable
 from proof.servers import RedisServer
 from tests.events.streams import (
@@ -318,3 +319,15 @@ async def test_a_spool_without_a_stream_takes_events_while_the_store_is_locked(
         assert [each.event_id for each in await events_of(app)] == ["e0", "e1"]
         [letter] = await letters_of(app)
         assert "with another content" in letter["reason"]
+
+
+def test_a_frame_that_holds_no_event_is_told_and_costs_no_other(
+    spool: Spool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool.append([event(1)])
+    body = b'{"event_type": 5}'
+    with spool.path.open("ab") as file:
+        file.write(HEADER.pack(MAGIC, len(body), crc32(body)) + body)
+    spool.append([event(2)])
+    assert held(spool) == ["e1", "e2"]
+    assert "spool_unreadable" in capsys.readouterr().out

@@ -162,32 +162,48 @@ def _frame(event: NewEvent) -> bytes:
 
 
 def _events(file: IO[bytes], path: Path) -> Iterator[NewEvent]:
-    """The whole frames of a file; what is torn was never acknowledged, and is told."""
+    """The events of a file; what is torn was never acknowledged, and is told."""
+    for event, _ in _pieces(file, path):
+        if event is not None:
+            yield event
+
+
+def _pieces(file: IO[bytes], path: Path) -> Iterator[tuple[NewEvent | None, bytes]]:
+    """The whole frames of a file, each with its event; None for one that holds none."""
     at = torn = 0
     size = file.seek(0, os.SEEK_END)
     while at < size:
-        event, end = _framed(file, at)
-        if event is None:
+        body = _body(file, at)
+        if body is None:
             end = _next_frame(file, at + 1, size)
             torn += end - at
         else:
-            yield event
+            end = at + HEADER.size + len(body)
+            yield _decoded(body, path), body
         at = end
     if torn:
         log.warning("spool_torn", path=str(path), bytes=torn)
 
 
-def _framed(file: IO[bytes], at: int) -> tuple[NewEvent | None, int]:
-    """The event of the frame at a place, and where that ends; None if there is none."""
+def _body(file: IO[bytes], at: int) -> bytes | None:
+    """What is in the frame at a place; None if no whole frame begins there."""
     file.seek(at)
     header = file.read(HEADER.size)
     if len(header) < HEADER.size:
-        return None, at
+        return None
     magic, length, check = HEADER.unpack(header)
     body = file.read(length) if magic == MAGIC else b""
-    if magic != MAGIC or len(body) < length or crc32(body) != check:
-        return None, at
-    return _decoder.decode(body), at + HEADER.size + length
+    return body if magic == MAGIC and len(body) == length and crc32(body) == check else None
+
+
+def _decoded(body: bytes, path: Path) -> NewEvent | None:
+    """The event of a whole frame; whoever wrote one that holds none knew of other events."""
+    try:
+        return _decoder.decode(body)
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        told = redact(str(error))
+        log.error("spool_unreadable", path=str(path), bytes=len(body), error=told)
+        return None
 
 
 def _next_frame(file: IO[bytes], at: int, size: int) -> int:

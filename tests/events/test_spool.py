@@ -281,6 +281,85 @@ def test_erased_events_are_overwritten(spool: Spool) -> None:
     assert held(spool) == ["e5", "e6", "e8"]
 
 
+def test_until_what_stays_is_on_disk_beside_it_an_erasure_leaves_the_file_as_it_is(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1), event(2)])
+    before = spool.path.read_bytes()
+    done: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def synced(file: int) -> None:
+        done.append("sync" if spool.path.read_bytes() == before else "sync after")
+        fsync(file)
+
+    def renamed(file: Path, to: Path) -> Path:
+        assert file.stat().st_mode & 0o777 == 0o600
+        done.append("rename")
+        return rename(file, to)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    with spool.path.open("rb") as old:
+        assert spool.erase(lambda each: each.event_id == "e1") == 1
+        assert done == ["sync", "rename", "sync after", "sync after"]
+        assert old.read() == b""
+    assert held(spool) == ["e2"]
+
+
+def test_the_bytes_of_the_old_file_are_overwritten(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 7)
+    spool.append([event(1), event(2)])
+    synced: list[bytes] = []
+    fsync = os.fsync
+    with spool.path.open("rb") as old:
+        size = spool.path.stat().st_size
+        monkeypatch.setattr(
+            os, "fsync", lambda file: (synced.append(os.pread(old.fileno(), 999, 0)), fsync(file))
+        )
+        spool.erase(lambda each: each.event_id == "e1")
+    assert synced[-1] == b"\0" * size
+
+
+def test_what_is_torn_goes_with_an_erasure_and_what_a_crash_left_of_one(spool: Spool) -> None:
+    spool.append([event(1), event(2)])
+    os.truncate(spool.path, spool.path.stat().st_size - 1)
+    left = spool.path.with_name(spool.path.name + ".anew")
+    left.write_bytes(b"left")
+    assert spool.erase(lambda each: False) == 0
+    assert b'"e2"' not in spool.path.read_bytes()
+    assert not left.exists()
+    assert held(spool) == ["e1"]
+
+
+def test_nothing_is_erased_and_that_is_said_without_the_lock(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1)])
+    monkeypatch.setattr(spool, "_lock", spool.path / "lock")
+    with pytest.raises(StoreUnavailable, match="lock"):
+        spool.erase(lambda each: True)
+    assert held(spool) == ["e1"]
+
+
+def test_an_event_that_meets_an_erasure_is_in_the_new_file(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1), event(2)])
+    flock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        assert spool.erase(lambda each: each.event_id == "e1") == 1
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    spool.append([event(3)])
+    assert held(spool) == ["e2", "e3"]
+
+
 async def test_append_spools_while_redis_is_down_and_nothing_is_lost(
     place: Place, tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ def _packed(target: Codec, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]
         else:
             changed.append((target.value, kept, sequence, at, codec))
     if damaged:
-        first, error = damaged[0]
-        told = redact(repr(error))
+        first, problem = damaged[0]
+        told = redact(repr(problem))
         log.warning("events_not_recompressed", count=len(damaged), sequence=first, error=told)
     return changed

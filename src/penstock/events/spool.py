@@ -36,6 +36,7 @@ PATIENCE_SECONDS, PATIENCE_PER_EVENT = 0.05, 0.001
 """So long a caller waits for the target before the event is spooled."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 CHUNK = 100
+BLOCK = 1 << 16
 
 
 class Spool:
@@ -45,6 +46,7 @@ class Spool:
         self.path = path
         self.flushing = path.with_name(path.name + ".flushing")
         self._lock = path.with_name(path.name + ".lock")
+        self._anew = path.with_name(path.name + ".anew")
 
     @property
     def holds_any(self) -> bool:
@@ -139,36 +141,63 @@ class Spool:
             os.close(file)
 
     def erase(self, matches: Callable[[NewEvent], bool]) -> int:
-        """Overwrite and drop the events that match; how many they were.
+        """Drop and overwrite the events that match; how many they were.
 
         It waits for whoever flushes, who has then handed on what was here: erase there afterwards.
         """
-        count = 0
-        with self.alone(wait=True):
-            for path in (self.flushing, self.path):
-                with suppress(FileNotFoundError), path.open("r+b") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                    every = list(_events(file, path))
-                    kept = [event for event in every if not matches(event)]
-                    if len(kept) < len(every):
-                        _overwrite(file, b"".join(map(_frame, kept)))
-                        count += len(every) - len(kept)
-        return count
+        if not (self.holds_any or self._anew.exists()):
+            return 0
+        with self.alone(wait=True) as alone:
+            if not alone:
+                raise StoreUnavailable(str(self.path), "its lock could not be taken")
+            with suppress(FileNotFoundError), self._anew.open("r+b") as left_by_a_crash:
+                _overwrite(left_by_a_crash)
+                self._anew.unlink()
+            return sum([self._erase_from(path, matches) for path in (self.flushing, self.path)])
+
+    def _erase_from(self, path: Path, matches: Callable[[NewEvent], bool]) -> int:
+        """Have a file without some events take the place of one, and overwrite that one."""
+        with suppress(FileNotFoundError), path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            gone = stays = 0
+            for event, frame in _frames(file, path):
+                if event is not None and matches(event):
+                    gone += 1
+                else:
+                    stays += len(frame)
+            if stays == file.seek(0, os.SEEK_END):
+                return 0
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            with os.fdopen(os.open(self._anew, flags, 0o600), "wb") as anew:
+                for event, frame in _frames(file, path):
+                    if event is None or not matches(event):
+                        anew.write(frame)
+                anew.flush()
+                os.fsync(anew.fileno())
+            # Until here a crash costs nothing, and from here on nothing that was to stay.
+            self._anew.rename(path)
+            _sync_folder(path.parent)
+            _overwrite(file)
+            return gone
+        return 0
 
 
 def _frame(event: NewEvent) -> bytes:
-    body = _encoder.encode(event)
+    return _framed(_encoder.encode(event))
+
+
+def _framed(body: bytes) -> bytes:
     return HEADER.pack(MAGIC, len(body), crc32(body)) + body
 
 
 def _events(file: IO[bytes], path: Path) -> Iterator[NewEvent]:
     """The events of a file; what is torn was never acknowledged, and is told."""
-    for event, _ in _pieces(file, path):
+    for event, _ in _frames(file, path):
         if event is not None:
             yield event
 
 
-def _pieces(file: IO[bytes], path: Path) -> Iterator[tuple[NewEvent | None, bytes]]:
+def _frames(file: IO[bytes], path: Path) -> Iterator[tuple[NewEvent | None, bytes]]:
     """The whole frames of a file, each with its event; None for one that holds none."""
     at = torn = 0
     size = file.seek(0, os.SEEK_END)
@@ -179,7 +208,7 @@ def _pieces(file: IO[bytes], path: Path) -> Iterator[tuple[NewEvent | None, byte
             torn += end - at
         else:
             end = at + HEADER.size + len(body)
-            yield _decoded(body, path), body
+            yield _decoded(body, path), _framed(body)
         at = end
     if torn:
         log.warning("spool_torn", path=str(path), bytes=torn)
@@ -210,7 +239,7 @@ def _next_frame(file: IO[bytes], at: int, size: int) -> int:
     """Where the next frame begins, or the file ends."""
     file.seek(at)
     window = b""
-    while more := file.read(1 << 16):
+    while more := file.read(BLOCK):
         window = window[-len(MAGIC) + 1 :] + more
         place = window.find(MAGIC)
         if place >= 0:
@@ -228,14 +257,15 @@ def _write(file: int, data: bytes) -> None:
         left = left[os.write(file, left) :]
 
 
-def _overwrite(file: IO[bytes], data: bytes) -> None:
-    size = file.seek(0, os.SEEK_END)
+def _overwrite(file: IO[bytes]) -> None:
+    """Leave nothing of what a file held."""
+    left = file.seek(0, os.SEEK_END)
     file.seek(0)
-    file.write(data + b"\0" * max(0, size - len(data)))
+    while left:
+        left -= file.write(b"\0" * min(left, BLOCK))
     file.flush()
     os.fsync(file.fileno())
-    file.truncate(len(data))
-    os.fsync(file.fileno())
+    file.truncate(0)
 
 
 def _sync_folder(folder: Path) -> None:

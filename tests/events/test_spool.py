@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from penstock import Penstock, Settings
 from penstock.events import spool as module
 from penstock.events.event import InvalidEvent, NewEvent
 from penstock.events.spool import HEADER, MAGIC, Intake, Spool
@@ -193,6 +194,54 @@ def test_many_processes_share_it_and_flushing_loses_none(spool: Spool) -> None:
     for first in (0, 1_000):
         own = [each for each in seen if first <= int(each[1:]) < first + 100]
         assert own == [f"e{n}" for n in range(first, first + 100)]
+
+
+SERVER = "redis://u:secret@cache:6379/0"
+
+
+@pytest.mark.parametrize(
+    ("stores", "expected"),
+    [
+        (("sqlite:////srv/shop.db", ""), "/srv/shop.db.spool"),
+        (("sqlite:///shop.db", ""), "{here}/shop.db.spool"),
+        (("redis://x", "sqlite:////srv/tables.db"), "/srv/tables.db.spool"),
+    ],
+)
+def test_its_usual_place_is_beside_the_file_of_a_sqlite_store(
+    stores: tuple[str, ...], expected: str
+) -> None:
+    place = module.usual_place(stores, SERVER)
+    assert str(place) == expected.format(here=Path.cwd())
+
+
+def test_else_it_is_in_the_users_state_folder_and_the_same_for_who_asks_as_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    stores = ("postgresql://db/shop", "")
+    place = module.usual_place(stores, SERVER)
+    assert place.parent == tmp_path / "state" / "penstock"
+    assert place == module.usual_place(("sqlite:///:memory:",), "redis://cache:6379/0")
+    assert place != module.usual_place(stores, "redis://cache:6379/1")
+    spool = Spool(place)
+    spool.append([event(1)])
+    assert [path.stat().st_mode & 0o777 for path in (place, place.parent)] == [0o600, 0o700]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for nowhere in ("", "here"):
+        monkeypatch.setenv("XDG_STATE_HOME", nowhere)
+        assert module.usual_place(stores, SERVER).parent == tmp_path / ".local/state/penstock"
+
+
+async def test_a_program_elsewhere_spools_where_ingest_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Settings(url=f"sqlite:///{tmp_path}/shop.db", extension={"events": {"stream": SERVER}})
+    places = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        places.append(Penstock(settings=told).events.intake.spool.path)
+    assert places == [tmp_path / "shop.db.spool"] * 2
 
 
 async def test_while_the_target_is_away_events_wait_and_are_handed_on_in_order(

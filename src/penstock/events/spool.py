@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Generic, TypeVar
 from zlib import crc32
@@ -19,9 +20,11 @@ import msgspec
 import structlog
 
 from penstock.events.event import InvalidEvent, NewEvent
-from penstock.model.redact import redact
+from penstock.model.errors import InvalidOption
+from penstock.model.redact import redact, without_password
 from penstock.model.store_errors import StoreFull, StoreReadOnly, StoreUnavailable
 from penstock.service import Seldom
+from penstock.store.open import sqlite_path
 
 log = structlog.get_logger("penstock.events")
 
@@ -37,6 +40,28 @@ PATIENCE_SECONDS, PATIENCE_PER_EVENT = 0.05, 0.001
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 CHUNK = 100
 BLOCK = 1 << 16
+
+
+def usual_place(stores: Iterable[str], stream: str) -> Path:
+    """Where the spool is unless one was named: the same whatever folder a program runs in.
+
+    It is beside the file of a SQLite store; else in the user's state folder, and named after the
+    stream's server, so that it does not matter as whom a program asks for that.
+    """
+    for url in stores:
+        file = sqlite_path(url) if url.startswith("sqlite://") else None
+        if file is not None:
+            return file.with_name(f"{file.name}.spool")
+    scheme, _, rest = without_password(stream).partition("://")
+    server = f"{scheme}://{rest.rpartition('@')[2]}"
+    home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not home.is_absolute():
+        try:
+            home = Path.home() / ".local" / "state"
+        except RuntimeError:
+            expected = "the name of a file, as this user has no home"
+            raise InvalidOption("events.spool", None, expected) from None
+    return home / "penstock" / f"events-{sha256(server.encode()).hexdigest()[:16]}.spool"
 
 
 class Spool:
@@ -81,6 +106,8 @@ class Spool:
         while True:
             new = not self.path.exists()
             try:
+                if new:
+                    _make_folder(self.path.parent)
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
                 file = os.open(self.path, flags, 0o600)
             except OSError as error:
@@ -268,6 +295,14 @@ def _overwrite(file: IO[bytes]) -> None:
     file.truncate(0)
 
 
+def _make_folder(folder: Path) -> None:
+    """Have a folder, and on disk, for its owner alone if it is new."""
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
+        _sync_folder(folder.parent)
+
+
 def _sync_folder(folder: Path) -> None:
     """Have the name of a new file on disk, too."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -314,7 +349,7 @@ class Intake(Generic[T]):
         """
         with self.spool.alone() as alone:
             if not alone:
-                return False
+                return not self.spool.holds_any
             while self.spool.take():
                 count = 0
                 for events in self.spool.events():

@@ -227,9 +227,7 @@ class Stream:
                 count += int(await self.call("erase", keys, *gone[begin : begin + AT_ONCE]))
         return count
 
-    async def _matching(
-        self, name: str, matches: Callable[[Mapping[str, str]], bool]
-    ) -> list[str]:
+    async def _matching(self, name: str, matches: Callable[[Mapping[str, str]], bool]) -> list[str]:
         """The ids of a stream's entries whose fields match."""
         found: list[str] = []
         after = "-"

@@ -1,4 +1,4 @@
-"""The gate: nothing that a rule would find is let through unseen, and clean events stay as they are."""
+"""The gate: nothing that a rule would find passes unseen, and what is clean stays as it is."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ odd = st.text("ſKİßé\u2028\u00a0 \n\r\t\0\\\"'@:=%/._-[]aB3", max_size=20)
 around = st.one_of(odd, st.text(max_size=20))
 hidden = st.builds(
     lambda before, it, after: before + it + after, around, st.sampled_from(SECRETS), around
-)  # noqa: E501
+)
 texts = st.one_of(hidden, around, st.sampled_from(SECRETS))
 names = st.one_of(st.sampled_from(["password", "to", "authToken", "n"]), texts)
 payloads: st.SearchStrategy[dict[str, Any]] = st.dictionaries(

@@ -70,8 +70,8 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `stream` is the URL of a Redis: events are appended to `telemetry:events` there, and ingest
     writes them into the log. With `mirror`, the log is mirrored to `cdc:events` there. `spool` is
-    the file that takes events while that Redis is away: unless it is named, one beside the file of a
-    SQLite store (`work.db.spool`), else one in `$XDG_STATE_HOME/penstock` or
+    the file that takes events while that Redis is away: unless it is named, one beside the file of
+    a SQLite store (`work.db.spool`), else one in `$XDG_STATE_HOME/penstock` or
     `~/.local/state/penstock`. Named without a stream, it does so while the store is away or locked.
     `archive` is the folder of archived events; whole months that are older than `archive_days` go
     there by themselves, if that is above 0.

@@ -119,6 +119,7 @@ TABLES = Tables(
         Table("events_series", key=("id",), tenant="tenant_id", person="person"),
         Table("events_samples", key=("id",), tenant="tenant_id", person="person"),
     ),
+    functions=("events_make_month", "events_drop_month"),
 )
 
 ROUTES = (

@@ -118,6 +118,9 @@ class PostgresTables(RelationalTables):
                 for table in tables.tables:
                     if table.name in made:
                         connection.execute(_access(table, address, state).encode())
+                if state.roles_exist:
+                    for function in tables.functions:
+                        connection.execute(_callable(function, address).encode())
                 version = str(max(steps))
                 connection.execute(_REMEMBER, (META + extension, version))
                 if state.roles_exist:
@@ -147,6 +150,11 @@ def _table_names(connection: Connection) -> set[str]:
 def _use(connection: Connection, address: Address) -> None:
     """Have names mean the tables of this installation, until the transaction ends."""
     connection.execute("; ".join(address.settings()).encode())
+
+
+def _callable(function: str, address: Address) -> str:
+    """Who may call a function, beside its owner."""
+    return f"GRANT EXECUTE ON FUNCTION {quoted(function)} TO {name_of(address.worker_role)}"
 
 
 def _access(table: Table, address: Address, state: State) -> str:

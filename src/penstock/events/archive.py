@@ -53,7 +53,8 @@ class NotConsumed(PenstockError):
         self.consumer = consumer
         self.month = month
         super().__init__(
-            f"Events of {month} cannot be archived before consumer {consumer!r} has come past them."
+            f"Events of {month} cannot be archived before consumer {consumer!r} has come past "
+            "them; one that is gone is forgotten with `penstock events forget`."
         )
 
 

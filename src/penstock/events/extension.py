@@ -246,6 +246,7 @@ events = Extension(
         Command(name="stats", run=f"{COMMANDS}:stats"),
         Command(name="pause", run=f"{COMMANDS}:pause"),
         Command(name="resume", run=f"{COMMANDS}:resume"),
+        Command(name="forget", run=f"{COMMANDS}:forget", loads=True),
         Command(name="rebuild", run=f"{COMMANDS}:rebuild", loads=True),
         Command(name="dead", run=f"{COMMANDS}:dead"),
         Command(name="replay", run=f"{COMMANDS}:replay", loads=True),

@@ -1,5 +1,6 @@
 """Old months leave the log for files, and are still there for who asks, rebuilds or erases."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from penstock.events.rebuild import rebuild
 from penstock.model.errors import InvalidOption
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
+from proof.tally import tally as tally_extension
 from tests.support.events import DAY, NOON, an_event, events_app
 
 S1 = Session("", "shop", "s1")
@@ -123,6 +125,83 @@ async def test_what_changes_while_it_is_archived_is_read_again(
     assert [(each.rows, each.erased) for each in made] == [(3, 2)]
     assert len(await archive.files(app)) == 1
     assert await archive.files(app, "writing") == []
+
+
+async def test_what_a_killed_archiver_wrote_goes_with_the_session_at_once(
+    app: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "_leave", killed)
+        with pytest.raises(OSError, match="killed"):
+            await app.events.archive(NOON + 40 * DAY)
+    assert len(in_folder(tmp_path)) == 1
+    await app.events.erase(S1)
+    assert in_folder(tmp_path) == []
+    assert await archive.files(app, "writing") == []
+
+
+async def test_a_live_archiver_leaves_nothing_of_what_was_erased_meanwhile(
+    app: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+    write = archive._write
+    erased: list[int] = []
+
+    async def late(*given: Any) -> Any:
+        if not erased:
+            erased.append(1)
+            await app.events.erase(S1)  # it is over before the file is there
+        return await write(*given)
+
+    monkeypatch.setattr(archive, "_write", late)
+    [made] = await app.events.archive(NOON + 40 * DAY)
+    assert (made.rows, made.erased) == (3, 2)
+    assert in_folder(tmp_path) == [made.file]
+    assert await archive.files(app, "going") == []
+
+
+def in_folder(tmp_path: Path) -> list[str]:
+    """The files of the archive, whether it knows them or not."""
+    return [path.name for path in (tmp_path / "archive").rglob("*") if path.is_file()]
+
+
+async def test_two_archivers_at_once_archive_each_event_once(
+    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> None:
+    async with (
+        events_app("postgres", request, clock, tmp_path) as one,
+        Penstock(settings=one.settings, extensions=[tally_extension], clock=clock) as other,
+    ):
+        for month in range(2):
+            for n in range(40):
+                at = NOON + month * 31 * DAY + n
+                await one.events.append(an_event(f"s{n}", event_id=f"{month}-{n}", timestamp=at))
+        await one.events.append(an_event("last", event_id="last", timestamp=APRIL))
+        both = (one.events.archive(APRIL), other.events.archive(APRIL), one.events.archive(APRIL))
+        made = [each for files in await asyncio.gather(*both) for each in files]
+        found = [
+            row["event_id"]
+            for path in await archive.paths(one)
+            for row in pq.read_table(path).to_pylist()
+        ]
+        assert sorted(found) == sorted(f"{month}-{n}" for month in range(2) for n in range(40))
+        assert sorted(in_folder(tmp_path)) == sorted(each.file for each in made)
+        assert await ids(one) == ["last"]
+
+
+def test_a_new_folder_is_on_disk_before_anything_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(parquet, "_sync_folder", synced.append)
+    path = tmp_path / "archive" / "2026" / "2026-01-x.parquet"
+    parquet.write(path, parquet.table_of([]))
+    assert synced == [tmp_path, tmp_path / "archive", tmp_path / "archive" / "2026"]
 
 
 async def test_an_event_that_comes_again_from_an_archived_month_is_known(app: Penstock) -> None:

@@ -1,20 +1,24 @@
 """Dead letters of events: listed by who gave them up, replayed once, dropped on record."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from penstock import Penstock
+from penstock import Penstock, Settings
 from penstock.events.consumer import UnknownConsumer
-from penstock.events.dead import DeadEvents, LetterNotFound
+from penstock.events.dead import DeadEvent, DeadEvents, LetterNotFound
 from penstock.events.event import InvalidEvent, NewEvent
 from penstock.events.pool import catch_up
 from penstock.model.errors import InvalidOption
 from penstock.operate.actor import Actor, Operator
+from penstock.store.contract.metrics import DAY_MS
 from tests.events.counting import Counting, Resetting, counting, numbered
 from tests.support.places import Place
+
+LONG_AGO = 1_700_000_000_000
 
 pytestmark = pytest.mark.parametrize("kind_of_store", ["sqlite", "postgres"])
 
@@ -59,6 +63,59 @@ async def test_a_consumer_that_cannot_reset_applies_the_event_alone(app: Penstoc
     with pytest.raises(LetterNotFound):
         await app.events.dead.replay(letter)
     assert counts.seen == {"s": [1, 3, 2]}
+
+
+async def fail_long_ago(app: Penstock, counts: Counting) -> str:
+    """The same in a month that can be archived, with one event after it."""
+    letter = await fail(app, counts, timestamp=LONG_AGO)
+    await app.events.append("trace", session_id="later")
+    await catch_up(app)
+    return letter
+
+
+async def test_a_letter_whose_event_was_archived_is_replayed_from_there(
+    place: Place, tmp_path: Path
+) -> None:
+    told = Settings(**place.settings, extension={"events": {"archive": str(tmp_path)}})
+    async with Penstock(settings=told) as app:
+        counts = counting(app, Counting(), types=("tool_use",))
+        letter = await fail_long_ago(app, counts)
+        assert [each.rows for each in await app.events.archive(LONG_AGO + 40 * DAY_MS)] == [3]
+        assert await app.events.dead.replay(letter) == 1
+        assert counts.seen == {"s": [1, 3, 2]}
+        assert await app.events.dead.list() == []
+
+
+async def test_a_letter_whose_event_is_nowhere_stays_and_says_so(app: Penstock) -> None:
+    counts = counting(app, Counting())
+    letter = await fail(app, counts)
+    event = (await app.events.find())[1]
+    erased = ("erased", b"", event.sequence, event.timestamp, "zstd")
+    await app.transact(lambda tx: tx.events.queries.run("recompress", erased))
+    with pytest.raises(InvalidOption, match="still in the log or the archive"):
+        await app.events.dead.replay(letter)
+    assert counts.seen == {"s": [1, 3]}
+    assert [each.id for each in await app.events.dead.list()] == [letter]
+    assert len(await app.read(lambda tx: tx.events.queries.rows("count_marked"))) == 1
+
+
+async def test_an_event_that_is_erased_while_it_is_replayed_is_not_applied(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = counting(app, Counting())
+    letter = await fail(app, counts)
+    found = app.events.dead._events_of
+
+    async def late(given: DeadEvent) -> Any:
+        events = await found(given)
+        if events:
+            await app.events.erase(given.session)
+        return events
+
+    monkeypatch.setattr(app.events.dead, "_events_of", late)
+    with pytest.raises((LetterNotFound, InvalidOption)):
+        await app.events.dead.replay(letter)
+    assert 2 not in counts.seen.get("s", [])
 
 
 async def test_a_session_stays_incomplete_until_its_last_letter_is_replayed(app: Penstock) -> None:

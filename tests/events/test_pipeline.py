@@ -1,16 +1,19 @@
 """The pipeline as people see it: what comes in, how far consumers are, pausing and rebuilding."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from penstock import Penstock
 from penstock.events import feed
 from penstock.events.consumer import CannotRebuild, UnknownConsumer
-from penstock.events.event import Session
+from penstock.events.erase import ConsumersMissing
+from penstock.events.event import Event, Session
 from penstock.events.pipeline import Pipeline, Rates
 from penstock.events.pool import catch_up
 from penstock.events.rebuild import SessionsFailed
+from penstock.model.errors import InvalidOption
 from penstock.operate.actor import Operator
 from penstock.testing import FakeClock
 from tests.events.counting import Counting, Resetting, counting, numbered
@@ -130,6 +133,63 @@ async def test_what_cannot_reset_cannot_be_rebuilt(app: Penstock) -> None:
     counting(app, Counting())
     with pytest.raises(CannotRebuild, match="reset"):
         await app.events.pipeline.rebuild("count")
+
+
+async def test_a_consumer_that_is_gone_is_forgotten_and_nothing_waits_for_it(
+    app: Penstock, clock: FakeClock
+) -> None:
+    @app.job(name="mail")
+    async def mail() -> None: ...
+
+    class Mailer(Resetting):
+        """Enqueues a job for each event."""
+
+        def apply(self, tx: Any, events: Sequence[Event]) -> None:
+            super().apply(tx, events)
+            for event in events:
+                tx.enqueue(mail.new(), event=event)
+
+    counting(app, Mailer(), "old")
+    await app.events.append_many(numbered(1, 2, bad=2))
+    await catch_up(app)
+    app.consumer._declared.clear()
+    session = Session("", "", "s")
+    with pytest.raises(ConsumersMissing):
+        await app.events.erase(session)
+    pipeline = Pipeline(app, Operator(app, "user:ann").actor)
+    await pipeline.forget("old")
+    store = app.table_store("events")
+    told = app.extensions.find("events").tables.tables  # type: ignore[union-attr]
+    left = {
+        table.name: rows
+        for table in told
+        if (rows := [row for row in await store.page(table, None, 999) if "old" in row.values()])
+    }
+    assert left == {}
+    # What its jobs know of an event goes with the event.
+    assert (await app.events.erase(session)).parts == {"events": 2, "jobs": 1}
+    assert await app.find(limit=9) == []
+    assert {entry.action for entry in await app.store.audit.page(0)} >= {"consumer.forget"}
+    with pytest.raises(UnknownConsumer, match="'old'"):
+        await pipeline.forget("old")
+
+
+async def test_a_consumer_that_is_declared_or_runs_elsewhere_is_not_forgotten(
+    app: Penstock, clock: FakeClock
+) -> None:
+    counting(app, Counting())
+    await catch_up(app)
+    with pytest.raises(InvalidOption, match="declared"):
+        await app.events.pipeline.forget("count")
+    seen = ("count", "elsewhere:1", 1, clock.now())
+    await app.transact(lambda tx: tx.events.queries.run("see_member", seen))
+    app.consumer._declared.clear()
+    clock.advance(50)
+    with pytest.raises(InvalidOption, match="elsewhere:1"):
+        await app.events.pipeline.forget("count")
+    clock.advance(20)
+    await app.events.pipeline.forget("count")
+    assert (await app.events.pipeline.state()).consumers == []
 
 
 def test_rates_forget_what_is_older_than_a_minute(kind_of_store: str) -> None:

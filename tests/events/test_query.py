@@ -1,5 +1,8 @@
 """SQL over all events, live and archived, which can change nothing and see nothing else."""
 
+import fcntl
+import os
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -77,6 +80,42 @@ async def test_erased_events_are_not_seen(app: Penstock) -> None:
     assert (await app.events.query(sql)).rows == [("e2",)]
 
 
+async def test_a_question_of_one_tenant_finds_no_way_to_another(
+    app: Penstock, tmp_path: Path
+) -> None:
+    await fill(app)
+    [path] = (tmp_path / "archive").rglob("*.parquet")
+    for sql in (
+        f"SELECT * FROM read_parquet('{path}')",
+        f"SELECT * FROM read_blob('{path}')",
+        f"SELECT * FROM '{path}'",
+    ):
+        with pytest.raises(InvalidQuery):
+            await app.events.query(sql, tenant="beta")
+    told = "SELECT sql FROM duckdb_views() UNION ALL SELECT sql FROM duckdb_tables()"
+    assert str(path) not in str((await app.events.query(told, tenant="beta")).rows)
+    names = await app.events.query("SELECT table_name FROM duckdb_tables()", tenant="beta")
+    for (name,) in names.rows:
+        found = await app.events.query(f"SELECT DISTINCT tenant_id FROM {name}", tenant="beta")
+        assert found.rows == [("beta",)]
+
+
+async def test_what_a_killed_question_left_behind_goes_with_the_next_one(
+    lone: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, used = tmp_path / "penstock-query-left", tmp_path / "penstock-query-used"
+    for folder in (left, used):
+        folder.mkdir()
+        (folder / "lock").touch()
+        (folder / "events.duckdb").write_text("rows")
+    await fill(lone)
+    with (used / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        await lone.events.query("SELECT 1")
+    assert {left.name, used.name}.intersection(os.listdir(tmp_path)) == {used.name}
+
+
 @pytest.fixture
 async def lone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Penstock]:
     clock = FakeClock(NOON + 100 * DAY)
@@ -87,7 +126,7 @@ async def lone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 @pytest.mark.parametrize(
     "sql",
     [
-        "DELETE FROM live",
+        "DELETE FROM found",
         "CREATE TABLE x (a int)",
         "SELECT 1; SELECT 2",
         "ATTACH 'x.db'",

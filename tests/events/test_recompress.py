@@ -74,3 +74,31 @@ async def test_an_event_that_is_erased_meanwhile_stays_erased(
         assert await recompress(app) == 0
         _, codec, *_ = await app.read(lambda tx: tx.events.queries.row("known", ("e", 1, "")))
         assert codec == "erased"
+
+
+async def test_a_damaged_body_stays_and_keeps_no_other_from_being_compressed(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Penstock(settings=told(place, "zlib")) as app:
+        for n in range(3):
+            await app.events.append("trace", event_id=f"e{n}", timestamp=n, payload={"n": n})
+        damaged = ("zlib", b"no zlib", 2, 1, "zlib")
+        await app.transact(lambda tx: tx.events.queries.run("recompress", damaged))
+        choose(app, None)
+        assert await recompress(app) == 2
+        assert await codecs(app) == ["zstd", "zlib", "zstd"]
+        rows = await app.read(lambda tx: tx.events.queries.rows("every", EVERYTHING))
+        assert bytes(rows[1][12]) == b"no zlib"
+    assert "events_not_recompressed" in capsys.readouterr().out
+
+
+async def test_what_would_come_out_otherwise_is_not_replaced(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Penstock(settings=told(place, "raw")) as app:
+        await app.events.append("trace", payload={"text": "a" * 300})
+        before = await app.events.find()
+        pack = module.packed
+        monkeypatch.setattr(module, "packed", lambda body, *more: pack(body[:-1], *more))
+        assert await recompress(app) == 0
+        assert await app.events.find() == before

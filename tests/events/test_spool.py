@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
+from penstock import Penstock, Settings
 from penstock.events import spool as module
 from penstock.events.event import InvalidEvent, NewEvent
-from penstock.events.spool import HEADER, Intake, Spool
+from penstock.events.spool import HEADER, MAGIC, Intake, Spool
 from penstock.model.store_errors import StoreFull, StoreUnavailable
 from proof.servers import RedisServer
 from tests.events.streams import (
@@ -194,6 +196,54 @@ def test_many_processes_share_it_and_flushing_loses_none(spool: Spool) -> None:
         assert own == [f"e{n}" for n in range(first, first + 100)]
 
 
+SERVER = "redis://u:secret@cache:6379/0"
+
+
+@pytest.mark.parametrize(
+    ("stores", "expected"),
+    [
+        (("sqlite:////srv/shop.db", ""), "/srv/shop.db.spool"),
+        (("sqlite:///shop.db", ""), "{here}/shop.db.spool"),
+        (("redis://x", "sqlite:////srv/tables.db"), "/srv/tables.db.spool"),
+    ],
+)
+def test_its_usual_place_is_beside_the_file_of_a_sqlite_store(
+    stores: tuple[str, ...], expected: str
+) -> None:
+    place = module.usual_place(stores, SERVER)
+    assert str(place) == expected.format(here=Path.cwd())
+
+
+def test_else_it_is_in_the_users_state_folder_and_the_same_for_who_asks_as_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    stores = ("postgresql://db/shop", "")
+    place = module.usual_place(stores, SERVER)
+    assert place.parent == tmp_path / "state" / "penstock"
+    assert place == module.usual_place(("sqlite:///:memory:",), "redis://cache:6379/0")
+    assert place != module.usual_place(stores, "redis://cache:6379/1")
+    spool = Spool(place)
+    spool.append([event(1)])
+    assert [path.stat().st_mode & 0o777 for path in (place, place.parent)] == [0o600, 0o700]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for nowhere in ("", "here"):
+        monkeypatch.setenv("XDG_STATE_HOME", nowhere)
+        assert module.usual_place(stores, SERVER).parent == tmp_path / ".local/state/penstock"
+
+
+async def test_a_program_elsewhere_spools_where_ingest_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Settings(url=f"sqlite:///{tmp_path}/shop.db", extension={"events": {"stream": SERVER}})
+    places = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        places.append(Penstock(settings=told).events.intake.spool.path)
+    assert places == [tmp_path / "shop.db.spool"] * 2
+
+
 async def test_while_the_target_is_away_events_wait_and_are_handed_on_in_order(
     intake: Intake[str], target: Target, spool: Spool
 ) -> None:
@@ -280,6 +330,85 @@ def test_erased_events_are_overwritten(spool: Spool) -> None:
     assert held(spool) == ["e5", "e6", "e8"]
 
 
+def test_until_what_stays_is_on_disk_beside_it_an_erasure_leaves_the_file_as_it_is(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1), event(2)])
+    before = spool.path.read_bytes()
+    done: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def synced(file: int) -> None:
+        done.append("sync" if spool.path.read_bytes() == before else "sync after")
+        fsync(file)
+
+    def renamed(file: Path, to: Path) -> Path:
+        assert file.stat().st_mode & 0o777 == 0o600
+        done.append("rename")
+        return rename(file, to)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    with spool.path.open("rb") as old:
+        assert spool.erase(lambda each: each.event_id == "e1") == 1
+        assert done == ["sync", "rename", "sync after", "sync after"]
+        assert old.read() == b""
+    assert held(spool) == ["e2"]
+
+
+def test_the_bytes_of_the_old_file_are_overwritten(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 7)
+    spool.append([event(1), event(2)])
+    synced: list[bytes] = []
+    fsync = os.fsync
+    with spool.path.open("rb") as old:
+        size = spool.path.stat().st_size
+        monkeypatch.setattr(
+            os, "fsync", lambda file: (synced.append(os.pread(old.fileno(), 999, 0)), fsync(file))
+        )
+        spool.erase(lambda each: each.event_id == "e1")
+    assert synced[-1] == b"\0" * size
+
+
+def test_what_is_torn_goes_with_an_erasure_and_what_a_crash_left_of_one(spool: Spool) -> None:
+    spool.append([event(1), event(2)])
+    os.truncate(spool.path, spool.path.stat().st_size - 1)
+    left = spool.path.with_name(spool.path.name + ".anew")
+    left.write_bytes(b"left")
+    assert spool.erase(lambda each: False) == 0
+    assert b'"e2"' not in spool.path.read_bytes()
+    assert not left.exists()
+    assert held(spool) == ["e1"]
+
+
+def test_nothing_is_erased_and_that_is_said_without_the_lock(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1)])
+    monkeypatch.setattr(spool, "_lock", spool.path / "lock")
+    with pytest.raises(StoreUnavailable, match="lock"):
+        spool.erase(lambda each: True)
+    assert held(spool) == ["e1"]
+
+
+def test_an_event_that_meets_an_erasure_is_in_the_new_file(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.append([event(1), event(2)])
+    flock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        assert spool.erase(lambda each: each.event_id == "e1") == 1
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    spool.append([event(3)])
+    assert held(spool) == ["e2", "e3"]
+
+
 async def test_append_spools_while_redis_is_down_and_nothing_is_lost(
     place: Place, tmp_path: Path
 ) -> None:
@@ -318,3 +447,15 @@ async def test_a_spool_without_a_stream_takes_events_while_the_store_is_locked(
         assert [each.event_id for each in await events_of(app)] == ["e0", "e1"]
         [letter] = await letters_of(app)
         assert "with another content" in letter["reason"]
+
+
+def test_a_frame_that_holds_no_event_is_told_and_costs_no_other(
+    spool: Spool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool.append([event(1)])
+    body = b'{"event_type": 5}'
+    with spool.path.open("ab") as file:
+        file.write(HEADER.pack(MAGIC, len(body), crc32(body)) + body)
+    spool.append([event(2)])
+    assert held(spool) == ["e1", "e2"]
+    assert "spool_unreadable" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,6 +117,28 @@ async def test_what_is_erased_is_in_no_stream_and_after_a_rewrite_in_no_file(
             assert (others.length(), others.pending()) == (0, 0)
 
 
+async def test_a_stream_is_written_anew_once_however_much_is_erased_from_it(
+    place: Place, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with streaming(place, valkey_url, tmp_path) as app:
+        stream, others = app.events.stream, Others(valkey_url)
+        with others.client.pipeline(transaction=False) as pipe:
+            for n in range(9_000):
+                pipe.xadd(others.key("telemetry:events"), {"event_id": f"e{n % 900}"})
+            pipe.execute()
+        calls: list[str] = []
+        call = stream.call
+
+        async def counted(script: str, *given: Any) -> Any:
+            calls.append(script)
+            return await call(script, *given)
+
+        monkeypatch.setattr(stream, "call", counted)
+        assert await stream.erase(lambda fields: fields["event_id"] != "e7") == 8_990
+        assert calls == ["erase"]
+        assert others.length() == 10
+
+
 async def test_its_state_tells_what_waits_and_since_when(
     place: Place, valkey_url: str, tmp_path: Path
 ) -> None:
@@ -134,8 +157,9 @@ async def test_its_state_tells_what_waits_and_since_when(
 
 
 async def test_ingest_does_all_of_it_until_it_is_cancelled(
-    place: Place, valkey_url: str, tmp_path: Path
+    place: Place, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("penstock.events.fast_path.BLOCK_MS", 10)
     async with streaming(place, valkey_url, tmp_path) as app:
         others = Others(valkey_url)
         others.add(*(envelope(n) for n in range(120)), envelope(120, payload="{"))

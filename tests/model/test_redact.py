@@ -50,41 +50,41 @@ def test_a_private_key_that_was_cut_off_is_replaced_as_far_as_it_goes() -> None:
     assert redact(f"-----BEGIN PRIVATE KEY-----\n{MIXED}\n{MIXED}") == "[REDACTED_PRIVATE_KEY]"
 
 
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("password=hunter2", "password=[REDACTED_PASSWORD]"),
-        ("password: correct-horse, x", "password: [REDACTED_PASSWORD], x"),
-        ("DB_PASS=hunter2;", "DB_PASS=[REDACTED_PASSWORD];"),
-        ("--client-secret=s3cr3t", "--client-secret=[REDACTED_SECRET]"),
-        ("X-Api-Key: 0a1b2c3d", "X-Api-Key: [REDACTED_API_KEY]"),
-        ("GET /x?token=abc123&page=2", "GET /x?token=[REDACTED_TOKEN]&page=2"),
-        ("Client(token=abc123)", "Client(token=[REDACTED_TOKEN])"),
-        ("{'authToken': 'abc 123'}", "{'authToken': '[REDACTED_TOKEN]'}"),
-        (r"{\"pwd\":\"a b\"}", r"{\"pwd\":\"[REDACTED_PASSWORD]\"}"),
-        ("aws_secret_access_key = wJalrX/K7M", "aws_secret_access_key = [REDACTED_SECRET]"),
-        ("password=$ecret123", "password=[REDACTED_PASSWORD]"),
-        ("Authorization: Basic dXNlcg== ok", "Authorization: [REDACTED_AUTHORIZATION] ok"),
-        ("('authorization', 'Bearer abc')", "('authorization', '[REDACTED_AUTHORIZATION]')"),
-        ("sent Bearer abcdefgh12345678 to", "sent Bearer [REDACTED_TOKEN] to"),
-        ("Set-Cookie: sid=31d4; Path=/", "Set-Cookie: [REDACTED_COOKIE]"),
-        ("postgresql://bob:p@ss@db/app", "postgresql://bob:[REDACTED_PASSWORD]@db/app"),
-        ("redis://:hunter2@cache", "redis://:[REDACTED_PASSWORD]@cache"),
-        ("postgresql://u:pw@db/app", "postgresql://u:[REDACTED_PASSWORD]@db/app"),
-        ("postgresql://u:password@db/app", "postgresql://u:[REDACTED_PASSWORD]@db/app"),
-        ("no route to u:pw@db:5432", "no route to u:[REDACTED_PASSWORD]@db:5432"),
-        ("proxy u:p!w@cache.corp.io", "proxy u:[REDACTED_PASSWORD]@cache.corp.io"),
-        ("bob:p@ss@db", "bob:[REDACTED_PASSWORD]@db"),
-        ("mail bob.b+x@corp.co.uk.", "mail [REDACTED_EMAIL]."),
-        ("no such user: ada@example.com", "no such user: [REDACTED_EMAIL]"),
-        ("to:ada@example.com.", "to:[REDACTED_EMAIL]."),
-        ("<zoë@exämple.de>", "<[REDACTED_EMAIL]>"),
-        (
-            "GET /users?email=ada%2Bx%40example.com&page=2",
-            "GET /users?email=[REDACTED_EMAIL]&page=2",
-        ),
-    ],
-)
+NAMED = [
+    ("password=hunter2", "password=[REDACTED_PASSWORD]"),
+    ("password: correct-horse, x", "password: [REDACTED_PASSWORD], x"),
+    ("DB_PASS=hunter2;", "DB_PASS=[REDACTED_PASSWORD];"),
+    ("--client-secret=s3cr3t", "--client-secret=[REDACTED_SECRET]"),
+    ("X-Api-Key: 0a1b2c3d", "X-Api-Key: [REDACTED_API_KEY]"),
+    ("GET /x?token=abc123&page=2", "GET /x?token=[REDACTED_TOKEN]&page=2"),
+    ("Client(token=abc123)", "Client(token=[REDACTED_TOKEN])"),
+    ("{'authToken': 'abc 123'}", "{'authToken': '[REDACTED_TOKEN]'}"),
+    (r"{\"pwd\":\"a b\"}", r"{\"pwd\":\"[REDACTED_PASSWORD]\"}"),
+    ("aws_secret_access_key = wJalrX/K7M", "aws_secret_access_key = [REDACTED_SECRET]"),
+    ("password=$ecret123", "password=[REDACTED_PASSWORD]"),
+    ("Authorization: Basic dXNlcg== ok", "Authorization: [REDACTED_AUTHORIZATION] ok"),
+    ("('authorization', 'Bearer abc')", "('authorization', '[REDACTED_AUTHORIZATION]')"),
+    ("sent Bearer abcdefgh12345678 to", "sent Bearer [REDACTED_TOKEN] to"),
+    ("Set-Cookie: sid=31d4; Path=/", "Set-Cookie: [REDACTED_COOKIE]"),
+    ("postgresql://bob:p@ss@db/app", "postgresql://bob:[REDACTED_PASSWORD]@db/app"),
+    ("redis://:hunter2@cache", "redis://:[REDACTED_PASSWORD]@cache"),
+    ("postgresql://u:pw@db/app", "postgresql://u:[REDACTED_PASSWORD]@db/app"),
+    ("postgresql://u:password@db/app", "postgresql://u:[REDACTED_PASSWORD]@db/app"),
+    ("no route to u:pw@db:5432", "no route to u:[REDACTED_PASSWORD]@db:5432"),
+    ("proxy u:p!w@cache.corp.io", "proxy u:[REDACTED_PASSWORD]@cache.corp.io"),
+    ("bob:p@ss@db", "bob:[REDACTED_PASSWORD]@db"),
+    ("mail bob.b+x@corp.co.uk.", "mail [REDACTED_EMAIL]."),
+    ("no such user: ada@example.com", "no such user: [REDACTED_EMAIL]"),
+    ("to:ada@example.com.", "to:[REDACTED_EMAIL]."),
+    ("<zoë@exämple.de>", "<[REDACTED_EMAIL]>"),
+    (
+        "GET /users?email=ada%2Bx%40example.com&page=2",
+        "GET /users?email=[REDACTED_EMAIL]&page=2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "clean"), NAMED)
 def test_a_named_secret_is_replaced_and_the_rest_stays_readable(text: str, clean: str) -> None:
     assert redact(text) == clean
 

@@ -19,7 +19,7 @@ from penstock.model.transfer import (
     TargetInUse,
 )
 from penstock.operate.backup import backup, restore
-from penstock.operate.erase import erase
+from penstock.operate.erase import erase, erase_jobs
 from penstock.operate.move import abandon, move
 from penstock.operate.tables import Places, opened_store
 from penstock.outbox.extension import TABLES as OUTBOX
@@ -350,6 +350,18 @@ async def test_an_empty_name_erases_nothing(
     async with Penstock(settings=Settings(**place.settings), clock=clock) as app:
         with pytest.raises(InvalidOption, match="a name, not an empty text"):
             await erase(app, **whose)
+
+
+async def test_all_that_a_job_made_is_erased_however_many_there_are(
+    place: Place, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.operate.erase.PAGE", 2)
+    async with opened(place.url, clock) as app:
+        parent, other = await enqueue(app.store), await enqueue(app.store)
+        for _ in range(5):
+            await enqueue(app.store, parent_job_id=parent)
+        assert await erase_jobs(app, [parent]) == 6
+        assert [job.id for job in await app.find(limit=9)] == [other]
 
 
 async def test_keys_that_outlive_their_jobs_are_erased_with_their_tenant(

@@ -7,6 +7,7 @@ archive: an event is in one of them, never in both or in neither.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -52,7 +53,8 @@ class NotConsumed(PenstockError):
         self.consumer = consumer
         self.month = month
         super().__init__(
-            f"Events of {month} cannot be archived before consumer {consumer!r} has come past them."
+            f"Events of {month} cannot be archived before consumer {consumer!r} has come past "
+            "them; one that is gone is forgotten with `penstock events forget`."
         )
 
 
@@ -78,6 +80,10 @@ class Archived(NamedTuple):
 
 class _Changed(Exception):
     """The log has changed since a part of it was read."""
+
+
+class _Nothing(Exception):
+    """There is nothing to put into a file."""
 
 
 async def archive(
@@ -108,8 +114,11 @@ async def archive(
 
 async def keep_up(app: "Penstock") -> None:
     """Archive what has become old enough: a pass of the leader, if it is told to."""
-    if app.extensions.settings("events").archive_days:
+    settings = app.extensions.settings("events")
+    if settings.archive_days:
         await archive(app)
+    elif settings.archive:
+        await sweep(app)
 
 
 async def files(app: "Penstock", state: str = "whole") -> list[Archived]:
@@ -174,6 +183,8 @@ async def erase(app: "Penstock", eraser: "Eraser") -> int:
     for file in await files(app):
         if file.subject == EVENTS:
             erased += await _erase_from(app, file, eraser)
+    # The store knows of a file before what goes into it is read: that may have been too early.
+    await _run(app, "give_up_writing", ())
     await sweep(app)
     return erased
 
@@ -184,7 +195,7 @@ async def sweep(app: "Penstock") -> None:
     await _run(app, "give_up_broken", (abandoned,))
     for file in await files(app, "going"):
         await asyncio.to_thread(_path(_folder(app), file.file).unlink, missing_ok=True)
-        await _run(app, "forget_archive", (file.file,))
+        await _run(app, "forget_archive", (file.file, abandoned))
 
 
 def month_of(moment: int) -> tuple[int, int]:
@@ -205,22 +216,44 @@ async def _first(app: "Penstock", since: int, until: int) -> int | None:
 
 async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -> Archived | None:
     """Archive the first events of a month, as many as one file holds; None if there are none."""
+    month = f"{datetime.fromtimestamp(begins / 1000, UTC):%Y-%m}"
     while True:
-        below = int(await app.events.latest())
-        rows = await _rows(app, begins, ends, below)
-        if not rows:
-            return None
-        await _refuse_unread(app, rows, begins)
-        file = f"{datetime.fromtimestamp(begins / 1000, UTC):%Y-%m}-{new_id()}.parquet"
-        table = table_of(sorted(rows, key=_by_session))
-        told = await _write(app, folder, file, table, _part(rows, below))
         try:
-            await app.transact(partial(_leave, told=told))
+            async with _new_file(app, folder, month) as file:
+                below = int(await app.events.latest())
+                rows = await _rows(app, begins, ends, below)
+                if not rows:
+                    raise _Nothing
+                await _refuse_unread(app, rows, begins)
+                table = table_of(sorted(rows, key=_by_session))
+                told = await _write(folder, file, table, _part(rows, below))
+                await app.transact(partial(_leave, told=told))
         except _Changed:
-            await _run(app, "give_up_archive", (file, "writing"))
-            await sweep(app)
             continue
-        return next(each for each in await files(app) if each.file == file)
+        except _Nothing:
+            return None
+        found = [each for each in await files(app) if each.file == file]
+        if found:  # else somebody has written it anew already
+            return found[0]
+
+
+@asynccontextmanager
+async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncIterator[str]:
+    """The name of a file that the store knows before anything is read that goes into it."""
+    file = f"{month}-{new_id()}.parquet"
+    await _run(app, "begin_archive", (file, EVENTS, app.store.clock.now()))
+    try:
+        yield file
+    except (
+        _Changed,
+        _Nothing,
+        ArchiveDiffers,
+        NoArchive,
+        NotConsumed,
+    ):  # it is no part of the archive
+        await asyncio.to_thread(_path(folder, file).unlink, missing_ok=True)
+        await _run(app, "forget_unfinished", (file,))
+        raise
 
 
 def _part(rows: Sequence[Row], below: int) -> dict[str, Any]:
@@ -315,48 +348,43 @@ async def _refuse_unread(app: "Penstock", rows: Sequence[Row], begins: int) -> N
         raise NotConsumed(str(slowest[0]), month)
 
 
-async def _write(
-    app: "Penstock", folder: Path, file: str, table: Any, told: Mapping[str, Any]
-) -> dict[str, Any]:
+async def _write(folder: Path, file: str, table: Any, told: Mapping[str, Any]) -> dict[str, Any]:
     """Write a file that the store knows of, and read it back; what there is to say of it."""
-    now = app.store.clock.now()
-    await _run(app, "begin_archive", (file, EVENTS, now))
-    try:
-        written = await asyncio.to_thread(write, _path(folder, file), table)
-    except ArchiveDiffers:
-        await _run(app, "give_up_archive", (file, "writing"))
-        await sweep(app)
-        raise
+    written = await asyncio.to_thread(write, _path(folder, file), table)
     return {"file": file, **told, **written}
 
 
 async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
     """Write a file anew with tombstones in the place of events; how many."""
     folder = _folder(app)
-    table = await asyncio.to_thread(read, _path(folder, file.file))
-    rows = table.to_pylist()
-    gone = [row for row in rows if row["codec"] != Codec.ERASED and eraser.means(row)]
-    if not gone:
-        return 0
-    found = [eraser.found(row) for row in gone]
-    for row in gone:
-        _bury(row, eraser.subject.left_to)
-    name = f"{file.file[:7]}-{new_id()}.parquet"
-    told = {"first_at": file.first_at, "last_at": file.last_at, **_counted(rows)}
-    written = await _write(app, folder, name, table_of(rows), told)
-
-    def work(tx: Any) -> None:
-        if not tx.events.queries.run("give_up_archive", (file.file, "whole")):
-            raise _Changed
-        _finish(tx.events.queries, written)
-        for begin in range(0, len(found), eraser.page):
-            eraser.record(tx, found[begin : begin + eraser.page])
-
     try:
-        await app.transact(work)
-    except _Changed:  # somebody else erases from it, too
-        await _run(app, "give_up_archive", (name, "writing"))
+        async with _new_file(app, folder, file.file[:7]) as name:
+            table = await asyncio.to_thread(read, _path(folder, file.file))
+            rows = table.to_pylist()
+            gone = [row for row in rows if row["codec"] != Codec.ERASED and eraser.means(row)]
+            if not gone:
+                raise _Nothing
+            found = [eraser.found(row) for row in gone]
+            for row in gone:
+                _bury(row, eraser.subject.left_to)
+            told = {"first_at": file.first_at, "last_at": file.last_at, **_counted(rows)}
+            written = await _write(folder, name, table_of(rows), told)
+
+            def work(tx: Any) -> None:
+                tx.events.hold()
+                if not tx.events.queries.run("give_up_archive", (file.file, "whole")):
+                    raise _Changed
+                _finish(tx.events.queries, written)
+                for begin in range(0, len(found), eraser.page):
+                    eraser.record(tx, found[begin : begin + eraser.page])
+
+            await app.transact(work)
+    except _Nothing:
+        return 0
+    except (_Changed, NoArchive) as error:  # somebody else erases from it, too
         current = await files(app)
+        if isinstance(error, NoArchive) and file in current:
+            raise
         return sum([await _erase_from(app, each, eraser) for each in current if _same(each, file)])
     return len(found)
 

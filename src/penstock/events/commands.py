@@ -251,6 +251,13 @@ async def resume(app: "Penstock", actor: str, name: Name) -> Shown:
     return Shown(f"Consumer {name} goes on.{held}", state)
 
 
+async def forget(app: "Penstock", actor: str, name: Name) -> Shown:
+    """Forget a consumer that is gone, so that archiving and erasing wait for it no longer."""
+    await Pipeline(app, Operator(app, actor).actor).forget(name)
+    told = f"Consumer {name} is forgotten. What it derived in tables of its own stays there."
+    return Shown(told, {"consumer": name})
+
+
 def _new(text: str, **fields: Any) -> NewEvent:
     try:
         document = msgspec.json.decode(text, type=dict[str, Any])

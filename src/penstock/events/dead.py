@@ -1,15 +1,16 @@
 """Dead letters of events: what was given up, by ingest or by a consumer, and what becomes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
+from penstock.events import archive
 from penstock.events.consumer import Applying, Consumer
-from penstock.events.event import InvalidEvent, NewEvent, Session
+from penstock.events.event import Event, InvalidEvent, NewEvent, Session
 from penstock.events.feed import Mark
-from penstock.events.rebuild import rebuild_session
+from penstock.events.rebuild import Moved, hold_slot, rebuild_session, standing_of
 from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
 from penstock.operate.actor import PROGRAM, Actor
@@ -175,15 +176,25 @@ class DeadEvents:
 
     async def _apply(self, consumer: Consumer, letter: DeadEvent, *, enqueue: bool) -> int:
         """Apply the event alone, once, however often this is asked for."""
-        asked = {"sequence": letter.sequence}
-        events = await self._app.events.ask("by_sequence", asked)
-        prepared = await consumer.prepared(events)
+        while True:
+            try:
+                return await self._apply_once(consumer, letter, enqueue=enqueue)
+            except Moved:
+                continue
+
+    async def _apply_once(self, consumer: Consumer, letter: DeadEvent, *, enqueue: bool) -> int:
         session = letter.session
-        whose = (consumer.name, session.tenant_id, session.platform, session.session_id)
+        standing = await standing_of(self._app, consumer, session)
+        events = await self._events_of(letter)
+        if not events:
+            expected = "one whose event is still in the log or the archive"
+            raise InvalidOption("letter", letter.id, expected)
+        prepared = await consumer.prepared(events)
+        whose = (consumer.name, *session.key)
 
         def work(tx: Any) -> None:
             queries = tx.events.queries
-            queries.value("slot", (consumer.name, session.slot))
+            hold_slot(tx, consumer, session, standing)
             _unbury(tx, letter)
             consumer.apply(Applying(tx, consumer.name, enqueues=enqueue), prepared)
             if not queries.value("letters_of_session", whose):
@@ -191,6 +202,12 @@ class DeadEvents:
 
         await self._app.transact(work)
         return len(events)
+
+    async def _events_of(self, letter: DeadEvent) -> Sequence[Event]:
+        """The event of a letter, in the log or, since it may have become old, in the archive."""
+        at = letter.sequence or 0
+        found: Sequence[Event] = await self._app.events.ask("by_sequence", {"sequence": at})
+        return found or await archive.events_of(self._app, letter.session, None, at - 1, at)
 
     async def list(
         self, source: str | None = None, *, before: str | None = None, limit: int = PAGE

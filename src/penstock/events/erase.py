@@ -49,7 +49,7 @@ class ConsumersMissing(PenstockError):
         listed = ", ".join(repr(name) for name in names)
         super().__init__(
             f"What consumer {listed} has derived cannot be erased, because it is not known here; "
-            "do it where it is declared."
+            "do it where it is declared, or `penstock events forget` a consumer that is gone."
         )
 
 

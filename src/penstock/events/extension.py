@@ -70,8 +70,9 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `stream` is the URL of a Redis: events are appended to `telemetry:events` there, and ingest
     writes them into the log. With `mirror`, the log is mirrored to `cdc:events` there. `spool` is
-    the file that takes events while that Redis is away; named without a stream, it does so while
-    the store is away or locked.
+    the file that takes events while that Redis is away: unless it is named, one beside the file of
+    a SQLite store (`work.db.spool`), else one in `$XDG_STATE_HOME/penstock` or
+    `~/.local/state/penstock`. Named without a stream, it does so while the store is away or locked.
     `archive` is the folder of archived events; whole months that are older than `archive_days` go
     there by themselves, if that is above 0.
     """
@@ -118,6 +119,7 @@ TABLES = Tables(
         Table("events_series", key=("id",), tenant="tenant_id", person="person"),
         Table("events_samples", key=("id",), tenant="tenant_id", person="person"),
     ),
+    functions=("events_make_month", "events_drop_month"),
 )
 
 ROUTES = (
@@ -244,6 +246,7 @@ events = Extension(
         Command(name="stats", run=f"{COMMANDS}:stats"),
         Command(name="pause", run=f"{COMMANDS}:pause"),
         Command(name="resume", run=f"{COMMANDS}:resume"),
+        Command(name="forget", run=f"{COMMANDS}:forget", loads=True),
         Command(name="rebuild", run=f"{COMMANDS}:rebuild", loads=True),
         Command(name="dead", run=f"{COMMANDS}:dead"),
         Command(name="replay", run=f"{COMMANDS}:replay", loads=True),

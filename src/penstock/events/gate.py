@@ -1,8 +1,10 @@
 """The gate before the log: it takes out of an event what must not be kept.
 
-A gate is a function from an event to an event, named in the settings. This is the engine's own:
-secrets and e-mail addresses are replaced in every text. Most events hold none, and one look at all
-of their texts together, in linear time, tells so.
+A gate is a function from an event to an event, named in the settings. What has passed it must come
+through it unchanged: an event that waits in a stream or a spool passes it on its way there, and
+again on its way into the log. This is the engine's own: secrets and e-mail addresses are replaced
+in every text. Most events hold none, and one look at all of their texts together, in linear time,
+tells so.
 """
 
 import re
@@ -10,12 +12,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from penstock.events.event import InvalidEvent, NewEvent
 from penstock.model.redact import RULES, redact_whole, rules_added
 
 Gate = Callable[[NewEvent], NewEvent]
+"""Takes out of an event what must not be kept; of what it has cleaned it changes nothing more."""
 
 KNOWN_BY = ("event_id", "event_type", "session_id", "platform", "hook_type")
 
@@ -58,19 +62,27 @@ def _gather(value: Any, texts: list[str]) -> None:
                 texts.append(f'{name}="{each}"')
             else:
                 texts.append(str(name))
-                if isinstance(each, dict | list | tuple):
-                    _gather(each, texts)
+                _gather(each, texts)
     elif isinstance(value, list | tuple):
         for each in value:
             _gather(each, texts)
+    elif not isinstance(value, _TEXTLESS):
+        _gather(to_builtins(value), texts)
 
 
 def _redacted(value: Any) -> Any:
     if isinstance(value, dict):
-        return {redact_whole(str(name)): _named(str(name), each) for name, each in value.items()}
+        named = ((redact_whole(str(name)), each) for name, each in value.items())
+        return {name: _named(name, each) for name, each in named}
     if isinstance(value, list | tuple):
         return [_redacted(each) for each in value]
-    return redact_whole(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return redact_whole(value)
+    return value if isinstance(value, _TEXTLESS) else _redacted(to_builtins(value))
+
+
+_TEXTLESS = (int, float, type(None))
+"""All else that can be written as JSON, a set or a Struct, is first made what that would hold."""
 
 
 def _named(name: str, value: Any) -> Any:

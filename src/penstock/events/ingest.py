@@ -1,19 +1,20 @@
 """What `penstock ingest` does: the fast path, the mirrors, the spool and recompression."""
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
 from penstock.events.recompress import recompress
 from penstock.events.stages import Stages
+from penstock.model.redact import redact
 from penstock.model.store_errors import StoreError
 from penstock.service import Seldom
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.events.fast_path import FastPath
     from penstock.events.stream import Stream
 
 log = structlog.get_logger("penstock.events")
@@ -22,6 +23,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
 FLUSH_SECONDS = 1.0
 MIRROR_SECONDS = 0.05
 RECOMPRESS_SECONDS = 60.0
+
+Step = Callable[[], Awaitable[float]]
+"""Does a part of a duty; for how many seconds it rests then."""
 
 
 def is_wanted(app: "Penstock") -> bool:
@@ -35,15 +39,16 @@ async def ingest(app: "Penstock", names: Sequence[str] = ()) -> None:
     Without a stream, events are in the log already: bodies are recompressed, and nothing else.
     """
     stream: Stream | None = app.events.stream
-    duties = [_flushing(app), _recompressing(app)]
+    duties = {"spool_waits": _flushing(app), "recompress_waits": _recompressing(app)}
     if stream is None:
         log.info("ingest_only_recompresses", reason="events.stream names no Redis")
     else:
         stages = Stages()
-        duties.append(_reading_stream(app, stream, names[0] if names else None, stages))
+        name = names[0] if names else None
+        duties["ingest_waits"] = _reading_stream(app, stream, name, stages)
         if app.extensions.settings("events").mirror:
-            duties.append(_mirroring(app, stream, stages))
-    tasks = [asyncio.create_task(duty) for duty in duties]
+            duties["mirror_waits"] = _mirroring(app, stream, stages)
+    tasks = [asyncio.create_task(_keep_on(*duty)) for duty in duties.items()]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -52,73 +57,68 @@ async def ingest(app: "Penstock", names: Sequence[str] = ()) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _reading_stream(
-    app: "Penstock", stream: "Stream", name: str | None, stages: Stages
-) -> None:
+async def _keep_on(waits: str, step: Step) -> None:
+    """Do a duty until cancelled: whatever goes wrong is told, and tried again after a pause."""
+    may_warn, pause = Seldom(), FIRST_PAUSE
+    while True:
+        began = time.monotonic()
+        try:
+            rest = await step()
+            pause = FIRST_PAUSE
+        except Exception as error:
+            if may_warn():
+                told = str(error) if isinstance(error, StoreError) else repr(error)
+                log.warning(waits, error=redact(told))
+            lasted = time.monotonic() - began > LONGEST_PAUSE
+            rest = FIRST_PAUSE if lasted else pause
+            pause = min(2 * rest, LONGEST_PAUSE)
+        await asyncio.sleep(rest)
+
+
+def _reading_stream(app: "Penstock", stream: "Stream", name: str | None, stages: Stages) -> Step:
     from penstock.events.fast_path import FastPath, NameLost
 
-    while True:
+    async def step() -> float:
         one = FastPath(app, stream, name, stages)
         try:
-            await _named(one)
+            await one.take_name()
             await one.run()
         except NameLost:
             log.warning("ingest_lost_its_name", consumer=one.name)
         finally:
             await one.close()
+        return 0
+
+    return step
 
 
-async def _named(one: "FastPath") -> None:
-    pause = FIRST_PAUSE
-    may_warn = Seldom()
-    while not one.name:
-        try:
-            await one.take_name()
-        except StoreError as error:
-            if may_warn():
-                log.warning("ingest_waits", error=str(error))
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-
-async def _mirroring(app: "Penstock", stream: "Stream", stages: Stages) -> None:
+def _mirroring(app: "Penstock", stream: "Stream", stages: Stages) -> Step:
     from penstock.events.mirror import Mirror
 
-    mirror, may_warn = Mirror(app, stream, stages=stages), Seldom()
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            busy = await mirror.run_once() or await mirror.mirror_letters()
-            pause = FIRST_PAUSE
-        except StoreError as error:
-            if may_warn():
-                log.warning("mirror_waits", error=str(error))
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-        else:
-            if not busy:
-                await asyncio.sleep(MIRROR_SECONDS)
+    mirror = Mirror(app, stream, stages=stages)
+
+    async def step() -> float:
+        busy = await mirror.run_once() or await mirror.mirror_letters()
+        return 0 if busy else MIRROR_SECONDS
+
+    return step
 
 
-async def _flushing(app: "Penstock") -> None:
+def _flushing(app: "Penstock") -> Step:
     """Hand on what programs of this machine have spooled, and that have ended since."""
-    intake, may_warn = app.events.intake, Seldom()
-    while intake is not None:
-        try:
-            if intake.spool.holds_any:
-                await intake.flush()
-        except StoreError as error:
-            if may_warn():
-                log.warning("spool_waits", error=str(error))
-        await asyncio.sleep(FLUSH_SECONDS)
+    intake = app.events.intake
+
+    async def step() -> float:
+        if intake is not None and intake.spool.holds_any:
+            await intake.flush()
+        return FLUSH_SECONDS
+
+    return step
 
 
-async def _recompressing(app: "Penstock") -> None:
-    may_warn = Seldom()
-    while True:
-        try:
-            await recompress(app)
-        except StoreError as error:
-            if may_warn():
-                log.warning("recompress_waits", error=str(error))
-        await asyncio.sleep(RECOMPRESS_SECONDS)
+def _recompressing(app: "Penstock") -> Step:
+    async def step() -> float:
+        await recompress(app)
+        return RECOMPRESS_SECONDS
+
+    return step

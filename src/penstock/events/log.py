@@ -58,9 +58,6 @@ EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
 GREATEST = (1 << 63) - 1
 LONGEST_TEXT = 1_000
 
-SPOOL = "penstock-events.spool"
-"""Where events wait while the stream is away, unless the settings name another place."""
-
 
 class Appended(Struct, frozen=True):
     """An event's id, its place in the log, and whether it is new there.
@@ -375,12 +372,15 @@ class Events:
     @cached_property
     def intake(self) -> "Intake[Appended] | None":
         """What spools events while the stream, or the log if a spool was named, is away."""
-        path = self._settings.spool or (SPOOL if self._settings.stream else None)
-        if not path:
+        named, stream = self._settings.spool, self._settings.stream
+        if not (named or stream):
             return None
-        from penstock.events.spool import Intake, Spool
+        from penstock.events.spool import Intake, Spool, usual_place
 
-        return Intake(Spool(Path(path).expanduser().absolute()), self._deliver, self._refuse)
+        told = self._app.settings
+        stores = [told.url, told.tables or ""]
+        path = Path(named).expanduser().absolute() if named else usual_place(stores, stream or "")
+        return Intake(Spool(path), self._deliver, self._refuse)
 
     async def close(self) -> None:
         """Let go of the stream; what is spooled stays."""

@@ -52,7 +52,7 @@ class ArchiveDiffers(PenstockError):
 def write(path: Path, table: Any) -> dict[str, Any]:
     """Write a table, have it on disk, read it back and compare; the size and hash of the file."""
     _, parquet = _arrow()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "wb") as out:
         parquet.write_table(table, out, compression="zstd", row_group_size=ROW_GROUP)
@@ -62,6 +62,14 @@ def write(path: Path, table: Any) -> dict[str, Any]:
     if not parquet.read_table(path).equals(table):
         raise ArchiveDiffers(str(path))
     return {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and have it and those above it that are new on disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:

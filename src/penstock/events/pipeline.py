@@ -11,6 +11,8 @@ from penstock.events.event import Session
 from penstock.events.lag import Lag, measured
 from penstock.events.pressure import Pressure, level
 from penstock.events.rebuild import rebuild
+from penstock.model.errors import InvalidOption
+from penstock.model.ids import new_id
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -20,6 +22,17 @@ RATE_MS = 60_000
 LOOKED_AT = 2_000
 """So many of the last events say how many come in a second."""
 SAMPLES = 30
+LATELY_MS = 60_000
+FORGET = (
+    *(
+        "forget_jobs_of",
+        "forget_cursors_of",
+        "forget_members_of",
+        "forget_marks_of",
+        "forget_letters_of",
+    ),
+    *("forget_readings_of", "forget_series_of", "forget_samples_of", "forget_consumer"),
+)
 
 Show = Callable[[int, int], None]
 """Hears how many sessions were rebuilt, and of how many."""
@@ -122,6 +135,19 @@ class Pipeline:
         async with self._actor.doing("consumer.rebuild", f"consumer:{name}", session=subject):
             return await rebuild(self._app, consumer, session, enqueue=enqueue, show=rebuilt)
 
+    async def forget(self, name: str) -> None:
+        """Forget a consumer that is gone: where it was, what it gave up, its figures.
+
+        One that is declared here, or of which workers were seen lately, is refused. What it derived
+        in tables of its own stays.
+        """
+        await self.consumer(name)
+        consumers: Consumers = self._app.consumer
+        if name in consumers.known():
+            raise InvalidOption("consumer", name, "one that is not declared here any more")
+        async with self._actor.doing("consumer.forget", f"consumer:{name}"):
+            await self._app.transact(lambda tx: _forget(tx, name))
+
     async def _set_paused(self, name: str, *, paused: bool) -> ConsumerState:
         await self.consumer(name)
         action = "pause" if paused else "resume"
@@ -132,6 +158,17 @@ class Pipeline:
 
     async def _count_sessions(self) -> int:
         return int(await self._app.read(lambda tx: tx.events.queries.value("count_sessions")))
+
+
+def _forget(tx: Any, name: str) -> None:
+    queries = tx.events.queries
+    members = queries.rows("members", (name, tx.now - LATELY_MS, tx.now + LATELY_MS))
+    if members:
+        expected = f"one that nothing runs; {members[0][0]} did within the last minute"
+        raise InvalidOption("consumer", name, expected)
+    queries.run("keep_jobs", (f"forgotten {new_id()}", name))
+    for query in FORGET:
+        queries.run(query, (name,))
 
 
 class Rates:

@@ -1,13 +1,17 @@
 """Questions in SQL over all events, those of the log and those of the archive together.
 
-duckdb answers them in a file of its own, which is gone afterwards: nothing can be changed, and
-nothing else be read.
+duckdb answers them from a copy of the rows that may be seen, in a file of its own, which is gone
+afterwards: nothing can be changed, and nothing else be read.
 """
 
 import asyncio
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -30,15 +34,17 @@ SELECT {columns}, session_id AS external_id,
     body::JSON ->> '$.hook_type' AS hook_type,
     body::JSON -> '$.payload' AS payload,
     body::JSON -> '$.metadata' AS metadata
-FROM (
-    SELECT {columns}, body FROM live
-    UNION ALL BY NAME
-    SELECT {columns}, body FROM {archived}
-)
-WHERE codec <> 'erased' AND timestamp >= {since} AND timestamp < {until} AND {tenant};
+FROM found;
 CREATE VIEW raw_traces AS SELECT * FROM events;
 """
-NOTHING = "live WHERE false"
+ARCHIVED = """
+INSERT INTO found BY NAME SELECT {columns}, body FROM read_parquet($paths)
+WHERE codec <> 'erased' AND timestamp >= $since AND timestamp < $until
+    AND ($tenant IS NULL OR tenant_id = $tenant)
+"""
+CLOSED = ("enable_external_access = false", "lock_configuration = true")
+"""After these there is no way to a file, nor back."""
+FOLDER, LOCK = "penstock-query-", "lock"
 
 
 class InvalidQuery(PenstockError):
@@ -72,8 +78,8 @@ async def query(
     is narrower is answered sooner.
     """
     _check(sql)
-    with TemporaryDirectory(prefix="penstock-query-") as place:
-        question = _Question(Path(place), sql, limit)
+    with _folder() as place:
+        question = _Question(place, sql, limit)
         # The archive before the log: what moves from the one to the other is seen twice, and told.
         before = await _moment(app)
         await question.load(app, since, until, tenant)
@@ -88,6 +94,26 @@ async def query(
 
 async def _moment(app: "Penstock") -> list[str]:
     return [file.file for file in await archive.files(app)]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for one question, which the next one deletes if we are killed."""
+    _sweep()
+    with TemporaryDirectory(prefix=FOLDER) as place, Path(place, LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Path(place)
+
+
+def _sweep() -> None:
+    """Delete what questions left behind whose process was killed."""
+    for path in Path(gettempdir()).glob(f"{FOLDER}*/{LOCK}"):
+        try:
+            with path.open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path.parent, ignore_errors=True)
+        except OSError:  # it is in use, or somebody else's
+            continue
 
 
 def _check(sql: str) -> None:
@@ -105,59 +131,40 @@ class _Question:
     """One question, and the place where it is answered."""
 
     def __init__(self, place: Path, sql: str, limit: int) -> None:
-        self._place = place
         self._sql = sql
         self._limit = limit
         self._connection = _duckdb().connect(str(place / "events.duckdb"))
 
     async def load(self, app: "Penstock", since: int, until: int, tenant: str | None) -> None:
-        """Bring in the rows of the log, and show them beside those of the archive."""
+        """Copy the rows that may be seen, of the archive and of the log; then close all else."""
         kinds = ", ".join(
             f"{name} {'BIGINT' if name in parquet.WHOLE_NUMBERS else 'VARCHAR'}"
             for name in parquet.COLUMNS
         )
-        self._connection.execute(f"CREATE TABLE live ({kinds})")
-        paths = await archive.paths(app)
+        columns = ", ".join(parquet.COLUMNS[:-1])
+        self._connection.execute(f"CREATE TABLE found ({kinds})")
+        narrowed = {"since": since, "until": until, "tenant": tenant}
+        paths = [str(path) for path in await archive.paths(app)]
+        if paths:
+            copy = partial(self._connection.execute, ARCHIVED.format(columns=columns))
+            await asyncio.to_thread(copy, {**narrowed, "paths": paths})
         after, full = 0, True
         while full:
-            asked = {
-                "after": after,
-                "since": since,
-                "until": until,
-                "tenant": tenant,
-                "limit": PAGE,
-            }
+            asked = {**narrowed, "after": after, "limit": PAGE}
             page = partial(archive.decoded, name="live_rows", asked=asked)
             rows = await app.read(page)
             full = len(rows) == PAGE
             if rows:
                 after = rows[-1]["sequence"]
                 await asyncio.to_thread(self._take, parquet.table_of(rows))
-        listed = ", ".join(_text(str(path)) for path in paths)
-        narrowed = "true" if tenant is None else f"tenant_id = {_text(tenant)}"
-        view = VIEW.format(
-            columns=", ".join(parquet.COLUMNS[:-1]),
-            archived=f"read_parquet([{listed}])" if paths else NOTHING,
-            since=since,
-            until=until,
-            tenant=narrowed,
-        )
-        self._connection.execute(view)
-        self._close_off(paths)
+        self._connection.execute(VIEW.format(columns=columns))
+        for setting in CLOSED:
+            self._connection.execute(f"SET {setting}")
 
     def _take(self, page: Any) -> None:
         self._connection.register("page", page)
-        self._connection.execute("INSERT INTO live BY NAME SELECT * FROM page")
+        self._connection.execute("INSERT INTO found BY NAME SELECT * FROM page")
         self._connection.unregister("page")
-
-    def _close_off(self, paths: list[Path]) -> None:
-        """Let the question see these files alone, and change nothing of that."""
-        listed = ", ".join(_text(str(path)) for path in paths)
-        folder = _text(str(self._place))
-        self._connection.execute(f"SET allowed_paths = [{listed}]")
-        self._connection.execute(f"SET allowed_directories = [{folder}]")
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
 
     def answer(self) -> Answer:
         """Ask it, and read the first rows of the answer."""
@@ -175,10 +182,6 @@ class _Question:
     def interrupt(self) -> None:
         """Give it up."""
         self._connection.interrupt()
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _duckdb() -> Any:

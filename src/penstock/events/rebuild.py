@@ -188,9 +188,7 @@ async def to_replay(
 
     Those that were archived are among them.
     """
-    slot = (consumer.name, session.slot)
-    found = await app.read(lambda tx: tx.events.queries.row("slot_of", slot))
-    standing = Standing(*map(int, found or ()))
+    standing = await standing_of(app, consumer, session)
     after = await _begin(app, consumer, session)
     until = standing.position
     events = await archive.events_of(app, session, consumer.types, after, until)
@@ -204,14 +202,28 @@ async def to_replay(
     return standing._replace(after=after), events[:most]
 
 
+async def standing_of(app: "Penstock", consumer: Consumer, session: Session) -> Standing:
+    """How far a consumer has come with a session."""
+    slot = (consumer.name, session.slot)
+    found = await app.read(lambda tx: tx.events.queries.row("slot_of", slot))
+    return Standing(*map(int, found or ()))
+
+
 def stand_still(tx: Any, consumer: Consumer, session: Session, standing: Standing) -> None:
     """Have nobody move a session's slot until the commit; Moved if its events are others by now."""
+    now_at = hold_slot(tx, consumer, session, standing)
+    asked = _asked(consumer, session, standing.position, now_at, 1)
+    if tx.events.queries.rows("session_until", asked):
+        raise Moved
+
+
+def hold_slot(tx: Any, consumer: Consumer, session: Session, standing: Standing) -> int:
+    """Hold a session's slot until the commit; where it stands, or Moved if an event has changed."""
     queries, slot = tx.events.queries, (consumer.name, session.slot)
     now_at = int(queries.value("slot", slot))
     if queries.row("slot_of", slot)[1:] != (standing.marks + 1, standing.archives):
         raise Moved
-    if queries.rows("session_until", _asked(consumer, session, standing.position, now_at, 1)):
-        raise Moved
+    return now_at
 
 
 def clear(applying: Applying, consumer: Consumer, session: Session) -> None:

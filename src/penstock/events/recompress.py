@@ -3,11 +3,16 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from penstock.events.codec import Codec, best, packed, unpacked
+from penstock.model.redact import redact
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.events.extension import EventSettings
+
+log = structlog.get_logger("penstock.events")
 
 PAGE = 500
 AT_ONCE = 50_000
@@ -39,13 +44,7 @@ async def _loose(app: "Penstock", target: Codec, after: int) -> list[tuple[Any, 
 
 
 async def _replace(app: "Penstock", target: Codec, rows: list[tuple[Any, ...]]) -> int:
-    def pack() -> list[tuple[Any, ...]]:
-        return [
-            (target.value, packed(unpacked(data, codec), target, platform), sequence, at, codec)
-            for sequence, at, platform, codec, data in rows
-        ]
-
-    changed = await asyncio.to_thread(pack)
+    changed = await asyncio.to_thread(_packed, target, rows)
     platforms = {row[2] for row in rows}
 
     def work(tx: Any) -> int:
@@ -54,4 +53,25 @@ async def _replace(app: "Penstock", target: Codec, rows: list[tuple[Any, ...]]) 
                 tx.events.keep_dictionary(platform)
         return sum(tx.events.queries.run("recompress", bindings) for bindings in changed)
 
-    return await app.transact(work)
+    return await app.transact(work) if changed else 0
+
+
+def _packed(target: Codec, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Bodies as they are to be kept; one that is damaged, or would become so, stays as it is."""
+    changed: list[tuple[Any, ...]] = []
+    damaged: list[tuple[int, Exception]] = []
+    for sequence, at, platform, codec, data in rows:
+        try:
+            body = unpacked(data, codec)
+            kept = packed(body, target, platform)
+            if unpacked(kept, target.value) != body:
+                raise ValueError(f"its body comes out of {target.value} as another one")
+        except Exception as error:
+            damaged.append((sequence, error))
+        else:
+            changed.append((target.value, kept, sequence, at, codec))
+    if damaged:
+        first, problem = damaged[0]
+        told = redact(repr(problem))
+        log.warning("events_not_recompressed", count=len(damaged), sequence=first, error=told)
+    return changed

@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Generic, TypeVar
 from zlib import crc32
@@ -19,9 +20,11 @@ import msgspec
 import structlog
 
 from penstock.events.event import InvalidEvent, NewEvent
-from penstock.model.redact import redact
+from penstock.model.errors import InvalidOption
+from penstock.model.redact import redact, without_password
 from penstock.model.store_errors import StoreFull, StoreReadOnly, StoreUnavailable
 from penstock.service import Seldom
+from penstock.store.open import sqlite_path
 
 log = structlog.get_logger("penstock.events")
 
@@ -36,6 +39,29 @@ PATIENCE_SECONDS, PATIENCE_PER_EVENT = 0.05, 0.001
 """So long a caller waits for the target before the event is spooled."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 CHUNK = 100
+BLOCK = 1 << 16
+
+
+def usual_place(stores: Iterable[str], stream: str) -> Path:
+    """Where the spool is unless one was named: the same whatever folder a program runs in.
+
+    It is beside the file of a SQLite store; else in the user's state folder, and named after the
+    stream's server, so that it does not matter as whom a program asks for that.
+    """
+    for url in stores:
+        file = sqlite_path(url) if url.startswith("sqlite://") else None
+        if file is not None:
+            return file.with_name(f"{file.name}.spool")
+    scheme, _, rest = without_password(stream).partition("://")
+    server = f"{scheme}://{rest.rpartition('@')[2]}"
+    home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not home.is_absolute():
+        try:
+            home = Path.home() / ".local" / "state"
+        except RuntimeError:
+            expected = "the name of a file, as this user has no home"
+            raise InvalidOption("events.spool", None, expected) from None
+    return home / "penstock" / f"events-{sha256(server.encode()).hexdigest()[:16]}.spool"
 
 
 class Spool:
@@ -45,6 +71,7 @@ class Spool:
         self.path = path
         self.flushing = path.with_name(path.name + ".flushing")
         self._lock = path.with_name(path.name + ".lock")
+        self._anew = path.with_name(path.name + ".anew")
 
     @property
     def holds_any(self) -> bool:
@@ -79,6 +106,8 @@ class Spool:
         while True:
             new = not self.path.exists()
             try:
+                if new:
+                    _make_folder(self.path.parent)
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
                 file = os.open(self.path, flags, 0o600)
             except OSError as error:
@@ -139,62 +168,105 @@ class Spool:
             os.close(file)
 
     def erase(self, matches: Callable[[NewEvent], bool]) -> int:
-        """Overwrite and drop the events that match; how many they were.
+        """Drop and overwrite the events that match; how many they were.
 
         It waits for whoever flushes, who has then handed on what was here: erase there afterwards.
         """
-        count = 0
-        with self.alone(wait=True):
-            for path in (self.flushing, self.path):
-                with suppress(FileNotFoundError), path.open("r+b") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                    every = list(_events(file, path))
-                    kept = [event for event in every if not matches(event)]
-                    if len(kept) < len(every):
-                        _overwrite(file, b"".join(map(_frame, kept)))
-                        count += len(every) - len(kept)
-        return count
+        if not (self.holds_any or self._anew.exists()):
+            return 0
+        with self.alone(wait=True) as alone:
+            if not alone:
+                raise StoreUnavailable(str(self.path), "its lock could not be taken")
+            with suppress(FileNotFoundError), self._anew.open("r+b") as left_by_a_crash:
+                _overwrite(left_by_a_crash)
+                self._anew.unlink()
+            return sum([self._erase_from(path, matches) for path in (self.flushing, self.path)])
+
+    def _erase_from(self, path: Path, matches: Callable[[NewEvent], bool]) -> int:
+        """Have a file without some events take the place of one, and overwrite that one."""
+        with suppress(FileNotFoundError), path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            gone = stays = 0
+            for event, frame in _frames(file, path):
+                if event is not None and matches(event):
+                    gone += 1
+                else:
+                    stays += len(frame)
+            if stays == file.seek(0, os.SEEK_END):
+                return 0
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            with os.fdopen(os.open(self._anew, flags, 0o600), "wb") as anew:
+                for event, frame in _frames(file, path):
+                    if event is None or not matches(event):
+                        anew.write(frame)
+                anew.flush()
+                os.fsync(anew.fileno())
+            # Until here a crash costs nothing, and from here on nothing that was to stay.
+            self._anew.rename(path)
+            _sync_folder(path.parent)
+            _overwrite(file)
+            return gone
+        return 0
 
 
 def _frame(event: NewEvent) -> bytes:
-    body = _encoder.encode(event)
+    return _framed(_encoder.encode(event))
+
+
+def _framed(body: bytes) -> bytes:
     return HEADER.pack(MAGIC, len(body), crc32(body)) + body
 
 
 def _events(file: IO[bytes], path: Path) -> Iterator[NewEvent]:
-    """The whole frames of a file; what is torn was never acknowledged, and is told."""
+    """The events of a file; what is torn was never acknowledged, and is told."""
+    for event, _ in _frames(file, path):
+        if event is not None:
+            yield event
+
+
+def _frames(file: IO[bytes], path: Path) -> Iterator[tuple[NewEvent | None, bytes]]:
+    """The whole frames of a file, each with its event; None for one that holds none."""
     at = torn = 0
     size = file.seek(0, os.SEEK_END)
     while at < size:
-        event, end = _framed(file, at)
-        if event is None:
+        body = _body(file, at)
+        if body is None:
             end = _next_frame(file, at + 1, size)
             torn += end - at
         else:
-            yield event
+            end = at + HEADER.size + len(body)
+            yield _decoded(body, path), _framed(body)
         at = end
     if torn:
         log.warning("spool_torn", path=str(path), bytes=torn)
 
 
-def _framed(file: IO[bytes], at: int) -> tuple[NewEvent | None, int]:
-    """The event of the frame at a place, and where that ends; None if there is none."""
+def _body(file: IO[bytes], at: int) -> bytes | None:
+    """What is in the frame at a place; None if no whole frame begins there."""
     file.seek(at)
     header = file.read(HEADER.size)
     if len(header) < HEADER.size:
-        return None, at
+        return None
     magic, length, check = HEADER.unpack(header)
     body = file.read(length) if magic == MAGIC else b""
-    if magic != MAGIC or len(body) < length or crc32(body) != check:
-        return None, at
-    return _decoder.decode(body), at + HEADER.size + length
+    return body if magic == MAGIC and len(body) == length and crc32(body) == check else None
+
+
+def _decoded(body: bytes, path: Path) -> NewEvent | None:
+    """The event of a whole frame; whoever wrote one that holds none knew of other events."""
+    try:
+        return _decoder.decode(body)
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        told = redact(str(error))
+        log.error("spool_unreadable", path=str(path), bytes=len(body), error=told)
+        return None
 
 
 def _next_frame(file: IO[bytes], at: int, size: int) -> int:
     """Where the next frame begins, or the file ends."""
     file.seek(at)
     window = b""
-    while more := file.read(1 << 16):
+    while more := file.read(BLOCK):
         window = window[-len(MAGIC) + 1 :] + more
         place = window.find(MAGIC)
         if place >= 0:
@@ -212,14 +284,23 @@ def _write(file: int, data: bytes) -> None:
         left = left[os.write(file, left) :]
 
 
-def _overwrite(file: IO[bytes], data: bytes) -> None:
-    size = file.seek(0, os.SEEK_END)
+def _overwrite(file: IO[bytes]) -> None:
+    """Leave nothing of what a file held."""
+    left = file.seek(0, os.SEEK_END)
     file.seek(0)
-    file.write(data + b"\0" * max(0, size - len(data)))
+    while left:
+        left -= file.write(b"\0" * min(left, BLOCK))
     file.flush()
     os.fsync(file.fileno())
-    file.truncate(len(data))
-    os.fsync(file.fileno())
+    file.truncate(0)
+
+
+def _make_folder(folder: Path) -> None:
+    """Have a folder, and on disk, for its owner alone if it is new."""
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
+        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -268,7 +349,7 @@ class Intake(Generic[T]):
         """
         with self.spool.alone() as alone:
             if not alone:
-                return False
+                return not self.spool.holds_any
             while self.spool.take():
                 count = 0
                 for events in self.spool.events():

@@ -32,6 +32,8 @@ FEED = "cdc:events"
 GROUP = "processors"
 
 PAGE = 500
+AT_ONCE = 500_000
+"""Redis takes a million values with a command."""
 REWRITE_SECONDS = 60.0
 
 Fields = Sequence[bytes]
@@ -219,16 +221,22 @@ class Stream:
         """
         count = 0
         for name in (EVENTS, LETTERS, FEED):
-            after = "-"
-            while page := entries_of(
-                await self.ask("XRANGE", self.key(name), after, "+", "COUNT", PAGE)
-            ):
-                gone = [entry.id for entry in page if matches(_read(entry))]
-                if gone:
-                    keys = [self.key(name), self.key(f"{name}:erasing")]
-                    count += int(await self.call("erase", keys, *gone))
-                after = f"({page[-1].id}"
+            gone = await self._matching(name, matches)
+            keys = [self.key(name), self.key(f"{name}:erasing")]
+            for begin in range(0, len(gone), AT_ONCE):  # each time the stream is written anew
+                count += int(await self.call("erase", keys, *gone[begin : begin + AT_ONCE]))
         return count
+
+    async def _matching(self, name: str, matches: Callable[[Mapping[str, str]], bool]) -> list[str]:
+        """The ids of a stream's entries whose fields match."""
+        found: list[str] = []
+        after = "-"
+        while page := entries_of(
+            await self.ask("XRANGE", self.key(name), after, "+", "COUNT", PAGE)
+        ):
+            found += [entry.id for entry in page if matches(_read(entry))]
+            after = f"({page[-1].id}"
+        return found
 
     async def rewrite(self) -> None:
         """Have the server write its append-only file anew, without what was deleted."""

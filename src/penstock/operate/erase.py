@@ -113,12 +113,8 @@ async def erase_jobs(app: "Penstock", ids: Sequence[str]) -> int:
     while wanted:
         jobs = await app.store.reader.get(wanted)
         found |= {job.id: job.status for job in jobs}
-        wanted = [
-            child.id
-            for job in jobs
-            for child in await app.store.reader.find(JobFilter(parent_job_id=job.id, limit=PAGE))
-            if child.id not in found
-        ]
+        children = [child for job in jobs for child in await _children(app, job.id)]
+        wanted = [child for child in children if child not in found]
     waiting = [job_id for job_id, status in found.items() if status not in ENDED]
     if waiting:
         after = await app.store.jobs.cancel(waiting, "erased")
@@ -126,6 +122,16 @@ async def erase_jobs(app: "Penstock", ids: Sequence[str]) -> int:
         if running:
             raise JobsRunning(len(running))
     return await app.store.upkeep.erase(list(found)) if found else 0
+
+
+async def _children(app: "Penstock", job_id: str) -> list[str]:
+    """The jobs that one made."""
+    ids: list[str] = []
+    while page := await app.store.reader.find(
+        JobFilter(parent_job_id=job_id, before=ids[-1] if ids else None, limit=PAGE)
+    ):
+        ids += [job.id for job in page]
+    return ids
 
 
 async def _ids(app: "Penstock", whose: Erasing, statuses: tuple[Status, ...]) -> list[str]:

@@ -40,7 +40,7 @@ def open_store(
 
 def lasting_name(url: str) -> str:
     """Return a URL as it may be written down: without its password, and right in every folder."""
-    path = _sqlite_path(url) if url.startswith("sqlite://") else None
+    path = sqlite_path(url) if url.startswith("sqlite://") else None
     return without_password(url) if path is None else f"sqlite:///{quote(str(path))}"
 
 
@@ -61,7 +61,7 @@ def _foreign(scheme: str) -> Opener:
 def _sqlite(url: str, clock: Clock | None) -> Store:
     from penstock.store.sqlite.store import SqliteStore
 
-    return SqliteStore(url, _sqlite_path(url), clock)
+    return SqliteStore(url, sqlite_path(url), clock)
 
 
 def _postgres(url: str, clock: Clock | None) -> Store:
@@ -106,7 +106,8 @@ _OPENERS: dict[str, Opener] = {
 }
 
 
-def _sqlite_path(url: str) -> Path | None:
+def sqlite_path(url: str) -> Path | None:
+    """The file that a URL of SQLite names; None for one in memory."""
     path = unquote(url.partition("://")[2].partition("?")[0])
     if path in ("", "/", "/:memory:"):
         if path == "/:memory:":

@@ -9,7 +9,11 @@ local function fields_of(flat)
     return fields
 end
 
-local deleted = redis.call('XDEL', KEYS[1], unpack(ARGV))
+local deleted = 0
+for first = 1, #ARGV, 1000 do  -- Lua hands on a few thousand values at once
+    local last = math.min(first + 999, #ARGV)
+    deleted = deleted + redis.call('XDEL', KEYS[1], unpack(ARGV, first, last))
+end
 if deleted == 0 then
     return 0
 end

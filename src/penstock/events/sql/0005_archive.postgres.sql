@@ -29,7 +29,9 @@ BEGIN
     IF months_ahead NOT BETWEEN 0 AND 3 OR to_regclass(name) IS NOT NULL THEN
         RETURN false;
     END IF;
-    LOCK TABLE events_log_other IN SHARE ROW EXCLUSIVE MODE;
+    -- In the order in which everybody locks them, and at once as strictly as is needed below.
+    LOCK TABLE ONLY events_log IN SHARE UPDATE EXCLUSIVE MODE;
+    LOCK TABLE events_log_other IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('CREATE TABLE %I (LIKE events_log INCLUDING ALL)', name);
     EXECUTE format(
         'WITH moved AS (DELETE FROM events_log_other WHERE timestamp >= %s AND timestamp < %s '
@@ -38,10 +40,12 @@ BEGIN
         'ALTER TABLE events_log ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', name, low, high);
     RETURN true;
 END $$;
+REVOKE EXECUTE ON FUNCTION events_make_month FROM PUBLIC;
 
--- Drops the table of a month that has passed and whose rows are all archived.
+-- Drops the table of a month that has passed and whose rows are all archived; not while somebody
+-- has been reading the log for long, whom everybody would wait for.
 CREATE OR REPLACE FUNCTION events_drop_month(moment bigint) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '1s' AS $$
 DECLARE
     month timestamp := date_trunc('month', to_timestamp(moment / 1000.0) AT TIME ZONE 'UTC');
     name text := 'events_log_' || to_char(month, 'YYYY_MM');
@@ -50,10 +54,14 @@ BEGIN
     IF to_regclass(name) IS NULL OR month >= date_trunc('month', now() AT TIME ZONE 'UTC') THEN
         RETURN false;
     END IF;
+    LOCK TABLE ONLY events_log IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', name);
     EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO filled;
     IF NOT filled THEN
         EXECUTE format('DROP TABLE %I', name);
     END IF;
     RETURN NOT filled;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
 END $$;
+REVOKE EXECUTE ON FUNCTION events_drop_month FROM PUBLIC;

@@ -49,8 +49,15 @@ UPDATE events_archives SET state = 'going' WHERE file = ? AND state = ?;
 -- Those that nobody can still be writing.
 UPDATE events_archives SET state = 'going' WHERE state = 'writing' AND made_at < ?;
 
+-- name: give_up_writing
+UPDATE events_archives SET state = 'going' WHERE state = 'writing';
+
 -- name: forget_archive
-DELETE FROM events_archives WHERE file = ? AND state = 'going';
+-- One that never was whole may still be in the hands of who writes it.
+DELETE FROM events_archives WHERE file = ? AND state = 'going' AND (row_count > 0 OR made_at < ?);
+
+-- name: forget_unfinished
+DELETE FROM events_archives WHERE file = ? AND state <> 'whole';
 
 -- name: archives
 SELECT file, subject, state, first_at, last_at, last_sequence, row_count, erased_count, size,

@@ -14,12 +14,43 @@ SELECT count(*) FROM (
     SELECT DISTINCT session_id, platform, tenant_id FROM events_log WHERE codec <> 'erased'
 ) AS sessions;
 
+-- name: keep_jobs
+-- The jobs of a consumer that is forgotten go with their events all the same.
+UPDATE events_jobs SET consumer = ? WHERE consumer = ? AND jobs <> '';
+
+-- name: forget_jobs_of
+DELETE FROM events_jobs WHERE consumer = ?;
+
+-- name: forget_cursors_of
+DELETE FROM events_cursors WHERE consumer = ?;
+
+-- name: forget_members_of
+DELETE FROM events_members WHERE consumer = ?;
+
+-- name: forget_marks_of
+DELETE FROM events_marks WHERE consumer = ?;
+
+-- name: forget_letters_of
+DELETE FROM events_dead WHERE source = ?;
+
+-- name: forget_readings_of
+DELETE FROM events_readings WHERE consumer = ?;
+
+-- name: forget_series_of
+DELETE FROM events_series WHERE consumer = ?;
+
+-- name: forget_samples_of
+DELETE FROM events_samples WHERE consumer = ?;
+
+-- name: forget_consumer
+DELETE FROM events_consumers WHERE name = ?;
+
 -- name: letters_of_session
 SELECT count(*) FROM events_dead
 WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
 
 -- name: by_sequence
-{part event} WHERE sequence = :sequence;
+{part event} WHERE sequence = :sequence AND codec <> 'erased';
 
 -- name: last_events
 {part event} WHERE {part shown} ORDER BY sequence DESC LIMIT :limit;

@@ -32,12 +32,14 @@ class Tables(Struct, frozen=True):
     `sql/0001_begin.sql` is a step of its version line, `sql/queries.sql` holds queries, each under
     `-- name: word`. A file `….sqlite.sql` or `….postgres.sql` is for one dialect. Queries take `?`
     or `:name`. Every table's name begins with the extension's. For PostgreSQL, `NAME_columns` does
-    for many rows at once what `NAME` does for one: it takes a list for each of its values.
+    for many rows at once what `NAME` does for one: it takes a list for each of its values. Of the
+    functions that a step makes there, workers may call those that are named.
     """
 
     extension: str
     package: str
     tables: tuple[Table, ...]
+    functions: tuple[str, ...] = ()
 
 
 class Queries(Protocol):

@@ -115,9 +115,8 @@ class PostgresTables(RelationalTables):
                     connection.execute(sql.encode())
                 made = _table_names(connection)
                 refuse_undeclared(tables, there, made, whole=whole)
-                for table in tables.tables:
-                    if table.name in made:
-                        connection.execute(_access(table, address, state).encode())
+                for sql in _rights(tables, made, address, state):
+                    connection.execute(sql.encode())
                 version = str(max(steps))
                 connection.execute(_REMEMBER, (META + extension, version))
                 if state.roles_exist:
@@ -147,6 +146,19 @@ def _table_names(connection: Connection) -> set[str]:
 def _use(connection: Connection, address: Address) -> None:
     """Have names mean the tables of this installation, until the transaction ends."""
     connection.execute("; ".join(address.settings()).encode())
+
+
+def _rights(tables: Tables, made: set[str], address: Address, state: State) -> list[str]:
+    """Who may do what with an extension's tables and functions."""
+    found = [_access(table, address, state) for table in tables.tables if table.name in made]
+    if state.roles_exist:
+        found += [_callable(function, address) for function in tables.functions]
+    return found
+
+
+def _callable(function: str, address: Address) -> str:
+    """Who may call a function, beside its owner."""
+    return f"GRANT EXECUTE ON FUNCTION {quoted(function)} TO {name_of(address.worker_role)}"
 
 
 def _access(table: Table, address: Address, state: State) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.events.dead import DeadEvents
     from penstock.events.extension import EventSettings
     from penstock.events.gate import Gate
+    from penstock.events.late import Looked
     from penstock.events.pipeline import Pipeline, Rates
     from penstock.events.query import Answer
     from penstock.events.series import Recording
@@ -242,12 +243,12 @@ class Writing:
         """Keep everybody else from writing the log until the commit."""
         self.queries.row("hold")
 
-    def write(self, rows: Sequence[Row]) -> list[Appended]:
-        """Write what was made ready."""
+    def write(self, rows: Sequence[Row], looked: "Looked | None" = None) -> list[Appended]:
+        """Write what was made ready; files of the archive are read here unless one has `looked`."""
         self.hold()
         before, archived_until = self.queries.row("begin") or (0, None)
         late = [row for row in rows if archived_until and row.timestamp <= archived_until]
-        archived = self._archived(late) if late else {}
+        archived = self._archived(late, looked) if late else {}
         fresh = [row for row in rows if row not in archived] if archived else rows
         created = self.queries.many("append", [row.bindings for row in fresh])
         if created == len(rows):
@@ -260,9 +261,11 @@ class Writing:
             seen.add(row.key)
         return appended
 
-    def _archived(self, late: Sequence[Row]) -> dict[Row, Appended]:
+    def _archived(self, late: Sequence[Row], looked: "Looked | None") -> dict[Row, Appended]:
         """Those of some events that came before and left the log for the archive."""
-        known = load("penstock.events.archive:known")(self._app, self.queries, late)
+        from penstock.events.late import known as archived
+
+        known = archived(self._app, self.queries, late, looked)
         return {row: self._same(row, *known[row.key]) for row in late if row.key in known}
 
     def _known(self, row: Row, before: int) -> Appended:
@@ -402,18 +405,26 @@ class Events:
 
     async def write(self, rows: Sequence[Row]) -> list[Appended]:
         """Write what was made ready, in one commit."""
+        from penstock.events.late import Looked, LookFirst, look
+
         if "events" not in self._app.made_tables:
             self._kept.clear()  # the store was opened anew, and may be another one
         lacking = {row.platform for row in rows} - self._kept
+        looked = Looked([], {})
 
         def work(tx: Any) -> list[Appended]:
             for platform in lacking:
                 tx.events.keep_dictionary(platform)
-            written: list[Appended] = tx.events.write(rows)
+            written: list[Appended] = tx.events.write(rows, looked)
             return written
 
+        appended: list[Appended] | None = None
         try:
-            appended = await self._app.transact(work)
+            while appended is None:
+                try:
+                    appended = await self._app.transact(work)
+                except LookFirst as late:
+                    looked = await look(self._app, late.files, rows)
         except StoreError:
             self._app.series.record("events.write_errors")
             raise

@@ -229,7 +229,7 @@ async def test_a_redis_beside_it_has_the_same_figures_and_is_given_what_it_misse
             assert decode(latency)["p95"] == pytest.approx(20, rel=0.1)
             assert decode((await mirrored(app, "accepted"))["{}"])["count"] == 2
 
-            await app.events.stream.ask("FLUSHALL")
+            await stream_of(app).ask("FLUSHALL")
             app.series.record("tokens", 3, model="m")
             server.stop()
             await app.series.flush()

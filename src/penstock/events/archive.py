@@ -6,7 +6,7 @@ archive: an event is in one of them, never in both or in neither.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -217,7 +217,7 @@ async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -
 
 
 @asynccontextmanager
-async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncIterator[str]:
+async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncGenerator[str, None]:
     """The name of a file that the store knows before anything is read that goes into it."""
     file = f"{month}-{new_id()}.parquet"
     await _run(app, "begin_archive", (file, EVENTS, app.store.clock.now()))

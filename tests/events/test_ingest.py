@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.events import fast_path
 from penstock.events import ingest as module
 from penstock.events.event import NewEvent
 from penstock.events.fast_path import FastPath
@@ -71,7 +70,6 @@ async def test_what_fails_in_one_duty_is_told_and_tried_again(
     failing = Failing(getattr(owner, name), error)
     monkeypatch.setattr(owner, name, failing)
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(fast_path, "BLOCK_MS", 10)
     async with streaming(place, valkey_url, tmp_path, codec="raw") as app:
         others = Others(valkey_url)
         others.add(envelope(1))

@@ -168,9 +168,8 @@ async def test_its_state_tells_what_waits_and_since_when(
 
 
 async def test_ingest_does_all_of_it_until_it_is_cancelled(
-    place: Place, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, valkey_url: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("penstock.events.fast_path.BLOCK_MS", 10)
     async with streaming(place, valkey_url, tmp_path) as app:
         others = Others(valkey_url)
         others.add(*(envelope(n) for n in range(120)), envelope(120, payload="{"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.events.codec import Codec, UnknownDictionary, unpacked
 from penstock.events.event import Event, Session
-from penstock.events.log import EXTRACTED, learn
+from penstock.events.log import learn
 from penstock.events.parquet import (
     COLUMNS,
     ArchiveDiffers,
@@ -26,6 +26,7 @@ from penstock.events.parquet import (
     table_of,
     write,
 )
+from penstock.events.prepare import EXTRACTED
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 from penstock.store.contract.metrics import DAY_MS

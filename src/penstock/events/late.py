@@ -17,7 +17,7 @@ from penstock.model.store_errors import StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.events.log import Row
+    from penstock.events.prepare import Row
 
 
 class Looked(NamedTuple):

@@ -111,7 +111,7 @@ async def test_what_changes_while_it_is_archived_is_read_again(
     app: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(app)
-    write = archive._write
+    write = archive.write_file
     changed: list[int] = []
 
     async def slow(*given: Any) -> Any:
@@ -121,7 +121,7 @@ async def test_what_changes_while_it_is_archived_is_read_again(
             await app.events.erase(S1)
         return told
 
-    monkeypatch.setattr(archive, "_write", slow)
+    monkeypatch.setattr(archive, "write_file", slow)
     made = await app.events.archive(NOON + 40 * DAY)
     assert [(each.rows, each.erased) for each in made] == [(3, 2)]
     assert len(await archive.files(app)) == 1
@@ -150,7 +150,7 @@ async def test_a_live_archiver_leaves_nothing_of_what_was_erased_meanwhile(
     app: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(app)
-    write = archive._write
+    write = archive.write_file
     erased: list[int] = []
 
     async def late(*given: Any) -> Any:
@@ -159,7 +159,7 @@ async def test_a_live_archiver_leaves_nothing_of_what_was_erased_meanwhile(
             await app.events.erase(S1)  # it is over before the file is there
         return await write(*given)
 
-    monkeypatch.setattr(archive, "_write", late)
+    monkeypatch.setattr(archive, "write_file", late)
     [made] = await app.events.archive(NOON + 40 * DAY)
     assert (made.rows, made.erased) == (3, 2)
     assert in_folder(tmp_path) == [made.file]

@@ -379,10 +379,12 @@ async def test_neither_limits_nor_gates_are_in_the_way_of_an_erasure(
         assert (len(erasures) > 1) == ("event_limit" in settings)
 
 
-async def test_what_a_consumer_unknown_here_derived_refuses_it(app: Penstock, tally: Tally) -> None:
+async def test_what_a_consumer_unknown_here_derived_refuses_it(
+    app: Penstock, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fill(app)
     await catch_up(app)
-    app.consumer._declared.clear()
+    monkeypatch.setattr(app.consumer, "_declared", {})
     with pytest.raises(ConsumersMissing, match="'tally'"):
         await app.events.erase(S1)
     assert len(await app.events.find(EventFilter(session_id="s1", tenant="acme"))) == 2

@@ -206,7 +206,7 @@ async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -
                     raise _Nothing
                 await _refuse_unread(app, rows, begins)
                 table = table_of(sorted(rows, key=_by_session))
-                told = await _write(folder, file, table, _part(rows, below))
+                told = await write_file(folder, file, table, _part(rows, below))
                 await app.transact(partial(_leave, told=told))
         except _Changed:
             continue
@@ -328,7 +328,9 @@ async def _refuse_unread(app: "Penstock", rows: Sequence[Row], begins: int) -> N
         raise NotConsumed(str(slowest[0]), month)
 
 
-async def _write(folder: Path, file: str, table: Any, told: Mapping[str, Any]) -> dict[str, Any]:
+async def write_file(
+    folder: Path, file: str, table: Any, told: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write a file that the store knows of, and read it back; what there is to say of it."""
     written = await asyncio.to_thread(write, path_of(folder, file), table)
     return {"file": file, **told, **written}
@@ -348,7 +350,7 @@ async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
             for row in gone:
                 _bury(row, eraser.subject.left_to)
             told = {"first_at": file.first_at, "last_at": file.last_at, **_counted(rows)}
-            written = await _write(folder, name, table_of(rows), told)
+            written = await write_file(folder, name, table_of(rows), told)
 
             def work(tx: Any) -> None:
                 tx.events.hold()

@@ -23,8 +23,8 @@ from penstock.app.penstock import Penstock
 from penstock.config import Settings
 from penstock.events.codec import Codec, packed, unpacked
 from penstock.events.event import NewEvent
-from penstock.events.log import Row
 from penstock.events.pool import catch_up
+from penstock.events.prepare import Row
 from penstock.store.relational.tables import load_named
 from penstock.store.sqlite.connect import connect
 from proof.bench.event_stream import stream_figures

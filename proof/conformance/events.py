@@ -566,11 +566,14 @@ class TestRebuilding:
         with pytest.raises(CannotRebuild, match="reset"):
             await rebuild(app, app.consumer.get("plain"))
 
-    async def test_many_sessions_are_found_page_by_page(self, app: Penstock, tally: Tally) -> None:
-        await append(app, *(f"s{n}" for n in range(450)))
+    async def test_many_sessions_are_found_page_by_page(
+        self, app: Penstock, tally: Tally, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("penstock.events.rebuild.SESSIONS", 20)
+        await append(app, *(f"s{n}" for n in range(45)))
         await catch_up(app)
         before = await totals(app)
-        assert await rebuild(app, app.consumer.get("tally")) == 450
+        assert await rebuild(app, app.consumer.get("tally")) == 45
         assert await totals(app) == before
 
 

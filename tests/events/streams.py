@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import redis
 from penstock import Penstock, Settings
 from penstock.events.event import Event
 from penstock.events.fast_path import FastPath
-from penstock.events.log import EventFilter
+from penstock.events.log import Appended, EventFilter
+from penstock.events.spool import Intake
+from penstock.events.stream import Stream
 from penstock.store.redis.connect import address_of
 from tests.support.places import Place
 
@@ -65,7 +67,7 @@ class Others:
 @asynccontextmanager
 async def streaming(
     place: Place, stream: str | None, folder: Path, **events: Any
-) -> AsyncIterator[Penstock]:
+) -> AsyncGenerator[Penstock, None]:
     """An application on a store; tables beside it where it has none."""
     told = {"stream": stream, "spool": str(folder / "spool"), **events}
     tables = f"sqlite:///{folder}/tables.db" if place.kind == "valkey" else None
@@ -78,10 +80,22 @@ async def streaming(
         yield app
 
 
+def stream_of(app: Penstock) -> Stream:
+    """The stream of an application that has one."""
+    assert app.events.stream is not None
+    return app.events.stream
+
+
+def intake_of(app: Penstock) -> "Intake[Appended]":
+    """What spools the events of an application."""
+    assert app.events.intake is not None
+    return app.events.intake
+
+
 @asynccontextmanager
-async def fast_path(app: Penstock, name: str | None = None) -> AsyncIterator[FastPath]:
+async def fast_path(app: Penstock, name: str | None = None) -> AsyncGenerator[FastPath, None]:
     """One consumer of the group, which a test drives."""
-    found = FastPath(app, app.events.stream, name)
+    found = FastPath(app, stream_of(app), name)
     try:
         await found.take_name()
         yield found

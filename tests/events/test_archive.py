@@ -16,7 +16,8 @@ from penstock.events.log import EventFilter
 from penstock.events.parquet import ArchiveDiffers, NoArchive
 from penstock.events.pool import catch_up
 from penstock.events.rebuild import rebuild
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, MissingExtra
+from penstock.model.store_errors import StoreUnavailable
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
 from proof.tally import tally as tally_extension
@@ -110,7 +111,7 @@ async def test_what_changes_while_it_is_archived_is_read_again(
     app: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(app)
-    write = archive._write
+    write = archive.write_file
     changed: list[int] = []
 
     async def slow(*given: Any) -> Any:
@@ -120,7 +121,7 @@ async def test_what_changes_while_it_is_archived_is_read_again(
             await app.events.erase(S1)
         return told
 
-    monkeypatch.setattr(archive, "_write", slow)
+    monkeypatch.setattr(archive, "write_file", slow)
     made = await app.events.archive(NOON + 40 * DAY)
     assert [(each.rows, each.erased) for each in made] == [(3, 2)]
     assert len(await archive.files(app)) == 1
@@ -149,7 +150,7 @@ async def test_a_live_archiver_leaves_nothing_of_what_was_erased_meanwhile(
     app: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(app)
-    write = archive._write
+    write = archive.write_file
     erased: list[int] = []
 
     async def late(*given: Any) -> Any:
@@ -158,7 +159,7 @@ async def test_a_live_archiver_leaves_nothing_of_what_was_erased_meanwhile(
             await app.events.erase(S1)  # it is over before the file is there
         return await write(*given)
 
-    monkeypatch.setattr(archive, "_write", late)
+    monkeypatch.setattr(archive, "write_file", late)
     [made] = await app.events.archive(NOON + 40 * DAY)
     assert (made.rows, made.erased) == (3, 2)
     assert in_folder(tmp_path) == [made.file]
@@ -289,12 +290,55 @@ async def test_files_of_broken_attempts_are_swept_up(
     assert await archive.files(app, "going") == []
 
 
-async def test_a_file_that_is_missing_is_named(app: Penstock, tmp_path: Path) -> None:
+async def test_a_file_that_is_missing_is_named_and_holds_late_events_back(
+    app: Penstock, tmp_path: Path
+) -> None:
     await fill(app)
     [made, *_] = await app.events.archive(APRIL)
     (tmp_path / "archive" / "2026" / made.file).unlink()
-    with pytest.raises(NoArchive, match=made.file):
+    with pytest.raises(StoreUnavailable, match=made.file):
         await app.events.append(an_event("s1", event_id="new", timestamp=NOON))
+    assert (await app.events.append(an_event("s1", timestamp=APRIL))).created
+
+
+async def test_a_host_that_cannot_read_the_archive_holds_late_events_back(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+    await app.events.archive(APRIL)
+
+    def missing() -> None:
+        raise MissingExtra("archive", "pyarrow")
+
+    monkeypatch.setattr(parquet, "_arrow", missing)
+    with pytest.raises(StoreUnavailable, match="pyarrow"):
+        await app.events.append(an_event("s1", event_id="new", timestamp=NOON))
+
+
+async def test_files_are_read_before_the_log_is_held_and_again_if_they_changed(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+    await app.events.archive(APRIL)
+    read = parquet.read
+    reads: list[str] = []
+
+    def looking(path: Path, *given: Any) -> Any:
+        reads.append(path.name)
+        if len(reads) == 1:  # another event is appended, and a session is erased, meanwhile
+            asked = asyncio.run_coroutine_threadsafe(meanwhile(), loop)
+            asked.result(20)
+        return read(path, *given)
+
+    async def meanwhile() -> None:
+        await app.events.append("meanwhile")
+        await app.events.erase(S1)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(parquet, "read", looking)
+    again = await app.events.append(an_event("s1", event_id="0-0", timestamp=NOON))
+    assert (again.created, again.sequence) == (False, 1)
+    assert len(set(reads)) == 2
 
 
 async def test_months_are_archived_by_themselves_only_if_told_to(

@@ -22,7 +22,7 @@ from penstock.operate.erase import erase
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
-from tests.events.streams import Others, drain, envelope, fast_path, streaming
+from tests.events.streams import Others, drain, envelope, fast_path, intake_of, streaming
 from tests.support.events import KINDS, NOON, an_event, events_app
 from tests.support.places import find_place
 
@@ -379,10 +379,12 @@ async def test_neither_limits_nor_gates_are_in_the_way_of_an_erasure(
         assert (len(erasures) > 1) == ("event_limit" in settings)
 
 
-async def test_what_a_consumer_unknown_here_derived_refuses_it(app: Penstock, tally: Tally) -> None:
+async def test_what_a_consumer_unknown_here_derived_refuses_it(
+    app: Penstock, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fill(app)
     await catch_up(app)
-    app.consumer._declared.clear()
+    monkeypatch.setattr(app.consumer, "_declared", {})
     with pytest.raises(ConsumersMissing, match="'tally'"):
         await app.events.erase(S1)
     assert len(await app.events.find(EventFilter(session_id="s1", tenant="acme"))) == 2
@@ -475,7 +477,7 @@ async def test_what_waits_in_spool_and_streams_goes(
         others.client.xadd(others.key("cdc:events"), {"event_id": "e1", "session_id": "s1"})
         others.client.xadd(others.key("cdc:events"), {"event_id": "e2", "session_id": "s2"})
         others.add(*(envelope(n, person="ada") for n in (7, 8)))
-        app.events.intake.spool.append(
+        intake_of(app).spool.append(
             [an_event("s1", platform="claude_code"), an_event("s2", platform="claude_code")]
         )
         erased = await app.events.erase(Session("", "claude_code", "s1"))
@@ -483,6 +485,6 @@ async def test_what_waits_in_spool_and_streams_goes(
         assert (await erase(app, person="ada")).parts == {"events": 1}
         assert [entry["event_id"] for entry in others.entries("cdc:events")] == ["e2"]
         assert others.length() == 0
-        app.events.intake.spool.take()
-        left = [each for chunk in app.events.intake.spool.events() for each in chunk]
+        intake_of(app).spool.take()
+        left = [each for chunk in intake_of(app).spool.events() for each in chunk]
         assert [each.session_id for each in left] == ["s2"]

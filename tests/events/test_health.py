@@ -86,7 +86,11 @@ def test_the_rules_are_those_of_the_seed() -> None:
 
 
 def test_a_rule_goes_its_own_way_if_there_is_one_and_else_the_usual(app: Penstock) -> None:
-    told = {"ops": "json://ops", "pager": "json://pager", "email": "json://mail"}
+    told: dict[str, str | tuple[str, ...]] = {
+        "ops": "json://ops",
+        "pager": "json://pager",
+        "email": "json://mail",
+    }
     app.settings = app.settings.replace(
         alerts=AlertSettings(routes=told, route="ops", critical_route="pager")
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.events import fast_path
 from penstock.events import ingest as module
 from penstock.events.event import NewEvent
 from penstock.events.fast_path import FastPath
 from penstock.events.ingest import ingest
 from penstock.events.mirror import Mirror
 from penstock.events.spool import Spool
-from tests.events.streams import Others, envelope, events_of, streaming, until
+from tests.events.streams import Others, envelope, events_of, intake_of, streaming, until
 from tests.support.places import Place
 
 
 @asynccontextmanager
-async def ingesting(app: Penstock) -> AsyncIterator["asyncio.Task[None]"]:
+async def ingesting(app: Penstock) -> AsyncGenerator["asyncio.Task[None]", None]:
     running = asyncio.create_task(ingest(app))
     try:
         yield running
@@ -71,11 +70,10 @@ async def test_what_fails_in_one_duty_is_told_and_tried_again(
     failing = Failing(getattr(owner, name), error)
     monkeypatch.setattr(owner, name, failing)
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(fast_path, "BLOCK_MS", 10)
     async with streaming(place, valkey_url, tmp_path, codec="raw") as app:
         others = Others(valkey_url)
         others.add(envelope(1))
-        app.events.intake.spool.append([NewEvent(event_id="e2", timestamp=2, event_type="trace")])
+        intake_of(app).spool.append([NewEvent(event_id="e2", timestamp=2, event_type="trace")])
         async with ingesting(app) as running:
             await until(lambda: others.length("cdc:events") == 2 or running.done())
             await until(lambda: not failing.left or running.done())

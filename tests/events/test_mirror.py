@@ -9,7 +9,7 @@ import pytest
 from penstock import Penstock
 from penstock.events.event import NewEvent
 from penstock.events.mirror import Mirror
-from tests.events.streams import AT, Others, drain, envelope, fast_path, streaming
+from tests.events.streams import AT, Others, drain, envelope, fast_path, stream_of, streaming
 from tests.support.places import Place
 
 FEED = "cdc:events"
@@ -50,7 +50,7 @@ def ids(others: Others) -> list[str]:
 @pytest.mark.every_store
 async def test_the_log_is_mirrored_by_its_sequences(app: Penstock, others: Others) -> None:
     await grow(app, 1, 5)
-    await mirror_all(Mirror(app, app.events.stream))
+    await mirror_all(Mirror(app, stream_of(app)))
     found: Any = others.client.xrange(others.key(FEED))
     assert [key.decode() for key, _ in found] == [f"{n}-0" for n in range(1, 6)]
     entry = others.entries(FEED)[0]
@@ -63,7 +63,7 @@ async def test_another_that_mirrors_goes_on_where_the_stream_ends(
     app: Penstock, others: Others
 ) -> None:
     await grow(app, 1, 5)
-    one, two = Mirror(app, app.events.stream), Mirror(app, app.events.stream)
+    one, two = Mirror(app, stream_of(app)), Mirror(app, stream_of(app))
     assert await one.run_once() == 5
     assert await two.run_once() == 0
     await grow(app, 6, 5)
@@ -76,7 +76,7 @@ async def test_what_a_group_has_not_acknowledged_is_kept(app: Penstock, others: 
     others.client.xgroup_create(key, "quick", "0", mkstream=True)
     others.client.xgroup_create(key, "slow", "0")
     await grow(app, 1, 10)
-    mirror = Mirror(app, app.events.stream)
+    mirror = Mirror(app, stream_of(app))
     await mirror_all(mirror)
     for group, count in (("quick", 9), ("slow", 4)):
         others.client.xreadgroup(group, "c", {key: ">"}, count=count)
@@ -96,7 +96,7 @@ async def test_a_group_that_is_too_slow_is_told_where_in_the_log_to_go_on(
     others.client.xgroup_create(key, "quick", "0", mkstream=True)
     others.client.xgroup_create(key, "slow", "0")
     await grow(app, 1, 10)
-    mirror = Mirror(app, app.events.stream, most=10)
+    mirror = Mirror(app, stream_of(app), most=10)
     await mirror_all(mirror)
     others.client.xreadgroup("quick", "c", {key: ">"}, count=9, noack=True)
     others.client.xreadgroup("slow", "c", {key: ">"}, count=3)
@@ -119,7 +119,7 @@ async def test_a_group_that_is_too_slow_is_told_where_in_the_log_to_go_on(
 
 async def test_it_never_holds_more_than_it_may(app: Penstock, others: Others) -> None:
     await grow(app, 1, 25)
-    mirror = Mirror(app, app.events.stream, most=10)
+    mirror = Mirror(app, stream_of(app), most=10)
     assert await mirror.run_once() == 10  # and not what would be trimmed at once
     await mirror_all(mirror)
     assert ids(others) == [f"e{n}" for n in range(16, 26)]
@@ -132,7 +132,7 @@ async def test_dead_letters_are_mirrored_once(app: Penstock, others: Others) -> 
     others.add(envelope(1, payload="{"))
     async with fast_path(app) as path:
         await drain(path)
-    mirror = Mirror(app, app.events.stream)
+    mirror = Mirror(app, stream_of(app))
     assert (await mirror.mirror_letters(), await mirror.mirror_letters()) == (1, 0)
     [letter] = others.entries("telemetry:dlq")
     assert (letter["source"], letter["event_id"]) == ("ingest", "e1")

@@ -136,7 +136,7 @@ async def test_what_cannot_reset_cannot_be_rebuilt(app: Penstock) -> None:
 
 
 async def test_a_consumer_that_is_gone_is_forgotten_and_nothing_waits_for_it(
-    app: Penstock, clock: FakeClock
+    app: Penstock, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.job(name="mail")
     async def mail() -> None: ...
@@ -152,7 +152,7 @@ async def test_a_consumer_that_is_gone_is_forgotten_and_nothing_waits_for_it(
     counting(app, Mailer(), "old")
     await app.events.append_many(numbered(1, 2, bad=2))
     await catch_up(app)
-    app.consumer._declared.clear()
+    monkeypatch.setattr(app.consumer, "_declared", {})
     session = Session("", "", "s")
     with pytest.raises(ConsumersMissing):
         await app.events.erase(session)
@@ -175,7 +175,7 @@ async def test_a_consumer_that_is_gone_is_forgotten_and_nothing_waits_for_it(
 
 
 async def test_a_consumer_that_is_declared_or_runs_elsewhere_is_not_forgotten(
-    app: Penstock, clock: FakeClock
+    app: Penstock, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting(app, Counting())
     await catch_up(app)
@@ -183,7 +183,7 @@ async def test_a_consumer_that_is_declared_or_runs_elsewhere_is_not_forgotten(
         await app.events.pipeline.forget("count")
     seen = ("count", "elsewhere:1", 1, clock.now())
     await app.transact(lambda tx: tx.events.queries.run("see_member", seen))
-    app.consumer._declared.clear()
+    monkeypatch.setattr(app.consumer, "_declared", {})
     clock.advance(50)
     with pytest.raises(InvalidOption, match="elsewhere:1"):
         await app.events.pipeline.forget("count")

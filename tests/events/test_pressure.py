@@ -182,7 +182,7 @@ class Pipeline:
             )
             for _ in range(2):
                 for worker in pool.workers:
-                    worker._claim_at = 0
+                    worker.claim_at = 0
                     await worker._fit()
 
     async def turn(self, name: str, turns: int = 1) -> None:

@@ -19,7 +19,7 @@ from penstock.model.errors import InvalidOption
 from penstock.model.store_errors import StoreUnavailable
 from penstock.testing.clock import FakeClock
 from proof.servers import RedisServer
-from tests.events.streams import streaming
+from tests.events.streams import stream_of, streaming
 from tests.support.places import Place, find_place
 
 TOKENS = Series(name="tokens", kind=Kind.COUNTER, labels=("model",))
@@ -229,7 +229,7 @@ async def test_a_redis_beside_it_has_the_same_figures_and_is_given_what_it_misse
             assert decode(latency)["p95"] == pytest.approx(20, rel=0.1)
             assert decode((await mirrored(app, "accepted"))["{}"])["count"] == 2
 
-            await app.events.stream.ask("FLUSHALL")
+            await stream_of(app).ask("FLUSHALL")
             app.series.record("tokens", 3, model="m")
             server.stop()
             await app.series.flush()
@@ -241,7 +241,7 @@ async def test_a_redis_beside_it_has_the_same_figures_and_is_given_what_it_misse
 
 
 async def mirrored(app: Penstock, name: str) -> dict[str, str]:
-    stream = app.events.stream
+    stream = stream_of(app)
     for key in await stream.ask("KEYS", stream.key(f"telemetry:series:{name}*")):
         flat = [each.decode() for each in await stream.ask("HGETALL", key)]
         return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -26,6 +26,7 @@ from tests.events.streams import (
     drain,
     events_of,
     fast_path,
+    intake_of,
     letters_of,
     streaming,
     until,
@@ -240,7 +241,7 @@ async def test_a_program_elsewhere_spools_where_ingest_looks(
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         monkeypatch.chdir(tmp_path / folder)
-        places.append(Penstock(settings=told).events.intake.spool.path)
+        places.append(intake_of(Penstock(settings=told)).spool.path)
     assert places == [tmp_path / "shop.db.spool"] * 2
 
 
@@ -420,7 +421,7 @@ async def test_append_spools_while_redis_is_down_and_nothing_is_lost(
             for n in range(1, 20):
                 await app.events.append("trace", session_id="s", payload={"n": n})
             server.start()
-            await until(lambda: not app.events.intake.spool.holds_any)
+            await until(lambda: not intake_of(app).spool.holds_any)
             await app.events.append("trace", session_id="s", payload={"n": 20})
             async with fast_path(app) as path:
                 await drain(path)
@@ -443,7 +444,7 @@ async def test_a_spool_without_a_stream_takes_events_while_the_store_is_locked(
         another = NewEvent(event_id="e0", timestamp=AT, event_type="trace", payload={"n": "x"})
         assert (await app.events.append(another)).sequence == 0
         monkeypatch.setattr(app.events, "write", write)
-        assert await app.events.intake.flush()
+        assert await intake_of(app).flush()
         assert [each.event_id for each in await events_of(app)] == ["e0", "e1"]
         [letter] = await letters_of(app)
         assert "with another content" in letter["reason"]

@@ -12,7 +12,18 @@ from penstock.events.ingest import ingest
 from penstock.events.stream import Entry, Stream, check_stream, event_of, fields_of
 from penstock.model.store_errors import UnsafeServer
 from proof.servers import RedisServer
-from tests.events.streams import AT, Others, drain, envelope, events_of, fast_path, streaming, until
+from tests.events.streams import (
+    AT,
+    Others,
+    drain,
+    envelope,
+    events_of,
+    fast_path,
+    intake_of,
+    stream_of,
+    streaming,
+    until,
+)
 from tests.support.places import Place
 
 EVENT = NewEvent(
@@ -100,7 +111,7 @@ async def test_what_is_erased_is_in_no_stream_and_after_a_rewrite_in_no_file(
             others.add(*(envelope(n, event_id=f"trace-of-{n}") for n in range(5)))
             for name in ("telemetry:dlq", "cdc:events"):
                 others.client.xadd(others.key(name), {"event_id": "trace-of-3"})
-            stream: Stream = app.events.stream
+            stream: Stream = stream_of(app)
             async with fast_path(app) as path:
                 await path.read()  # the entries are ours, and not yet acknowledged
                 erased = await stream.erase(lambda fields: fields["event_id"] == "trace-of-3")
@@ -121,7 +132,7 @@ async def test_a_stream_is_written_anew_once_however_much_is_erased_from_it(
     place: Place, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with streaming(place, valkey_url, tmp_path) as app:
-        stream, others = app.events.stream, Others(valkey_url)
+        stream, others = stream_of(app), Others(valkey_url)
         with others.client.pipeline(transaction=False) as pipe:
             for n in range(9_000):
                 pipe.xadd(others.key("telemetry:events"), {"event_id": f"e{n % 900}"})
@@ -143,7 +154,7 @@ async def test_its_state_tells_what_waits_and_since_when(
     place: Place, valkey_url: str, tmp_path: Path
 ) -> None:
     async with streaming(place, valkey_url, tmp_path) as app:
-        stream, others = app.events.stream, Others(valkey_url)
+        stream, others = stream_of(app), Others(valkey_url)
         assert (await stream.state()).length == 0
         first, *_ = others.add(*(envelope(n) for n in range(3)))
         async with fast_path(app) as path:
@@ -157,13 +168,12 @@ async def test_its_state_tells_what_waits_and_since_when(
 
 
 async def test_ingest_does_all_of_it_until_it_is_cancelled(
-    place: Place, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, valkey_url: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("penstock.events.fast_path.BLOCK_MS", 10)
     async with streaming(place, valkey_url, tmp_path) as app:
         others = Others(valkey_url)
         others.add(*(envelope(n) for n in range(120)), envelope(120, payload="{"))
-        app.events.intake.spool.append([EVENT])
+        intake_of(app).spool.append([EVENT])
         running = asyncio.create_task(ingest(app))
         await until(lambda: others.length("cdc:events") == 121 and others.length("telemetry:dlq"))
         running.cancel()

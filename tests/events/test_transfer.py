@@ -1,6 +1,6 @@
 """A log goes along with its installation: moved, copied, restored, and read wherever it is."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import local
@@ -38,7 +38,7 @@ def urls(tmp_path: Path, postgres_store_url: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def opened(url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Penstock]:
+async def opened(url: str, clock: FakeClock, tmp_path: Path) -> AsyncGenerator[Penstock, None]:
     """An application with a consumer, on a store that the test names."""
     told = {"archive": str(tmp_path / "archive")}
     settings = Settings(url=url, extension={"events": told})

@@ -9,7 +9,7 @@ import pytest
 from penstock import Penstock, Settings
 from penstock.events.log import EventFilter
 from proof.servers import RedisServer
-from tests.events.streams import drain, fast_path
+from tests.events.streams import drain, fast_path, intake_of
 from tests.faults.support.children import Child
 from tests.faults.support.facts import TORTURE, figure
 
@@ -68,7 +68,7 @@ async def test_nothing_is_lost_and_nobody_waits_while_redis_is_down(tmp_path: Pa
             assert burst.p99() < P99_SECONDS
         server.start()
         async with burst.app as app:
-            assert await app.events.intake.flush()
+            assert await intake_of(app).flush()
             async with fast_path(app) as path:
                 await drain(path)
             assert await burst.seen() == EXPECTED
@@ -82,5 +82,5 @@ async def test_nothing_is_lost_and_nobody_waits_while_the_store_is_locked(tmp_pa
         locking.execute("ROLLBACK")
         locking.close()
     async with burst.app as app:
-        await app.events.intake.flush()
+        await intake_of(app).flush()
         assert await burst.seen() == EXPECTED

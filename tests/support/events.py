@@ -1,6 +1,6 @@
 """An application with events, on a place of each kind, and a consumer that counts them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ DAY = 86_400_000
 
 def an_event(session: str = "s1", amount: int = 1, **fields: Any) -> NewEvent:
     """An event of a shop."""
-    told = {"event_type": "tool_use", "platform": "shop", **fields}
+    told: dict[str, Any] = {"event_type": "tool_use", "platform": "shop", **fields}
     told.setdefault("payload", {"amount": amount})
     return NewEvent(session_id=session, **told)
 
@@ -29,7 +29,7 @@ def an_event(session: str = "s1", amount: int = 1, **fields: Any) -> NewEvent:
 @asynccontextmanager
 async def events_app(
     kind: str, request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path, **settings: Any
-) -> AsyncIterator[Penstock]:
+) -> AsyncGenerator[Penstock, None]:
     """Open one; its archive is in a folder of the test."""
     place = find_place(kind, request)
     tables = f"sqlite:///{tmp_path}/tables.db" if kind == "valkey" else None

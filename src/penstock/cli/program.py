@@ -115,7 +115,7 @@ def root(
         typer.Option("--version", callback=say_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Durable jobs and events for Python. The options here may stand anywhere on the line."""
+    """Durable background jobs and events for Python. These options may stand anywhere."""
     if url is not None and not url.startswith("postgres"):
         dispatch = dispatch or ""  # that of the environment goes with the store of the environment
     ctx.obj = Session(url=url, dispatch=dispatch, config=config, debug=debug)

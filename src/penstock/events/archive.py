@@ -6,7 +6,7 @@ archive: an event is in one of them, never in both or in neither.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.events.codec import Codec, UnknownDictionary, unpacked
 from penstock.events.event import Event, Session
-from penstock.events.log import EXTRACTED, learn
+from penstock.events.log import learn
 from penstock.events.parquet import (
     COLUMNS,
     ArchiveDiffers,
@@ -26,6 +26,7 @@ from penstock.events.parquet import (
     table_of,
     write,
 )
+from penstock.events.prepare import EXTRACTED
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 from penstock.store.contract.metrics import DAY_MS
@@ -33,7 +34,6 @@ from penstock.store.contract.metrics import DAY_MS
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.events.erase import Eraser
-    from penstock.events.log import Row as NewRow
 
 PAGE = 5_000
 PART = 50_000
@@ -91,7 +91,7 @@ async def archive(
 ) -> list[Archived]:
     """Archive the whole months before a time; without one, those of the setting archive_days."""
     settings = app.extensions.settings("events")
-    folder = _folder(app)
+    folder = folder_of(app)
     now = app.store.clock.now()
     if before is None:
         if not settings.archive_days:
@@ -157,26 +157,6 @@ async def sessions(app: "Penstock") -> AsyncIterator[Session]:
             yield Session(**row)
 
 
-def known(
-    app: "Penstock", queries: Any, late: Sequence["NewRow"]
-) -> dict[tuple[str, int, str], tuple[Any, ...]]:
-    """Which events are archived already, by what they are known by, and what is kept of each."""
-    wanted = [("event_id", "in", [row.event_id for row in late])]
-    about = ["event_type", "session_id", "platform"]
-    columns = ["event_id", "timestamp", "tenant_id", "sequence", "codec", "body", *about]
-    found: dict[tuple[str, int, str], tuple[Any, ...]] = {}
-    for archived in map(Archived._make, queries.rows("archives", ("whole",))):
-        times = (row.timestamp for row in late)
-        if archived.subject == EVENTS and any(map(archived.spans, times)):
-            table = read(_path(_folder(app), archived.file), wanted, columns)
-            for row in table.to_pylist():
-                codec = Codec.RAW if row["codec"] != Codec.ERASED else Codec.ERASED
-                kept = (row["sequence"], codec.value, row["body"].encode())
-                key = (row["event_id"], row["timestamp"], row["tenant_id"])
-                found[key] = (*kept, *(row[name] for name in about))
-    return found
-
-
 async def erase(app: "Penstock", eraser: "Eraser") -> int:
     """Write those files anew that hold events of a subject, without them; how many events."""
     erased = 0
@@ -194,7 +174,7 @@ async def sweep(app: "Penstock") -> None:
     abandoned = app.store.clock.now() - ABANDONED_MS
     await _run(app, "give_up_broken", (abandoned,))
     for file in await files(app, "going"):
-        await asyncio.to_thread(_path(_folder(app), file.file).unlink, missing_ok=True)
+        await asyncio.to_thread(path_of(folder_of(app), file.file).unlink, missing_ok=True)
         await _run(app, "forget_archive", (file.file, abandoned))
 
 
@@ -226,7 +206,7 @@ async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -
                     raise _Nothing
                 await _refuse_unread(app, rows, begins)
                 table = table_of(sorted(rows, key=_by_session))
-                told = await _write(folder, file, table, _part(rows, below))
+                told = await write_file(folder, file, table, _part(rows, below))
                 await app.transact(partial(_leave, told=told))
         except _Changed:
             continue
@@ -238,7 +218,7 @@ async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -
 
 
 @asynccontextmanager
-async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncIterator[str]:
+async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncGenerator[str, None]:
     """The name of a file that the store knows before anything is read that goes into it."""
     file = f"{month}-{new_id()}.parquet"
     await _run(app, "begin_archive", (file, EVENTS, app.store.clock.now()))
@@ -251,7 +231,7 @@ async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncIterator[
         NoArchive,
         NotConsumed,
     ):  # it is no part of the archive
-        await asyncio.to_thread(_path(folder, file).unlink, missing_ok=True)
+        await asyncio.to_thread(path_of(folder, file).unlink, missing_ok=True)
         await _run(app, "forget_unfinished", (file,))
         raise
 
@@ -348,18 +328,20 @@ async def _refuse_unread(app: "Penstock", rows: Sequence[Row], begins: int) -> N
         raise NotConsumed(str(slowest[0]), month)
 
 
-async def _write(folder: Path, file: str, table: Any, told: Mapping[str, Any]) -> dict[str, Any]:
+async def write_file(
+    folder: Path, file: str, table: Any, told: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write a file that the store knows of, and read it back; what there is to say of it."""
-    written = await asyncio.to_thread(write, _path(folder, file), table)
+    written = await asyncio.to_thread(write, path_of(folder, file), table)
     return {"file": file, **told, **written}
 
 
 async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
     """Write a file anew with tombstones in the place of events; how many."""
-    folder = _folder(app)
+    folder = folder_of(app)
     try:
         async with _new_file(app, folder, file.file[:7]) as name:
-            table = await asyncio.to_thread(read, _path(folder, file.file))
+            table = await asyncio.to_thread(read, path_of(folder, file.file))
             rows = table.to_pylist()
             gone = [row for row in rows if row["codec"] != Codec.ERASED and eraser.means(row)]
             if not gone:
@@ -368,7 +350,7 @@ async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
             for row in gone:
                 _bury(row, eraser.subject.left_to)
             told = {"first_at": file.first_at, "last_at": file.last_at, **_counted(rows)}
-            written = await _write(folder, name, table_of(rows), told)
+            written = await write_file(folder, name, table_of(rows), told)
 
             def work(tx: Any) -> None:
                 tx.events.hold()
@@ -431,21 +413,23 @@ def _has_months(app: "Penstock") -> bool:
     return tables is not None and tables.dialect == "postgres"
 
 
-def _folder(app: "Penstock") -> Path:
+def folder_of(app: "Penstock") -> Path:
+    """The folder of the archive, or NoArchive."""
     named: str = app.extensions.settings(EVENTS).archive
     if not named:
         raise NoArchive("", "yet")
     return Path(named).expanduser()
 
 
-def _path(folder: Path, file: str) -> Path:
+def path_of(folder: Path, file: str) -> Path:
+    """Where a file of the archive is."""
     return folder / file[:4] / file
 
 
 async def paths(app: "Penstock") -> list[Path]:
     """Where the archived events are."""
     found = [file.file for file in await files(app) if file.subject == EVENTS]
-    return [_path(_folder(app), file) for file in found] if found else []
+    return [path_of(folder_of(app), file) for file in found] if found else []
 
 
 def _by_session(row: Row) -> tuple[str, str, str, int]:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from penstock.events.event import InvalidEvent
 from penstock.events.letters import Letter, bury, letter_of_row, stub
-from penstock.events.log import Row
+from penstock.events.prepare import Row
 from penstock.events.stages import Stages
 from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of, event_of
 from penstock.model.ids import new_id

@@ -19,7 +19,7 @@ from penstock.model.redact import redact
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.events.gate import Gate
-    from penstock.events.log import Row
+    from penstock.events.prepare import Row
 
 SOURCE = "ingest"
 LONGEST_REASON = 1_000

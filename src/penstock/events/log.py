@@ -1,6 +1,6 @@
 """The log: events are appended in one commit, each once, and read by sequence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -9,11 +9,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.events.codec import Codec, UnknownDictionary, best, dictionary_of, packed, unpacked
+from penstock.events.codec import Codec, UnknownDictionary, unpacked
 from penstock.events.codec import learn as learn_dictionary
 from penstock.events.event import (
-    ORDINARY,
-    PRIORITIES,
     Body,
     Event,
     EventFields,
@@ -21,8 +19,8 @@ from penstock.events.event import (
     InvalidEvent,
     NewEvent,
     Session,
-    identified,
 )
+from penstock.events.prepare import Preparer, Row, plain
 from penstock.extension import load
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption, MissingExtra
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.events.archive import Archived
     from penstock.events.dead import DeadEvents
     from penstock.events.extension import EventSettings
-    from penstock.events.gate import Gate
+    from penstock.events.late import Looked
     from penstock.events.pipeline import Pipeline, Rates
     from penstock.events.query import Answer
     from penstock.events.series import Recording
@@ -43,20 +41,6 @@ if TYPE_CHECKING:
     from penstock.events.stream import Stream
     from penstock.extension import Queries
     from penstock.operate.erase import Erased
-
-TEXTS = (
-    *("workspace_hash", "project_name", "uuid", "parent_uuid", "request_id", "agent_id"),
-    *("cwd", "version", "git_branch", "message_role", "message_model", "message_id"),
-)
-NUMBERS = (
-    *("is_sidechain", "input_tokens", "output_tokens", "cache_creation_input_tokens"),
-    *("cache_read_input_tokens", "duration_ms", "tokens_used", "tool_calls_count"),
-)
-EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
-"""Columns that are filled from an event's metadata, or else its payload, where they fit."""
-
-GREATEST = (1 << 63) - 1
-LONGEST_TEXT = 1_000
 
 
 class Appended(Struct, frozen=True):
@@ -68,26 +52,6 @@ class Appended(Struct, frozen=True):
     event_id: str
     sequence: int
     created: bool
-
-
-class Row(Struct, frozen=True):
-    """An event made ready to be written, outside the transaction that writes it."""
-
-    event_id: str
-    timestamp: int
-    platform: str
-    bindings: tuple[Any, ...]
-    body: bytes
-
-    @property
-    def key(self) -> tuple[str, int, str]:
-        """What it is known by, within its tenant."""
-        return self.event_id, self.timestamp, self.bindings[6]
-
-    @property
-    def about(self) -> tuple[str, str, str]:
-        """What else an event that comes again has in common with it: type, session, platform."""
-        return self.bindings[3], self.bindings[4], self.platform
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -116,94 +80,6 @@ class Narrowed(TypedDict, total=False):
     until: int
     tenant: str | None
     limit: int
-
-
-class Preparer:
-    """Makes rows of events: checked, through the gate, compressed."""
-
-    def __init__(self, app: "Penstock") -> None:
-        settings = app.extensions.settings("events")
-        self.gate: Gate = load(settings.gate)
-        self._codec = Codec(settings.codec or best())
-        self._largest: int = settings.event_limit
-        self._priorities = {**PRIORITIES, **settings.types}
-        for extension in app.extensions:
-            self._priorities.update(extension.adds.get("events.types", {}))
-
-    def rows(self, events: Iterable[NewEvent], now: int) -> list[Row]:
-        """All of them as rows; the first that cannot be kept is refused."""
-        return [self.row(event, now) for event in events]
-
-    def row(self, event: NewEvent, now: int, *, own: bool = False) -> Row:
-        """An event as a row; one of Penstock's `own` passes no gate, and no limit holds for it."""
-        event_id, timestamp = identified(event, now)
-        clean, body = (event, _body(event)) if own else self._clean(event)
-        session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
-        bindings = (
-            event_id,
-            timestamp,
-            now,
-            clean.event_type,
-            session.session_id,
-            clean.platform,
-            clean.tenant_id,
-            clean.person,
-            session.slot,
-            self._priorities.get(clean.event_type, ORDINARY),
-            *_extracted(clean.payload, clean.metadata),
-            self._codec.value,
-            packed(body, self._codec, clean.platform),
-        )
-        return Row(event_id, timestamp, clean.platform, bindings, body)
-
-    def clean(self, event: NewEvent, now: int) -> NewEvent:
-        """An event as it may be written anywhere: checked, through the gate, with id and time."""
-        event_id, timestamp = identified(event, now)
-        clean, _ = self._clean(event)
-        return replace(clean, event_id=event_id, timestamp=timestamp)
-
-    def _clean(self, event: NewEvent) -> tuple[NewEvent, bytes]:
-        """What the gate lets through of an event, and its body."""
-        clean = self.gate(event)
-        try:
-            body = _body(clean)
-        except _UNWRITABLE as error:
-            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
-        if len(body) > self._largest:
-            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
-            raise InvalidEvent(event.event_id, f"takes {size}")
-        return clean, body
-
-    def dictionary(self, platform: str) -> tuple[int, bytes] | None:
-        """What bodies of a platform are compressed with."""
-        return dictionary_of(platform) if self._codec is Codec.ZSTD else None
-
-
-def _body(event: NewEvent) -> bytes:
-    return _encoder.encode(Body(event.payload, event.metadata, event.hook_type))
-
-
-_encoder = msgspec.json.Encoder()
-_UNWRITABLE = (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError)
-
-
-def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> list[Any] | tuple[None, ...]:
-    """What the columns hold; metadata says more of an event than its payload."""
-    told = [each for each in (*payload.items(), *metadata.items()) if each[0] in _PLACES]
-    if not told:
-        return _NOTHING
-    columns: list[Any] = list(_NOTHING)
-    for name, value in told:
-        place, kind = _PLACES[name]
-        if kind is str and isinstance(value, str):
-            columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
-        elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
-            columns[place] = int(value)
-    return columns
-
-
-_NOTHING = (None,) * len(EXTRACTED)
-_PLACES = {name: (n, str if name in TEXTS else int) for n, name in enumerate(EXTRACTED)}
 
 
 class Writing:
@@ -242,12 +118,12 @@ class Writing:
         """Keep everybody else from writing the log until the commit."""
         self.queries.row("hold")
 
-    def write(self, rows: Sequence[Row]) -> list[Appended]:
-        """Write what was made ready."""
+    def write(self, rows: Sequence[Row], looked: "Looked | None" = None) -> list[Appended]:
+        """Write what was made ready; files of the archive are read here unless one has `looked`."""
         self.hold()
         before, archived_until = self.queries.row("begin") or (0, None)
         late = [row for row in rows if archived_until and row.timestamp <= archived_until]
-        archived = self._archived(late) if late else {}
+        archived = self._archived(late, looked) if late else {}
         fresh = [row for row in rows if row not in archived] if archived else rows
         created = self.queries.many("append", [row.bindings for row in fresh])
         if created == len(rows):
@@ -260,9 +136,11 @@ class Writing:
             seen.add(row.key)
         return appended
 
-    def _archived(self, late: Sequence[Row]) -> dict[Row, Appended]:
+    def _archived(self, late: Sequence[Row], looked: "Looked | None") -> dict[Row, Appended]:
         """Those of some events that came before and left the log for the archive."""
-        known = load("penstock.events.archive:known")(self._app, self.queries, late)
+        from penstock.events.late import known as archived
+
+        known = archived(self._app, self.queries, late, looked)
         return {row: self._same(row, *known[row.key]) for row in late if row.key in known}
 
     def _known(self, row: Row, before: int) -> Appended:
@@ -402,18 +280,26 @@ class Events:
 
     async def write(self, rows: Sequence[Row]) -> list[Appended]:
         """Write what was made ready, in one commit."""
+        from penstock.events.late import Looked, LookFirst, look
+
         if "events" not in self._app.made_tables:
             self._kept.clear()  # the store was opened anew, and may be another one
         lacking = {row.platform for row in rows} - self._kept
+        looked = Looked([], {})
 
         def work(tx: Any) -> list[Appended]:
             for platform in lacking:
                 tx.events.keep_dictionary(platform)
-            written: list[Appended] = tx.events.write(rows)
+            written: list[Appended] = tx.events.write(rows, looked)
             return written
 
+        appended: list[Appended] | None = None
         try:
-            appended = await self._app.transact(work)
+            while appended is None:
+                try:
+                    appended = await self._app.transact(work)
+                except LookFirst as late:
+                    looked = await look(self._app, late.files, rows)
         except StoreError:
             self._app.series.record("events.write_errors")
             raise
@@ -490,14 +376,6 @@ def made(event: str | NewEvent, fields: EventFields) -> NewEvent:
         return msgspec.convert({"event_type": event, **fields}, NewEvent)
     except msgspec.ValidationError as error:
         raise InvalidEvent(str(fields.get("event_id", "")), f"does not fit: {error}") from error
-
-
-def plain(event: NewEvent) -> NewEvent:
-    """The same with nothing in it but what JSON has: a gate has no other texts to look for."""
-    try:
-        return msgspec.convert(msgspec.to_builtins(event, str_keys=True), NewEvent)
-    except _UNWRITABLE as error:
-        raise InvalidEvent(str(event.event_id), f"does not fit ({error})") from error
 
 
 def _query(where: EventFilter) -> tuple[str, dict[str, Any]]:

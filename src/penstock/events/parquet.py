@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from penstock.events.event import Body, Event
-from penstock.events.log import EXTRACTED, NUMBERS
+from penstock.events.prepare import EXTRACTED, NUMBERS
 from penstock.model.errors import MissingExtra, PenstockError
 
 ROW_GROUP = 5_000

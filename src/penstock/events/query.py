@@ -7,7 +7,7 @@ afterwards: nothing can be changed, and nothing else be read.
 import asyncio
 import fcntl
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ async def _moment(app: "Penstock") -> list[str]:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _folder() -> Generator[Path, None, None]:
     """A folder for one question, which the next one deletes if we are killed."""
     _sweep()
     with TemporaryDirectory(prefix=FOLDER) as place, Path(place, LOCK).open("w") as lock:

@@ -1,0 +1,154 @@
+"""Events made ready to be written: checked, through the gate, compressed, before a transaction."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from penstock.events.codec import Codec, best, dictionary_of, packed
+from penstock.events.event import (
+    ORDINARY,
+    PRIORITIES,
+    Body,
+    InvalidEvent,
+    NewEvent,
+    Session,
+    identified,
+)
+from penstock.extension import load
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+    from penstock.events.gate import Gate
+
+TEXTS = (
+    *("workspace_hash", "project_name", "uuid", "parent_uuid", "request_id", "agent_id"),
+    *("cwd", "version", "git_branch", "message_role", "message_model", "message_id"),
+)
+NUMBERS = (
+    *("is_sidechain", "input_tokens", "output_tokens", "cache_creation_input_tokens"),
+    *("cache_read_input_tokens", "duration_ms", "tokens_used", "tool_calls_count"),
+)
+EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
+"""Columns that are filled from an event's metadata, or else its payload, where they fit."""
+
+GREATEST = (1 << 63) - 1
+LONGEST_TEXT = 1_000
+
+
+class Row(Struct, frozen=True):
+    """An event made ready to be written, outside the transaction that writes it."""
+
+    event_id: str
+    timestamp: int
+    platform: str
+    bindings: tuple[Any, ...]
+    body: bytes
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is known by, within its tenant."""
+        return self.event_id, self.timestamp, self.bindings[6]
+
+    @property
+    def about(self) -> tuple[str, str, str]:
+        """What else an event that comes again has in common with it: type, session, platform."""
+        return self.bindings[3], self.bindings[4], self.platform
+
+
+class Preparer:
+    """Makes rows of events: checked, through the gate, compressed."""
+
+    def __init__(self, app: "Penstock") -> None:
+        settings = app.extensions.settings("events")
+        self.gate: Gate = load(settings.gate)
+        self._codec = Codec(settings.codec or best())
+        self._largest: int = settings.event_limit
+        self._priorities = {**PRIORITIES, **settings.types}
+        for extension in app.extensions:
+            self._priorities.update(extension.adds.get("events.types", {}))
+
+    def rows(self, events: Iterable[NewEvent], now: int) -> list[Row]:
+        """All of them as rows; the first that cannot be kept is refused."""
+        return [self.row(event, now) for event in events]
+
+    def row(self, event: NewEvent, now: int, *, own: bool = False) -> Row:
+        """An event as a row; one of Penstock's `own` passes no gate, and no limit holds for it."""
+        event_id, timestamp = identified(event, now)
+        clean, body = (event, _body(event)) if own else self._clean(event)
+        session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
+        bindings = (
+            event_id,
+            timestamp,
+            now,
+            clean.event_type,
+            session.session_id,
+            clean.platform,
+            clean.tenant_id,
+            clean.person,
+            session.slot,
+            self._priorities.get(clean.event_type, ORDINARY),
+            *_extracted(clean.payload, clean.metadata),
+            self._codec.value,
+            packed(body, self._codec, clean.platform),
+        )
+        return Row(event_id, timestamp, clean.platform, bindings, body)
+
+    def clean(self, event: NewEvent, now: int) -> NewEvent:
+        """An event as it may be written anywhere: checked, through the gate, with id and time."""
+        event_id, timestamp = identified(event, now)
+        clean, _ = self._clean(event)
+        return replace(clean, event_id=event_id, timestamp=timestamp)
+
+    def _clean(self, event: NewEvent) -> tuple[NewEvent, bytes]:
+        """What the gate lets through of an event, and its body."""
+        clean = self.gate(event)
+        try:
+            body = _body(clean)
+        except _UNWRITABLE as error:
+            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
+        if len(body) > self._largest:
+            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
+            raise InvalidEvent(event.event_id, f"takes {size}")
+        return clean, body
+
+    def dictionary(self, platform: str) -> tuple[int, bytes] | None:
+        """What bodies of a platform are compressed with."""
+        return dictionary_of(platform) if self._codec is Codec.ZSTD else None
+
+
+def _body(event: NewEvent) -> bytes:
+    return _encoder.encode(Body(event.payload, event.metadata, event.hook_type))
+
+
+_encoder = msgspec.json.Encoder()
+_UNWRITABLE = (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError)
+
+
+def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> list[Any] | tuple[None, ...]:
+    """What the columns hold; metadata says more of an event than its payload."""
+    told = [each for each in (*payload.items(), *metadata.items()) if each[0] in _PLACES]
+    if not told:
+        return _NOTHING
+    columns: list[Any] = list(_NOTHING)
+    for name, value in told:
+        place, kind = _PLACES[name]
+        if kind is str and isinstance(value, str):
+            columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
+        elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
+            columns[place] = int(value)
+    return columns
+
+
+_NOTHING = (None,) * len(EXTRACTED)
+_PLACES = {name: (n, str if name in TEXTS else int) for n, name in enumerate(EXTRACTED)}
+
+
+def plain(event: NewEvent) -> NewEvent:
+    """The same with nothing in it but what JSON has: a gate has no other texts to look for."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(event, str_keys=True), NewEvent)
+    except _UNWRITABLE as error:
+        raise InvalidEvent(str(event.event_id), f"does not fit ({error})") from error

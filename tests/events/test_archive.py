@@ -231,6 +231,28 @@ async def test_a_rebuild_derives_from_archived_events_too(app: Penstock, tally: 
     assert await totals(app) == expected
 
 
+async def test_a_replay_reads_again_what_was_written_anew_meanwhile(
+    app: Penstock, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+    await catch_up(app)
+    await app.events.archive(APRIL)
+    paths = archive.paths
+    told: list[list[Path]] = []
+
+    async def outdated(app: Penstock) -> list[Path]:
+        told.append(await paths(app))
+        if len(told) == 1:
+            with monkeypatch.context() as patched:
+                patched.setattr(archive, "paths", paths)
+                await app.events.erase(Session("", "shop", "s2"))
+        return told[-1]
+
+    monkeypatch.setattr(archive, "paths", outdated)
+    await rebuild(app, app.consumer.get("tally"), S1)
+    assert (await totals(app))["/shop/s1"][0] == 6
+
+
 async def test_nothing_is_archived_before_consumers_have_come_past_it(
     app: Penstock, tally: Tally
 ) -> None:

@@ -131,7 +131,6 @@ async def events_of(
     app: "Penstock", session: Session, types: frozenset[str] | None, after: int, until: int
 ) -> list[Event]:
     """The archived events of a session, in their order."""
-    found: list[Event] = []
     wanted = [
         ("session_id", "=", session.session_id),
         ("tenant_id", "=", session.tenant_id),
@@ -140,11 +139,19 @@ async def events_of(
         ("sequence", "<=", until),
         ("codec", "!=", Codec.ERASED.value),
     ]
-    for path in await paths(app):
-        table = await asyncio.to_thread(read, path, wanted)
-        found += (event_of(row) for row in table.to_pylist())
-    found.sort(key=lambda event: event.sequence)
+    found = sorted(await _found(app, wanted), key=lambda event: event.sequence)
     return [event for event in found if types is None or event.event_type in types]
+
+
+async def _found(app: "Penstock", wanted: Sequence[tuple[str, str, Any]]) -> list[Event]:
+    listed = await paths(app)
+    try:
+        tables = [await asyncio.to_thread(read, path, wanted) for path in listed]
+    except NoArchive:
+        if await paths(app) == listed:
+            raise
+        return await _found(app, wanted)  # one was written anew meanwhile
+    return [event_of(row) for table in tables for row in table.to_pylist()]
 
 
 async def sessions(app: "Penstock") -> AsyncIterator[Session]:

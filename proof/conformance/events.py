@@ -94,6 +94,19 @@ class TestAppending:
         assert {each.sequence for each in again[1:]} == {first.sequence}
         assert len(await app.events.find()) == 2
 
+    async def test_hundreds_at_once_are_each_there_once_and_in_their_order(
+        self, app: Penstock
+    ) -> None:
+        told = [an_event(amount=n, event_id=f"e{n}", timestamp=NOON) for n in range(230)]
+        await app.events.append_many(told[40:60])
+        appended = await app.events.append_many(told)
+        assert [each.created for each in appended] == [True] * 40 + [False] * 20 + [True] * 170
+        found = await app.events.find(EventFilter(limit=1_000))
+        assert [each.event_id for each in found] == [
+            f"e{n}" for n in (*range(40, 60), *range(40), *range(60, 230))
+        ]
+        assert [each.payload["amount"] for each in found[20:22]] == [0, 1]
+
     async def test_tenants_know_nothing_of_each_other_s_ids(self, app: Penstock) -> None:
         mine = an_event(event_id="e1", timestamp=NOON, tenant_id="acme")
         yours = an_event(amount=2, event_id="e1", timestamp=NOON, tenant_id="beta")

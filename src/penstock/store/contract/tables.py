@@ -32,8 +32,10 @@ class Tables(Struct, frozen=True):
     `sql/0001_begin.sql` is a step of its version line, `sql/queries.sql` holds queries, each under
     `-- name: word`. A file `….sqlite.sql` or `….postgres.sql` is for one dialect. Queries take `?`
     or `:name`. Every table's name begins with the extension's. For PostgreSQL, `NAME_columns` does
-    for many rows at once what `NAME` does for one: it takes a list for each of its values. Of the
-    functions that a step makes there, workers may call those that are named.
+    for many rows at once what `NAME` does for one: it takes a list for each of its values. For
+    SQLite, `NAME_hundred` does it for 100 rows and takes their values one after the other; there,
+    `{100 times (?, ?)}` stands for as many. Of the functions that a step makes on PostgreSQL,
+    workers may call those that are named.
     """
 
     extension: str

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"^-- (name|part): (\w+)[^\n]*\n", re.MULTILINE)
 _PART = re.compile(r"\{part (\w+)\}")
 _GUARD = re.compile(r"\{from (\w+)\}")
+_TIMES = re.compile(r"\{(\d+) times (\([^)]*\))\}")
 
 
 def load_queries(package: str, read_as: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -40,11 +41,15 @@ def named_queries(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         pieces = _NAME.split(text)[1:]
         for kind, name, sql in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-            found[kind][name] = with_guards(sql)
+            found[kind][name] = _TIMES.sub(_repeated, with_guards(sql))
     parts = found["part"]
     return {
         name: _PART.sub(lambda match: parts[match[1]], sql) for name, sql in found["name"].items()
     }
+
+
+def _repeated(match: re.Match[str]) -> str:
+    return ", ".join([match[2]] * int(match[1]))
 
 
 def load_migrations(package: str) -> dict[int, str]:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -28,6 +28,7 @@ def queries() -> dict[str, str]:
 
 
 BUSY_SECONDS = 30.0
+HUNDRED = 100
 LONGEST_STEP = 0.0003
 WAL_PAGES = 2_000
 WAL_BYTES = 32 * 1024 * 1024
@@ -114,6 +115,22 @@ class SqliteTransaction(Transaction):
 
     def many(self, name: str, rows: Iterable[Bindings]) -> int:
         """Run a named query for every row; the number of rows it changed in all."""
+        if f"{name}_hundred" in self._queries:
+            return self._by_hundreds(name, list(rows))
+        return self._each(name, rows)
+
+    def _by_hundreds(self, name: str, rows: Sequence[Bindings]) -> int:
+        """Run the query that takes 100 rows as often as it can, and the other for the rest.
+
+        Between two statements a thread has to wait for Python's lock, within one it has not.
+        """
+        whole, changed = len(rows) - len(rows) % HUNDRED, 0
+        for begin in range(0, whole, HUNDRED):
+            together = [value for row in rows[begin : begin + HUNDRED] for value in row]
+            changed += self.run(f"{name}_hundred", tuple(together))
+        return changed + self._each(name, rows[whole:])
+
+    def _each(self, name: str, rows: Iterable[Bindings]) -> int:
         changed = 0
 
         def counted() -> Iterator[Bindings]:

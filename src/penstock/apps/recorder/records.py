@@ -1,0 +1,177 @@
+"""What is known of a session: the records that pages, commands and the API show.
+
+Times are UTC milliseconds, durations milliseconds, costs US dollars.
+"""
+
+from msgspec import Struct
+
+
+class Tokens(Struct, frozen=True, kw_only=True):
+    """Tokens, as models count them, and what they cost; None where the price is not known."""
+
+    input: int = 0
+    output: int = 0
+    cache_write: int = 0
+    cache_read: int = 0
+    cost: float | None = None
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """A tool that a model used: `ok`, `failed`, `denied`, `interrupted`, or still `running`."""
+
+    n: int
+    turn: int
+    tool_use_id: str
+    name: str
+    summary: str
+    status: str
+    started_at: int
+    duration_ms: int | None = None
+    error: str | None = None
+    agent_id: str | None = None
+
+
+class CodeChange(Struct, frozen=True, kw_only=True):
+    """A file that was changed: `write`, `edit` or `delete`, and what became of it.
+
+    The decision is `accepted`, `rejected` (undone within 30 s), `partial` (modified but kept), or
+    None while nobody can tell.
+    """
+
+    n: int
+    turn: int
+    tool: int | None
+    file_path: str
+    kind: str
+    added: int
+    removed: int
+    at: int
+    decision: str | None = None
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """From a prompt to the end of the answer: `open`, `complete`, `interrupted` or `failed`.
+
+    `branch` is the number of the branch that it is on, 0 unless somebody went back.
+    """
+
+    n: int
+    status: str
+    started_at: int
+    ended_at: int | None = None
+    prompt: str | None = None
+    answer: str | None = None
+    model: str | None = None
+    tokens: Tokens = Tokens()
+    response_ms: int | None = None
+    agent_id: str | None = None
+    branch: int = 0
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """A commit that was made in a session."""
+
+    hash: str
+    branch: str
+    at: int
+    files: list[str]
+    subject: str = ""
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """Tokens of one model, by the session itself or by a subagent."""
+
+    model: str
+    agent_id: str | None
+    tokens: Tokens
+
+
+class Insight(Struct, frozen=True, kw_only=True):
+    """Something worth knowing of a session: `summary`, `friction` or `repeated_failure`."""
+
+    kind: str
+    title: str
+    text: str
+    source: str
+    at: int
+
+
+class SessionRow(Struct, frozen=True, kw_only=True):
+    """A session as a list shows it."""
+
+    id: str
+    platform: str
+    session_id: str
+    tenant_id: str
+    title: str
+    project: str | None
+    branch: str | None
+    model: str | None
+    status: str
+    started_at: int
+    last_at: int
+    ended_at: int | None
+    turns: int
+    tools: int
+    failures: int
+    changes: int
+    messages: int
+    tokens: Tokens
+    acceptance_rate: float | None
+    productivity: float | None
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    """All of a session."""
+
+    row: SessionRow
+    turns: list[Turn]
+    tools: list[Tool]
+    changes: list[CodeChange]
+    commits: list[Commit]
+    spent: list[Spent]
+    insights: list[Insight]
+
+
+class Percentiles(Struct, frozen=True, kw_only=True):
+    """How long something took."""
+
+    count: int
+    p50: float
+    p95: float
+    p99: float
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A message that a search found; the snippet marks what was found with ‹ and ›."""
+
+    conversation_id: str
+    message_id: str
+    role: str
+    at: int
+    snippet: str
+    platform: str
+    title: str
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """Figures over a span of time; days are UTC dates."""
+
+    sessions: int
+    active: int
+    turns: int
+    tools: int
+    failures: int
+    interruptions: int
+    acceptance_rate: float | None
+    direct_accept_rate: float | None
+    rejection_rate: float | None
+    iteration_rate: float | None
+    response: Percentiles | None
+    latency: dict[str, Percentiles]
+    diversity: float
+    productivity: float | None
+    tokens: Tokens
+    by_model: list[Spent]
+    by_day: list[tuple[str, int, int, float]]
+    """Date, sessions, tools, cost."""

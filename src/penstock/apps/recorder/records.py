@@ -96,8 +96,25 @@ class Insight(Struct, frozen=True, kw_only=True):
     at: int
 
 
+class SessionFilter(Struct, frozen=True, kw_only=True):
+    """Which sessions to list, those with the latest activity first.
+
+    `since` and `until` bound the time of their last activity, `until` not included. A page goes on
+    where the one before ended: `before` is its last row's `place`.
+    """
+
+    tenant: str | None = None
+    platform: str | None = None
+    project: str | None = None
+    status: str | None = None
+    since: int | None = None
+    until: int | None = None
+    before: str | None = None
+    limit: int = 50
+
+
 class SessionRow(Struct, frozen=True, kw_only=True):
-    """A session as a list shows it."""
+    """A session as a list shows it: `active`, `complete` (it ended) or `quiet` (it went silent)."""
 
     id: str
     platform: str
@@ -119,6 +136,11 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     tokens: Tokens
     acceptance_rate: float | None
     productivity: float | None
+
+    @property
+    def place(self) -> str:
+        """Where a list goes on after this one."""
+        return f"{self.last_at}-{self.id}"
 
 
 class SessionView(Struct, frozen=True, kw_only=True):
@@ -154,8 +176,22 @@ class Hit(Struct, frozen=True, kw_only=True):
     title: str
 
 
+class Day(Struct, frozen=True, kw_only=True):
+    """Figures of one UTC date; rates are None where there was nothing to judge."""
+
+    date: str
+    sessions: int
+    turns: int
+    tools: int
+    failures: int
+    tokens: int
+    cost: float
+    acceptance_rate: float | None
+    productivity: float | None
+
+
 class Stats(Struct, frozen=True, kw_only=True):
-    """Figures over a span of time; days are UTC dates."""
+    """Figures over a span of time; days are UTC dates, the oldest first."""
 
     sessions: int
     active: int
@@ -173,5 +209,72 @@ class Stats(Struct, frozen=True, kw_only=True):
     productivity: float | None
     tokens: Tokens
     by_model: list[Spent]
-    by_day: list[tuple[str, int, int, float]]
-    """Date, sessions, tools, cost."""
+    by_day: list[Day]
+
+
+class Upload(Struct, frozen=True, kw_only=True):
+    """How far the publishing of a learning has come.
+
+    `pending`, `ipfs_uploaded`, `tx_submitted`, `confirmed` or `failed`; `revoked_at` says since when
+    it is withdrawn.
+    """
+
+    status: str
+    ipfs_cid: str | None
+    chain_tx_hash: str | None
+    chain_id: int | None
+    block_number: int | None
+    retries: int
+    last_error: str | None
+    updated_at: int
+    confirmed_at: int | None = None
+    revoked_at: int | None = None
+
+
+class Learning(Struct, frozen=True, kw_only=True):
+    """Something that was learned in a session: `proposed`, `approved`, `rejected` or `superseded`.
+
+    `source` is the model that found it, or `offline`.
+    """
+
+    id: str
+    tenant_id: str
+    conversation_id: str
+    source_message_ids: list[str]
+    category: str
+    title: str
+    content: str
+    confidence: float
+    tags: list[str]
+    status: str
+    source: str
+    created_at: int
+    edited_at: int | None = None
+    decided_by: str | None = None
+    decided_at: int | None = None
+    superseded_by: str | None = None
+    upload: Upload | None = None
+
+
+class LearningFilter(Struct, frozen=True, kw_only=True):
+    """Which learnings to list, the latest first; `text` is searched for in all that they say."""
+
+    tenant: str | None = None
+    status: str | None = None
+    category: str | None = None
+    conversation_id: str | None = None
+    text: str | None = None
+    before: str | None = None
+    limit: int = 50
+
+
+class Caught(Struct, frozen=True, kw_only=True):
+    """What one rule of the sanitiser has taken out; never what it was."""
+
+    category: str
+    rule_id: str
+    detector: str
+    count: int
+    sessions: int
+    confidence: float
+    last_at: int

@@ -6,11 +6,33 @@ it imports take nothing from outside the standard library.
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from json import dumps
 from typing import Any, NamedTuple
 
 PERSON = "user"
 MODEL = "assistant"
 TOOL = "tool"
+
+QUEUE = "recorder"
+QUEUE_LIMIT = 10_000
+"""More jobs than these are not taken in by the recorder's own queue; the hook then spools."""
+VALIDATION = "sanitize_ai_validation"
+VALIDATION_PRIORITY = 1
+VALIDATION_RETRIES = 3
+
+
+class Redaction(NamedTuple):
+    """Something that the sanitiser took out: by which rule, and never what it was.
+
+    `hashed` is a keyed hash of it, so that the same value is known again.
+    """
+
+    category: str
+    rule_id: str
+    hashed: str
+    replacement: str
+    confidence: float = 1.0
+    detector: str = "rule"
 
 
 class Message(NamedTuple):
@@ -20,13 +42,15 @@ class Message(NamedTuple):
     content: str
     token_count: int | None = None
     metadata: Mapping[str, Any] = {}
+    redactions: tuple[Redaction, ...] = ()
 
 
 class Captured(NamedTuple):
     """One thing that happened, sanitised, in the words of the log.
 
     `hook_type` is what the assistant calls it and `event_type` what we do. `source` is where it
-    was found: `hook`, `transcript`, `cursor_store` or `telemetry`.
+    was found: `hook`, `transcript`, `cursor_store` or `telemetry`. `metadata` is what we know of
+    it beside what the assistant told; `redactions` are those outside of its messages.
     """
 
     platform: str
@@ -40,23 +64,114 @@ class Captured(NamedTuple):
     messages: tuple[Message, ...] = ()
     tenant_id: str = ""
     person: str | None = None
+    metadata: Mapping[str, Any] = {}
+    redactions: tuple[Redaction, ...] = ()
 
 
 def conversation_id(tenant_id: str, platform: str, session_id: str) -> str:
     """The id of a session's conversation, the same wherever it is computed."""
-    return _digest(tenant_id, platform, session_id)
+    return digest(tenant_id, platform, session_id)
 
 
 def message_id(event_id: str, n: int) -> str:
     """The id of the nth message of an event: captured again, it is there once."""
-    return _digest(event_id, str(n))
+    return digest(event_id, str(n))
+
+
+def validation_key(message: str) -> str:
+    """The unique key of the job that validates a message."""
+    return f"sanitize-ai-validation-{message}"
 
 
 def content_hash(content: str) -> str:
     """What equal messages have in common."""
-    return _digest(content)
+    return digest(content)
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """A short hash of some texts."""
     joined = "\n".join(parts).encode("utf-8", "surrogatepass")
     return blake2b(joined, digest_size=16).hexdigest()
+
+
+TWIN_MS = 2_000
+TWIN_CALL_MS = 3_600_000
+
+
+def hook_event_id(told: tuple[str, ...], timestamp: int, *, unique: bool) -> str:
+    """The id of what a hook was told, the same for two hooks that were told the same.
+
+    What has no `unique` field may be told again and mean something else: its id has its time.
+    """
+    return digest(*told) if unique else f"{digest(*told)}-{timestamp:013d}"
+
+
+def twins(captured: Captured) -> dict[str, Any]:
+    """Where an event stands that another hook has captured: an assistant may run two for one."""
+    stem, dash, _ = captured.event_id.partition("-")
+    at, near = captured.timestamp, TWIN_MS if dash else TWIN_CALL_MS
+    first, last = at - near, at + near
+    return {
+        "first": f"{stem}-{first:013d}" if dash else stem,
+        "last": f"{stem}-{last:013d}" if dash else stem,
+        "since": first,
+        "until": last,
+        "tenant_id": captured.tenant_id,
+    }
+
+
+def message_rows(captured: Captured) -> list[dict[str, Any]]:
+    """What `add_message` takes for each message of an event."""
+    conversation = conversation_id(captured.tenant_id, captured.platform, captured.session_id)
+    return [
+        {
+            "id": message_id(captured.event_id, n),
+            "tenant_id": captured.tenant_id,
+            "person": captured.person,
+            "conversation_id": conversation,
+            "platform": captured.platform,
+            "session_id": captured.session_id,
+            "event_id": captured.event_id,
+            "role": message.role,
+            "content": message.content,
+            "content_hash": content_hash(message.content),
+            "created_at": captured.timestamp,
+            "token_count": message.token_count,
+            "metadata": written(message.metadata),
+        }
+        for n, message in enumerate(captured.messages)
+    ]
+
+
+def redaction_rows(captured: Captured) -> list[tuple[Any, ...]]:
+    """What `add_redaction` takes for all that was taken out of an event."""
+    conversation = conversation_id(captured.tenant_id, captured.platform, captured.session_id)
+    parts: list[tuple[str | None, tuple[Redaction, ...]]] = [(None, captured.redactions)]
+    parts += [
+        (message_id(captured.event_id, n), message.redactions)
+        for n, message in enumerate(captured.messages)
+    ]
+    return [
+        (
+            digest(captured.event_id, message or "", str(n)),
+            captured.tenant_id,
+            conversation,
+            message,
+            captured.event_id,
+            one.category,
+            one.rule_id,
+            one.hashed,
+            one.replacement,
+            one.detector,
+            one.confidence,
+            captured.timestamp,
+            "{}",
+        )
+        for message, redactions in parts
+        for n, one in enumerate(redactions)
+    ]
+
+
+def written(value: Any) -> str:
+    """A value as compact JSON."""
+    return dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -2,11 +2,8 @@
 
 from msgspec import Struct
 
+from penstock.apps.recorder.platforms import TYPES
 from penstock.extension import Extension, Table, Tables
-
-QUEUE = "recorder"
-QUEUE_LIMIT = 10_000
-"""More jobs than these are not taken in by the recorder's own queue; the hook then spools."""
 
 
 class RecorderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -36,4 +33,5 @@ recorder = Extension(
     help="See what AI coding assistants did: sessions, costs, learnings, and what was taken out.",
     settings=RecorderSettings,
     tables=TABLES,
+    adds={"events.types": TYPES},
 )

@@ -22,3 +22,10 @@ ON CONFLICT (id) DO NOTHING;
 SELECT id, role, content, sequence, created_at, token_count, validated, metadata, event_id
 FROM recorder_messages WHERE conversation_id = :conversation_id AND sequence > :after
 ORDER BY sequence LIMIT :limit;
+
+-- name: captured_before
+-- An event that another hook has told of, which an assistant ran for the same.
+SELECT 1 FROM events_log
+WHERE event_id >= :first AND event_id <= :last AND timestamp >= :since AND timestamp <= :until
+    AND tenant_id = :tenant_id
+LIMIT 1;

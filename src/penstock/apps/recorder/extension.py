@@ -6,6 +6,65 @@ from penstock.apps.recorder.platforms import TYPES
 from penstock.extension import Extension, Table, Tables
 
 
+class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.recorder.model]`: which model is asked, if any, and what it may cost.
+
+    Without a `provider` (`anthropic`) everything is done here. `key` says where the key is:
+    `env:NAME`, `file:PATH` (0600) or `keyring:SERVICE/NAME`. When a budget is spent, work goes on
+    without the model; budgets are of a UTC day, and of one session.
+    """
+
+    provider: str = ""
+    name: str = "claude-haiku-4-5"
+    key: str = "env:ANTHROPIC_API_KEY"
+    base_url: str = "https://api.anthropic.com"
+    timeout: float = 30
+    daily_dollars: float = 1.0
+    daily_tokens: int = 1_000_000
+    session_tokens: int = 200_000
+
+    def __post_init__(self) -> None:
+        if self.provider not in ("", "anthropic"):
+            raise ValueError(f"model.provider is {self.provider!r}; it takes 'anthropic' or ''")
+        if min(self.timeout, self.daily_dollars, self.daily_tokens, self.session_tokens) < 0:
+            raise ValueError("model takes a timeout and budgets of 0 or more")
+
+
+class LearnSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.recorder.learn]`: when a conversation is complete, and what is good enough.
+
+    A session is complete when it has ended, or nothing was heard of it for `quiet` seconds.
+    """
+
+    enabled: bool = True
+    quiet: float = 300
+    min_confidence: float = 0.6
+    categories: tuple[str, ...] = ()
+    """Those that are looked for; all, if none is named."""
+
+
+class PublishSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.recorder.publish]`: where approved learnings go. It is off by default.
+
+    `automatic` names categories that need no approval. `key` says where the sender's key is:
+    `env:NAME`, `file:PATH` (0600) or `keyring:SERVICE/NAME`. Fees are in gwei, and no more than
+    `max_fee` is ever offered; a transaction is `confirmed` so many blocks deep, and replaced after
+    `stuck_after` seconds.
+    """
+
+    enabled: bool = False
+    automatic: tuple[str, ...] = ()
+    kubo: str = "http://127.0.0.1:5001"
+    rpc: str = "http://127.0.0.1:8545"
+    chain_id: int = 0
+    contract: str = ""
+    key: str = ""
+    license: str = "CC-BY-4.0"
+    max_fee: float = 100
+    confirmations: int = 12
+    stuck_after: float = 180
+
+
 class RecorderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[penstock.recorder]` in TOML, or `PENSTOCK_RECORDER__RULES`.
 
@@ -15,6 +74,9 @@ class RecorderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     rules: str = ""
     pseudonyms: bool = False
+    model: ModelSettings = ModelSettings()
+    learn: LearnSettings = LearnSettings()
+    publish: PublishSettings = PublishSettings()
 
 
 TABLES = Tables(
@@ -23,6 +85,18 @@ TABLES = Tables(
     tables=(
         Table("recorder_messages", key=("id",), tenant="tenant_id", person="person"),
         Table("recorder_redactions", key=("id",), tenant="tenant_id"),
+        Table("recorder_learnings", key=("id",), tenant="tenant_id", person="person"),
+        Table(
+            "recorder_extractions",
+            key=("conversation_id", "version"),
+            tenant="tenant_id",
+            person="person",
+        ),
+        Table("recorder_due", key=("conversation_id",), tenant="tenant_id", person="person"),
+        Table("recorder_uploads", key=("id",), tenant="tenant_id", person="person"),
+        Table("recorder_senders", key=("chain_id", "address")),
+        Table("recorder_revocations", key=("id",), tenant="tenant_id"),
+        Table("recorder_costs", key=("id",), tenant="tenant_id", person="person"),
     ),
 )
 
@@ -33,5 +107,8 @@ recorder = Extension(
     help="See what AI coding assistants did: sessions, costs, learnings, and what was taken out.",
     settings=RecorderSettings,
     tables=TABLES,
-    adds={"events.types": TYPES},
+    adds={
+        "events.types": TYPES,
+        "events.consumers": ("penstock.apps.recorder.learnings:consumer",),
+    },
 )

@@ -201,7 +201,12 @@ TYPES = {
     "model_switch": 3,
     "elicitation": 2,
     "redaction": 1,
+    "validation": 3,
+    "extraction": 3,
     "approval": 1,
+    "learning_edit": 1,
+    "supersession": 1,
+    "revocation": 1,
     "model_answer": 2,
     "git_commit": 3,
 }

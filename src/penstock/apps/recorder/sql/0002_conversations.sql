@@ -1,0 +1,2 @@
+-- The step of conversations takes this place.
+SELECT 1;

@@ -68,6 +68,16 @@ class Turn(Struct, frozen=True, kw_only=True):
     branch: int = 0
 
 
+class Entry(Struct, frozen=True, kw_only=True):
+    """What happened beside turns, such as `session_start`, `compaction` or `model_switch`."""
+
+    n: int
+    turn: int
+    kind: str
+    at: int
+    text: str = ""
+
+
 class Commit(Struct, frozen=True, kw_only=True):
     """A commit that was made in a session."""
 
@@ -114,7 +124,11 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
+<<<<<<< HEAD
     """A session as a list shows it: `active`, `complete` (it ended) or `quiet` (it went silent)."""
+=======
+    """A session as a list shows it: `active` within its last hour, then `idle`, or `ended`."""
+>>>>>>> a549672 (Conversations, figures and insights have tables; sessions are read by pages and searched by words)
 
     id: str
     platform: str
@@ -143,6 +157,13 @@ class SessionRow(Struct, frozen=True, kw_only=True):
         return f"{self.last_at}-{self.id}"
 
 
+class SessionPage(Struct, frozen=True, kw_only=True):
+    """Some sessions, the latest first, and where the next ones begin: None after the last."""
+
+    sessions: list[SessionRow]
+    next: str | None = None
+
+
 class SessionView(Struct, frozen=True, kw_only=True):
     """All of a session."""
 
@@ -150,9 +171,22 @@ class SessionView(Struct, frozen=True, kw_only=True):
     turns: list[Turn]
     tools: list[Tool]
     changes: list[CodeChange]
+    entries: list[Entry]
     commits: list[Commit]
     spent: list[Spent]
     insights: list[Insight]
+
+
+class MessageRow(Struct, frozen=True, kw_only=True):
+    """A message of a session, sanitised, in the order in which they came."""
+
+    id: str
+    role: str
+    content: str
+    sequence: int
+    at: int
+    token_count: int | None = None
+    validated: str | None = None
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
@@ -176,6 +210,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     title: str
 
 
+<<<<<<< HEAD
 class Day(Struct, frozen=True, kw_only=True):
     """Figures of one UTC date; rates are None where there was nothing to judge."""
 
@@ -188,6 +223,13 @@ class Day(Struct, frozen=True, kw_only=True):
     cost: float
     acceptance_rate: float | None
     productivity: float | None
+=======
+class HitPage(Struct, frozen=True, kw_only=True):
+    """Some of what a search found, the latest first, and where the next begin."""
+
+    hits: list[Hit]
+    next: str | None = None
+>>>>>>> a549672 (Conversations, figures and insights have tables; sessions are read by pages and searched by words)
 
 
 class Stats(Struct, frozen=True, kw_only=True):

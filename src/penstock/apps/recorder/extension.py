@@ -85,7 +85,16 @@ TABLES = Tables(
     tables=(
         Table("recorder_messages", key=("id",), tenant="tenant_id", person="person"),
         Table("recorder_redactions", key=("id",), tenant="tenant_id"),
-<<<<<<< HEAD
+        Table("recorder_conversations", key=("id",), tenant="tenant_id", person="person"),
+        Table("recorder_states", key=("conversation_id", "consumer"), tenant="tenant_id"),
+        Table("recorder_turns", key=("conversation_id", "n"), tenant="tenant_id"),
+        Table("recorder_tools", key=("conversation_id", "n"), tenant="tenant_id"),
+        Table("recorder_changes", key=("conversation_id", "n"), tenant="tenant_id"),
+        Table("recorder_entries", key=("conversation_id", "n"), tenant="tenant_id"),
+        Table("recorder_commits", key=("conversation_id", "hash"), tenant="tenant_id"),
+        Table("recorder_spent", key=("conversation_id", "model", "agent_id"), tenant="tenant_id"),
+        Table("recorder_metrics", key=("conversation_id",), tenant="tenant_id"),
+        Table("recorder_insights", key=("conversation_id", "kind", "n"), tenant="tenant_id"),
         Table("recorder_learnings", key=("id",), tenant="tenant_id", person="person"),
         Table(
             "recorder_extractions",
@@ -98,18 +107,6 @@ TABLES = Tables(
         Table("recorder_senders", key=("chain_id", "address")),
         Table("recorder_revocations", key=("id",), tenant="tenant_id"),
         Table("recorder_costs", key=("id",), tenant="tenant_id", person="person"),
-=======
-        Table("recorder_conversations", key=("id",), tenant="tenant_id", person="person"),
-        Table("recorder_states", key=("conversation_id", "consumer"), tenant="tenant_id"),
-        Table("recorder_turns", key=("conversation_id", "n"), tenant="tenant_id"),
-        Table("recorder_tools", key=("conversation_id", "n"), tenant="tenant_id"),
-        Table("recorder_changes", key=("conversation_id", "n"), tenant="tenant_id"),
-        Table("recorder_entries", key=("conversation_id", "n"), tenant="tenant_id"),
-        Table("recorder_commits", key=("conversation_id", "hash"), tenant="tenant_id"),
-        Table("recorder_spent", key=("conversation_id", "model", "agent_id"), tenant="tenant_id"),
-        Table("recorder_metrics", key=("conversation_id",), tenant="tenant_id"),
-        Table("recorder_insights", key=("conversation_id", "kind", "n"), tenant="tenant_id"),
->>>>>>> a549672 (Conversations, figures and insights have tables; sessions are read by pages and searched by words)
     ),
 )
 

@@ -1,6 +1,5 @@
 """Read sessions: lists, one of them whole, figures over a span of time, and a search."""
 
-import base64
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import log2
@@ -13,13 +12,13 @@ from penstock.apps.recorder.prices import cost
 from penstock.apps.recorder.records import (
     CodeChange,
     Commit,
+    Day,
     Entry,
     Hit,
-    HitPage,
     Insight,
     MessageRow,
     Percentiles,
-    SessionPage,
+    SessionFilter,
     SessionRow,
     SessionView,
     Spent,
@@ -42,6 +41,7 @@ WINDOW = 100
 MOST = 500
 SHORTEST_BEGINNING = 4
 LATEST = 1 << 62
+EVERY = SessionFilter()
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -69,37 +69,22 @@ class Sessions:
     def __init__(self, app: "Penstock") -> None:
         self._app = app
 
-    async def list(
-        self,
-        *,
-        tenant: str | None = None,
-        platform: str | None = None,
-        project: str | None = None,
-        since: int = 0,
-        until: int = LATEST,
-        ended: bool | None = None,
-        after: str | None = None,
-        limit: int = 50,
-    ) -> SessionPage:
-        """List sessions, the latest first; `after` is the `next` of the page before."""
-        before_at, before_id = _place(after)
-        count = max(1, min(limit, MOST))
+    async def list(self, where: SessionFilter = EVERY) -> list[SessionRow]:
+        """List sessions, those with the latest activity first."""
+        before_at, before_id = _place(where.before)
         asked = {
-            **_narrowed(tenant, platform, project, since, until),
+            **_narrowed(where.tenant, where.platform, where.project, where.since, where.until),
             "before_at": before_at,
             "before_id": before_id,
-            "ended": None if ended is None else int(ended),
-            "limit": count + 1,
+            "status": where.status,
+            "limit": max(1, min(where.limit, MOST)),
         }
 
         def question(tx: Any) -> list[SessionRow]:
-            return [_session(row, tx.now) for row in tx.recorder.rows("sessions", asked)]
+            rows = tx.recorder.rows("sessions", {**asked, "quiet_at": tx.now - HOUR})
+            return [_session(row, tx.now) for row in rows]
 
-        rows = await self._app.read(question)
-        more = rows[count - 1] if len(rows) > count else None
-        return SessionPage(
-            sessions=rows[:count], next=_token(more.last_at, more.id) if more else None
-        )
+        return await self._app.read(question)
 
     async def get(self, known_as: str, *, tenant: str | None = None) -> SessionView:
         """Find a session by its id, that of its conversation, or how one of them begins."""
@@ -161,8 +146,8 @@ class Sessions:
         tenant: str | None = None,
         platform: str | None = None,
         project: str | None = None,
-        since: int = 0,
-        until: int = LATEST,
+        since: int | None = None,
+        until: int | None = None,
     ) -> Stats:
         """Figures of the sessions that were at work in a span of time."""
         asked = _narrowed(tenant, platform, project, since, until)
@@ -174,26 +159,23 @@ class Sessions:
         *,
         tenant: str | None = None,
         conversation_id: str | None = None,
-        after: str | None = None,
         limit: int = 20,
-    ) -> HitPage:
+    ) -> Sequence[Hit]:
         """Find messages with all of these words, the latest first.
 
         `"two words"` stand beside each other, and `conf*` is how one begins.
         """
         words = Words(text)
         if not words:
-            return HitPage(hits=[])
-        count = max(1, min(limit, MOST))
+            return []
         asked = {
             "tenant": tenant,
             "conversation_id": conversation_id,
-            "before": _place(after)[0],
-            "limit": count + 1,
+            "limit": max(1, min(limit, MOST)),
             "words": words.as_query(table_store(self._app, "A search").dialect),
         }
         rows = await self._app.read(lambda tx: tx.recorder.rows("search", asked))
-        hits = [
+        return [
             Hit(
                 conversation_id=conversation,
                 message_id=message,
@@ -203,10 +185,8 @@ class Sessions:
                 platform=platform,
                 title=title or "",
             )
-            for _, conversation, message, role, at, content, platform, title in rows[:count]
+            for conversation, message, role, at, content, platform, title in rows
         ]
-        more = len(rows) > count
-        return HitPage(hits=hits, next=_token(int(rows[count - 1][0]), "") if more else None)
 
 
 def entropy(counts: Sequence[int]) -> float:
@@ -251,30 +231,44 @@ def _stats(tx: Any, asked: dict[str, Any]) -> Stats:
     )
 
 
-def _days(queries: Any, asked: dict[str, Any]) -> list[tuple[str, int, int, float]]:
-    costs: dict[int, float] = {}
+def _days(queries: Any, asked: dict[str, Any]) -> list[Day]:
+    spent: dict[int, list[Tokens]] = {}
     for day, model, *counts in queries.rows("spent_by_day", asked):
-        costs[int(day)] = costs.get(int(day), 0.0) + (_tokens(model, *counts).cost or 0.0)
-    return [
-        (
-            datetime.fromtimestamp(int(day) * DAY / 1000, UTC).date().isoformat(),
-            int(sessions),
-            int(tools),
-            costs.get(int(day), 0.0),
+        spent.setdefault(int(day), []).append(_tokens(model, *counts))
+    decided = {int(day): counts for day, *counts in queries.rows("decided_by_day", asked)}
+    days: list[Day] = []
+    for number, sessions, turns, tools, failures, productivity in queries.rows("by_day", asked):
+        day = int(number)
+        tokens = _sum(spent.get(day, []))
+        days.append(
+            Day(
+                date=datetime.fromtimestamp(day * DAY / 1000, UTC).date().isoformat(),
+                sessions=int(sessions),
+                turns=int(turns),
+                tools=int(tools),
+                failures=int(failures),
+                tokens=tokens.input + tokens.output + tokens.cache_write + tokens.cache_read,
+                cost=tokens.cost or 0.0,
+                acceptance_rate=_share(*decided.get(day, (0, 0))),
+                productivity=None if productivity is None else float(productivity),
+            )
         )
-        for day, sessions, tools in queries.rows("sessions_by_day", asked)
-    ]
+    return days
 
 
 def _narrowed(
-    tenant: str | None, platform: str | None, project: str | None, since: int, until: int
+    tenant: str | None,
+    platform: str | None,
+    project: str | None,
+    since: int | None,
+    until: int | None,
 ) -> dict[str, Any]:
     return {
         "tenant": tenant,
         "platform": platform,
         "project": project,
-        "since": since,
-        "until": until,
+        "since": since or 0,
+        "until": LATEST if until is None else until,
     }
 
 
@@ -282,7 +276,7 @@ def _session(row: Sequence[Any], now: int) -> SessionRow:
     *plain, spent, acceptance_rate, productivity = row
     id_, platform, session_id, tenant_id, title, project, branch, model, *figures = plain
     started_at, last_at, ended_at, turns, tools, failures, changes, messages = figures
-    status = "ended" if ended_at is not None else "active" if last_at > now - HOUR else "idle"
+    status = _status(last_at, ended_at, now)
     parts = [each.rsplit(" ", 5) for each in spent.split("|")] if spent else []
     return SessionRow(
         id=id_,
@@ -306,6 +300,12 @@ def _session(row: Sequence[Any], now: int) -> SessionRow:
         acceptance_rate=acceptance_rate,
         productivity=productivity,
     )
+
+
+def _status(last_at: int, ended_at: int | None, now: int) -> str:
+    if ended_at is not None:
+        return "complete"
+    return "active" if last_at >= now - HOUR else "quiet"
 
 
 def _tokens(
@@ -370,17 +370,11 @@ def _percentiles(figures: Sequence[Any]) -> Percentiles | None:
     return Percentiles(count=int(count), p50=float(p50), p95=float(p95), p99=float(p99))
 
 
-def _token(at: int, id_: str) -> str:
-    """Where the next page begins, as one word."""
-    return base64.urlsafe_b64encode(f"{at} {id_}".encode()).decode().rstrip("=")
-
-
-def _place(token: str | None) -> tuple[int, str]:
-    if token is None:
+def _place(before: str | None) -> tuple[int, str]:
+    """Where a list goes on: the `place` of a session."""
+    if before is None:
         return LATEST, ""
-    try:
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
-        at, _, id_ = text.partition(" ")
-        return int(at), id_
-    except ValueError as error:
-        raise InvalidOption("after", token, "the `next` of a page before") from error
+    at, _, id_ = before.partition("-")
+    if not at.isdecimal():
+        raise InvalidOption("before", before, "the place of a session")
+    return int(at), id_

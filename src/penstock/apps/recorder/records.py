@@ -124,11 +124,7 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
-<<<<<<< HEAD
     """A session as a list shows it: `active`, `complete` (it ended) or `quiet` (it went silent)."""
-=======
-    """A session as a list shows it: `active` within its last hour, then `idle`, or `ended`."""
->>>>>>> a549672 (Conversations, figures and insights have tables; sessions are read by pages and searched by words)
 
     id: str
     platform: str
@@ -155,13 +151,6 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     def place(self) -> str:
         """Where a list goes on after this one."""
         return f"{self.last_at}-{self.id}"
-
-
-class SessionPage(Struct, frozen=True, kw_only=True):
-    """Some sessions, the latest first, and where the next ones begin: None after the last."""
-
-    sessions: list[SessionRow]
-    next: str | None = None
 
 
 class SessionView(Struct, frozen=True, kw_only=True):
@@ -210,7 +199,6 @@ class Hit(Struct, frozen=True, kw_only=True):
     title: str
 
 
-<<<<<<< HEAD
 class Day(Struct, frozen=True, kw_only=True):
     """Figures of one UTC date; rates are None where there was nothing to judge."""
 
@@ -223,13 +211,6 @@ class Day(Struct, frozen=True, kw_only=True):
     cost: float
     acceptance_rate: float | None
     productivity: float | None
-=======
-class HitPage(Struct, frozen=True, kw_only=True):
-    """Some of what a search found, the latest first, and where the next begin."""
-
-    hits: list[Hit]
-    next: str | None = None
->>>>>>> a549672 (Conversations, figures and insights have tables; sessions are read by pages and searched by words)
 
 
 class Stats(Struct, frozen=True, kw_only=True):

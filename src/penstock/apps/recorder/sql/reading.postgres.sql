@@ -1,9 +1,8 @@
 -- name: search
-SELECT r.n, r.conversation_id, r.id, r.role, r.created_at, r.content, r.platform, c.title
+SELECT r.conversation_id, r.id, r.role, r.created_at, r.content, r.platform, c.title
 FROM recorder_messages r LEFT JOIN recorder_conversations c ON c.id = r.conversation_id
 WHERE to_tsvector('simple', regexp_replace(left(r.content, 20000), '[!-/:-@[-`{-~]+', ' ', 'g'))
         @@ to_tsquery('simple', :words)
-    AND r.n < :before
     AND (CAST(:tenant AS TEXT) IS NULL OR r.tenant_id = :tenant)
     AND (CAST(:conversation_id AS TEXT) IS NULL OR r.conversation_id = :conversation_id)
 ORDER BY r.n DESC LIMIT :limit;

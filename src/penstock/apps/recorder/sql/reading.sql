@@ -1,7 +1,9 @@
 -- name: sessions
 {part session} WHERE {part wanted} AND c.last_at >= :since AND c.last_at < :until
     AND (c.last_at < :before_at OR (c.last_at = :before_at AND c.id < :before_id))
-    AND (CAST(:ended AS INTEGER) IS NULL OR (c.ended_at IS NOT NULL) = (:ended = 1))
+    AND (CAST(:status AS TEXT) IS NULL OR :status = CASE
+        WHEN c.ended_at IS NOT NULL THEN 'complete'
+        WHEN c.last_at >= :quiet_at THEN 'active' ELSE 'quiet' END)
 ORDER BY c.last_at DESC, c.id DESC LIMIT :limit;
 
 -- name: sessions_known_as
@@ -78,10 +80,17 @@ SELECT s.model, sum(s.input_tokens), sum(s.output_tokens), sum(s.cache_write),
 FROM recorder_spent s JOIN recorder_conversations c ON c.id = s.conversation_id
 WHERE {part wanted} AND {part within} GROUP BY s.model ORDER BY s.model;
 
--- name: sessions_by_day
-SELECT c.started_at / 86400000, count(*), sum(c.tools)
-FROM recorder_conversations c WHERE {part wanted} AND {part within}
+-- name: by_day
+SELECT c.started_at / 86400000, count(*), sum(c.turns), sum(c.tools), sum(c.failures),
+    avg(m.productivity)
+FROM recorder_conversations c LEFT JOIN recorder_metrics m ON m.conversation_id = c.id
+WHERE {part wanted} AND {part within}
 GROUP BY c.started_at / 86400000 ORDER BY c.started_at / 86400000;
+
+-- name: decided_by_day
+SELECT c.started_at / 86400000, sum(m.accepted), sum(m.decisions)
+FROM recorder_conversations c JOIN recorder_metrics m ON m.conversation_id = c.id
+WHERE {part wanted} AND {part within} GROUP BY c.started_at / 86400000;
 
 -- name: spent_by_day
 SELECT c.started_at / 86400000, s.model, sum(s.input_tokens), sum(s.output_tokens),

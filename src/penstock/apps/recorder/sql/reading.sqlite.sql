@@ -1,8 +1,8 @@
 -- name: search
-SELECT r.n, r.conversation_id, r.id, r.role, r.created_at, r.content, r.platform, c.title
+SELECT r.conversation_id, r.id, r.role, r.created_at, r.content, r.platform, c.title
 FROM recorder_words w JOIN recorder_messages r ON r.n = w.rowid
     LEFT JOIN recorder_conversations c ON c.id = r.conversation_id
-WHERE w.recorder_words MATCH :words AND w.rowid < :before
+WHERE w.recorder_words MATCH :words
     AND (:tenant IS NULL OR r.tenant_id = :tenant)
     AND (:conversation_id IS NULL OR r.conversation_id = :conversation_id)
 ORDER BY w.rowid DESC LIMIT :limit;

@@ -1,0 +1,1 @@
+"""Labelled text for measuring the sanitiser and the learning extractor."""

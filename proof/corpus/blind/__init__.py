@@ -1,0 +1,1 @@
+"""The half written by somebody who had not seen the rules."""

@@ -238,8 +238,8 @@ class Stats(Struct, frozen=True, kw_only=True):
 class Upload(Struct, frozen=True, kw_only=True):
     """How far the publishing of a learning has come.
 
-    `pending`, `ipfs_uploaded`, `tx_submitted`, `confirmed` or `failed`; `revoked_at` says since
-    when it is withdrawn.
+    It is `pending`, `ipfs_uploaded`, `tx_submitted`, `confirmed` or `failed`; `revoked_at` is when
+    it was withdrawn.
     """
 
     status: str
@@ -278,17 +278,9 @@ class Learning(Struct, frozen=True, kw_only=True):
     superseded_by: str | None = None
     upload: Upload | None = None
 
-    @property
-    def place(self) -> str:
-        """Where a list goes on after this one."""
-        return f"{self.created_at}-{self.id}"
-
 
 class LearningFilter(Struct, frozen=True, kw_only=True):
-    """Which learnings to list, the latest first; `text` is searched for in all that they say.
-
-    A page goes on where the one before ended: `before` is its last row's `place`.
-    """
+    """Which learnings to list, the latest first; `text` is searched for in all that they say."""
 
     tenant: str | None = None
     status: str | None = None

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from penstock.apps.recorder.records import CodeChange, Commit, SessionView, Tool, Turn
+from penstock.apps.recorder.records import CodeChange, Commit, Entry, SessionView, Tool, Turn
 from penstock.model.wording import counted, span
 
 LANES = 8
@@ -151,6 +151,7 @@ def timeline_of(view: SessionView, now: int) -> Timeline | None:
         *((tool.started_at, _tool_end(tool, now)) for tool in view.tools),
         *((change.at, change.at) for change in view.changes),
         *((commit.at, commit.at) for commit in view.commits),
+        *((entry.at, entry.at) for entry in view.entries),
     ]
     if not spans:
         return None
@@ -161,6 +162,7 @@ def timeline_of(view: SessionView, now: int) -> Timeline | None:
         *_tools(view.tools, scale, now),
         _changes(view.changes, scale),
         _commits(view.commits, view.turns, scale),
+        _entries(view.entries, scale),
     ]
     used = {tool.status for tool in view.tools}
     return Timeline(
@@ -267,6 +269,22 @@ def _commits(commits: Sequence[Commit], turns: Sequence[Turn], scale: Scale) -> 
         for commit in commits
     ]
     return Lane(name="Commits", note=f"{len(commits):,}", kind="dots", dots=dots)
+
+
+def _entries(entries: Sequence[Entry], scale: Scale) -> Lane:
+    """What happened beside turns, such as a compaction; that it began and ended is seen anyway."""
+    dots = [
+        Bar(
+            x=scale.at(entry.at),
+            width=0,
+            colour="is-paused",
+            label=f"{entry.kind.replace('_', ' ')} {entry.text}".strip(),
+            turn=max(1, entry.turn),
+        )
+        for entry in entries
+        if entry.kind not in ("session_start", "session_end")
+    ]
+    return Lane(name="Notes", note=f"{len(dots):,}", kind="dots", dots=dots)
 
 
 def _place(scale: Scale, start: int, end: int) -> tuple[float, float]:

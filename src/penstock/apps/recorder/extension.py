@@ -3,7 +3,12 @@
 from msgspec import Struct
 
 from penstock.apps.recorder.platforms import TYPES
-from penstock.extension import Extension, Table, Tables
+from penstock.apps.recorder.routes import ROUTES, SHOWN
+from penstock.extension import Command, Extension, Metric, Pass, Table, Tables, Tile
+
+COMMANDS = "penstock.apps.recorder.commands"
+PRIVACY = "penstock.apps.recorder.privacy_commands"
+PAGES = "penstock.apps.recorder.pages"
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -107,6 +112,7 @@ TABLES = Tables(
         Table("recorder_senders", key=("chain_id", "address")),
         Table("recorder_revocations", key=("id",), tenant="tenant_id"),
         Table("recorder_costs", key=("id",), tenant="tenant_id", person="person"),
+        Table("recorder_retention", key=("tenant_id", "scope", "name"), tenant="tenant_id"),
     ),
 )
 
@@ -117,6 +123,37 @@ recorder = Extension(
     help="See what AI coding assistants did: sessions, costs, learnings, and what was taken out.",
     settings=RecorderSettings,
     tables=TABLES,
+    namespace="penstock.apps.recorder.namespace:Recorder",
+    on_remote="penstock.apps.recorder.remote:RemoteRecorder",
+    passes=(Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),),
+    commands=(
+        Command(name="sessions", run=f"{COMMANDS}:sessions"),
+        Command(name="show", run=f"{COMMANDS}:show"),
+        Command(name="stats", run=f"{COMMANDS}:stats"),
+        Command(name="search", run=f"{COMMANDS}:search"),
+        Command(name="caught", run=f"{COMMANDS}:caught"),
+        Command(name="learnings", run=f"{COMMANDS}:learnings"),
+        Command(name="learning", run=f"{COMMANDS}:learning"),
+        Command(name="approve", run=f"{COMMANDS}:approve"),
+        Command(name="reject", run=f"{COMMANDS}:reject"),
+        Command(name="edit", run=f"{COMMANDS}:edit"),
+        Command(name="revoke", run=f"{COMMANDS}:revoke"),
+        Command(name="spans", run=f"{COMMANDS}:spans"),
+        Command(name="export", run=f"{PRIVACY}:export"),
+        Command(name="delete", run=f"{PRIVACY}:delete"),
+        Command(name="retention", run=f"{PRIVACY}:retention"),
+    ),
+    routes=ROUTES,
+    templates="penstock.apps.recorder",
+    pages=SHOWN,
+    tiles=(Tile(title="Active sessions", figure=f"{PAGES}:count_active", path="recorder"),),
+    metrics=(
+        Metric(
+            name="sessions_active",
+            help="Sessions of assistants that were seen in the last hour.",
+            read=f"{PAGES}:count_active",
+        ),
+    ),
     adds={
         "events.types": TYPES,
         "events.consumers": ("penstock.apps.recorder.learnings:consumer",),

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from penstock.apps.recorder import wording
 from penstock.apps.recorder.learnings import CATEGORIES, Learnings
-from penstock.apps.recorder.reading import Sessions
+from penstock.apps.recorder.privacy import Choice, Chosen, Privacy
+from penstock.apps.recorder.reading import SessionNotFound, Sessions
 from penstock.apps.recorder.records import (
     CodeChange,
     Learning,
@@ -30,6 +31,7 @@ from penstock.operate.actor import Operator
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
+HOUR_MS = 3_600_000
 SHOWN = 50
 TURNS_SHOWN = 25
 HITS_SHOWN = 40
@@ -134,6 +136,40 @@ async def show_session(request: Request) -> dict[str, Any]:
     }
 
 
+async def show_delete(request: Request) -> dict[str, Any]:
+    """What there is of a session, before it goes; and afterwards that nothing is left."""
+    privacy, name = Privacy(request.app, _actor(request).actor), request.path["session_id"]
+    try:
+        chosen = await _chosen(privacy, name)
+    except SessionNotFound:
+        chosen = Chosen(name, "", "", name, None, 0, "")
+    counts = await privacy.left(chosen)
+    return {
+        "session_id": name,
+        "title": chosen.title or chosen.session_id,
+        "counts": counts,
+        "left": sum(counts.values()),
+        "published": len(await privacy.published(chosen)),
+    }
+
+
+async def delete(request: Request) -> str:
+    """Delete a session; the page that follows tells that nothing is left."""
+    privacy = Privacy(request.app, _actor(request).actor)
+    proof = await privacy.delete(
+        await _chosen(privacy, request.path["session_id"]), leave_published=True
+    )
+    told = ", ".join(f"{count:,} {name}" for name, count in proof.erased.items())
+    return f"Deleted: {told}." if proof.complete else "Something is left; delete it again."
+
+
+async def _chosen(privacy: Privacy, name: str) -> Chosen:
+    found = [each async for each in privacy.sessions(Choice(session=name))]
+    if len(found) != 1:
+        raise SessionNotFound(name, [each.id for each in found])
+    return found[0]
+
+
 async def show_search(request: Request) -> dict[str, Any]:
     """Messages in which words occur."""
     text = request.query.get("text", "").strip()
@@ -213,6 +249,12 @@ async def decide(request: Request) -> str:
 async def count_proposed(app: "Penstock") -> int:
     """How many learnings wait for somebody to decide."""
     return (await Learnings(app).counts()).get("proposed", 0)
+
+
+async def count_active(app: "Penstock") -> int:
+    """How many sessions were seen in the last hour."""
+    now = app.store.clock.now()
+    return (await Sessions(app).stats(since=now - HOUR_MS, until=now)).active
 
 
 async def show_report(request: Request) -> dict[str, Any]:

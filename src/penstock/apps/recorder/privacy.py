@@ -169,6 +169,11 @@ class Privacy:
         left["archived events"] = len(await self._archived(chosen.session))
         return left
 
+    async def published(self, chosen: Chosen) -> list[str]:
+        """The learnings of a session that others may hold."""
+        rows = await self._rows("published_of", chosen.bindings)
+        return [str(learning_id) for learning_id, *_ in rows]
+
     async def export(self, choice: Choice) -> AsyncIterator[dict[str, Any]]:
         """All that there is of sessions, one document after the other.
 
@@ -202,9 +207,9 @@ class Privacy:
     async def delete(self, chosen: Chosen, *, leave_published: bool = False) -> Proof:
         """Delete a session, whatever was derived from it included, and prove it."""
         if not leave_published:
-            found = await self._rows("published_of", chosen.bindings)
+            found = await self.published(chosen)
             if found:
-                raise Published(chosen.id, [str(row[0]) for row in found])
+                raise Published(chosen.id, found)
         before = await self.left(chosen)
         app = self._app
         hashed = await Journal(app.store).keyed_hash("\n".join(("session", *chosen.session.key)))

@@ -156,6 +156,14 @@ recorder = Extension(
     ),
     adds={
         "events.types": TYPES,
-        "events.consumers": ("penstock.apps.recorder.learnings:consumer",),
+        "events.consumers": (
+            "penstock.apps.recorder.metrics:consumer",
+            "penstock.apps.recorder.conversations:consumer",
+            "penstock.apps.recorder.learnings:consumer",
+        ),
+        "events.series": tuple(
+            f"penstock.apps.recorder.metrics:{name}"
+            for name in ("TOOL_MS", "RESPONSE_MS", "KEPT", "INTERRUPTIONS")
+        ),
     },
 )

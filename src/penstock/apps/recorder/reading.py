@@ -313,6 +313,8 @@ def _tokens(
 ) -> Tokens:
     """Tokens of one model, as rows count them, with what they cost."""
     counts = {"output": int(output), "cache_write": int(write), "cache_read": int(read)}
+    if not (given or any(counts.values())):
+        return Tokens()
     dollars = cost(model, given=int(given), cache_write_1h=int(write_1h), **counts)
     return Tokens(input=int(given), cost=dollars, **counts)
 

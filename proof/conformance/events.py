@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from penstock.app.penstock import Penstock
 from penstock.events import feed
+from penstock.events.columns import SLOTS
 from penstock.events.consumer import CannotRebuild, Consumer, Failing, consumer_of
-from penstock.events.event import SLOTS, EventNotFound, InvalidEvent, NewEvent, Session
+from penstock.events.event import EventNotFound, InvalidEvent, NewEvent, Session
 from penstock.events.feed import Mark
 from penstock.events.log import EventFilter
 from penstock.events.pool import PoolWorker, catch_up

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from penstock.app.penstock import Penstock
 from penstock.events import feed
-from penstock.events.event import SLOTS, NewEvent, Session
+from penstock.events.columns import SLOTS
+from penstock.events.event import NewEvent, Session
 from penstock.events.log import EventFilter
 from penstock.events.pool import PoolWorker
 from penstock.events.rebuild import rebuild_session

@@ -36,6 +36,7 @@ __all__ = [
     "Extension",
     "Follower",
     "Gate",
+    "Group",
     "JobChange",
     "Measure",
     "Measured",
@@ -129,6 +130,14 @@ class Command(Struct, frozen=True, kw_only=True):
     writes: bool = False
     opens: bool = True
     loads: bool = False
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """Commands of another group than that of the extension: `penstock NAME …`."""
+
+    name: str
+    help: str
+    commands: tuple[Command, ...]
 
 
 class Process(Struct, frozen=True, kw_only=True):
@@ -335,7 +344,8 @@ class Extension(Struct, frozen=True, kw_only=True):
     group of commands and its namespace on `app`. `needs` names the extra of the wheel without
     which `namespace`, routes and commands cannot be loaded.
 
-    `panel` is where `penstock --help` lists its group.
+    `panel` is where `penstock --help` lists its group. `home()` is the URL of the store that its
+    commands use where nobody names one.
 
     An installed one is enabled by its name in `extensions`, by its namespace, or `always`.
 
@@ -361,8 +371,10 @@ class Extension(Struct, frozen=True, kw_only=True):
     services: tuple["Callable[[Penstock], Service] | str", ...] = ()
     processes: tuple[Process, ...] = ()
     commands: tuple[Command, ...] = ()
+    groups: tuple[Group, ...] = ()
     help: str = ""
     panel: str = "Extensions"
+    home: Loaded | None = None
     routes: tuple[Route, ...] = ()
     pages: tuple[Page, ...] = ()
     templates: str | None = None

@@ -24,7 +24,7 @@ from penstock.cli.root import say
 from penstock.cli.session import actor, bare_app, load, refuse_missing, run, session
 
 if TYPE_CHECKING:
-    from penstock.extension import Command, Extension
+    from penstock.extension import Command, Extension, Group
 
 GIVEN = ("app", "actor", "progress")
 """What a command does not ask the person at the terminal for."""
@@ -49,26 +49,32 @@ def extensions_of(ctx: Any) -> "dict[str, Extension]":
     return {**installed(), **{each.name: each for each in named}}
 
 
-def group_of(extension: "Extension") -> TyperGroup | None:
-    """The commands of an extension as one group; None if it brings none."""
-    if not extension.commands:
-        return None
-    return ExtensionGroup(
-        extension,
-        name=extension.name,
-        help=extension.help or extension.title,
-        no_args_is_help=True,
-        rich_help_panel=extension.panel,
-    )
+def groups_of(found: "Mapping[str, Extension]") -> dict[str, TyperGroup]:
+    """The commands of extensions as groups, by name: one for each, and those that it adds."""
+    from penstock.extension import Group
+
+    made: dict[str, TyperGroup] = {}
+    for extension in found.values():
+        about = extension.help or extension.title
+        own = Group(name=extension.name, help=about, commands=extension.commands)
+        for group in (own, *extension.groups):
+            if group.commands:
+                made.setdefault(group.name, ExtensionGroup(extension, group))
+    return made
 
 
 class ExtensionGroup(TyperGroup):
     """Loads the function behind a command when it is asked for."""
 
-    def __init__(self, extension: "Extension", **how: Any) -> None:
-        super().__init__(**how)
+    def __init__(self, extension: "Extension", group: "Group") -> None:
+        super().__init__(
+            name=group.name,
+            help=group.help,
+            no_args_is_help=True,
+            rich_help_panel=extension.panel,
+        )
         self._extension = extension
-        self._declared = {each.name: each for each in extension.commands}
+        self._declared = {each.name: each for each in group.commands}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order in which they were declared."""
@@ -89,6 +95,7 @@ class ExtensionGroup(TyperGroup):
 def _function_of(extension: "Extension", command: "Command") -> Callable[..., None]:
     """The function that typer reads: the parameters of the command, and `--json`."""
     from penstock.app.extensions import loaded_part
+    from penstock.extension import load as load_part
 
     work = loaded_part(extension, command.run)
     parameters = inspect.signature(work).parameters
@@ -96,10 +103,12 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
     by_whom = {"actor": actor()} if "actor" in parameters else {}
 
     def called(ctx: typer.Context, as_json: bool, target: str | None = None, **given: Any) -> None:
-        app = bare_app(ctx) if target is None else load(ctx, target)
+        named = session(ctx).names_a_store
+        home = None if named or target or not extension.home else load_part(extension.home)()
+        app = bare_app(ctx, home) if target is None else load(ctx, target)
         app.extensions.enable_installed()
         app.extensions.enable(extension)
-        create = command.writes and session(ctx).names_a_store
+        create = command.writes and (named or home is not None)
 
         async def opened() -> Any:
             if not command.opens:

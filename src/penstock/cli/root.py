@@ -22,28 +22,27 @@ class Root(TyperGroup):
         """Our commands, then the groups and the processes of extensions."""
         own = list(super().list_commands(ctx))
         try:
-            from penstock.cli.extensions import extensions_of
+            from penstock.cli.extensions import extensions_of, groups_of
             from penstock.cli.processes import processes_of
 
             found = extensions_of(ctx)
         except Exception:
             return own  # one that cannot be loaded says so where it is called
-        groups = [name for name, each in found.items() if each.commands]
-        return own + [n for n in (*groups, *processes_of(found)) if n not in own]
+        return own + [n for n in (*groups_of(found), *processes_of(found)) if n not in own]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of ours, the group of the extension of this name, or what one runs."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return without_types_of_flags(own, ctx)
-        from penstock.cli.extensions import extensions_of, group_of
+        from penstock.cli.extensions import extensions_of, groups_of
         from penstock.cli.processes import command_of, processes_of
 
         found = extensions_of(ctx)
         running = processes_of(found).get(cmd_name)
         if running is not None:
             return without_types_of_flags(command_of(running), ctx)
-        group = group_of(found[cmd_name]) if cmd_name in found else None
+        group = groups_of(found).get(cmd_name)
         return None if group is None else without_types_of_flags(group, ctx)
 
     def get_params(self, ctx: Any) -> Any:

@@ -93,11 +93,14 @@ def ask_now(ctx: typer.Context, question: "Callable[[Store], Awaitable[T]]") -> 
     return ask(ctx, timed)
 
 
-def bare_app(ctx: typer.Context) -> "Penstock":
-    """An application that knows the store and no job type."""
+def bare_app(ctx: typer.Context, url: str | None = None) -> "Penstock":
+    """An application that knows the store, or the one at another URL, and no job type."""
+    from msgspec.structs import replace
+
     from penstock.app.penstock import Penstock
 
-    return Penstock(settings=session(ctx).settings)
+    settings = session(ctx).settings
+    return Penstock(settings=settings if url is None else replace(settings, url=url))
 
 
 def app_on(store: "Store", app: "Penstock") -> "Penstock":

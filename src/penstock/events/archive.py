@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.events.codec import Codec, UnknownDictionary, unpacked
+from penstock.events.columns import EXTRACTED
 from penstock.events.event import Event, Session
 from penstock.events.log import learn
 from penstock.events.parquet import (
@@ -26,7 +27,6 @@ from penstock.events.parquet import (
     table_of,
     write,
 )
-from penstock.events.prepare import EXTRACTED
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
 from penstock.store.contract.metrics import DAY_MS

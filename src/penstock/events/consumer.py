@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.events.event import SLOTS, Event, Session
+from penstock.events.columns import SLOTS
+from penstock.events.event import Event, Session
 from penstock.extension import load
 from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound

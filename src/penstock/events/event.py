@@ -2,38 +2,15 @@
 
 from types import MappingProxyType
 from typing import Any, TypedDict
-from zlib import crc32
 
 from msgspec import Struct, field
 
+from penstock.events.columns import slot_of
 from penstock.model.clock import LATEST, from_iso
 from penstock.model.errors import NOT_SHOWN, InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.not_found import NotFound
 from penstock.model.redact import redact
-
-SLOTS = 256
-"""Every event has one of so many slots, by its session; what is divided among workers."""
-
-ORDINARY = 3
-PRIORITIES = MappingProxyType(
-    {
-        "user_prompt": 1,
-        "acceptance_decision": 1,
-        "erasure": 1,
-        "tool_use": 2,
-        "completion": 2,
-        "assistant_response": 2,
-        "code_change": 2,
-        "performance": 3,
-        "latency": 3,
-        "session_start": 4,
-        "session_end": 4,
-        "debug": 5,
-        "trace": 5,
-    }
-)
-"""Which types consumers put off first when they fall behind: 5, then 4. Others are ordinary."""
 
 LONGEST = MappingProxyType(
     {
@@ -119,7 +96,7 @@ class Session(Struct, frozen=True, order=True):
     @property
     def slot(self) -> int:
         """Where its events are, among those that are divided."""
-        return crc32(f"{self.tenant_id}\n{self.platform}\n{self.session_id}".encode()) % SLOTS
+        return slot_of(self.tenant_id, self.platform, self.session_id)
 
 
 class Event(Struct, frozen=True, kw_only=True):

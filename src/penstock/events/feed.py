@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from penstock.events.columns import SLOTS
 from penstock.events.consumer import Consumer
-from penstock.events.event import SLOTS, Event, Session
+from penstock.events.event import Event, Session
 from penstock.model.ids import new_id
 
 if TYPE_CHECKING:

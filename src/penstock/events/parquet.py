@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.events.columns import EXTRACTED, NUMBERS
 from penstock.events.event import Body, Event
-from penstock.events.prepare import EXTRACTED, NUMBERS
 from penstock.model.errors import MissingExtra, PenstockError
 
 ROW_GROUP = 5_000

@@ -8,9 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock.events.codec import Codec, best, dictionary_of, packed
+from penstock.events.columns import ORDINARY, PRIORITIES, extracted
 from penstock.events.event import (
-    ORDINARY,
-    PRIORITIES,
     Body,
     InvalidEvent,
     NewEvent,
@@ -22,20 +21,6 @@ from penstock.extension import load
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.events.gate import Gate
-
-TEXTS = (
-    *("workspace_hash", "project_name", "uuid", "parent_uuid", "request_id", "agent_id"),
-    *("cwd", "version", "git_branch", "message_role", "message_model", "message_id"),
-)
-NUMBERS = (
-    *("is_sidechain", "input_tokens", "output_tokens", "cache_creation_input_tokens"),
-    *("cache_read_input_tokens", "duration_ms", "tokens_used", "tool_calls_count"),
-)
-EXTRACTED = (*TEXTS[:6], NUMBERS[0], *TEXTS[6:], *NUMBERS[1:])
-"""Columns that are filled from an event's metadata, or else its payload, where they fit."""
-
-GREATEST = (1 << 63) - 1
-LONGEST_TEXT = 1_000
 
 
 class Row(Struct, frozen=True):
@@ -90,7 +75,7 @@ class Preparer:
             clean.person,
             session.slot,
             self._priorities.get(clean.event_type, ORDINARY),
-            *_extracted(clean.payload, clean.metadata),
+            *extracted(clean.payload, clean.metadata),
             self._codec.value,
             packed(body, self._codec, clean.platform),
         )
@@ -125,25 +110,6 @@ def _body(event: NewEvent) -> bytes:
 
 _encoder = msgspec.json.Encoder()
 _UNWRITABLE = (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError)
-
-
-def _extracted(payload: dict[str, Any], metadata: dict[str, Any]) -> list[Any] | tuple[None, ...]:
-    """What the columns hold; metadata says more of an event than its payload."""
-    told = [each for each in (*payload.items(), *metadata.items()) if each[0] in _PLACES]
-    if not told:
-        return _NOTHING
-    columns: list[Any] = list(_NOTHING)
-    for name, value in told:
-        place, kind = _PLACES[name]
-        if kind is str and isinstance(value, str):
-            columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
-        elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
-            columns[place] = int(value)
-    return columns
-
-
-_NOTHING = (None,) * len(EXTRACTED)
-_PLACES = {name: (n, str if name in TEXTS else int) for n, name in enumerate(EXTRACTED)}
 
 
 def plain(event: NewEvent) -> NewEvent:

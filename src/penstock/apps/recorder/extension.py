@@ -4,11 +4,12 @@ from msgspec import Struct
 
 from penstock.apps.recorder.platforms import TYPES
 from penstock.apps.recorder.routes import ROUTES, SHOWN
-from penstock.extension import Command, Extension, Metric, Pass, Table, Tables, Tile
+from penstock.extension import Command, Extension, Group, Metric, Pass, Table, Tables, Tile
 
 COMMANDS = "penstock.apps.recorder.commands"
 PRIVACY = "penstock.apps.recorder.privacy_commands"
 PAGES = "penstock.apps.recorder.pages"
+HOOKS = "penstock.apps.recorder.hooks_commands"
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -166,4 +167,17 @@ recorder = Extension(
             for name in ("TOOL_MS", "RESPONSE_MS", "KEPT", "INTERRUPTIONS")
         ),
     },
+    home="penstock.apps.recorder.home:url",
+    groups=(
+        Group(
+            name="hooks",
+            help="Have AI coding assistants tell the recorder what they do.",
+            commands=(
+                Command(name="install", run=f"{HOOKS}:install_hooks", opens=False),
+                Command(name="uninstall", run=f"{HOOKS}:uninstall_hooks", opens=False),
+                Command(name="status", run=f"{HOOKS}:hooks_status", opens=False),
+                Command(name="plugin", run=f"{HOOKS}:make_plugin", opens=False),
+            ),
+        ),
+    ),
 )

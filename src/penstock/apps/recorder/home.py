@@ -8,7 +8,7 @@ import os
 FOLDER = "PENSTOCK_HOME"
 DATABASE = "recorder.db"
 SPOOL = "recorder.spool"
-LAUNCHER = "hook.py"
+LAUNCHER = "penstock-hook.py"
 KEY = "sanitiser.key"
 
 

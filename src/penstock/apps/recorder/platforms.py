@@ -127,14 +127,13 @@ GEMINI_CLI = {
 }
 
 ANTIGRAVITY = {
-    "PreToolUse": _BEFORE,
-    "PostToolUse": _AFTER,
-    "PreInvocation": _PROMPT,
-    "PostInvocation": Hook(
-        "assistant_response",
-        "answer",
-        ((MODEL, "response"),),
-    ),
+    "SessionStart": Hook("session_start", "session_start", register=False),
+    # What answers it has to decide whether the tool may run.
+    "PreToolUse": Hook("tool_use", "tool_before", register=False),
+    "PostToolUse": Hook("tool_use", "tool_after", ((TOOL, "tool_response"), (TOOL, "error"))),
+    # Each call of the model; a turn begins with number 0.
+    "PreInvocation": Hook("trace", "model_before", ((PERSON, "prompt"),)),
+    "PostInvocation": Hook("assistant_response", "answer", ((MODEL, "response"),)),
     "Stop": _STOP,
 }
 
@@ -238,9 +237,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
     "hook_event_name": ("hook_event_name", "hookEventName", "hookName", "type"),
     "turn_id": ("turn_id", "turn-id", "turnId", "generation_id", "prompt_id"),
-    "tool_use_id": ("tool_use_id", "toolUseId", "tool_call_id", "toolCallId"),
-    "tool_name": ("tool_name", "toolName"),
-    "tool_input": ("tool_input", "toolInput", "toolArgs", "tool_args"),
+    "tool_use_id": ("tool_use_id", "toolUseId", "tool_call_id", "toolCallId", "stepIdx"),
+    "tool_name": ("tool_name", "toolName", "toolCall.name"),
+    "tool_input": ("tool_input", "toolInput", "toolArgs", "tool_args", "toolCall.args"),
     "tool_response": (
         *("tool_response", "toolResponse", "toolResult", "tool_result", "tool_output"),
         *("result_json", "output"),
@@ -258,6 +257,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "agent_type": ("agent_type", "agentType", "subagent_type", "agentName"),
     "duration_ms": ("duration_ms", "durationMs", "duration"),
     "model": ("model", "to_model"),
+    "workspaces": ("workspace_roots", "workspacePaths"),
     "version": ("version", "cursor_version"),
 }
 """A field by our name, and by those that assistants have for it."""
@@ -275,7 +275,10 @@ def hook_of(platform: str, hook_type: str) -> Hook:
 def value(payload: Mapping[str, Any], name: str) -> Any:
     """A field of a hook's payload by our name for it, whatever the assistant calls it."""
     for alias in ALIASES.get(name, (name,)):
-        found = payload.get(alias)
+        field, _, within = alias.partition(".")
+        found = payload.get(field)
+        if within and isinstance(found, Mapping):
+            found = found.get(within)
         if found is not None:
             return found
     return None

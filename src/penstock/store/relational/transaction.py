@@ -13,11 +13,11 @@ from penstock.model.clock import Clock
 from penstock.model.job import Job
 from penstock.model.states import sources
 from penstock.store.contract import Subscription
+from penstock.store.statements import named_pieces
 
 if TYPE_CHECKING:
     from types import CoroutineType
 
-_NAME = re.compile(r"^-- (name|part): (\w+)[^\n]*\n", re.MULTILINE)
 _PART = re.compile(r"\{part (\w+)\}")
 _GUARD = re.compile(r"\{from (\w+)\}")
 _TIMES = re.compile(r"\{(\d+) times (\([^)]*\))\}")
@@ -39,8 +39,7 @@ def named_queries(texts: Iterable[str]) -> dict[str, str]:
     """The queries that stand in texts under `-- name: word`; what comes later replaces."""
     found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
     for text in texts:
-        pieces = _NAME.split(text)[1:]
-        for kind, name, sql in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+        for kind, name, sql in named_pieces(text):
             found[kind][name] = _TIMES.sub(_repeated, with_guards(sql))
     parts = found["part"]
     return {

@@ -1,0 +1,103 @@
+"""The hook: an assistant runs it at every event, gives it JSON, and must not notice.
+
+It reads, sanitises, writes one commit into the recorder's own file and is gone. If the file is
+locked, missing, full or of another version, a sanitised line goes to the spool instead. It waits
+for nobody, prints nothing (`{}` where an assistant demands JSON) and always ends with 0.
+"""
+
+import os
+import sys
+from contextlib import suppress
+
+TYPE_CHECKING = False  # not from typing, whose import a disabled hook need not pay
+
+if TYPE_CHECKING:
+    from penstock.apps.recorder.captured import Captured
+
+DISABLED = "PENSTOCK_HOOK_DISABLED"
+ANSWERS = {"gemini_cli": b"{}", "antigravity": b"{}"}
+MOST_READ = 16 << 20
+MOST_FLUSHED = 256 << 10
+"""A spool of up to so many bytes is flushed by the next hook; a longer one by a pass."""
+
+
+def main(words: "list[str] | None" = None) -> None:
+    """Do all of it for `hook.py PLATFORM [EVENT] [JSON]`, and end the process."""
+    platform, *rest = words if words is not None else sys.argv[1:]
+    try:
+        if not os.environ.get(DISABLED):
+            record(platform, rest)
+    except BaseException:
+        pass
+    finally:
+        with suppress(OSError):
+            os.write(1, ANSWERS.get(platform, b""))
+        # What is open needs no farewell: all that was written is on disk.
+        os._exit(0)
+
+
+def record(platform: str, words: list[str]) -> None:
+    """Capture what the hook was told, in the file or in the spool."""
+    from time import time_ns
+
+    now = time_ns() // 1_000_000
+    captured, version = captured_of(platform, words, now)
+    try:
+        _write(captured, version, now)
+    except Exception:
+        from penstock.apps.recorder import home, spool
+
+        home.make_home()
+        spool.append(spool.line_of(captured))
+
+
+def captured_of(platform: str, words: list[str], now: int) -> "tuple[Captured, int]":
+    """What the hook was told, sanitised, and by which version of the rules."""
+    from json import loads
+
+    from penstock.apps.recorder.capture import capture, cleaner, stub
+
+    hook_type, payload = words[0] if words else "", None
+    try:
+        given = words[-1].encode() if words and words[-1].startswith("{") else _read()
+        payload = loads(given)
+        clean, version = cleaner()
+        return capture(platform, hook_type, payload, now, clean), version
+    except Exception as error:
+        problem = f"it could not be read or made safe ({type(error).__name__})"
+        return stub(platform, hook_type, payload, now, problem), 0
+
+
+def _read() -> bytes:
+    """All of the standard input, but no more than is kept of it."""
+    parts, size = [], 0
+    while part := os.read(0, 1 << 20):
+        size += len(part)
+        if size <= MOST_READ:
+            parts.append(part)
+    return b"".join(parts)
+
+
+def _write(captured: "Captured", version: int, now: int) -> None:
+    """Write it into the file, behind what waits in the spool; raise if that cannot be now."""
+    from penstock.apps.recorder import home, spool
+
+    path = home.place(home.DATABASE)
+    os.stat(path)  # an installation that lives elsewhere has none: everything is forwarded
+    from penstock.apps.recorder.local import LocalFile
+
+    file = LocalFile(path, version)
+    _open.append(file)
+    if not spool.holds_any():
+        file.write([captured], now)
+        return
+    taken = spool.taken()
+    if taken is None or taken.size > MOST_FLUSHED:
+        raise BlockingIOError("what waits in the spool comes first")
+    with taken:
+        file.write([*taken.events(), captured], now)
+        taken.done()
+
+
+_open: list[object] = []
+"""Files that stay open: who closes one last tidies it up, which takes longer than the commit."""

@@ -16,8 +16,9 @@ from msgspec.json import decode, encode
 from penstock.apps.recorder.captured import conversation_id
 from penstock.apps.recorder.dedupe import dedupe_hash
 from penstock.apps.recorder.records import Learning, LearningFilter, Upload
+from penstock.events.columns import ORDINARY
 from penstock.events.consumer import Consumer
-from penstock.events.event import ORDINARY, Event, NewEvent, Session
+from penstock.events.event import Event, NewEvent, Session
 from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
 from penstock.operate.actor import PROGRAM, Actor

@@ -3,13 +3,15 @@
 from datetime import datetime
 from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Struct, defstruct
+from msgspec import NODEFAULT, Meta, Struct, defstruct
 from msgspec.structs import fields
 
 from penstock.model.clock import iso
+
+Moment = Annotated[datetime, Meta(tz=True)]
 
 
 def document(record: Any) -> Any:
@@ -52,7 +54,7 @@ def is_time(name: str) -> bool:
 
 
 def _timed(hint: Any) -> Any:
-    return datetime | None if type(None) in get_args(hint) else datetime
+    return Moment | None if type(None) in get_args(hint) else Moment
 
 
 def _opened(hint: Any) -> Any:

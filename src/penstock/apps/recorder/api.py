@@ -99,7 +99,7 @@ class WantedLearnings(Struct, kw_only=True):
     status: str | None = None
     category: str | None = None
     session: Annotated[str | None, Meta(description="The id of a session.")] = None
-    text: Annotated[str | None, Meta(max_length=500)] = None
+    text: Annotated[str, Meta(max_length=500)] | None = None
     tenant: str | None = None
     before: Before = None
     limit: Limit = 50

@@ -21,7 +21,7 @@ TABLES = ("conversation", "turns", "tools", "changes", "entries", "commits", "sp
 
 Grouped = list[tuple[Session, list[Event]]]
 
-encode = msgspec.json.Encoder(order="deterministic").encode
+encode = msgspec.json.Encoder().encode
 
 
 def by_session(events: Sequence[Event]) -> Grouped:
@@ -107,7 +107,7 @@ class _Writing:
 
     def add(self, id_: str, session: Session, person: str | None, fold: Fold) -> None:
         """Take in what has changed of a conversation."""
-        if fold.counts_anew:
+        if fold.spending.anew:
             self._queries.run("drop_spent", (id_,))
             self._queries.run("forget_tokens", (id_,))
         of = (id_, session.tenant_id)
@@ -118,7 +118,7 @@ class _Writing:
         put("put_entry", fold.entries.values())
         for commit in fold.commits:
             self._later("put_commit", (*of, *_commit(commit)))
-        for (model, agent), counts in sorted(fold.spent.items()):
+        for (model, agent), counts in sorted(fold.spending.added.items()):
             self._later("add_spent", (*of, model, agent, *counts))
         self._later("put_conversation", _conversation(id_, session, person, fold.state))
         self._later("keep_state", (id_, NAME, session.tenant_id, encode(fold.state).decode()))

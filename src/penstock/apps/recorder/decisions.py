@@ -22,8 +22,10 @@ class Decisions:
     def __init__(self, state: State) -> None:
         self.changed: dict[int, ChangeRow] = {}
         """Rows to write."""
+        self.added: list[ChangeRow] = []
+        """Changes of the event that was applied last."""
         self.made: list[bool] = []
-        """Decisions that are new: whether what was done was kept."""
+        """Its decisions: whether what was done was kept."""
         self._state = state
 
     def add(self, change: Change, turn: int, tool: int | None, at: int) -> None:
@@ -44,6 +46,7 @@ class Decisions:
         where = (state.changes, turn, tool)
         row = ChangeRow(*where, change.file_path, change.kind, change.added, change.removed, at)
         self.changed[row.n] = row
+        self.added.append(row)
         state.recent.append(Recent(row, change.before, change.after))
 
     def command(self, line: str, at: int) -> None:

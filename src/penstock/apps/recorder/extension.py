@@ -160,6 +160,7 @@ recorder = Extension(
         "events.consumers": (
             "penstock.apps.recorder.metrics:consumer",
             "penstock.apps.recorder.conversations:consumer",
+            "penstock.apps.recorder.insights:consumer",
             "penstock.apps.recorder.learnings:consumer",
         ),
         "events.series": tuple(

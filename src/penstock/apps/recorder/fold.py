@@ -13,7 +13,6 @@ from penstock.apps.recorder.decisions import Decisions
 from penstock.apps.recorder.moments import (
     HOOK,
     LONGEST_ERROR,
-    TELEMETRY,
     TRANSCRIPT,
     Moment,
     cut,
@@ -21,6 +20,7 @@ from penstock.apps.recorder.moments import (
     summary,
 )
 from penstock.apps.recorder.platforms import text_of, value
+from penstock.apps.recorder.spending import Spending
 from penstock.apps.recorder.state import (
     REMEMBERED,
     EntryRow,
@@ -63,17 +63,18 @@ class Fold:
         self.entries: dict[int, EntryRow] = {}
         self.decisions = Decisions(state)
         self.commits: list[Mapping[str, Any]] = []
-        self.spent: dict[tuple[str, str], list[int]] = {}
-        """Tokens to add, by model and agent."""
-        self.counts_anew = False
-        """Whether tokens that were written before are void."""
+        self.spending = Spending(state, self._turn)
         self.told: list[tuple[str, float, dict[str, str]]] = []
         """Figures of the event that was applied last: series, value, labels."""
+        self.ended: list[ToolRow] = []
+        """The tools that ended with it."""
         self._rows = rows
 
     def apply(self, event: Event) -> None:
         """Take in the next event."""
         self.told.clear()
+        self.ended.clear()
+        self.decisions.added.clear()
         self.decisions.made.clear()
         if event.event_type in OURS:
             return
@@ -115,7 +116,7 @@ class Fold:
         if row is None:
             found = self._rows.turn(n) if self._rows is not None else None
             row = self.turns[n] = found or TurnRow(n, "open", self.state.started_at)
-            if self.counts_anew:
+            if self.spending.anew:
                 row.forget_tokens()
         return row
 
@@ -332,6 +333,7 @@ class Fold:
         if at is not None:
             tool.duration_ms = max(0, at - tool.started_at)
         self.tools[tool.n] = tool
+        self.ended.append(tool)
         if status == "interrupted":
             state.interruptions += 1
             self.told.append(("recorder.interruptions", 1, {}))
@@ -441,40 +443,15 @@ class Fold:
         return row
 
     def _usage(self, moment: Moment) -> None:
-        """Count tokens; of an answer that is told of in parts, the last part says how many."""
-        state, usage = self.state, moment.usage
-        if usage is None or moment.model is None:
+        if moment.usage is None or moment.model is None:
             return
-        if state.counts == TRANSCRIPT and moment.source == TELEMETRY:
+        anew = self.spending.anew
+        if not self.spending.takes(moment.source):
             return
-        if state.counts == TELEMETRY and moment.source == TRANSCRIPT:
-            self._count_anew()
-        state.counts = moment.source
-        before = state.responses.pop(usage.response, None)
-        if before is not None:
-            self._add(*before[:3], [-each for each in before[3:]])
-        place = (self._place(moment), moment.agent, moment.model)
-        self._add(*place, list(usage[1:]))
-        remember(state.responses, usage.response, [*place, *usage[1:]])
-
-    def _add(self, turn: int, agent: str, model: str, counts: list[int]) -> None:
-        row = self._turn(turn)
-        row.add_tokens(counts)
-        row.model = row.model or model
-        if not agent:
-            self.state.model = model
-        spent = self.spent.setdefault((model, agent), [0] * 5)
-        spent[:] = [a + b for a, b in zip(spent, counts, strict=True)]
-        self.state.tokens = [a + b for a, b in zip(self.state.tokens, counts, strict=True)]
-
-    def _count_anew(self) -> None:
-        """Forget tokens that a lesser source counted."""
-        self.counts_anew = True
-        self.spent.clear()
-        self.state.tokens = [0] * 5
-        self.state.responses.clear()
-        for row in self.turns.values():
-            row.forget_tokens()
+        if self.spending.anew and not anew:
+            for row in self.turns.values():
+                row.forget_tokens()
+        self.spending.count(moment.usage, self._place(moment), moment.agent, moment.model)
 
 
 _HANDLERS: Mapping[str, Callable[[Fold, Moment], None]] = {

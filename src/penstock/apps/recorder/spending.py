@@ -1,0 +1,55 @@
+"""The tokens of a conversation, by turn, by model and by the agent that spent them.
+
+An answer that is told of in parts is counted once, by its last part. A transcript tells more than
+telemetry does: what that counted before is then void.
+"""
+
+from collections.abc import Callable
+
+from penstock.apps.recorder.moments import TELEMETRY, TRANSCRIPT, Usage
+from penstock.apps.recorder.state import State, TurnRow, remember
+
+NOTHING = (0, 0, 0, 0, 0)
+
+
+class Spending:
+    """Counts tokens, in rows of turns and beside them."""
+
+    def __init__(self, state: State, turn: Callable[[int], TurnRow]) -> None:
+        self.added: dict[tuple[str, str], list[int]] = {}
+        """Tokens to add to what was written, by model and agent."""
+        self.anew = False
+        """Whether what was written is void."""
+        self._state = state
+        self._turn = turn
+
+    def takes(self, source: str) -> bool:
+        """Say whether tokens of a source count, and forget those that a lesser one counted."""
+        state = self._state
+        if state.counts == TRANSCRIPT and source == TELEMETRY:
+            return False
+        if state.counts == TELEMETRY and source == TRANSCRIPT:
+            self.anew = True
+            self.added.clear()
+            state.tokens = list(NOTHING)
+            state.responses.clear()
+        state.counts = source
+        return True
+
+    def count(self, usage: Usage, turn: int, agent: str, model: str) -> None:
+        """Count an answer, in place of what was said of it before."""
+        before = self._state.responses.pop(usage.response, None)
+        if before is not None:
+            self._add(*before[:3], [-count for count in before[3:]])
+        self._add(turn, agent, model, list(usage[1:]))
+        remember(self._state.responses, usage.response, [turn, agent, model, *usage[1:]])
+
+    def _add(self, turn: int, agent: str, model: str, counts: list[int]) -> None:
+        row, state = self._turn(turn), self._state
+        row.add_tokens(counts)
+        row.model = row.model or model
+        if not agent:
+            state.model = model
+        added = self.added.get((model, agent), NOTHING)
+        self.added[model, agent] = [a + b for a, b in zip(added, counts, strict=True)]
+        state.tokens = [a + b for a, b in zip(state.tokens, counts, strict=True)]

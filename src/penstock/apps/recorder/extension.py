@@ -75,11 +75,13 @@ class RecorderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """`[penstock.recorder]` in TOML, or `PENSTOCK_RECORDER__RULES`.
 
     `rules` is a TOML file with rules of your own beside ours; `pseudonyms` replaces a value by the
-    same word throughout a session instead of one for all.
+    same word throughout a session instead of one for all. `transcripts` are folders below which
+    transcripts of sessions are followed that hooks tell of; none are if it is empty.
     """
 
     rules: str = ""
     pseudonyms: bool = False
+    transcripts: tuple[str, ...] = ("~/.claude/projects",)
     model: ModelSettings = ModelSettings()
     learn: LearnSettings = LearnSettings()
     publish: PublishSettings = PublishSettings()
@@ -100,6 +102,7 @@ TABLES = Tables(
         Table("recorder_commits", key=("conversation_id", "hash"), tenant="tenant_id"),
         Table("recorder_spent", key=("conversation_id", "model", "agent_id"), tenant="tenant_id"),
         Table("recorder_metrics", key=("conversation_id",), tenant="tenant_id"),
+        Table("recorder_positions", key=("id",)),
         Table("recorder_insights", key=("conversation_id", "kind", "n"), tenant="tenant_id"),
         Table("recorder_learnings", key=("id",), tenant="tenant_id", person="person"),
         Table(
@@ -126,7 +129,10 @@ recorder = Extension(
     tables=TABLES,
     namespace="penstock.apps.recorder.namespace:Recorder",
     on_remote="penstock.apps.recorder.remote:RemoteRecorder",
-    passes=(Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),),
+    passes=(
+        Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),
+        Pass(name="follow", every=10.0, run="penstock.apps.recorder.importing:follow"),
+    ),
     commands=(
         Command(name="sessions", run=f"{COMMANDS}:sessions"),
         Command(name="show", run=f"{COMMANDS}:show"),
@@ -140,6 +146,9 @@ recorder = Extension(
         Command(name="edit", run=f"{COMMANDS}:edit"),
         Command(name="revoke", run=f"{COMMANDS}:revoke"),
         Command(name="spans", run=f"{COMMANDS}:spans"),
+        Command(
+            name="import", run="penstock.apps.recorder.importing:import_transcripts", writes=True
+        ),
         Command(name="export", run=f"{PRIVACY}:export"),
         Command(name="delete", run=f"{PRIVACY}:delete"),
         Command(name="retention", run=f"{PRIVACY}:retention"),

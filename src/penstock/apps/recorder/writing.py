@@ -54,9 +54,9 @@ async def write(app: "Penstock", captured: Sequence[Captured]) -> Written:
         for one in new:
             for redaction in redaction_rows(one):
                 tx.recorder.run("add_redaction", redaction)
-        validation = list(_validation(app, rows))
-        if validation:
-            tx.enqueue_many(validation)
+        jobs = list(validation(app, rows))
+        if jobs:
+            tx.enqueue_many(jobs)
         return Written(len(new), len(rows))
 
     if not captured:
@@ -72,12 +72,13 @@ def _append(tx: Any, captured: Sequence[Captured]) -> list[Captured]:
         for together in [[one] for one in some] if by_hook else [list(some)]:
             if by_hook and tx.recorder.value("captured_before", twins(together[0])) is not None:
                 continue
-            appended = log.append_many([_event(one) for one in together])
+            appended = log.append_many([event_of(one) for one in together])
             new += [one for one, kept in zip(together, appended, strict=True) if kept.created]
     return new
 
 
-def _event(captured: Captured) -> NewEvent:
+def event_of(captured: Captured) -> NewEvent:
+    """What was captured, as the log takes it."""
     return NewEvent(
         event_type=captured.event_type,
         session_id=captured.session_id,
@@ -92,7 +93,7 @@ def _event(captured: Captured) -> NewEvent:
     )
 
 
-def _validation(app: "Penstock", rows: Sequence[dict[str, Any]]) -> "Iterator[Prepared[Any]]":
+def validation(app: "Penstock", rows: Sequence[dict[str, Any]]) -> "Iterator[Prepared[Any]]":
     """The jobs that look at new messages once more."""
     type_ = app.types.get(VALIDATION)
     if type_ is None:

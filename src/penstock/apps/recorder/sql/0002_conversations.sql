@@ -166,6 +166,17 @@ CREATE TABLE recorder_insights (
     PRIMARY KEY (conversation_id, kind, n)
 );
 
+-- How far files of assistants were read: a hash of where one is, which file it is, and the time of
+-- the last record.
+CREATE TABLE recorder_positions (
+    id         TEXT PRIMARY KEY,
+    kind       TEXT NOT NULL,
+    position   BIGINT NOT NULL,
+    mark       TEXT NOT NULL,
+    at         BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
 -- The names under which other tools of this kind know them.
 CREATE VIEW conversations AS
 SELECT c.id, c.session_id, c.session_id AS external_id, c.platform, c.workspace_hash,

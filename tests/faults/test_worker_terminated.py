@@ -85,9 +85,7 @@ async def test_two_sigterms_free_every_lease_at_once_and_spend_no_attempt(
             # As many processes as there are cores run at once; the others wait for one.
             wait_until(lambda: len(bench.effects("began")) >= 9)
             processes = {e.pid for e in bench.effects("began")} - {worker.pid}
-            worker.signal(signal.SIGTERM)
-            threading.Event().wait(0.05)
-            worker.signal(signal.SIGTERM)
+            worker.terminate_twice()
             # A drain would last 30 s, and the leases 60; how quick it is, a quiet machine shows.
             wait_until(lambda: bench.figure(LEASED) == 0, seconds=figure(short=20, full=2))
             assert worker.wait() == 0

@@ -229,9 +229,7 @@ async def test_two_sigterms_free_every_lease_at_once_and_spend_no_attempt(
         with bench.worker(concurrency=len(calls)) as worker:
             await eventually(lambda: len(bench.effects("began")) >= 5)
             processes = {effect.pid for effect in bench.effects("began")} - {worker.pid}
-            worker.signal(signal.SIGTERM)
-            await asyncio.sleep(0.05)
-            worker.signal(signal.SIGTERM)
+            worker.terminate_twice()
             # A drain would last 30 s, and the leases 60; how quick it is, a quiet machine shows.
             await eventually(lambda: all_queued(store, ids), seconds=figure(short=20, full=2))
             assert await asyncio.to_thread(worker.wait) == 0

@@ -61,6 +61,8 @@ def extracted(
     columns: list[Any] = list(_NOTHING)
     for name, value in told:
         place, kind = _PLACES[name]
+        if not isinstance(value, _JSON):
+            value = str(value)  # such as a UUID
         if kind is str and isinstance(value, str):
             columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
         elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
@@ -68,5 +70,6 @@ def extracted(
     return columns
 
 
+_JSON = (str, int, float, list, dict, type(None))
 _NOTHING = (None,) * len(EXTRACTED)
 _PLACES = {name: (n, str if name in TEXTS else int) for n, name in enumerate(EXTRACTED)}

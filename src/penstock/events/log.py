@@ -20,7 +20,7 @@ from penstock.events.event import (
     NewEvent,
     Session,
 )
-from penstock.events.prepare import Preparer, Row, plain
+from penstock.events.prepare import Preparer, Row
 from penstock.extension import load
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption, MissingExtra
@@ -97,7 +97,7 @@ class Writing:
     def append_many(self, events: Sequence[NewEvent]) -> list[Appended]:
         """Append events in this commit, in their order."""
         preparer = self._app.events.preparer
-        rows = preparer.rows(map(plain, events), self.now)
+        rows = preparer.rows(events, self.now)
         for platform in {row.platform for row in rows}:
             self.keep_dictionary(platform)
         return self.write(rows)
@@ -228,7 +228,6 @@ class Events:
         if not events:
             return []
         now = self._app.store.clock.now()
-        events = list(map(plain, events))
         if self.intake is None:
             return await self.write(self.preparer.rows(events, now))
         clean = [self.preparer.clean(event, now) for event in events]

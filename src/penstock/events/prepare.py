@@ -16,11 +16,11 @@ from penstock.events.event import (
     Session,
     identified,
 )
+from penstock.events.gate import Gate, redacting
 from penstock.extension import load
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.events.gate import Gate
 
 
 class Row(Struct, frozen=True):
@@ -61,6 +61,7 @@ class Preparer:
 
     def row(self, event: NewEvent, now: int, *, own: bool = False) -> Row:
         """An event as a row; one of Penstock's `own` passes no gate, and no limit holds for it."""
+        event = _fitting(event)
         event_id, timestamp = identified(event, now)
         clean, body = (event, _body(event)) if own else self._clean(event)
         session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
@@ -83,17 +84,15 @@ class Preparer:
 
     def clean(self, event: NewEvent, now: int) -> NewEvent:
         """An event as it may be written anywhere: checked, through the gate, with id and time."""
+        event = _fitting(event)
         event_id, timestamp = identified(event, now)
         clean, _ = self._clean(event)
         return replace(clean, event_id=event_id, timestamp=timestamp)
 
     def _clean(self, event: NewEvent) -> tuple[NewEvent, bytes]:
         """What the gate lets through of an event, and its body."""
-        clean = self.gate(event)
-        try:
-            body = _body(clean)
-        except _UNWRITABLE as error:
-            raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
+        clean = self.gate(event if self.gate is redacting else _plain(event))
+        body = _written(clean)
         if len(body) > self._largest:
             size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
             raise InvalidEvent(event.event_id, f"takes {size}")
@@ -108,13 +107,41 @@ def _body(event: NewEvent) -> bytes:
     return _encoder.encode(Body(event.payload, event.metadata, event.hook_type))
 
 
+def _written(event: NewEvent) -> bytes:
+    try:
+        return _body(event)
+    except RecursionError as error:
+        raise InvalidEvent(event.event_id, "is nested too deeply") from error
+    except UnicodeEncodeError as error:
+        problem = "holds half a surrogate pair, which is no text"
+        raise InvalidEvent(event.event_id, problem) from error
+    except _UNWRITABLE as error:
+        raise InvalidEvent(event.event_id, f"cannot be written as JSON ({error})") from error
+
+
 _encoder = msgspec.json.Encoder()
 _UNWRITABLE = (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError)
 
 
-def plain(event: NewEvent) -> NewEvent:
+def _plain(event: NewEvent) -> NewEvent:
     """The same with nothing in it but what JSON has: a gate has no other texts to look for."""
     try:
         return msgspec.convert(msgspec.to_builtins(event, str_keys=True), NewEvent)
     except _UNWRITABLE as error:
         raise InvalidEvent(str(event.event_id), f"does not fit ({error})") from error
+
+
+def _fitting(event: NewEvent) -> NewEvent:
+    """An event whose fields are of the types they should be; what cannot be made so is refused."""
+    for name, types in _TYPES:
+        if type(getattr(event, name)) not in types:
+            return _plain(event)
+    return event
+
+
+_TYPES = (
+    *((name, (str,)) for name in ("event_type", "session_id", "platform", "event_id", "tenant_id")),
+    *((name, (dict,)) for name in ("payload", "metadata")),
+    *((name, (str, type(None))) for name in ("hook_type", "person")),
+    ("timestamp", (int, str, type(None))),
+)

@@ -51,6 +51,7 @@ class Executor:
         self._max_snoozes = app.settings.max_snoozes
         self._hook_seconds = app.settings.hook_timeout
         self._only_here: set[str] = set()
+        self.look_for_tracing()
         self._handler_log = HandlerLog(
             app.settings.job_log_level,
             app.types.values(),
@@ -66,20 +67,25 @@ class Executor:
         await self.processes.close()
         await self.resources.close()
 
+    def look_for_tracing(self) -> None:
+        """Notice that the application has set up tracing; to ask for every job costs."""
+        self._is_traced = tracing.tracer() is not None
+
     def note(self, running: Running, words: str) -> None:
         """Keep a warning of ours with a job; from any thread."""
         self._context_of(running).log(words, "warning")
 
     def run(self, running: Running) -> Awaitable[Settlement | None]:
         """Execute a lease; None when the lease was lost and nothing is left to settle."""
-        if tracing.tracer() is None:
+        if not self._is_traced:
             return self._run(running)
         return tracing.traced(running.lease, self._reports.owner, lambda: self._run(running))
 
     async def _run(self, running: Running) -> Settlement | None:
         settlement: Settlement | None
         usage = _Usage()
-        running_here.set((self, running))
+        running.executor = self
+        running_here.set(running)
         try:
             if self._hooks.start:
                 await self._tell(running, self._hooks.start)
@@ -100,7 +106,6 @@ class Executor:
         running.settlement = settlement
         if hooks and settlement is not None:
             await self._tell_the_end(running, hooks, value)
-        running_here.set(None)  # else the task holds itself, until a garbage collection
         return settlement
 
     def _call(self, running: Running, usage: "_Usage") -> Awaitable[Any]:

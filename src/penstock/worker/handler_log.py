@@ -23,8 +23,8 @@ _OURS = "penstock"
 Tell = Callable[[str, str, str | None], None]
 """Takes a level, a text, and the name of the logger if nobody else shows the line."""
 
-running_here: ContextVar["tuple[object, Running] | None"] = ContextVar("running", default=None)
-"""The execution that the current code belongs to, and its executor."""
+running_here: ContextVar["Running | None"] = ContextVar("running", default=None)
+"""The execution that the current code belongs to."""
 
 
 class HandlerLog(logging.Handler):
@@ -131,13 +131,13 @@ def keep_with_job(executor: object, context_of: "Callable[[Running], Context]") 
     """
 
     def tell(level: str, text: str, logger: str | None) -> None:
-        found = running_here.get()
-        if found is None:
+        running = running_here.get()
+        if running is None:
             show(logger if level in ("warning", "error") else None, level, text, None)
             return
-        if found[0] is executor:
-            context_of(found[1]).log(text, level)
-        show(logger, level, text, found[1].lease)
+        if running.executor is executor:
+            context_of(running).log(text, level)
+        show(logger, level, text, running.lease)
 
     return tell
 

@@ -131,6 +131,7 @@ class Running:
         "cancel_at",
         "context",
         "deadline",
+        "executor",
         "interrupt",
         "lease",
         "reason",
@@ -148,6 +149,7 @@ class Running:
         self.reporter: JobReporter | None = None
         self.settlement: Settlement | None = None
         self.task: asyncio.Task[None] | None = None
+        self.executor: object = None
         self.started_at = 0
         self.began_at = 0
         self.deadline: int | None = None

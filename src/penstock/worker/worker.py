@@ -268,6 +268,7 @@ class Worker:
             self.recycling.note_internal_error()
         finally:
             self._end(running)
+            running.task = None  # else the task holds itself, until a garbage collection
 
     def _end(self, running: Running) -> bool:
         """Let go of an execution and have its settlement written; one without is given up."""
@@ -344,6 +345,7 @@ class Worker:
             await asyncio.sleep(TICK_SECONDS)
             now = self._holdings.tick()
             self._loop_watch.tick()
+            self._executor.look_for_tracing()
             for running in list(self._holdings.running.values()):
                 if running.deadline is not None and now >= running.deadline:
                     running.stop(StopReason.TIMEOUT)

@@ -137,6 +137,12 @@ class WorkerProcess:
         self.children()
         self._process.send_signal(number)
 
+    def terminate_twice(self) -> None:
+        """Send SIGTERM twice; two that wait to be noticed would be one."""
+        self.signal(signal.SIGTERM)
+        wait_until(lambda: not is_pending(self.pid, signal.SIGTERM))
+        self.signal(signal.SIGTERM)
+
     def wait(self, seconds: float = 30) -> int:
         return self._process.wait(seconds)
 
@@ -202,3 +208,10 @@ def gone(pid: int) -> bool:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
+
+
+def is_pending(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has not noticed a signal yet."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    masks = [line.split()[1] for line in status.splitlines() if line[:6] in ("SigPnd", "ShdPnd")]
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)

@@ -31,6 +31,12 @@ WHO_ASKS = 2
 MOST = 10
 
 
+@pytest.fixture(autouse=True)
+def _one_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pages share one look at the store, however slowly they come."""
+    monkeypatch.setattr("penstock.server.state.SUMMARY_SECONDS", 3_600.0)
+
+
 @pytest.fixture
 def asked(app: Penstock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is asked of the store from now on."""

@@ -154,8 +154,9 @@ def _with_used(known: list[QueueState], windows: list[Window]) -> list[QueueStat
 
 
 def _chosen_types(types: list[Window]) -> list[Window]:
-    """The busiest types, and all that fail."""
-    return [row for n, row in enumerate(types) if n < TYPES_SHOWN or row.failed or row.dead]
+    """The busiest types, and all that fail; one alone is not hidden behind a link."""
+    chosen = [row for n, row in enumerate(types) if n < TYPES_SHOWN or row.failed or row.dead]
+    return types if len(types) - len(chosen) == 1 else chosen
 
 
 async def _whole(visit: Visit) -> Whole:

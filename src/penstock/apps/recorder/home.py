@@ -40,3 +40,13 @@ def make_home() -> str:
     folder = home()
     os.makedirs(folder, 0o700, exist_ok=True)
     return folder
+
+
+def real_path(path: str) -> str:
+    """A path from which the sanitiser took the name of the user, which is this one's."""
+    own = os.path.expanduser("~")
+    parts = path.split("/")
+    depth = own.count("/")
+    if len(parts) > depth and parts[depth].startswith(("[REDACTED_", "<")):
+        return "/".join([own, *parts[depth + 1 :]])
+    return os.path.expanduser(path)

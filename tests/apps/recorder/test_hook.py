@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.apps.recorder.payloads import SESSION, told
 
 from penstock import Penstock
 from penstock.apps.recorder import hook, local, spool
@@ -18,7 +19,6 @@ from penstock.apps.recorder.install import write_launcher
 from penstock.apps.recorder.writing import write
 from penstock.store.relational.tables import load_named
 from penstock.store.sqlite.connect import queries
-from tests.apps.recorder.payloads import SESSION, told
 
 
 @pytest.fixture(autouse=True)

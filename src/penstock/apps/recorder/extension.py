@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from penstock.apps.recorder.platforms import TYPES
 from penstock.apps.recorder.routes import ROUTES, SHOWN
-from penstock.extension import Command, Extension, Group, Metric, Pass, Table, Tables, Tile
+from penstock.extension import Command, Extension, Group, Metric, Pass, Process, Table, Tables, Tile
 
 COMMANDS = "penstock.apps.recorder.commands"
 PRIVACY = "penstock.apps.recorder.privacy_commands"
@@ -129,9 +129,20 @@ recorder = Extension(
     tables=TABLES,
     namespace="penstock.apps.recorder.namespace:Recorder",
     on_remote="penstock.apps.recorder.remote:RemoteRecorder",
+    blueprint="penstock.apps.recorder.git:blueprint",
     passes=(
         Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),
         Pass(name="follow", every=10.0, run="penstock.apps.recorder.importing:follow"),
+        Pass(name="flush_spool", every=5.0, run="penstock.apps.recorder.forward:flush_at_home"),
+    ),
+    processes=(
+        Process(
+            name="forward",
+            run="penstock.apps.recorder.forward:forward",
+            wanted="penstock.apps.recorder.forward:is_wanted",
+            help="Move what hooks of this machine captured to a store that is a server.",
+            panel="Run jobs",
+        ),
     ),
     commands=(
         Command(name="sessions", run=f"{COMMANDS}:sessions"),
@@ -167,6 +178,7 @@ recorder = Extension(
     adds={
         "events.types": TYPES,
         "events.consumers": (
+            "penstock.apps.recorder.git:consumer",
             "penstock.apps.recorder.metrics:consumer",
             "penstock.apps.recorder.conversations:consumer",
             "penstock.apps.recorder.insights:consumer",

@@ -106,7 +106,8 @@ class Commits:
             heads[session], look = moved(known, event)
             if look is not None:
                 try:
-                    tx.enqueue(read_commits.new(look), event=event)
+                    call = read_commits.options(tenant=session.tenant_id).new(look)
+                    tx.enqueue(call, event=event)
                 except QueueFull:
                     heads[session] = known  # the next event tells of it again
         for session, head in heads.items():

@@ -23,7 +23,7 @@ MOST_FLUSHED = 256 << 10
 
 def main(words: "list[str] | None" = None) -> None:
     """Do all of it for `hook.py PLATFORM [EVENT] [JSON]`, and end the process."""
-    platform, *rest = words if words is not None else sys.argv[1:]
+    platform, *rest = (sys.argv[1:] if words is None else words) or ["unknown"]
     try:
         if not os.environ.get(DISABLED):
             record(platform, rest)
@@ -88,15 +88,16 @@ def _write(captured: "Captured", version: int, now: int) -> None:
 
     file = LocalFile(path, version)
     _open.append(file)
-    if not spool.holds_any():
-        file.write([captured], now)
-        return
-    taken = spool.taken()
-    if taken is None or taken.size > MOST_FLUSHED:
-        raise BlockingIOError("what waits in the spool comes first")
-    with taken:
-        file.write([*taken.events(), captured], now)
-        taken.done()
+    while spool.holds_any():
+        taken = spool.taken()
+        if taken is None:
+            raise BlockingIOError("what waits in the spool comes first")
+        with taken:
+            if taken.size > MOST_FLUSHED:
+                raise BlockingIOError("what waits in the spool comes first, and is too much")
+            file.write(taken.events(), now)
+            taken.done()
+    file.write([captured], now)
 
 
 _open: list[object] = []

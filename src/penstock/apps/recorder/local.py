@@ -6,7 +6,7 @@ anyway, `writing.py` does the same.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from zlib import compress
 
@@ -92,7 +92,7 @@ class LocalFile:
         except apsw.Error as error:
             raise CannotWrite(str(error)) from error
 
-    def write(self, captured: Sequence[Captured], now: int) -> None:
+    def write(self, captured: Iterable[Captured], now: int) -> None:
         """Write events with their messages and jobs in one commit, or CannotWrite."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")

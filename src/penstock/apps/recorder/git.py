@@ -143,10 +143,11 @@ def commits_between(folder: str, look: Look) -> list[Commit]:
     """What git tells of the commits after one and up to another, the oldest first."""
     if not {*look.before, *look.after} <= {*"0123456789abcdef"}:
         return []
+    begin = os.urandom(8).hex()  # what no subject and no file can be called on purpose
     asked = [
         *("git", "-C", folder, *_HARMLESS, "log", f"--max-count={MOST}", "--no-show-signature"),
         *("--no-ext-diff", "--no-textconv", "--name-only", "-z"),
-        *("--format=%x01%H%x02%ct%x02%s%x02", look.after, f"^{look.before}", "--"),
+        *(f"--format={begin}%H%x00%ct%x00%s%x00", look.after, f"^{look.before}", "--"),
     ]
     try:
         answered = subprocess.run(
@@ -159,7 +160,7 @@ def commits_between(folder: str, look: Look) -> list[Commit]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    found = answered.stdout.decode("utf-8", "replace").split("\x01")[1:]
+    found = answered.stdout.decode("utf-8", "replace").split(begin)[1:]
     commits = [_commit(each, look.branch) for each in reversed(found)]
     return [commit for commit in commits if commit.at >= look.since - 1000]
 
@@ -179,7 +180,7 @@ _ALONE = {
 
 
 def _commit(told: str, branch: str) -> Commit:
-    hash_, at, subject, files = told.split("\x02", 3)
+    hash_, at, subject, files = told.split("\0", 3)
     names = [name.strip("\n") for name in files.split("\0")]
     return Commit(
         hash=hash_,

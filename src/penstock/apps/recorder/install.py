@@ -215,10 +215,10 @@ def installing(tool: Tool, *, project: bool = False, command: list[str] | None =
         _remove(text, tool, event, keep=event in wanted)
     for event, entry in wanted.items():
         path = (*tool.below, event)
-        if text.find(*path) is None:
-            text.add(tool.below, [], event)
         ours = _ours(text, path)
-        if not ours:
+        if text.find(*path) is None:
+            text.add(tool.below, [entry], event)
+        elif not ours:
             text.add(path, entry)
         elif text.value(ours[0]) != entry:
             text.put(ours[0], entry, len(path) + 1)
@@ -260,11 +260,12 @@ def _events_of(text: JsonText, tool: Tool) -> list[str]:
 def _remove(text: JsonText, tool: Tool, event: str, *, keep: bool) -> None:
     """Take out what is ours of an event, all but the first if that is to be kept."""
     path = (*tool.below, event)
+    node, ours = text.find(*path), _ours(text, path)
+    if node is not None and not keep and len(ours) == len(node.items):
+        text.remove(tool.below, node)
+        return
     while len(ours := _ours(text, path)) > keep:
         text.remove(path, ours[-1])
-    node = text.find(*path)
-    if node is not None and not node.items:
-        text.remove(tool.below, node)
 
 
 def _ours(text: JsonText, path: tuple[str, ...]) -> list[Node]:

@@ -14,6 +14,16 @@ _PLAIN = re.compile(r"[^\s,\[\]{}:\"/]+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
+class BrokenSettings(InvalidOption):
+    """Settings of an assistant that cannot be edited as they are."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__("settings", place, "JSON")
+        self.place = place
+        self.problem = problem
+        self.args = (f"{place} {problem}; nothing was changed.",)
+
+
 class Node(NamedTuple):
     """A value of a text: where it stands, and where those in it stand.
 
@@ -30,9 +40,9 @@ class Node(NamedTuple):
 
     def get(self, name: str) -> "Node | None":
         """The value under a name; the last, if there are several."""
-        names = self.names or ()
-        found = [item for item, known in zip(self.items, names, strict=True) if known == name]
-        return found[-1] if found else None
+        if self.names is None or name not in self.names:
+            return None
+        return self.items[len(self.names) - 1 - self.names[::-1].index(name)]
 
 
 class JsonText:
@@ -42,18 +52,20 @@ class JsonText:
         self.text = text or "{}\n"
         self._place = place
         self._indent = _indent_of(self.text)
+        self._read: tuple[str, Node] | None = None
 
     @property
     def root(self) -> Node:
         """All of it, as it stands now."""
-        at = self._skip(0)
-        if at == len(self.text):
-            self.text = "{}\n"
-            at = 0
-        node = self._value(at, at)
-        if self._skip(node.end) != len(self.text) or node.names is None:
-            raise self._broken(node.end)
-        return node
+        if self._read is None or self._read[0] is not self.text:
+            if self._skip(0) == len(self.text):
+                self.text = "{}\n"
+            at = self._skip(0)
+            node = self._value(at, at)
+            if self._skip(node.end) != len(self.text) or node.names is None:
+                raise self._broken(node.end)
+            self._read = self.text, node
+        return self._read[1]
 
     def value(self, node: Node) -> Any:
         """What a node stands for."""
@@ -79,7 +91,8 @@ class JsonText:
         """Put a value at the end of the list, or under a name into the object, at a path."""
         parent = self.find(*path)
         if parent is None or (name is None) != parent.is_list or not _holds(parent):
-            raise InvalidOption("settings", f"{self._place}: {'.'.join(path)}", "a list or object")
+            what = "a list" if name is None else "an object"
+            raise BrokenSettings(self._place, f"has something else than {what} at {path[-1]!r}")
         depth = len(path) + 1
         lines = "\n" in self.text[parent.start : parent.end] or not parent.items
         written = self._written(value, depth, lines=lines)
@@ -170,9 +183,9 @@ class JsonText:
             raise self._broken(at)
         return at
 
-    def _broken(self, at: int) -> InvalidOption:
+    def _broken(self, at: int) -> BrokenSettings:
         line = self.text.count("\n", 0, at) + 1
-        return InvalidOption("settings", f"{self._place}, line {line}", "JSON; nothing was changed")
+        return BrokenSettings(self._place, f"is no JSON object: see line {line}")
 
 
 def _holds(node: Node) -> bool:

@@ -54,7 +54,8 @@ class Forwarding:
             while batch := await asyncio.to_thread(lambda: list(islice(events, BATCH))):
                 await _write(self._app, batch)
                 for look in self._looks(batch):
-                    await _write(self._app, await asyncio.to_thread(commits_of, look) or [])
+                    commits = await asyncio.to_thread(commits_of, look)
+                    await _write(self._app, commits or [])
                 count += len(batch)
             taken.done()
         return count

@@ -138,8 +138,8 @@ class LocalFile:
     def _enqueue(self, message: Mapping[str, Any], now: int) -> None:
         """Have a message validated."""
         job = job_row(message, self._sanitised_by, now)
-        (holder,) = self._run("take_key", {**job, "job_id": job["id"], "now": now}).fetchone() or ()
-        if holder == job["id"]:
+        holder = self._run("take_key", {**job, "job_id": job["id"], "now": now}).fetchone()
+        if holder == (job["id"],):
             self._run("insert_job", self._in_order("insert_job", job))
 
     def _in_order(self, name: str, row: Mapping[str, Any]) -> tuple[Any, ...]:

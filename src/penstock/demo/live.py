@@ -3,7 +3,7 @@
 Its schedules play the customers of a small shop, so there is always something to see: mail,
 pictures, imports with progress, invoices whose bank is away, orders that can never be charged,
 flows, a provider that takes five messages a second, and now and then a worker that is killed in
-the middle of its jobs, which are rescued.
+the middle of its jobs, which are rescued. Beside it, assistants write code, and are recorded.
 """
 
 import os
@@ -12,8 +12,11 @@ import signal
 from datetime import date
 
 from penstock.app.context import Context
+from penstock.app.extensions import load_extension
 from penstock.app.flow import group
 from penstock.app.job_type import Prepared
+from penstock.apps.recorder.demo import go_on, play
+from penstock.apps.recorder.records import SessionFilter
 from penstock.demo import jobs
 from penstock.demo.jobs import app
 
@@ -25,6 +28,9 @@ FEW_DEAD = 40
 FIRST_POWER_CUT = 20
 POWER_CUTS_APART = 1_800
 """In seconds: the first is seen soon, and the next ones do not spoil the figures."""
+
+for extension in ("events", "recorder"):
+    app.extensions.enable(load_extension(extension))
 
 __all__ = ["app"]
 
@@ -100,6 +106,15 @@ async def unpaid_orders() -> None:
 async def report(day: date) -> str:
     """What most schedules are for: once a night, in the shop's own zone."""
     return f"report of {day}"
+
+
+@app.scheduled(name="assistants", every=20)
+@app.job(name="shop.assistants", queue="shop", max_retries=0)
+async def assistants() -> int:
+    """Sessions of coding assistants: two weeks of them at first, then one that is under way."""
+    if not await app.recorder.sessions.list(SessionFilter(limit=1)):
+        await play(app)
+    return await go_on(app)
 
 
 def _small() -> Prepared[str]:

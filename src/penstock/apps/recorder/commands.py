@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from penstock.apps.recorder import demo as playing
 from penstock.apps.recorder import spans as spanning
 from penstock.apps.recorder.documents import document
 from penstock.apps.recorder.learnings import Learnings
+from penstock.apps.recorder.privacy import Choice, Privacy
 from penstock.apps.recorder.reading import Sessions
 from penstock.apps.recorder.records import (
     Learning,
@@ -21,6 +23,7 @@ from penstock.apps.recorder.records import (
 from penstock.apps.recorder.report import DAY_MS
 from penstock.apps.recorder.report import caught as caught_by
 from penstock.apps.recorder.wording import money, platform, short
+from penstock.events.pool import catch_up
 from penstock.extension import Shown
 from penstock.model.clock import from_iso, iso
 from penstock.model.errors import InvalidOption
@@ -246,6 +249,25 @@ async def revoke(
     return Shown(f"Revoked: {done.title}", document(done))
 
 
+async def demo(
+    app: "Penstock",
+    actor: str,
+    days: Annotated[int, "Of so many days."] = 14,
+    drop: Annotated[bool, "Delete them again."] = False,
+) -> Shown:
+    """Write made-up sessions of several assistants, to look around in."""
+    if drop:
+        privacy = Privacy(app, Operator(app, actor).actor)
+        chosen = [each async for each in privacy.sessions(Choice(since=0))]
+        ours = [each for each in chosen if each.session_id.startswith(playing.PREFIX)]
+        for each in ours:
+            await privacy.delete(each, leave_published=True)
+        return Shown(f"{counted(len(ours), 'session')} deleted.", {"deleted": len(ours)})
+    sessions = await playing.play(app, days=days)
+    await catch_up(app)
+    return Shown(f"{counted(sessions, 'session')} written.", {"sessions": sessions})
+
+
 async def spans(app: "Penstock", session: SessionName) -> str:
     """Write a session as OpenTelemetry spans (OTLP, JSON), for a collector."""
     view = await Sessions(app).get(session)
@@ -311,7 +333,7 @@ def _part(fraction: float | None) -> str:
 
 def _learning_row(row: Learning, now: int) -> dict[str, Any]:
     return {
-        "learning": row.id[:12],
+        "learning": row.id,
         "state": row.status if row.upload is None else row.upload.status,
         "category": row.category,
         "confidence": round(row.confidence, 2),

@@ -18,6 +18,9 @@ SEED = 16
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 DAYS = 14
+LIVE_MS = 600_000
+PREFIX = "demo-"
+"""How the assistants' own ids of these sessions begin."""
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "claude_code": {
@@ -333,21 +336,25 @@ def played(story: Story, session: str, begins: int, pace: float = 1.0) -> Iterat
 
 async def play(app: "Penstock", *, days: int = DAYS) -> int:
     """Write sessions of some days up to now; how many. Played again, they are there once."""
-    chance, now = Random(SEED), app.store.clock.now()
-    today = now - now % DAY_MS
-    sessions = 0
-    for day in range(days):
+    now, count = app.store.clock.now(), 0
+    for day in range(now // DAY_MS - days + 1, now // DAY_MS + 1):
+        chance = Random(f"{SEED} {day}")
         for n, story in enumerate(chance.sample(STORIES, chance.randint(1, 3))):
-            begins = today - day * DAY_MS + round(HOUR_MS * chance.uniform(7 + 3 * n, 9 + 3 * n))
-            session = f"demo-{begins // DAY_MS}-{n}"
-            captured = list(played(story, session, begins, chance.uniform(0.6, 2.5)))
+            begins = day * DAY_MS + round(HOUR_MS * chance.uniform(7 + 3 * n, 9 + 3 * n))
+            captured = list(played(story, f"{PREFIX}{day}-{n}", begins, chance.uniform(0.6, 2.5)))
             if captured[-1].timestamp < now:
                 await write(app, captured)
-                sessions += 1
-    # The last one is under way.
-    live = list(played(RETRIES, f"demo-{now // HOUR_MS}-now", now - 300_000))
-    await write(app, [each for each in live[:-1] if each.timestamp <= now])
-    return sessions + 1
+                count += 1
+    return count
+
+
+async def go_on(app: "Penstock") -> int:
+    """Write what has happened by now in a session that is under way; how many events are new."""
+    now = app.store.clock.now()
+    slot = now // LIVE_MS
+    story = STORIES[slot % len(STORIES)]
+    live = played(story, f"{PREFIX}{slot}-live", slot * LIVE_MS)
+    return (await write(app, [each for each in live if each.timestamp <= now])).events
 
 
 def _commit(story: Story, session: str, at: int, subject: str) -> Captured:

@@ -160,6 +160,7 @@ recorder = Extension(
         Command(
             name="import", run="penstock.apps.recorder.importing:import_transcripts", writes=True
         ),
+        Command(name="demo", run=f"{COMMANDS}:demo", writes=True),
         Command(name="export", run=f"{PRIVACY}:export"),
         Command(name="delete", run=f"{PRIVACY}:delete"),
         Command(name="retention", run=f"{PRIVACY}:retention"),

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from penstock.apps.recorder.captured import VALIDATION
 from penstock.apps.recorder.learnings import Learnings
-from penstock.apps.recorder.reading import SessionNotFound, Sessions
+from penstock.apps.recorder.reading import Sessions
 from penstock.apps.recorder.records import LearningFilter
 from penstock.events import archive
 from penstock.events.event import Event, Session
@@ -140,10 +140,10 @@ class Privacy:
         if choice.session is not None:
             asked = {"name": choice.session, "tenant": self._actor.tenant}
             rows = await self._rows("sessions_chosen", asked)
-            if not rows:
-                raise SessionNotFound(choice.session)
             for row in rows:
                 yield Chosen(*row)
+            if not rows:
+                yield await self._beginning(choice.session)
             return
         after = (choice.since or 0, "")
         while True:
@@ -277,6 +277,12 @@ class Privacy:
             days = _days(rules, chosen)
             if days is not None and chosen.last_at < now - days * DAY_MS:
                 yield chosen
+
+    async def _beginning(self, name: str) -> Chosen:
+        """The one session whose id begins like this."""
+        row = (await Sessions(self._app).get(name, tenant=self._actor.tenant)).row
+        whose = (row.id, row.tenant_id, row.platform, row.session_id)
+        return Chosen(*whose, row.project, row.last_at, row.title)
 
     async def _scope(self, project: str | None, session: str | None) -> tuple[str, str]:
         if project is not None and session is not None:

@@ -10,7 +10,8 @@ import pytest
 from penstock import Penstock
 from penstock.apps.recorder.captured import Captured, Message, Redaction
 from penstock.apps.recorder.demo import BUTTONS, REVIEW
-from penstock.apps.recorder.learnings import EXTRACTION, Learnings, record as record_learning
+from penstock.apps.recorder.learnings import EXTRACTION, Learnings
+from penstock.apps.recorder.learnings import record as record_learning
 from penstock.apps.recorder.records import LearningFilter
 from penstock.apps.recorder.writing import write
 from penstock.events.event import NewEvent

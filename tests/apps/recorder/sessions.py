@@ -5,9 +5,12 @@ from typing import Any
 from penstock import Penstock
 from penstock.apps.recorder.captured import conversation_id
 from penstock.apps.recorder.demo import RETRIES, Story, played
+from penstock.apps.recorder.learnings import EXTRACTION, Learnings
+from penstock.apps.recorder.learnings import record as record_learning
 from penstock.apps.recorder.records import (
     CodeChange,
     Commit,
+    LearningFilter,
     SessionRow,
     SessionView,
     Tokens,
@@ -15,6 +18,7 @@ from penstock.apps.recorder.records import (
     Turn,
 )
 from penstock.apps.recorder.writing import write
+from penstock.events.event import NewEvent
 from penstock.events.pool import catch_up
 
 RECORDER = "penstock.apps.recorder.extension:recorder"
@@ -30,6 +34,31 @@ async def record(
     await write(app, captured)
     await catch_up(app)
     return conversation_id(tenant, story.platform, session)
+
+
+async def learn(app: Penstock, session_id: str = "s1", **fields: Any) -> str:
+    """Something that was learned from a session; its id."""
+    found = {
+        "category": "bug_fix",
+        "title": "Keep a retry budget with its work",
+        "content": "One that lives in the loop is reset by every answer.",
+        "confidence": 0.8,
+        "tags": ["retries"],
+        **fields,
+    }
+    payload = {
+        "version": "1",
+        "outcome": "extracted",
+        "value": 0.7,
+        "source": "offline",
+        "learnings": [found],
+    }
+    event = NewEvent(
+        event_type=EXTRACTION, session_id=session_id, platform="claude_code", payload=payload
+    )
+    await app.transact(lambda tx: record_learning(app, tx, event))
+    rows = await Learnings(app).list(LearningFilter())
+    return next(row.id for row in rows if row.title == found["title"])
 
 
 def a_tool(n: int, at: int, **fields: Any) -> Tool:

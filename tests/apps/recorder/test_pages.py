@@ -10,13 +10,10 @@ import pytest
 from penstock import Penstock
 from penstock.apps.recorder.captured import Captured, Message, Redaction
 from penstock.apps.recorder.demo import BUTTONS, REVIEW
-from penstock.apps.recorder.learnings import EXTRACTION, Learnings
-from penstock.apps.recorder.learnings import record as record_learning
-from penstock.apps.recorder.records import LearningFilter
+from penstock.apps.recorder.learnings import Learnings
 from penstock.apps.recorder.writing import write
-from penstock.events.event import NewEvent
 from penstock.server.access.identity import Scope
-from tests.apps.recorder.sessions import RECORDER, record
+from tests.apps.recorder.sessions import RECORDER, learn, record
 from tests.server.dashboard.conftest import Browser, browser, http, log_in, server  # noqa: F401
 from tests.support.places import Place
 
@@ -27,31 +24,6 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 async def app(place: Place) -> AsyncIterator[Penstock]:
     async with Penstock(place.url, extensions=["events", RECORDER]) as made:
         yield made
-
-
-async def learn(app: Penstock, session_id: str = "s1", **fields: Any) -> str:
-    """Something that was learned from a session; its id."""
-    found = {
-        "category": "bug_fix",
-        "title": "Keep a retry budget with its work",
-        "content": "One that lives in the loop is reset by every answer.",
-        "confidence": 0.8,
-        "tags": ["retries"],
-        **fields,
-    }
-    payload = {
-        "version": "1",
-        "outcome": "extracted",
-        "value": 0.7,
-        "source": "offline",
-        "learnings": [found],
-    }
-    event = NewEvent(
-        event_type=EXTRACTION, session_id=session_id, platform="claude_code", payload=payload
-    )
-    await app.transact(lambda tx: record_learning(app, tx, event))
-    rows = await Learnings(app).list(LearningFilter())
-    return next(row.id for row in rows if row.title == found["title"])
 
 
 async def test_sessions_are_listed_with_what_they_cost(

@@ -16,7 +16,7 @@ from penstock.app.extensions import load_extension
 from penstock.app.flow import group
 from penstock.app.job_type import Prepared
 from penstock.apps.recorder.demo import go_on, play
-from penstock.apps.recorder.records import SessionFilter
+from penstock.apps.recorder.reading import Sessions
 from penstock.demo import jobs
 from penstock.demo.jobs import app
 
@@ -112,7 +112,7 @@ async def report(day: date) -> str:
 @app.job(name="shop.assistants", queue="shop", max_retries=0)
 async def assistants() -> int:
     """Sessions of coding assistants: two weeks of them at first, then one that is under way."""
-    if not await app.recorder.sessions.list(SessionFilter(limit=1)):
+    if not await Sessions(app).list():
         await play(app)
     return await go_on(app)
 

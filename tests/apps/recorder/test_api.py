@@ -90,7 +90,7 @@ async def test_a_deletion_answers_with_its_proof(
 ) -> None:
     session = await record(app)
     path = f"/api/recorder/sessions/{session}"
-    operator, admin = await make_token("operate,read"), await make_token("admin")
+    operator, admin = await make_token("operate", "read"), await make_token("admin")
     assert (await http.delete(path, headers=operator)).status_code == 403
     proof = (await http.delete(path, headers=admin)).json()
     assert set(proof["left"].values()) == {0}
@@ -121,7 +121,7 @@ async def test_a_tenant_reads_its_own(
 ) -> None:
     await record(app, tenant="north")
     south = await record(app, tenant="south")
-    bound = await make_token("read", tenant_id="south")
+    bound = await make_token("read", tenant="south")
     listed = await http.get("/api/recorder/sessions", headers=bound)
     assert [row["id"] for row in listed.json()["sessions"]] == [south]
     other = await http.get("/api/recorder/sessions?tenant=north", headers=bound)

@@ -214,7 +214,7 @@ async def test_what_was_published_is_not_deleted_by_the_way(
         return ["l1", "l2"]
 
     monkeypatch.setattr(Privacy, "published", published)
-    with pytest.raises(Published, match=r"2 learnings of session .* were published \(l1, l2\)"):
+    with pytest.raises(Published, match=r"has 2 published learnings \(l1 and l2\)"):
         await Privacy(app).delete(found)
     assert (await Privacy(app).delete(found, leave_published=True)).complete
 

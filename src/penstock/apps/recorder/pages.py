@@ -173,9 +173,8 @@ async def _chosen(privacy: Privacy, name: str) -> Chosen:
 async def show_search(request: Request) -> dict[str, Any]:
     """Messages in which words occur."""
     text = request.query.get("text", "").strip()
-    hits = []
-    if text:
-        hits = await Sessions(request.app).search(text, tenant=request.tenant, limit=HITS_SHOWN)
+    sessions = Sessions(request.app)
+    hits = await sessions.search(text, tenant=request.tenant, limit=HITS_SHOWN) if text else []
     return WORDS | {
         "text": text,
         "hits": [(hit, wording.snippet(hit.snippet)) for hit in hits],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from penstock.apps.recorder.captured import VALIDATION
 from penstock.apps.recorder.learnings import Learnings
@@ -21,7 +22,7 @@ from penstock.events import archive
 from penstock.events.event import Event, Session
 from penstock.events.log import EventFilter
 from penstock.model.clock import LATEST, iso
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
 from penstock.model.wording import counted, few
 from penstock.operate.actor import PROGRAM, Actor
@@ -39,21 +40,27 @@ ROWS = (
     *("delete_due", "delete_costs", "delete_redactions", "delete_messages", "delete_rule"),
 )
 """What consumers do not derive, and what belongs to it, in the order in which it goes."""
+MESSAGE = ("id", "role", "content", "sequence", "created_at", "token_count")
+REDACTION = (
+    *("id", "message_id", "event_id", "category", "rule_id", "original_snippet_hash"),
+    *("replacement", "detector", "confidence", "created_at"),
+)
+"""The columns of an export."""
 JOBS = (VALIDATION, "extract_learning")
 SCOPES = ("session", "project", "all")
 """Of two rules of retention the one whose scope comes first here counts."""
 
 
-class Published(PenstockError):
+class Published(InvalidOption):
     """A session whose learnings others may hold."""
 
     def __init__(self, session_id: str, learnings: Sequence[str]) -> None:
+        super().__init__("session", session_id, "one of which nothing is published")
         self.session_id = session_id
         self.learnings = list(learnings)
-        super().__init__(
-            f"{counted(len(learnings), 'learning')} of session {session_id} were published "
-            f"({few(learnings)}); revoke them first, or delete the session with --leave-published."
-        )
+        told = f"{counted(len(learnings), 'published learning')} ({few(learnings)})"
+        ways = "revoke what others should not keep, or delete the session with --leave-published"
+        self.args = (f"Session {session_id} has {told}; {ways}.",)
 
 
 class Chosen(Struct, frozen=True):
@@ -138,8 +145,8 @@ class Privacy:
     async def sessions(self, choice: Choice) -> AsyncIterator[Chosen]:
         """The sessions that are chosen, those that were seen longest ago first."""
         if choice.session is not None:
-            asked = {"name": choice.session, "tenant": self._actor.tenant}
-            rows = await self._rows("sessions_chosen", asked)
+            named = {"name": choice.session, "tenant": self._actor.tenant}
+            rows = await self._rows("sessions_chosen", named)
             for row in rows:
                 yield Chosen(*row)
             if not rows:
@@ -245,17 +252,11 @@ class Privacy:
         if days is not None and not 1 <= days <= 36_500:
             raise InvalidOption("days", days, "1 to 36,500")
         scope, name = await self._scope(project, session)
-        rule = {
-            "tenant_id": self._actor.tenant or "",
-            "scope": scope,
-            "name": name,
-            "days": days,
-            "set_by": self._actor.name,
-            "set_at": self._app.store.clock.now(),
-        }
+        now = self._app.store.clock.now()
+        rule = Rule(self._actor.tenant or "", scope, name, days, self._actor.name, now)
         async with self._actor.doing("recorder.retention", f"{scope}:{name}", days=days):
-            await self._app.transact(lambda tx: tx.recorder.run("put_retention", rule))
-        return Rule(**rule)
+            await self._app.transact(lambda tx: tx.recorder.run("put_retention", asdict(rule)))
+        return rule
 
     async def forget_rule(self, *, project: str | None = None, session: str | None = None) -> bool:
         """Drop a rule; whether there was one."""
@@ -298,20 +299,15 @@ class Privacy:
         while rows := await self._rows(
             "messages_of", {"conversation_id": chosen.id, "after": after, "limit": PAGE}
         ):
-            names = ("id", "role", "content", "sequence", "created_at", "token_count")
             for row in rows:
-                yield "message", dict(zip(names, row, strict=False))
+                yield "message", dict(zip(MESSAGE, row, strict=False))
             after = int(rows[-1][3])
         for event in await self._archived(chosen.session):
             yield "event", event
         async for event in self._events(chosen.session):
             yield "event", event
-        names = (
-            *("id", "message_id", "event_id", "category", "rule_id", "original_snippet_hash"),
-            *("replacement", "detector", "confidence", "created_at"),
-        )
         for row in await self._rows("redactions_of", {"id": chosen.id}):
-            yield "redaction", dict(zip(names, row, strict=True))
+            yield "redaction", dict(zip(REDACTION, row, strict=True))
         where = LearningFilter(conversation_id=chosen.id, tenant=self._actor.tenant, limit=PAGE)
         for learning in await Learnings(self._app, self._actor).list(where):
             yield "learning", learning

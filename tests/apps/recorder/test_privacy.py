@@ -222,6 +222,7 @@ async def test_what_was_published_is_not_deleted_by_the_way(
 def test_every_table_of_the_recorder_is_asked_what_is_left() -> None:
     """A table that is added has to be deleted from, and asked, or named here with a reason."""
     about_nobody = {
+        "recorder_positions": "how far files were read, by hashes of their names",
         "recorder_senders": "nonces of an account",
         "recorder_retention": "rules; that of a session goes with it",
         "recorder_revocations": "goes with its learning, and holds a CID",

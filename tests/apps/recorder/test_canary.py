@@ -299,5 +299,5 @@ async def test_an_error_of_a_job_is_safe(house: House) -> None:
     job = await house.app.enqueue_payload("fails", "{}")
     await drain(house.app)
     [execution] = await house.app.store.reader.executions(job.id)
-    assert "deploy with" in (execution.error_message or "")
+    assert "deploy with" in (execution.error or "")
     assert await leaks(house) == {}

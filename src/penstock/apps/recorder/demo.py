@@ -289,49 +289,70 @@ READING = Story(
 STORIES = (RETRIES, REVIEW, BUTTONS, QUERY, UPGRADE, READING)
 
 
+class Told(NamedTuple):
+    """What a hook is given: when, for which event, and its JSON."""
+
+    at: int
+    event: str
+    payload: dict[str, Any]
+
+
+def told(story: Story, session: str, begins: int, pace: float = 1.0) -> Iterator[Told]:
+    """A story as its assistant tells it to hooks, from a time on; a larger `pace` takes longer."""
+    return (each for each in _happens(story, session, begins, pace) if isinstance(each, Told))
+
+
 def played(story: Story, session: str, begins: int, pace: float = 1.0) -> Iterator[Captured]:
-    """A story as its assistant's hooks tell it, from a time on; a larger `pace` takes longer."""
-    names, clean = NAMES[story.platform], cleaner()[0]
+    """The same as it is captured, with what git and a transcript tell beside hooks."""
+    clean = cleaner()[0]
+    for each in _happens(story, session, begins, pace):
+        if isinstance(each, Captured):
+            yield each
+        else:
+            captured = capture(story.platform, each.event, each.payload, each.at, clean)
+            about = {**captured.metadata, "git_branch": story.branch}
+            yield captured._replace(platform=story.platform, timestamp=each.at, metadata=about)
+
+
+def _happens(story: Story, session: str, begins: int, pace: float) -> Iterator["Told | Captured"]:
+    names = NAMES[story.platform]
     at, calls, turn = float(begins), 0, 0
 
-    def told(what: str, **payload: Any) -> Iterator[Captured]:
-        if what not in names:
-            return
-        common = {"session_id": session, "cwd": f"/srv/{story.project}", "model": story.model}
-        document = {**common, **payload, "hook_event_name": names[what]}
-        captured = capture(story.platform, names[what], document, round(at), clean)
-        about = {**captured.metadata, "git_branch": story.branch}
-        yield captured._replace(platform=story.platform, timestamp=round(at), metadata=about)
+    def tell(what: str, **payload: Any) -> Iterator[Told]:
+        if what in names:
+            common = {"session_id": session, "cwd": f"/srv/{story.project}", "model": story.model}
+            document = {**common, **payload, "hook_event_name": names[what]}
+            yield Told(round(at), names[what], document)
 
-    yield from told("start", source="startup")
+    yield from tell("start", source="startup")
     for step in story.steps:
         at += 1_000 * step.after * pace
         if step.what == "prompt":
             turn += 1
-            yield from told("prompt", prompt=step.told["prompt"])
+            yield from tell("prompt", prompt=step.told["prompt"])
         elif step.what in ("tool", "failed"):
             calls += 1
             call = {name: step.told[name] for name in ("tool_name", "tool_input")}
             call["tool_use_id"] = f"{session}-{calls}"
-            yield from told("before", **call)
+            yield from tell("before", **call)
             at += 1_000 * step.told["seconds"]
             took = round(1_000 * step.told["seconds"])
             if step.what == "failed" and "failed" in names:
-                yield from told("failed", **call, error=step.told["output"], duration_ms=took)
+                yield from tell("failed", **call, error=step.told["output"], duration_ms=took)
             else:
                 output = {"stdout": step.told["output"]}
-                yield from told("after", **call, tool_response=output, duration_ms=took)
+                yield from tell("after", **call, tool_response=output, duration_ms=took)
         elif step.what == "answer":
             text = step.told["text"]
-            said = {"last_assistant_message": text, "prompt_response": text, "text": text}
             yield _usage(story, session, round(at), turn, step.told["tokens"])
-            yield from told("answer", **said)
+            said = {"last_assistant_message": text, "prompt_response": text, "text": text}
+            yield from tell("answer", **said)
         elif step.what == "commit":
             yield _commit(story, session, round(at), step.told["subject"])
         else:
-            yield from told(step.what, last_assistant_message=step.told.get("text"), **step.told)
+            yield from tell(step.what, last_assistant_message=step.told.get("text"), **step.told)
     at += 20_000
-    yield from told("end", reason="exit")
+    yield from tell("end", reason="exit")
 
 
 async def play(app: "Penstock", *, days: int = DAYS) -> int:

@@ -15,7 +15,6 @@ from typing import Any
 import apsw
 import httpx
 import pytest
-import redis
 
 from penstock import Context, Penstock, Settings
 from penstock.apps.recorder import capture, home, hook
@@ -23,12 +22,14 @@ from penstock.apps.recorder.importing import Importer, find
 from penstock.apps.recorder.learnings import Learnings
 from penstock.apps.recorder.platforms import HOOKS
 from penstock.apps.recorder.privacy import Choice, Privacy, line_of
+from penstock.events import spool
 from penstock.events.log import EventFilter
 from penstock.events.pool import catch_up
 from penstock.server.app import create_server
 from penstock.testing import drain
 from penstock.testing.clock import FakeClock
 from tests.apps.recorder.sessions import RECORDER, learn, record
+from tests.events.streams import Others
 
 DAY = 86_400
 
@@ -125,10 +126,10 @@ def payload(event: str, session: str, text: str) -> str:
     )
 
 
-def run_hooks(house: House, where: str) -> None:
-    """Every event of every assistant, through the hook's own code."""
-    for platform, hooks in HOOKS.items():
-        for event in hooks:
+def run_hooks(house: House, where: str, *platforms: str) -> None:
+    """Every event of assistants, of all unless some are named, through the hook's own code."""
+    for platform in platforms or HOOKS:
+        for event in HOOKS[platform]:
             text = house.canaries.plant(f"{where} {platform} {event}")
             hook.record(platform, [event, payload(event, f"{where}-{platform}", text)])
 
@@ -185,7 +186,7 @@ async def test_what_waits_in_the_spool_is_safe(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(home, "DATABASE", "none.db")
-        run_hooks(house, "spool")
+        run_hooks(house, "spool", "cursor", "gemini_cli")
     assert "deploy with" in dict(files(house.folder))[home.SPOOL]
     assert await leaks(house) == {}
 
@@ -198,7 +199,7 @@ async def test_what_cannot_be_made_safe_is_a_stub(
 
     with monkeypatch.context() as patched:
         patched.setattr(capture, "cleaner", broken)
-        run_hooks(house, "stub")
+        run_hooks(house, "stub", "codex", "copilot")
     hook.record("codex", ["Stop", "{" + house.canaries.plant("torn")])
     assert await leaks(house) == {}
     events = await house.app.events.find()
@@ -264,30 +265,29 @@ async def test_what_programs_append_and_people_type_is_safe(house: House) -> Non
 
 
 async def test_the_archive_and_an_export_are_safe(house: House) -> None:
-    run_hooks(house, "old")
+    run_hooks(house, "old", "cursor", "codex")
     await catch_up(house.app)
     house.clock.advance(70 * DAY)
     archived = await house.app.events.archive(before=house.clock.now())
     assert archived
     exported = [line_of(each) async for each in Privacy(house.app).export(Choice(since=0))]
-    assert len(exported) > 100
+    assert len(exported) > 60
     said = b"".join(exported).decode()
     assert await leaks(house, said) == {}
 
 
-async def test_a_stream_holds_only_what_is_safe(valkey_url: str, tmp_path: Path) -> None:
+async def test_a_stream_holds_only_what_is_safe(
+    valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "PATIENCE_SECONDS", 30.0)  # a busy machine is no reason to spool
     canaries = Canaries()
     told = {"stream": valkey_url, "archive": str(tmp_path)}
     settings = Settings(url=f"sqlite:///{tmp_path}/work.db", extension={"events": told})
     async with Penstock(settings=settings, extensions=["events", RECORDER]) as app:
         text = canaries.plant("stream", private=False)
         await app.events.append("debug", session_id="s", payload={"said": text})
-    with redis.Redis.from_url(valkey_url) as raw:
-        held = b"".join(
-            key + b"".join(str(entry).encode() for entry in raw.xrange(key))
-            for key in raw.scan_iter()
-            if raw.type(key) == b"stream"
-        ).decode()
+    others = Others(valkey_url)
+    held = str(others.client.xrange(others.key("telemetry:events")))
     assert "deploy with" in held
     assert canaries.found_in(held) == set()
 

@@ -151,7 +151,7 @@ def timeline_of(view: SessionView, now: int) -> Timeline | None:
         *((tool.started_at, _tool_end(tool, now)) for tool in view.tools),
         *((change.at, change.at) for change in view.changes),
         *((commit.at, commit.at) for commit in view.commits),
-        *((entry.at, entry.at) for entry in view.entries),
+        *((entry.at, entry.at) for entry in _notes(view.entries)),
     ]
     if not spans:
         return None
@@ -162,7 +162,7 @@ def timeline_of(view: SessionView, now: int) -> Timeline | None:
         *_tools(view.tools, scale, now),
         _changes(view.changes, scale),
         _commits(view.commits, view.turns, scale),
-        _entries(view.entries, scale),
+        _entries(_notes(view.entries), scale),
     ]
     used = {tool.status for tool in view.tools}
     return Timeline(
@@ -272,7 +272,6 @@ def _commits(commits: Sequence[Commit], turns: Sequence[Turn], scale: Scale) -> 
 
 
 def _entries(entries: Sequence[Entry], scale: Scale) -> Lane:
-    """What happened beside turns, such as a compaction; that it began and ended is seen anyway."""
     dots = [
         Bar(
             x=scale.at(entry.at),
@@ -282,9 +281,13 @@ def _entries(entries: Sequence[Entry], scale: Scale) -> Lane:
             turn=max(1, entry.turn),
         )
         for entry in entries
-        if entry.kind not in ("session_start", "session_end")
     ]
     return Lane(name="Notes", note=f"{len(dots):,}", kind="dots", dots=dots)
+
+
+def _notes(entries: Sequence[Entry]) -> list[Entry]:
+    """What happened beside turns, such as a compaction; that it began and ended is seen anyway."""
+    return [entry for entry in entries if entry.kind not in ("session_start", "session_end")]
 
 
 def _place(scale: Scale, start: int, end: int) -> tuple[float, float]:

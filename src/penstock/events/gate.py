@@ -35,6 +35,8 @@ def redacting(event: NewEvent) -> NewEvent:
         ) from error
     except RecursionError as error:
         raise InvalidEvent(event.event_id, "is nested too deeply") from error
+    except TypeError as error:
+        raise InvalidEvent(event.event_id, f"does not fit ({error})") from error
     for name in KNOWN_BY:
         text = getattr(event, name)
         if text and redact_whole(text) != text:

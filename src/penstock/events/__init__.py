@@ -1,8 +1,10 @@
 """Events: things that happened, appended to a log from which everything else can be derived."""
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # not from typing, which a hook need not load
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from penstock.events.consumer import Consumer as Consumer
     from penstock.events.consumer import consumer_of as consumer_of
     from penstock.events.enrichment import enrich as enrich
@@ -34,7 +36,7 @@ _HOME = {
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'penstock.events' has no attribute {name!r}")

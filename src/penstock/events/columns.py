@@ -3,10 +3,16 @@
 A hook loads this in a process that must be gone within milliseconds: it imports next to nothing.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations  # not evaluated: a hook need not load typing
+
 from types import MappingProxyType
-from typing import Any
 from zlib import crc32
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 SLOTS = 256
 """Every event has one of so many slots, by its session; what is divided among workers."""

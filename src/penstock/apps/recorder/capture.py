@@ -3,10 +3,11 @@
 A hook loads this in a process that must be gone within milliseconds: it imports next to nothing.
 """
 
+from __future__ import annotations  # not evaluated: a hook need not load typing
+
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from stat import S_ISREG
-from typing import Any
 
 from penstock.apps.recorder.captured import (
     TOOL,
@@ -30,8 +31,14 @@ from penstock.apps.recorder.platforms import (
     value,
 )
 
-Clean = Callable[[Any], tuple[Any, tuple[Redaction, ...]]]
-"""Takes out of a JSON value what must not be kept, and says what it was by rule."""
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Clean = Callable[[Any], tuple[Any, tuple[Redaction, ...]]]
+    """Takes out of a JSON value what must not be kept, and says what it was by rule."""
 
 LONGEST_READ = 400_000
 LONGEST_KEPT = 200_000

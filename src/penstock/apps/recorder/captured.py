@@ -4,10 +4,17 @@ A hook builds these in a process that must be gone within milliseconds, so this 
 it imports take nothing from outside the standard library.
 """
 
-from collections.abc import Mapping
-from hashlib import blake2b
+from __future__ import annotations  # not evaluated: a hook need not load typing
+
 from json import dumps
-from typing import Any, NamedTuple
+
+from penstock.apps.recorder.light import NamedTuple, blake2b
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 PERSON = "user"
 MODEL = "assistant"

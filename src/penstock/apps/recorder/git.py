@@ -9,14 +9,14 @@ import os
 import subprocess
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from penstock.app.blueprint import Blueprint
 from penstock.app.context import Context
-from penstock.apps.recorder.capture import Clean, cleaner
+from penstock.apps.recorder.capture import cleaner
 from penstock.apps.recorder.captured import QUEUE, Captured, digest
 from penstock.apps.recorder.conversations import id_of
 from penstock.apps.recorder.home import real_path
@@ -25,6 +25,9 @@ from penstock.apps.recorder.writing import write
 from penstock.events.consumer import Applying, Role, consumer_of
 from penstock.events.event import Event, Session
 from penstock.model.errors import QueueFull
+
+if TYPE_CHECKING:
+    from penstock.apps.recorder.capture import Clean
 
 NAME = "recorder.commits"
 MOST = 50
@@ -217,5 +220,5 @@ def _captured(look: Look, commit: Commit) -> Captured:
 
 
 @cache
-def _clean() -> Clean:
+def _clean() -> "Clean":
     return cleaner()[0]

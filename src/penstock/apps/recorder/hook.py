@@ -7,7 +7,6 @@ for nobody, prints nothing (`{}` where an assistant demands JSON) and always end
 
 import os
 import sys
-from contextlib import suppress
 
 TYPE_CHECKING = False  # not from typing, whose import a disabled hook need not pay
 
@@ -30,10 +29,16 @@ def main(words: "list[str] | None" = None) -> None:
     except BaseException:
         pass
     finally:
-        with suppress(OSError):
-            os.write(1, ANSWERS.get(platform, b""))
+        _answer(platform)
         # What is open needs no farewell: all that was written is on disk.
         os._exit(0)
+
+
+def _answer(platform: str) -> None:
+    try:  # noqa: SIM105 - contextlib takes longer to load than all that is done here
+        os.write(1, ANSWERS.get(platform, b""))
+    except OSError:
+        pass
 
 
 def record(platform: str, words: list[str]) -> None:

@@ -5,9 +5,9 @@ files, and only if the file is of the versions that those are written for. Where
 anyway, `writing.py` does the same.
 """
 
+from __future__ import annotations  # not evaluated: a hook need not load typing
+
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
 from zlib import compress
 
 import apsw
@@ -28,6 +28,12 @@ from penstock.apps.recorder.captured import (
 from penstock.apps.recorder.platforms import TYPES
 from penstock.events.columns import EXTRACTED, ORDINARY, PRIORITIES, extracted, slot_of
 from penstock.store.statements import named_pieces
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 BUSY_MS = 20
 """So long it waits for another commit to end, and no longer."""

@@ -3,10 +3,17 @@
 A hook loads this in a process that must be gone within milliseconds: it imports next to nothing.
 """
 
+from __future__ import annotations  # not evaluated: a hook need not load typing
+
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL
+from penstock.apps.recorder.light import NamedTuple
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 Text = tuple[str, str]
 """Who wrote it, and the field that holds it."""

@@ -6,14 +6,20 @@ whole file away first; what was written twice because somebody died in between i
 A hook loads this in a process that must be gone within milliseconds: it imports next to nothing.
 """
 
+from __future__ import annotations  # not evaluated: a hook need not load typing
+
 import fcntl
 import os
-from collections.abc import Iterator
 from json import loads
-from typing import Any
 
 from penstock.apps.recorder.captured import Captured, Message, Redaction, written
 from penstock.apps.recorder.home import SPOOL, place
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 def line_of(captured: Captured) -> bytes:
@@ -97,7 +103,7 @@ class Taken:
         """Let others take it."""
         os.close(self._lock)
 
-    def __enter__(self) -> "Taken":
+    def __enter__(self) -> Taken:
         return self
 
     def __exit__(self, *_: object) -> None:

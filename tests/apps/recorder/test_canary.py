@@ -271,7 +271,7 @@ async def test_the_archive_and_an_export_are_safe(house: House) -> None:
     archived = await house.app.events.archive(before=house.clock.now())
     assert archived
     exported = [line_of(each) async for each in Privacy(house.app).export(Choice(since=0))]
-    assert len(exported) > 60
+    assert len(exported) > 40
     said = b"".join(exported).decode()
     assert await leaks(house, said) == {}
 

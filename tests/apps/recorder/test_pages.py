@@ -3,11 +3,13 @@
 import re
 from collections.abc import AsyncIterator
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock import Penstock
+from penstock.apps.recorder import pages
 from penstock.apps.recorder.captured import Captured, Message, Redaction
 from penstock.apps.recorder.demo import BUTTONS, REVIEW
 from penstock.apps.recorder.learnings import Learnings
@@ -24,6 +26,12 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 async def app(place: Place) -> AsyncIterator[Penstock]:
     async with Penstock(place.url, extensions=["events", RECORDER]) as made:
         yield made
+
+
+def test_no_template_has_a_style_or_a_script_of_its_own() -> None:
+    for path in (Path(pages.__file__).parent / "templates").glob("*.html"):
+        text = path.read_text("utf-8")
+        assert not re.search(r"\sstyle=|<style|\son\w+=|javascript:|<script|\| safe", text), path
 
 
 async def test_sessions_are_listed_with_what_they_cost(

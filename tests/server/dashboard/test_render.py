@@ -1,6 +1,9 @@
 import re
 
-from penstock.server.dashboard.render import FOLDER, code, count, percent, size
+import pytest
+from msgspec import ValidationError
+
+from penstock.server.dashboard.render import FOLDER, chart, code, count, percent, size
 
 
 def test_no_template_has_a_style_or_a_script_of_its_own() -> None:
@@ -27,3 +30,12 @@ def test_numbers_are_written_as_people_do() -> None:
         "73.1 GB",
     ]
     assert code("ask `a <b>` & go") == "ask <code>a &lt;b&gt;</code> &amp; go"
+
+
+def test_an_extension_hands_in_a_chart_as_plain_data() -> None:
+    line = {"label": "kept", "colour": "good", "values": [10.0, None, 30.0]}
+    drawn = chart({"times": [0, 60_000, 120_000], "lines": [line], "unit": " %"})
+    assert drawn.marks()["top"] == "30 %"
+    assert str(drawn.drawing()).count("M") == 5, "three of the grid, and a line that begins twice"
+    with pytest.raises(ValidationError):
+        chart({"times": ["today"], "lines": []})

@@ -36,6 +36,6 @@ def test_an_extension_hands_in_a_chart_as_plain_data() -> None:
     line = {"label": "kept", "colour": "good", "values": [10.0, None, 30.0]}
     drawn = chart({"times": [0, 60_000, 120_000], "lines": [line], "unit": " %"})
     assert drawn.marks()["top"] == "30 %"
-    assert str(drawn.drawing()).count("M") == 5, "three of the grid, and a line that begins twice"
+    assert "M0.0 108.0M600.0 4.0" in drawn.drawing(), "what is not known is a gap"
     with pytest.raises(ValidationError):
         chart({"times": ["today"], "lines": []})

@@ -179,7 +179,7 @@ class Body(StrEnum):
     MANY = "many"
     """One JSON document, a list of them, or one per line (NDJSON); they come as a list."""
     RAW = "raw"
-    """Bytes as they came, such as OTLP; `media` says which type."""
+    """Bytes as they came, such as OTLP; `media` says of which type, or types: `a/b, a/c`."""
 
 
 class Request(Struct, frozen=True, kw_only=True):

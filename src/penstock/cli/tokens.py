@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="Create, list and revoke tokens for
 
 Scopes = Annotated[
     list[str],
-    name_list(metavar="A,B", help="What it may do: enqueue, read, operate, admin."),
+    name_list(metavar="A,B", help="What it may do: enqueue, record, read, operate, admin."),
 ]
 TenantOption = Annotated[
     str | None, typer.Option(help="Bind it to this tenant.", show_default="all")

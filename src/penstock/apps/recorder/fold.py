@@ -13,6 +13,7 @@ from penstock.apps.recorder.decisions import Decisions
 from penstock.apps.recorder.moments import (
     HOOK,
     LONGEST_ERROR,
+    TELEMETRY,
     TRANSCRIPT,
     Moment,
     cut,
@@ -95,9 +96,10 @@ class Fold:
     def _know(self, event: Event) -> None:
         """Learn where a session is at work."""
         state, payload = self.state, event.payload
-        by_hook = event.metadata.get("source", HOOK) == HOOK and event.event_type != "git_commit"
-        if by_hook and state.hooked_from is None:
-            state.hooked_from = event.timestamp
+        source = event.metadata.get("source", HOOK)
+        first = source == HOOK and state.teller != HOOK and event.event_type != "git_commit"
+        if first or (source == TELEMETRY and not state.teller and not state.turns):
+            state.teller, state.told_from = source, event.timestamp
         if not state.cwd:
             roots = payload.get("workspace_roots")
             cwd = payload.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
@@ -172,10 +174,13 @@ class Fold:
             return state.open[agent]
         return self._begin(moment, agent, None)
 
-    def _known_by_hooks(self, moment: Moment) -> bool:
-        """Tell whether hooks have told of what another source tells now."""
-        since = self.state.hooked_from
-        return moment.source != HOOK and since is not None and moment.at >= since
+    def _is_known(self, moment: Moment) -> bool:
+        """Tell whether who tells of the session has told of this, and another source does, too."""
+        state = self.state
+        if moment.source == TELEMETRY and state.teller != TELEMETRY:
+            return True
+        told = state.teller not in ("", moment.source)
+        return told and moment.at >= state.told_from
 
     def _prompt(self, moment: Moment) -> None:
         state, text = self.state, moment.text or ""
@@ -183,7 +188,7 @@ class Fold:
             if moment.parent and state.uuids and moment.parent not in state.uuids:
                 state.branches += 1  # somebody went back, and this follows something earlier
             state.uuids = []
-        if self._known_by_hooks(moment) and not moment.agent:
+        if self._is_known(moment) and not moment.agent:
             self._meet(moment, digest(text))
             return
         self._gap(moment)
@@ -191,14 +196,14 @@ class Fold:
         if moment.agent:
             return
         state.ended_at = state.complete_at = None
-        if moment.source == HOOK:
+        if moment.source == state.teller:
             waiting = [*state.prompts.pop(digest(text), []), n]
             remember(state.prompts, digest(text), waiting, 500)
         if not state.title:
             state.title = cut(" ".join(text.split()), TITLE) or ""
 
     def _meet(self, moment: Moment, prompt: str) -> None:
-        """Find the turn of a hook of which a transcript tells, too."""
+        """Find the turn that was told of, and of which a transcript tells, too."""
         state = self.state
         waiting = state.prompts.get(prompt, [])
         n = waiting.pop(0) if waiting else state.last.get("", 0)
@@ -228,7 +233,7 @@ class Fold:
                 state.model = moment.model
         if moment.text and (row.status == "open" or row.answer is None):
             row.answer = moment.text
-        if moment.ends and state.open.get(moment.agent) == n and not self._known_by_hooks(moment):
+        if moment.ends and state.open.get(moment.agent) == n and not self._is_known(moment):
             self._end(moment.agent, "complete", moment.at)
 
     def _turn_end(self, moment: Moment) -> None:
@@ -249,7 +254,7 @@ class Fold:
         self._end("", "failed", moment.at)
 
     def _interruption(self, moment: Moment) -> None:
-        if not self._known_by_hooks(moment):
+        if not self._is_known(moment):
             self._end(moment.agent, "interrupted", moment.at)
 
     def _subagent_start(self, moment: Moment) -> None:
@@ -264,7 +269,7 @@ class Fold:
     def _tool_before(self, moment: Moment) -> None:
         state = self.state
         told_of = moment.tool_use_id in state.ended or self._running(moment) is not None
-        if told_of or self._known_by_hooks(moment):
+        if told_of or self._is_known(moment):
             return
         n = self._place(moment)
         since = state.begun.pop(n, None)
@@ -303,7 +308,7 @@ class Fold:
 
     def _tool_after(self, moment: Moment) -> None:
         state = self.state
-        if self._known_by_hooks(moment) or moment.tool_use_id in state.ended:
+        if self._is_known(moment) or moment.tool_use_id in state.ended:
             return
         tool = self._running(moment)
         if tool is None:
@@ -355,7 +360,7 @@ class Fold:
 
     def _decision(self, moment: Moment) -> None:
         """Take down what telemetry says; only rejections are not known otherwise."""
-        if edits_files(moment.tool) and not moment.ok and self.state.hooked_from is None:
+        if edits_files(moment.tool) and not moment.ok and not self._is_known(moment):
             self.decisions.denied()
 
     def _changed(self, tool: ToolRow, asked: Mapping[str, Any], moment: Moment) -> None:
@@ -372,7 +377,7 @@ class Fold:
     def _edit(self, moment: Moment) -> None:
         """Take in a change that an assistant tells of by itself."""
         path, edits = moment.told.get("file_path"), moment.told.get("edits")
-        if not isinstance(path, str) or self._known_by_hooks(moment):
+        if not isinstance(path, str) or self._is_known(moment):
             return
         n = self._place(moment)
         tools = [each for each in self.state.running if each.turn == n and edits_files(each.name)]
@@ -405,7 +410,7 @@ class Fold:
     def _compaction(self, moment: Moment) -> None:
         """Take down a compaction once, though it is told of before and after."""
         state = self.state
-        if self._known_by_hooks(moment):
+        if self._is_known(moment):
             return
         text = moment.text or text_of(moment.told.get("trigger"))
         if moment.kind == "compact_after" and state.compacting is not None:

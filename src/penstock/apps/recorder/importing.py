@@ -1,7 +1,6 @@
 """Import transcripts, and follow those of sessions that hooks tell of.
 
-Lines are made safe in several processes and written by one, in their order. How far a file was read
-is written in the commit of its events, so that whatever ends an import, the next one goes on there.
+Lines are made safe in several processes and written by one, in their order.
 """
 
 import asyncio
@@ -14,13 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from msgspec import Struct
 
-from penstock.apps.recorder.capture import Clean, cleaner
-from penstock.apps.recorder.captured import (
-    conversation_id,
-    digest,
-    message_rows,
-    redaction_rows,
-)
+from penstock.apps.recorder import cursor_store
+from penstock.apps.recorder.bulk import Kept, Position, Ready, keep, position_of, ready
+from penstock.apps.recorder.capture import cleaner
+from penstock.apps.recorder.captured import conversation_id, digest
 from penstock.apps.recorder.transcripts import (
     PLATFORM,
     Chunk,
@@ -29,16 +25,16 @@ from penstock.apps.recorder.transcripts import (
     chunks,
     open_below,
 )
-from penstock.apps.recorder.writing import event_of, validation
-from penstock.events.prepare import Preparer, Row
 from penstock.extension import Shown
-from penstock.model.errors import InvalidOption, QueueFull
+from penstock.model.errors import InvalidOption
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.events.prepare import Preparer
 
 ENDING = ".jsonl"
+KIND = "transcript"
 SMALL = 8 << 20
 """Less than so many bytes are not worth other processes."""
 FOLLOWED_MS = 3_600_000
@@ -55,14 +51,12 @@ class Imported(Struct, kw_only=True):
     unvalidated: int = 0
     left_out: list[str] = []
 
-
-class Ready(NamedTuple):
-    """An event that is made safe and ready to be written."""
-
-    row: Row
-    conversation: str
-    messages: list[dict[str, Any]]
-    redactions: list[tuple[Any, ...]]
+    def add(self, kept: Kept, size: int = 0) -> None:
+        """Count what was written."""
+        self.events += kept.events
+        self.messages += kept.messages
+        self.unvalidated += kept.unvalidated
+        self.bytes += size
 
 
 class Source(NamedTuple):
@@ -74,16 +68,13 @@ class Source(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What it is remembered by; where it is tells of its user."""
-        return digest(TRANSCRIPTS, os.path.abspath(self.path))
+        """What it is remembered by: a hash, because its path tells of its user."""
+        return digest(KIND, os.path.abspath(self.path))
 
     @property
     def session(self) -> str:
         """The session that its name tells."""
         return os.path.basename(self.path).removesuffix(ENDING)
-
-
-TRANSCRIPTS = "transcripts"
 
 
 def find(path: str) -> list[Source]:
@@ -92,7 +83,7 @@ def find(path: str) -> list[Source]:
     if os.path.isfile(path):
         return [Source(os.path.dirname(path), path, os.stat(path).st_size)]
     if not os.path.isdir(path):
-        raise InvalidOption("path", path, "a transcript (.jsonl) or a folder of such")
+        raise InvalidOption("path", path, "a transcript (.jsonl), a folder of such, or state.vscdb")
     found = []
     for folder, _, names in os.walk(path):
         for name in names:
@@ -103,32 +94,17 @@ def find(path: str) -> list[Source]:
     return sorted(found, key=lambda source: source.path.removesuffix(ENDING))
 
 
-def ready(chunk: Chunk, session: str, clean: Clean, preparer: Preparer, now: int) -> list[Ready]:
-    """The events of a chunk, checked and compressed."""
-    # What our own gate would do was done; another one has its say.
-    own = preparer.gate.__module__.startswith("penstock.apps.recorder")
-    return [
-        Ready(
-            preparer.row(event_of(one), now, own=own),
-            conversation_id(one.tenant_id, one.platform, one.session_id),
-            message_rows(one),
-            redaction_rows(one),
-        )
-        for one in captured(chunk, session, clean)
-    ]
-
-
 _here: dict[str, Any] = {}
 
 
-def _begin(preparer: Preparer) -> None:
+def _begin(preparer: "Preparer") -> None:
     """Make a process ready."""
     _here["preparer"] = preparer
     _here["clean"] = cleaner()[0]
 
 
 def _ready(chunk: Chunk, session: str, now: int) -> list[Ready]:
-    return ready(chunk, session, _here["clean"], _here["preparer"], now)
+    return ready(captured(chunk, session, _here["clean"]), _here["preparer"], now)
 
 
 class Importer:
@@ -144,17 +120,13 @@ class Importer:
     async def run(self, sources: Sequence[Source], show: Progress | None = None) -> Imported:
         """Import all of them; one that cannot be trusted is left out and told of."""
         total = sum(source.size for source in sources)
-        self._app.events.preparer  # noqa: B018  # loaded here, and copied to the others
+        preparer = self._app.events.preparer
+        _begin(preparer)
+        if total > SMALL and self._processes > 1:
+            context = get_context("spawn")
+            told = (preparer,)
+            self._pool = ProcessPoolExecutor(self._processes, context, _begin, told)
         try:
-            if total > SMALL and self._processes > 1:
-                self._pool = ProcessPoolExecutor(
-                    self._processes,
-                    get_context("spawn"),
-                    initializer=_begin,
-                    initargs=(self._app.events.preparer,),
-                )
-            else:
-                _begin(self._app.events.preparer)
             before = 0
             for source in sources:
                 await self._file(source, _shown(show, before, total))
@@ -171,16 +143,16 @@ class Importer:
             self.done.left_out.append(str(error))
             return
         try:
-            begin, since = await self._position(source, file)
+            position = await self._position(source, file)
             spoken = await self._spoken(source)
             waiting: deque[tuple[Chunk, Awaitable[list[Ready]]]] = deque()
-            for chunk in chunks(file, begin, since):
+            for chunk in chunks(file, position.position, position.at):
                 waiting.append((chunk, self._submit(chunk, source.session)))
                 if len(waiting) > self._processes:
-                    await self._write(source, file, *waiting.popleft(), spoken)
-                    show(chunk.end)
+                    position = await self._write(position, *waiting.popleft(), spoken)
+                    show(position.position)
             while waiting:
-                await self._write(source, file, *waiting.popleft(), spoken)
+                position = await self._write(position, *waiting.popleft(), spoken)
             show(source.size)
             self.done.files += 1
         finally:
@@ -192,85 +164,30 @@ class Importer:
             return asyncio.to_thread(_ready, chunk, session, now)
         return asyncio.wrap_future(self._pool.submit(_ready, chunk, session, now))
 
-    async def _position(self, source: Source, file: int) -> tuple[int, int]:
-        """Where to go on reading, and the time of the last record before."""
+    async def _position(self, source: Source, file: int) -> Position:
+        """Where to go on reading."""
         found = os.fstat(file)
         mark = f"{found.st_dev}:{found.st_ino}"
-        asked = (source.id,)
-        row = await self._app.read(lambda tx: tx.recorder.row("position", asked))
-        if row is None or self._again or row[1] != mark or row[0] > found.st_size:
-            return 0, round(found.st_mtime * 1000)
-        return int(row[0]), int(row[2])
+        known = await position_of(self._app, source.id)
+        if known and not self._again and known.mark == mark and known.position <= found.st_size:
+            return known
+        return Position(source.id, KIND, 0, mark, round(found.st_mtime * 1000))
 
     async def _spoken(self, source: Source) -> Counter[str]:
-        """What hooks have written down of a session: it is not written down once more."""
+        """What others have written down of a session: it is not written down once more."""
         asked = (conversation_id("", PLATFORM, source.session),)
         rows = await self._app.read(lambda tx: tx.recorder.rows("hashes_by_hooks", asked))
         return Counter(str(hashed) for (hashed,) in rows)
 
     async def _write(
-        self,
-        source: Source,
-        file: int,
-        chunk: Chunk,
-        made: Awaitable[list[Ready]],
-        spoken: Counter[str],
-    ) -> None:
+        self, before: Position, chunk: Chunk, made: Awaitable[list[Ready]], spoken: Counter[str]
+    ) -> Position:
         """Write a chunk and how far that is, in one commit."""
         events = await made
-        found = os.fstat(file)
         last = events[-1].row.timestamp if events else chunk.since
-        position = (source.id, TRANSCRIPTS, chunk.end, f"{found.st_dev}:{found.st_ino}", last)
-        left = spoken.copy()
-        try:
-            new, messages = await self._app.transact(
-                lambda tx: _commit(tx, self._app, events, position, left, validate=True)
-            )
-        except QueueFull:
-            left = spoken.copy()
-            new, messages = await self._app.transact(
-                lambda tx: _commit(tx, self._app, events, position, left, validate=False)
-            )
-            self.done.unvalidated += messages
-        spoken.clear()
-        spoken.update(left)
-        self.done.events += new
-        self.done.messages += messages
-        self.done.bytes += len(chunk.data)
-
-
-def _commit(
-    tx: Any,
-    app: "Penstock",
-    events: Sequence[Ready],
-    position: tuple[Any, ...],
-    spoken: Counter[str],
-    *,
-    validate: bool,
-) -> tuple[int, int]:
-    """Write events that are new, their messages and jobs; how many events and messages."""
-    log, queries = tx.events, tx.recorder
-    new: dict[tuple[Any, ...], Ready] = {}
-    for event in events:
-        if event.row.key not in new and log.queries.row("known", event.row.key) is None:
-            new[event.row.key] = event
-    if new:
-        log.keep_dictionary(PLATFORM)
-        log.write([event.row for event in new.values()])
-    rows = []
-    for event in new.values():
-        for row in event.messages:
-            if spoken[row["content_hash"]] > 0:
-                spoken[row["content_hash"]] -= 1
-            else:
-                rows.append(row)
-    queries.many("add_message", rows)
-    queries.many("add_redaction", [row for event in new.values() for row in event.redactions])
-    jobs = list(validation(app, rows)) if validate else []
-    if jobs:
-        tx.enqueue_many(jobs)
-    queries.run("keep_position", (*position, tx.now))
-    return len(new), len(rows)
+        position = before._replace(position=chunk.end, at=last)
+        self.done.add(await keep(self._app, events, position, spoken), len(chunk.data))
+        return position
 
 
 def _shown(show: Progress | None, before: int, total: int) -> Callable[[int], None]:
@@ -284,21 +201,21 @@ def _shown(show: Progress | None, before: int, total: int) -> Callable[[int], No
 async def import_transcripts(
     app: "Penstock",
     progress: Progress,
-    path: Annotated[str, "A transcript of Claude Code, or a folder of them."],
+    path: Annotated[str, "A transcript of Claude Code, a folder of them, or Cursor's state.vscdb."],
     again: Annotated[bool, "Read from the beginning what was read before."] = False,
     processes: Annotated[int, "How many make lines safe; as many as there are cores."] = 0,
 ) -> Shown:
-    """Import transcripts of Claude Code; what is there already stays as it is."""
-    done = await Importer(app, again=again, processes=processes).run(find(path), progress)
-    told = (
-        f"{counted(done.files, 'file')}: {counted(done.events, 'event')} and "
-        f"{counted(done.messages, 'message')} are new."
-    )
-    parts = [told, *done.left_out]
+    """Import transcripts of Claude Code, or Cursor's store; what is there stays as it is."""
+    if path.endswith(cursor_store.FILE):
+        done = Imported(files=1)
+        done.add(await cursor_store.import_store(app, path, again=again))
+    else:
+        done = await Importer(app, again=again, processes=processes).run(find(path), progress)
+    events, messages = counted(done.events, "event"), counted(done.messages, "message")
+    parts = [f"{counted(done.files, 'file')}: {events} and {messages} are new.", *done.left_out]
     if done.unvalidated:
-        parts.append(
-            f"{counted(done.unvalidated, 'message')} wait without a job, because the queue is full."
-        )
+        waiting = counted(done.unvalidated, "message")
+        parts.append(f"{waiting} of these wait to be validated, because the queue is full.")
     return Shown(tuple(parts), done)
 
 
@@ -312,8 +229,7 @@ async def follow(app: "Penstock") -> int:
     sources = [each for (session,) in rows for root in roots for each in _of_session(root, session)]
     if not sources:
         return 0
-    done = await Importer(app, processes=1).run(sources)
-    return done.events
+    return (await Importer(app, processes=1).run(sources)).events
 
 
 def _folders(named: Sequence[str]) -> list[str]:
@@ -329,8 +245,7 @@ def _of_session(root: str, session: str) -> Iterator[Source]:
         if folder.is_dir(follow_symlinks=False) and os.path.isfile(path):
             yield Source(root, path, os.lstat(path).st_size)
             agents = os.path.join(folder.path, session, "subagents")
-            if os.path.isdir(agents):
-                for name in sorted(os.listdir(agents)):
-                    if name.endswith(ENDING):
-                        path = os.path.join(agents, name)
-                        yield Source(root, path, os.lstat(path).st_size)
+            for name in sorted(os.listdir(agents)) if os.path.isdir(agents) else ():
+                if name.endswith(ENDING):
+                    path = os.path.join(agents, name)
+                    yield Source(root, path, os.lstat(path).st_size)

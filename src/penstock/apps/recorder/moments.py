@@ -330,7 +330,9 @@ def _of_store(event: Event) -> Iterator[Moment]:
                 yield called._replace(kind="tool_after", ok=ok, output=tool.get("result"))
         counts = told.get("tokens")
         if isinstance(counts, Mapping):
-            usage = Usage(event.event_id, _count(counts.get("input")), _count(counts.get("output")))
+            usage = Usage(
+                str(told.get("id")), _count(counts.get("input")), _count(counts.get("output"))
+            )
             yield base._replace(kind="usage", model=model or "cursor", usage=usage)
     elif means == "composer":
         yield base._replace(kind="title", text=text_of(told.get("name")))
@@ -340,7 +342,8 @@ def _of_telemetry(event: Event) -> Iterator[Moment]:
     """A log record of Claude Code's telemetry, as `telemetry.py` wrote it."""
     told, at = event.payload, event.timestamp
     base = Moment("record", at, TELEMETRY, turn_id=str(told.get("prompt.id") or ""), told=told)
-    if event.hook_type == "api_request":
+    model, tool = _name(told.get("model")), str(told.get("tool_name") or "")
+    if event.hook_type == "api_request" and model:
         usage = Usage(
             str(told.get("request_id") or event.event_id),
             _count(told.get("input_tokens")),
@@ -349,17 +352,21 @@ def _of_telemetry(event: Event) -> Iterator[Moment]:
             0,
             _count(told.get("cache_read_tokens")),
         )
-        model = _name(told.get("model"))
-        if model:
-            yield base._replace(kind="usage", model=model, usage=usage)
+        yield base._replace(kind="usage", model=model, usage=usage)
+    elif event.hook_type == "user_prompt":
+        yield base._replace(kind="prompt", text=cut(text_of(told.get("prompt"))))
     elif event.hook_type == "tool_decision":
+        yield base._replace(kind="decision", tool=tool, ok=told.get("decision") == "accept")
+    elif event.hook_type == "tool_result":
         yield base._replace(
-            kind="decision",
-            tool=str(told.get("tool_name") or ""),
-            ok=told.get("decision") == "accept",
+            kind="tool_after",
+            tool=tool,
+            tool_use_id=str(told.get("tool_use_id") or ""),
+            input=decoded(told.get("tool_input") or told.get("tool_parameters")),
+            output=told.get("error"),
+            ok=str(told.get("success")).lower() == "true",
+            duration_ms=_count(told.get("duration_ms")),
         )
-    else:
-        yield base
 
 
 def _count(number: Any) -> int:

@@ -4,6 +4,8 @@ from penstock.extension import Body, Page, Route
 
 API = "penstock.apps.recorder.api"
 PAGES = "penstock.apps.recorder.pages"
+OTLP_LIMIT = 4 << 20
+"""So many bytes of telemetry a request may hold, also when it is unpacked."""
 
 
 def _reads(name: str, path: str, gives: str, query: str = "") -> Route:
@@ -28,7 +30,22 @@ def _decides(name: str, action: str) -> Route:
     )
 
 
+def _takes_otlp(name: str, signal: str) -> Route:
+    return Route(
+        name=name,
+        method="POST",
+        path=f"otlp/v1/{signal}",
+        run=f"penstock.apps.recorder.telemetry:{name}",
+        scope="record",
+        body=Body.RAW,
+        media="application/json, application/x-protobuf",
+        limit=OTLP_LIMIT,
+    )
+
+
 ROUTES = (
+    _takes_otlp("take_logs", "logs"),
+    _takes_otlp("take_metrics", "metrics"),
     _reads("list_sessions", "recorder/sessions", "SessionList", "WantedSessions"),
     _reads("search_sessions", "recorder/search", "HitList", "WantedHits"),
     _reads("read_session_stats", "recorder/stats", "StatsDocument", "WantedStats"),

@@ -153,10 +153,12 @@ class State(Struct, omit_defaults=True):
     ended: list[str] = []
     recent: list[Recent] = []
     turn_ids: dict[str, int] = {}
-    hooked_from: int | None = None
-    """Since when hooks tell of it; what a transcript tells of later is known already."""
+    teller: str = ""
+    """Who tells of the session as it happens: hooks, or telemetry where there are none."""
+    told_from: int = 0
+    """Since when; what a transcript tells of later is known already."""
     prompts: dict[str, list[int]] = {}
-    """Turns that hooks told of, by their prompt, until a transcript tells of them, too."""
+    """Turns that were told of, by their prompt, until a transcript tells of them, too."""
     reading: dict[str, int] = {}
     """The turns where a transcript is, by agent."""
     uuids: list[str] = []

@@ -19,6 +19,8 @@ class Scope(StrEnum):
     """One kind of permission."""
 
     ENQUEUE = "enqueue"
+    RECORD = "record"
+    """Send telemetry, and nothing else."""
     READ = "read"
     OPERATE = "operate"
     ADMIN = "admin"
@@ -26,6 +28,7 @@ class Scope(StrEnum):
 
 _INCLUDED = {
     Scope.ENQUEUE: frozenset({Scope.ENQUEUE}),
+    Scope.RECORD: frozenset({Scope.RECORD}),
     Scope.READ: frozenset({Scope.READ}),
     Scope.OPERATE: frozenset({Scope.OPERATE, Scope.READ}),
     Scope.ADMIN: frozenset(Scope),

@@ -73,7 +73,9 @@ class ExtensionRoute(ApiRoute):
         """The types of the bodies it takes."""
         if self.declared.body is Body.MANY:
             return JSON, NDJSON
-        return (JSON if self.declared.body is Body.NONE else self.declared.media,)
+        if self.declared.body is Body.NONE:
+            return (JSON,)
+        return tuple(self.declared.media.split(", "))
 
     def query_names(self) -> frozenset[str]:
         """The parameters it knows."""
@@ -148,8 +150,9 @@ def describe(document: dict[str, Any], route: ExtensionRoute) -> None:
         operation["parameters"] = parameters
     if declared.body is not Body.NONE:
         schema = {} if declared.body is Body.RAW else schemas.of(declared.takes)
-        content = {JSON: {"schema": _one_or_many(schema)}} if route.media[1:] else {}
-        content[route.media[-1]] = {"schema": schema}
+        content = {media: {"schema": schema} for media in route.media}
+        if declared.body is Body.MANY:
+            content[JSON] = {"schema": _one_or_many(schema)}
         optional = type(None) in get_args(declared.takes)
         operation["requestBody"] = {"required": not optional, "content": content}
     answer = operation["responses"].setdefault(str(declared.status), {"description": "Done."})

@@ -1,5 +1,5 @@
 -- name: position
-SELECT position, mark, at FROM recorder_positions WHERE id = ?;
+SELECT id, kind, position, mark, at FROM recorder_positions WHERE id = ?;
 
 -- name: keep_position
 INSERT INTO recorder_positions (id, kind, position, mark, at, updated_at)
@@ -7,9 +7,16 @@ VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET position = excluded.position, mark = excluded.mark,
     at = excluded.at, updated_at = excluded.updated_at;
 
+-- name: is_captured
+SELECT 1 FROM events_log WHERE event_id = ? AND tenant_id = ? LIMIT 1;
+
 -- name: hashes_by_hooks
 SELECT content_hash FROM recorder_messages
 WHERE conversation_id = ? AND event_id NOT LIKE 'transcript-%';
+
+-- name: hashes_by_others
+SELECT content_hash FROM recorder_messages
+WHERE conversation_id = ? AND event_id NOT LIKE 'telemetry-%';
 
 -- name: sessions_to_follow
 -- Sessions that were at work lately and wait for somebody: their latest turn has ended.

@@ -44,6 +44,10 @@ LATEST = 1 << 62
 EVERY = SessionFilter()
 
 R = TypeVar("R", bound=msgspec.Struct)
+# Within the class, `list` is its method.
+Rows = list[SessionRow]
+Messages = list[MessageRow]
+Hits = list[Hit]
 
 
 class SessionNotFound(NotFound):
@@ -69,7 +73,7 @@ class Sessions:
     def __init__(self, app: "Penstock") -> None:
         self._app = app
 
-    async def list(self, where: SessionFilter = EVERY) -> list[SessionRow]:
+    async def list(self, where: SessionFilter = EVERY) -> Rows:
         """List sessions, those with the latest activity first."""
         before_at, before_id = _place(where.before)
         asked = {
@@ -117,20 +121,18 @@ class Sessions:
             return found
         raise SessionNotFound(known_as, found)
 
-    async def of_commit(self, commit: str, *, tenant: str | None = None) -> Sequence[SessionRow]:
+    async def of_commit(self, commit: str, *, tenant: str | None = None) -> Rows:
         """The sessions in which a commit was made, by its hash or how that begins."""
         if len(commit) < SHORTEST_BEGINNING:
             raise InvalidOption("commit", commit, "4 characters of its hash or more")
         asked = {"tenant": tenant, "hash": commit, "beyond": commit + "g"}
 
-        def question(tx: Any) -> Sequence[SessionRow]:
+        def question(tx: Any) -> Rows:
             return [_session(row, tx.now) for row in tx.recorder.rows("sessions_of_commit", asked)]
 
         return await self._app.read(question)
 
-    async def messages(
-        self, conversation_id: str, *, after: int = 0, limit: int = 100
-    ) -> Sequence[MessageRow]:
+    async def messages(self, conversation_id: str, *, after: int = 0, limit: int = 100) -> Messages:
         """Messages of a conversation in their order; `after` is a sequence to go on from."""
         asked = {
             "conversation_id": conversation_id,
@@ -160,7 +162,7 @@ class Sessions:
         tenant: str | None = None,
         conversation_id: str | None = None,
         limit: int = 20,
-    ) -> Sequence[Hit]:
+    ) -> Hits:
         """Find messages with all of these words, the latest first.
 
         `"two words"` stand beside each other, and `conf*` is how one begins.

@@ -40,7 +40,8 @@ class Spending:
         """Count an answer, in place of what was said of it before."""
         before = self._state.responses.pop(usage.response, None)
         if before is not None:
-            self._add(*before[:3], [-count for count in before[3:]])
+            where, who, by, *counts = before
+            self._add(where, who, by, [-count for count in counts])
         self._add(turn, agent, model, list(usage[1:]))
         remember(self._state.responses, usage.response, [turn, agent, model, *usage[1:]])
 

@@ -84,21 +84,21 @@ async def _keep(app: "Penstock", records: Sequence[Record], tenant: str | None) 
     """Write records down, without texts that hooks or a transcript have written down before."""
     clean, now = cleaner()[0], app.store.clock.now()
     ordered = sorted(enumerate(records), key=lambda each: _sequence(each[1], each[0]))
-    captured = []
+    kept = []
     for _, record in ordered:
-        one = _captured(record, tenant or "", now, clean)
+        one = captured(record, tenant or "", now, clean)
         if one is not None and one.messages:
             spoken = await _spoken(app, one)
             fresh = [each for each in one.messages if content_hash(each.content) not in spoken]
             one = one._replace(messages=tuple(fresh))
         if one is not None:
-            captured.append(one)
-    await write(app, captured)
+            kept.append(one)
+    await write(app, kept)
 
 
-async def _spoken(app: "Penstock", captured: Captured) -> set[str]:
+async def _spoken(app: "Penstock", one: Captured) -> set[str]:
     """The hashes of what was said in a session and did not come from telemetry."""
-    asked = (conversation_id(captured.tenant_id, captured.platform, captured.session_id),)
+    asked = (conversation_id(one.tenant_id, one.platform, one.session_id),)
     rows = await app.read(lambda tx: tx.recorder.rows("hashes_by_others", asked))
     return {str(hashed) for (hashed,) in rows}
 
@@ -109,7 +109,7 @@ def _sequence(record: Record, n: int) -> tuple[int, int, int]:
     return record.at, number if isinstance(number, int) else 0, n
 
 
-def _captured(record: Record, tenant: str, now: int, clean: Any) -> Captured | None:
+def captured(record: Record, tenant: str, now: int, clean: Any) -> Captured | None:
     """A record as an event, made safe; None if it is of no session or of no assistant."""
     session = record.told.get("session.id")
     if not record.name.startswith(PREFIX) and record.value is not None:

@@ -8,9 +8,14 @@ from typing import Any, NamedTuple
 from penstock.apps.recorder.captured import digest
 
 WRITE, EDIT, DELETE = "write", "edit", "delete"
-SHELLS = frozenset({"bash", "shell", "run_shell_command", "run_terminal_cmd", "local_shell"})
+SHELLS = frozenset(
+    {"bash", "shell", "run_shell_command", "run_terminal_cmd", "local_shell", "run_command"}
+)
 _EDITS = re.compile(r"edit|write|replace|create_file|^create$|apply_patch|delete_file", re.I)
-_PATHS = ("file_path", "path", "target_file", "notebook_path", "absolute_path", "filePath")
+_PATHS = (
+    *("file_path", "path", "target_file", "notebook_path", "absolute_path", "filePath"),
+    "TargetFile",
+)
 _OLD = ("old_string", "old_str", "oldText", "old_source")
 _NEW = ("new_string", "new_str", "newText", "new_source")
 _WHOLE = ("content", "file_text", "contents", "code_edit")
@@ -119,6 +124,11 @@ def _patch(tool: str, input_: Mapping[str, Any]) -> str | None:
         if isinstance(text, str) and "*** Begin Patch" in text:
             return text
     return None
+
+
+def patched(patch: str) -> list[str]:
+    """The files that a patch in the form of Codex changes."""
+    return [header[2].strip() for header in _PATCHED.finditer(patch)]
 
 
 def _of_patch(patch: str) -> Iterator[Change]:

@@ -185,14 +185,14 @@ def _bubbles(rest: str, value: Any) -> Iterator[Told]:
 
 def _composers(rest: str, value: Any) -> Iterator[Told]:
     if isinstance(value, Mapping):
-        yield Told(rest, "composer", rest, _composer(value), _time(value))
+        yield Told(rest, "composer", rest, _composer(value), _time(value, UPDATED))
 
 
 def _all_composers(_rest: str, value: Any) -> Iterator[Told]:
     for each in _list(value.get("allComposers")) if isinstance(value, Mapping) else ():
         composer = text_of(each.get("composerId"))
         if composer:
-            yield Told(composer, "composer", composer, _composer(each), _time(each))
+            yield Told(composer, "composer", composer, _composer(each), _time(each, UPDATED))
 
 
 def _generations(_rest: str, value: Any) -> Iterator[Told]:
@@ -299,9 +299,13 @@ def _list(found: Any) -> list[Mapping[str, Any]]:
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
-def _time(value: Mapping[str, Any]) -> int | None:
+CREATED = ("createdAt", "unixMs")
+UPDATED = ("lastUpdatedAt", "createdAt")
+
+
+def _time(value: Mapping[str, Any], names: tuple[str, ...] = CREATED) -> int | None:
     """When something was, as far as it is told."""
-    for name in ("createdAt", "unixMs", "lastUpdatedAt"):
+    for name in names:
         told = value.get(name)
         if isinstance(told, int | float) and told > 0:
             return int(told)

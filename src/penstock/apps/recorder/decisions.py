@@ -30,7 +30,7 @@ class Decisions:
 
     def add(self, change: Change, turn: int, tool: int | None, at: int) -> None:
         """Take down a change, and see what it says about those before."""
-        state, again = self._state, False
+        state, again, back = self._state, False, False
         for recent in state.recent:
             row = recent.row
             if row.file_path != change.file_path:
@@ -38,6 +38,7 @@ class Decisions:
             again = again or at - row.at <= AGAIN_MS
             if at - row.at <= UNDONE_MS and change.takes_back(recent.change):
                 self._decide(recent, REJECTED)
+                back = True
             elif turn != row.turn and row.decision != REJECTED:
                 self._decide(recent, PARTIAL)
         state.figures.iterations += again
@@ -47,7 +48,8 @@ class Decisions:
         row = ChangeRow(*where, change.file_path, change.kind, change.added, change.removed, at)
         self.changed[row.n] = row
         self.added.append(row)
-        state.recent.append(Recent(row, change.before, change.after))
+        if not back:  # what only takes something back is nothing to decide about
+            state.recent.append(Recent(row, change.before, change.after))
 
     def command(self, line: str, at: int) -> None:
         """See whether a command line takes changes back."""

@@ -101,7 +101,7 @@ class Fold:
         if first or (source == TELEMETRY and not state.teller and not state.turns):
             state.teller, state.told_from = source, event.timestamp
         if not state.cwd:
-            roots = payload.get("workspace_roots")
+            roots = value(payload, "workspaces")
             cwd = payload.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
             state.cwd = cwd if isinstance(cwd, str) else ""
         metadata = event.metadata
@@ -123,9 +123,12 @@ class Fold:
         return row
 
     def _begin(self, moment: Moment, agent: str, prompt: str | None) -> int:
-        """Begin a turn; one that was open was interrupted."""
+        """Begin a turn; one that is open was interrupted, if that would have been told."""
         state = self.state
-        self._end(agent, "interrupted", moment.at)
+        if agent in state.open:
+            silent = moment.source == TELEMETRY or self._turn(state.open[agent]).answer
+            kept = moment.source != HOOK and silent
+            self._end(agent, "complete" if kept else "interrupted", moment.at)
         state.turns += 1
         n = state.turns
         self.turns[n] = TurnRow(
@@ -237,6 +240,8 @@ class Fold:
             self._end(moment.agent, "complete", moment.at)
 
     def _turn_end(self, moment: Moment) -> None:
+        if self._is_known(moment):
+            return
         status = "interrupted" if moment.interrupted else "complete"
         if moment.told.get("status") == "error":
             status = "failed"
@@ -310,18 +315,19 @@ class Fold:
         state = self.state
         if self._is_known(moment) or moment.tool_use_id in state.ended:
             return
-        tool = self._running(moment)
+        tool, known = self._running(moment), True
         if tool is None:
             if not moment.tool:
                 return
             self._tool_before(moment._replace(at=moment.at - (moment.duration_ms or 0)))
             tool = state.running[-1]
+            known = moment.duration_ms is not None
         if not tool.tool_use_id:
             tool.tool_use_id = moment.tool_use_id
         status = "interrupted" if moment.interrupted else "ok" if moment.ok else "failed"
         error = None if status == "ok" else cut(text_of(moment.output).strip(), LONGEST_ERROR)
         asked = state.inputs.get(tool.n) or moment.input
-        self._finish(tool, status, error, moment.at)
+        self._finish(tool, status, error, moment.at if known else None)
         if status == "ok":
             self._changed(tool, asked, moment)
 
@@ -342,8 +348,8 @@ class Fold:
         if status == "interrupted":
             state.interruptions += 1
             self.told.append(("recorder.interruptions", 1, {}))
-        elif status != "denied" and tool.duration_ms is not None:
-            state.failures += status == "failed"
+        state.failures += status == "failed"
+        if status in ("ok", "failed") and tool.duration_ms is not None:
             self.told.append(("recorder.tool_ms", tool.duration_ms, {"tool": tool.name}))
 
     def _denied(self, moment: Moment) -> None:
@@ -365,7 +371,7 @@ class Fold:
 
     def _changed(self, tool: ToolRow, asked: Mapping[str, Any], moment: Moment) -> None:
         """See what a tool has done to files."""
-        command = asked.get("command")
+        command = asked.get("command") or asked.get("CommandLine")
         if tool.name.lower() in SHELLS and isinstance(command, str | list):
             line = command if isinstance(command, str) else " ".join(map(str, command))
             self.decisions.command(line, moment.at)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from penstock.apps.recorder.captured import PERSON
+from penstock.apps.recorder.changes import patched
 from penstock.apps.recorder.platforms import HOOKS, hook_of, text_of, value
 from penstock.events.event import Event
 
@@ -77,6 +78,8 @@ def _of_hook(event: Event) -> Moment:
     payload = event.payload
     hook = hook_of(event.platform, event.hook_type or "")
     kind = _SAME.get(hook.means, hook.means)
+    if kind == "model_before" and (payload.get("invocationNum") == 0 or value(payload, "prompt")):
+        kind = "prompt"  # Antigravity's turns begin with the first call of the model
     text = None
     if hook.means == "turn":
         text = "\n".join(
@@ -86,7 +89,7 @@ def _of_hook(event: Event) -> Moment:
         text = text_of(value(payload, hook.texts[0][1])) if hook.texts else ""
     output = value(payload, "tool_response")
     error = value(payload, "error")
-    failed = kind == "tool_failed" or is_failure(output)
+    failed = kind == "tool_failed" or is_failure(output) or (output is None and bool(error))
     return Moment(
         kind="tool_after" if kind == "tool_failed" else kind,
         at=event.timestamp,
@@ -97,7 +100,7 @@ def _of_hook(event: Event) -> Moment:
         tool_use_id=str(value(payload, "tool_use_id") or ""),
         tool=_tool_name(hook.means, payload),
         input=_tool_input(payload),
-        output=error if failed and error else output,
+        output=_problem(output, error) if failed else output,
         ok=(not failed) if kind in ("tool_after", "tool_failed") else None,
         interrupted=bool(payload.get("is_interrupt") or _interrupted(output))
         or str(payload.get("status", "")) in ("aborted", "cancelled", "canceled"),
@@ -163,6 +166,12 @@ def is_failure(output: Any) -> bool:
     )
 
 
+def _problem(output: Any, error: Any) -> Any:
+    """What a tool that failed says of it, if it says so in a place of its own."""
+    told = output.get("error") if isinstance(output, Mapping) else None
+    return error or told or output
+
+
 def _interrupted(output: Any) -> bool:
     return isinstance(output, Mapping) and bool(output.get("interrupted"))
 
@@ -187,6 +196,7 @@ def _whole(number: Any) -> int | None:
 SUMMARIES = (
     *("command", "file_path", "path", "notebook_path", "absolute_path", "target_file", "pattern"),
     *("query", "url", "description", "prompt", "subject", "skill", "input"),
+    *("CommandLine", "TargetFile", "AbsolutePath"),
 )
 
 
@@ -194,6 +204,8 @@ def summary(input_: Mapping[str, Any]) -> str:
     """What a tool was asked to do, in one line."""
     for name in SUMMARIES:
         found = input_.get(name)
+        if isinstance(found, str) and "*** Begin Patch" in found:
+            return cut(", ".join(patched(found)), LONGEST_SUMMARY) or "apply_patch"
         if isinstance(found, str) and found.strip():
             return cut(" ".join(found.split()), LONGEST_SUMMARY) or ""
         if isinstance(found, list) and found and all(isinstance(each, str) for each in found):
@@ -324,10 +336,8 @@ def _of_store(event: Event) -> Iterator[Moment]:
                 tool=str(tool.get("name") or ""),
                 input=decoded(tool.get("input")),
             )
-            yield called._replace(kind="tool_before")
-            if tool.get("status"):
-                ok = tool.get("status") in ("completed", "success", "ok")
-                yield called._replace(kind="tool_after", ok=ok, output=tool.get("result"))
+            ok = tool.get("status") in (None, "completed", "success", "ok")
+            yield called._replace(kind="tool_after", ok=ok, output=tool.get("result"))
         counts = told.get("tokens")
         if isinstance(counts, Mapping):
             usage = Usage(
@@ -336,6 +346,8 @@ def _of_store(event: Event) -> Iterator[Moment]:
             yield base._replace(kind="usage", model=model or "cursor", usage=usage)
     elif means == "composer":
         yield base._replace(kind="title", text=text_of(told.get("name")))
+        if told.get("status") == "completed":
+            yield base._replace(kind="turn_end", told={})
 
 
 def _of_telemetry(event: Event) -> Iterator[Moment]:

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from penstock.apps.recorder.bulk import Kept, Position, keep, position_of, ready
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, Clean, cleaner, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, cleaner, shortened
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL, Captured, Message, digest
 from penstock.apps.recorder.moments import STORE, decoded
 from penstock.apps.recorder.platforms import text_of
@@ -28,6 +28,7 @@ from penstock.model.errors import InvalidOption
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.apps.recorder.capture import Clean
 
 PLATFORM = "cursor"
 WORKSPACE = "cursor_workspace"
@@ -153,7 +154,7 @@ async def take(
             return kept
 
 
-def captured(rows: Sequence[Row], path: str, now: int, clean: Clean) -> list[Captured]:
+def captured(rows: Sequence[Row], path: str, now: int, clean: "Clean") -> list[Captured]:
     """What rows of a store tell, as events, made safe."""
     found: list[Captured] = []
     workspace = os.path.basename(os.path.dirname(path))
@@ -258,7 +259,7 @@ def _composer(value: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _captured(told: Told, workspace: str, now: int, clean: Clean) -> Captured:
+def _captured(told: Told, workspace: str, now: int, clean: "Clean") -> Captured:
     payload, redactions = clean(shortened(told.payload, LONGEST_READ, 0))
     payload = shortened(payload, LONGEST_KEPT, 0)
     is_bubble = told.means in BUBBLES.values()

@@ -7,16 +7,19 @@ again, in a file that was read before or in a copy that another session began wi
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, Clean, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, shortened
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL, Captured, Message, digest
 from penstock.apps.recorder.moments import TRANSCRIPT
 from penstock.apps.recorder.platforms import text_of
 from penstock.model.clock import from_iso
 from penstock.model.errors import InvalidOption, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.apps.recorder.capture import Clean
 
 PLATFORM = "claude_code"
 LARGEST_FILE = 8 << 30
@@ -118,7 +121,7 @@ def _milliseconds(text: Any) -> int | None:
         return None
 
 
-def captured(chunk: Chunk, file_session: str, clean: Clean) -> list[Captured]:
+def captured(chunk: Chunk, file_session: str, clean: "Clean") -> list[Captured]:
     """The events of a chunk, made safe; a line that is no JSON object is left out."""
     found: list[Captured] = []
     since = chunk.since
@@ -135,7 +138,7 @@ def captured(chunk: Chunk, file_session: str, clean: Clean) -> list[Captured]:
 
 
 def _event(
-    record: dict[str, Any], line: bytes, file_session: str, at: int, clean: Clean
+    record: dict[str, Any], line: bytes, file_session: str, at: int, clean: "Clean"
 ) -> Captured:
     kind = str(record.get("type") or "unknown")[:40]
     session = record.get("sessionId")

@@ -27,7 +27,11 @@ class Installed(Struct, frozen=True, kw_only=True):
 
 
 async def install_hooks(
-    app: "Penstock", tool: ToolName, project: Project = False, dry_run: DryRun = False
+    app: "Penstock",
+    tool: ToolName,
+    project: Project = False,
+    dry_run: DryRun = False,
+    http: Annotated[str, "Tell the server at this URL, which must be running then."] = "",
 ) -> Shown:
     """Record what an assistant does, from its next session on.
 
@@ -35,7 +39,7 @@ async def install_hooks(
     home, unless the settings name another store. Undo it with `penstock hooks uninstall`.
     """
     chosen = tool_named(tool)
-    change = install.installing(chosen, project=project)
+    change = install.installing(chosen, project=project, http=http)
     if not dry_run:
         install.write_launcher()
         await _make_file(app)
@@ -85,7 +89,7 @@ async def make_plugin(
 
 def state_of(tool: Tool, *, project: bool = False) -> Installed:
     """How far an assistant is recorded."""
-    change = install.installing(tool, project=project)
+    change = install.installing(tool, project=project, http=install.http_in(tool, project=project))
     without = install.uninstalling(tool, project=project)
     events = install.events_in(tool, project=project)
     if change.before is not None and change.before == change.after:

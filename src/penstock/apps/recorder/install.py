@@ -22,6 +22,9 @@ from penstock.apps.recorder.json_edit import JsonText, Node
 from penstock.apps.recorder.platforms import HOOKS
 from penstock.model.errors import InvalidOption
 
+ROUTE = "/api/recorder/hooks/"
+TOKEN = "PENSTOCK_TOKEN"
+OURS = (LAUNCHER, ROUTE)
 SECONDS = 10
 """An assistant that waits longer for a hook of ours ends it; it never takes that long."""
 
@@ -44,6 +47,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     folder_in: str = ""
     plain: tuple[str, ...] = ()
     """Events whose entries stand in no group, though others do."""
+    over_http: tuple[str, ...] = ()
+    """Events that a server may be told of: those that come often, and not the first and last."""
 
     @property
     def name(self) -> str:
@@ -64,15 +69,29 @@ class Tool(Struct, frozen=True, kw_only=True):
             return Path(moved).expanduser() / Path(self.user).name
         return Path.home() / self.user
 
-    def wanted(self, event: str, command: list[str]) -> dict[str, Any]:
-        """What stands in the settings for an event."""
-        entry = self.entry([*command, self.platform, event])
+    def wanted(self, event: str, command: list[str], url: str = "") -> dict[str, Any]:
+        """What stands in the settings for an event; with a URL, a server is told where it can."""
+        by_http = url and event in self.over_http
+        entry = _http(url, self) if by_http else self.entry([*command, self.platform, event])
         return {"hooks": [entry]} if self.grouped and event not in self.plain else entry
 
 
 def _claude(words: list[str]) -> dict[str, Any]:
     # With `args` no shell is started.
     return {"type": "command", "command": words[0], "args": words[1:], "timeout": SECONDS}
+
+
+def _http(url: str, tool: "Tool") -> dict[str, Any]:
+    """What tells a server instead; a token, if there is one, is named and not written down."""
+    entry: dict[str, Any] = {
+        "type": "http",
+        "url": f"{url.rstrip('/')}{ROUTE}{tool.platform}",
+        "timeout": SECONDS,
+    }
+    if os.environ.get(TOKEN):
+        entry["headers"] = {"Authorization": f"Bearer ${TOKEN}"}
+        entry["allowedEnvVars"] = [TOKEN]
+    return entry
 
 
 def _command(words: list[str]) -> dict[str, Any]:
@@ -101,6 +120,10 @@ TOOLS = {
             project=".claude/settings.local.json",
             entry=_claude,
             folder_in="CLAUDE_CONFIG_DIR",
+            over_http=(
+                *("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"),
+                *("PermissionRequest", "SubagentStop", "TaskCompleted", "Stop"),
+            ),
         ),
         Tool(
             platform="cursor",
@@ -200,8 +223,12 @@ def write_whole(path: str, text: str, mode: int) -> None:
         raise
 
 
-def installing(tool: Tool, *, project: bool = False, command: list[str] | None = None) -> Change:
+def installing(
+    tool: Tool, *, project: bool = False, command: list[str] | None = None, http: str = ""
+) -> Change:
     """What has to change in the settings so that every event runs the hook once."""
+    if http and not (tool.over_http and http.startswith(("http://", "https://"))):
+        raise InvalidOption("http", http, "a URL such as http://127.0.0.1:8000, for claude-code")
     file = tool.file(project=project)
     before = _read(file)
     text = JsonText(before or "", str(file))
@@ -210,7 +237,8 @@ def installing(tool: Tool, *, project: bool = False, command: list[str] | None =
     for n, name in enumerate(tool.below):
         if text.find(*tool.below[: n + 1]) is None:
             text.add(tool.below[:n], {}, name)
-    wanted = {event: tool.wanted(event, command or command_line()) for event in tool.events}
+    run = command or command_line()
+    wanted = {event: tool.wanted(event, run, http) for event in tool.events}
     for event in _events_of(text, tool):
         _remove(text, tool, event, keep=event in wanted)
     for event, entry in wanted.items():
@@ -244,6 +272,14 @@ def uninstalling(tool: Tool, *, project: bool = False) -> Change:
     return Change(file=file, before=before, after=after)
 
 
+def http_in(tool: Tool, *, project: bool = False) -> str:
+    """The server that the settings tell, if they tell one."""
+    file = tool.file(project=project)
+    text = JsonText(_read(file) or "", str(file))
+    told = _texts(text.value(text.root))
+    return next((each.partition(ROUTE)[0] for each in told if ROUTE in each), "")
+
+
 def events_in(tool: Tool, *, project: bool = False) -> list[str]:
     """The events of which the settings tell the hook."""
     file = tool.file(project=project)
@@ -271,7 +307,11 @@ def _remove(text: JsonText, tool: Tool, event: str, *, keep: bool) -> None:
 def _ours(text: JsonText, path: tuple[str, ...]) -> list[Node]:
     node = text.find(*path)
     items = node.items if node is not None and node.is_list else ()
-    return [item for item in items if any(LAUNCHER in each for each in _texts(text.value(item)))]
+    return [item for item in items if any(map(_is_ours, _texts(text.value(item))))]
+
+
+def _is_ours(text: str) -> bool:
+    return any(each in text for each in OURS)
 
 
 def _texts(value: Any) -> Iterator[str]:

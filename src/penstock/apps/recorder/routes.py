@@ -46,6 +46,15 @@ def _takes_otlp(name: str, signal: str) -> Route:
 ROUTES = (
     _takes_otlp("take_logs", "logs"),
     _takes_otlp("take_metrics", "metrics"),
+    Route(
+        name="receive_hook",
+        method="POST",
+        path="recorder/hooks/{platform}",
+        run="penstock.apps.recorder.http_hook:receive_hook",
+        scope="record",
+        body=Body.RAW,
+        limit=16 << 20,
+    ),
     _reads("list_sessions", "recorder/sessions", "SessionList", "WantedSessions"),
     _reads("search_sessions", "recorder/search", "HitList", "WantedHits"),
     _reads("read_session_stats", "recorder/stats", "StatsDocument", "WantedStats"),

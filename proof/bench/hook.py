@@ -254,11 +254,12 @@ def measure(count: int) -> list[tuple[str, str, str]]:
 
 
 def _spooled() -> int:
-    taken = spool.taken()
-    if taken is None:
-        return 0
-    with taken:
-        return sum(1 for _ in taken.events())
+    count = 0
+    while (taken := spool.taken()) is not None:
+        with taken:
+            count += sum(1 for _ in taken.events())
+            taken.done()
+    return count
 
 
 def main() -> None:

@@ -46,18 +46,17 @@ class Forwarding:
 
         What cannot be written now stays where it is, and what never can becomes a dead letter.
         """
-        taken = await asyncio.to_thread(spool.taken)
-        if taken is None:
-            return 0
-        with taken:
-            events, count = taken.events(), 0
-            while batch := await asyncio.to_thread(lambda: list(islice(events, BATCH))):
-                await _write(self._app, batch)
-                for look in self._looks(batch):
-                    commits = await asyncio.to_thread(commits_of, look)
-                    await _write(self._app, commits or [])
-                count += len(batch)
-            taken.done()
+        count = 0
+        while (taken := await asyncio.to_thread(spool.taken)) is not None:
+            with taken:
+                events = taken.events()
+                while batch := await asyncio.to_thread(_some, events):
+                    await _write(self._app, batch)
+                    for look in self._looks(batch):
+                        commits = await asyncio.to_thread(commits_of, look)
+                        await _write(self._app, commits or [])
+                    count += len(batch)
+                taken.done()
         return count
 
     def _looks(self, batch: Sequence[Captured]) -> Iterator[Look]:
@@ -67,6 +66,10 @@ class Forwarding:
             self._heads[session], look = moved(self._heads.get(session), one)
             if look is not None:
                 yield look
+
+
+def _some(events: Iterator[Captured]) -> list[Captured]:
+    return list(islice(events, BATCH))
 
 
 async def _write(app: "Penstock", batch: Sequence[Captured]) -> None:

@@ -19,6 +19,7 @@ from penstock.model.outcome import Dead
 from penstock.server.access.identity import Scope
 from penstock.server.app import create_server
 from penstock.worker.worker import Worker
+from tests.apps.recorder.sessions import RECORDER
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "a long password"
@@ -95,7 +96,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     settings = Settings(
         url=f"sqlite:///{tmp_path}/work.db", lease=10, renew_interval=0.5, cancel_grace=0.2
     )
-    app = Penstock(settings=settings, extensions=["events"])
+    app = Penstock(settings=settings, extensions=["events", RECORDER])
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]

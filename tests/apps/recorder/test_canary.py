@@ -18,6 +18,7 @@ import pytest
 
 from penstock import Context, Penstock, Settings
 from penstock.apps.recorder import capture, home, hook
+from penstock.apps.recorder.cursor_store import import_store
 from penstock.apps.recorder.importing import Importer, find
 from penstock.apps.recorder.learnings import Learnings
 from penstock.apps.recorder.platforms import HOOKS
@@ -241,6 +242,59 @@ async def test_an_imported_transcript_is_safe(house: House) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     done = await Importer(house.app, processes=1).run(find(str(path)))
     assert done.events >= 4
+    await catch_up(house.app)
+    assert await leaks(house) == {}
+
+
+async def test_telemetry_is_safe(house: House) -> None:
+    records = []
+    for n, name in enumerate(("user_prompt", "assistant_response", "tool_result", "new_event")):
+        told = {
+            "event.name": name,
+            "session.id": "told",
+            "user.email": house.canaries.plant(f"telemetry {name} email"),
+            "prompt": house.canaries.plant(f"telemetry {name} prompt"),
+            "response": house.canaries.plant(f"telemetry {name} response"),
+            "tool_parameters": json.dumps({"c": house.canaries.plant(f"telemetry {name} json")}),
+        }
+        attributes = [{"key": key, "value": {"stringValue": text}} for key, text in told.items()]
+        body = {"stringValue": house.canaries.plant(f"telemetry {name} body")}
+        at = str(house.clock.now() * 1_000_000 + n)
+        records.append({"timeUnixNano": at, "body": body, "attributes": attributes})
+    document = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    transport = httpx.ASGITransport(create_server(house.app, trusts_callers=True))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.post("/api/otlp/v1/logs", json=document)
+    assert answer.status_code == 200, answer.text
+    await catch_up(house.app)
+    assert await house.app.events.latest() == len(records)
+    assert await leaks(house) == {}
+
+
+async def test_a_store_of_cursor_is_safe(house: House) -> None:
+    folder = house.folder.parent / f"{house.folder.name}-cursor"
+    folder.mkdir()
+    path = str(folder / "state.vscdb")
+    store = apsw.Connection(path)
+    store.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
+    for n, kind in enumerate((1, 2)):
+        text = house.canaries.plant(f"cursor bubble {kind}")
+        bubble = {"type": kind, "text": text, "createdAt": house.clock.now(), "more": [text]}
+        bubble["toolFormerData"] = {"name": "x", "params": json.dumps({"c": text}), "result": text}
+        row = (f"bubbleId:c1:b{n}", json.dumps(bubble).encode())
+        store.execute("INSERT INTO cursorDiskKV VALUES (?, ?)", row)
+    composer = {"name": house.canaries.plant("cursor composer"), "createdAt": house.clock.now()}
+    rows = [
+        ("composerData:c1", json.dumps(composer)),
+        ("nobodyKnows:c1", json.dumps({"x": house.canaries.plant("cursor unknown")})),
+        ("agentKv:blob", house.canaries.plant("cursor no JSON")),
+    ]
+    store.execute("BEGIN")
+    for row in rows:
+        store.execute("INSERT INTO cursorDiskKV VALUES (?, ?)", row)
+    store.execute("COMMIT")
+    store.close()
+    assert (await import_store(house.app, path)).events >= 3
     await catch_up(house.app)
     assert await leaks(house) == {}
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -138,3 +139,24 @@ def test_the_doctor_and_health_look_at_extensions_too(cli: Cli) -> None:
     checks = cli("health", "--json").json["checks"]
     assert checks["garden.soil"]["status"] == "degraded"
     assert "garden.tools" not in checks
+
+
+def test_further_groups_are_listed_and_called_by_their_own_name(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PENSTOCK_EXTENSIONS", "tests.support.garden:shed")
+    assert "Spades alone." in cli("--help").out
+    cli("migrate")
+    assert cli("spades", "where").out == f"sqlite:///{tmp_path}/work.db\n"
+
+
+def test_commands_use_the_home_of_their_extension_where_nobody_names_a_store(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PENSTOCK_EXTENSIONS", "tests.support.garden:shed")
+    monkeypatch.setenv("SHED", f"sqlite:///{tmp_path}/shed.db")
+    assert cli("shed", "where").out == f"sqlite:///{tmp_path}/work.db\n"  # that was named
+    monkeypatch.delenv("PENSTOCK_URL")
+    assert cli("shed", "where").out == f"sqlite:///{tmp_path}/shed.db\n"
+    assert (tmp_path / "shed.db").exists()
+    assert cli("shed", "where", "--url", "sqlite:///mine.db").out == "sqlite:///mine.db\n"

@@ -1,5 +1,6 @@
 """A small extension with one of every part, for tests that mount it."""
 
+import os
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from penstock.extension import (
     Concern,
     Extension,
     Follower,
+    Group,
     JobChange,
     Measured,
     Metric,
@@ -202,6 +204,21 @@ async def soil(app: Penstock) -> Check:
 async def tools(app: Penstock) -> Check:
     return Check(HealthStatus.UNHEALTHY, "The spade is missing.")
 
+
+async def where(app: Penstock) -> str:
+    """Say which store it is."""
+    return app.settings.url
+
+
+shed = Extension(
+    name="shed",
+    help="Tools.",
+    home=lambda: os.environ["SHED"],
+    commands=(Command(name="where", run=where, writes=True),),
+    groups=(
+        Group(name="spades", help="Spades alone.", commands=(Command(name="where", run=where),)),
+    ),
+)
 
 garden = Extension(
     name="garden",

@@ -88,8 +88,13 @@ def test_without_a_repository_the_folder_is_the_root(tmp_path: Path) -> None:
 
 def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    os.mkfifo(tmp_path / ".git" / "HEAD")
+    pipe = tmp_path / ".git" / "HEAD"
+    os.mkfifo(pipe)
     assert repository(str(tmp_path)) == (str(tmp_path), "", "")
+    told = os.open(pipe, os.O_RDWR)
+    os.write(told, b"ref: refs/heads/out-of-a-pipe\n")
+    assert repository(str(tmp_path)) == (str(tmp_path), "", "")
+    os.close(told)
 
 
 def test_a_branch_that_leads_out_of_the_repository_is_not_followed(tmp_path: Path) -> None:
@@ -117,7 +122,11 @@ def test_what_was_committed_before_the_session_is_not_its_own(shop: Repository) 
 
 
 def test_programs_that_a_repository_names_are_not_run(shop: Repository, tmp_path: Path) -> None:
-    second = shop.commit("stock.py", "Count stock")
+    signed = shop.run("cat-file", "commit", shop.commit("stock.py", "Count stock"))
+    head, _, message = f"{signed}\n".partition("\n\n")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----"
+    (tmp_path / "signed").write_text(f"{head}\n{signature}\n\n{message}")
+    second = shop.run("hash-object", "-t", "commit", "-w", str(tmp_path / "signed"))
     trap = tmp_path / "trap"
     program = tmp_path / "evil.sh"
     program.write_text(f"#!/bin/sh\ntouch {trap}\n")
@@ -131,6 +140,7 @@ def test_programs_that_a_repository_names_are_not_run(shop: Repository, tmp_path
 
 @pytest.mark.parametrize("after", ["--output=/tmp/x", "HEAD", "zz"])
 def test_what_is_no_hash_is_never_given_to_git(shop: Repository, after: str) -> None:
+    shop.commit("stock.py", "Count stock")
     assert commits_between(str(shop.folder), looking(shop, after)) == []
 
 

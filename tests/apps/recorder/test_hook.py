@@ -106,7 +106,7 @@ def test_the_hook_writes_the_rows_that_penstock_writes(
 
         @app.job(name=VALIDATION, queue="recorder", priority=1, max_retries=3)
         def validate(
-            conversation_id: str, message_ids: list[str], sanitization_version: int
+            conversation_id: str, message_ids: list[str], sanitization_version: str
         ) -> None: ...
 
         async with app:

@@ -119,6 +119,11 @@ def test_an_assistant_that_runs_the_hook_of_claude_code_is_recognised(
         assert recognised("claude_code", payload) == platform
 
 
+def test_codex_is_recognised_without_a_transcript() -> None:
+    payload = {**told("codex", "PostToolUse"), "transcript_path": None}
+    assert recognised("claude_code", payload) == "codex"
+
+
 def test_an_event_that_two_hooks_tell_of_is_the_same_event() -> None:
     own = captured("codex", "PostToolUse")
     through_claude = capture("claude_code", "", told("codex", "PostToolUse"), NOW + 40, as_it_is)

@@ -88,14 +88,14 @@ def capture(
     )
 
 
-def cleaner() -> tuple[Clean, int]:
+def cleaner() -> tuple[Clean, str]:
     """The sanitiser as hooks use it, and the version of its rules."""
     try:
         from penstock.apps.recorder.sanitise import VERSION, Sanitiser
     except ModuleNotFoundError:  # until it has landed
         from penstock.events.gate import _redacted
 
-        return lambda found: (_redacted(found), ()), 0
+        return lambda found: (_redacted(found), ()), "0"
     sanitiser = Sanitiser()
 
     def clean(found: Any) -> tuple[Any, tuple[Redaction, ...]]:

@@ -56,7 +56,7 @@ def record(platform: str, words: list[str]) -> None:
         spool.append(spool.line_of(captured))
 
 
-def captured_of(platform: str, words: list[str], now: int) -> "tuple[Captured, int]":
+def captured_of(platform: str, words: list[str], now: int) -> "tuple[Captured, str]":
     """What the hook was told, sanitised, and by which version of the rules."""
     from json import loads
 
@@ -70,7 +70,7 @@ def captured_of(platform: str, words: list[str], now: int) -> "tuple[Captured, i
         return capture(platform, hook_type, payload, now, clean), version
     except Exception as error:
         problem = f"it could not be read or made safe ({type(error).__name__})"
-        return stub(platform, hook_type, payload, now, problem), 0
+        return stub(platform, hook_type, payload, now, problem), ""
 
 
 def _read() -> bytes:
@@ -83,7 +83,7 @@ def _read() -> bytes:
     return b"".join(parts)
 
 
-def _write(captured: "Captured", version: int, now: int) -> None:
+def _write(captured: "Captured", version: str, now: int) -> None:
     """Write it into the file, behind what waits in the spool; raise if that cannot be now."""
     from penstock.apps.recorder import home, spool
 

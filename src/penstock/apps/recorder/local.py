@@ -86,7 +86,7 @@ def versions() -> dict[str, int]:
 class LocalFile:
     """The file, open for one commit; it is never waited for."""
 
-    def __init__(self, path: str, version: int) -> None:
+    def __init__(self, path: str, version: str) -> None:
         self._sanitised_by = version
         self._statements = statements()
         try:
@@ -180,7 +180,7 @@ def event_row(captured: Captured, now: int) -> dict[str, Any]:
     }
 
 
-def job_row(message: Mapping[str, Any], version: int, now: int) -> dict[str, Any]:
+def job_row(message: Mapping[str, Any], version: str, now: int) -> dict[str, Any]:
     """A row of the job that validates a message, by column; what is not named is empty."""
     payload = {
         "conversation_id": message["conversation_id"],

@@ -23,7 +23,7 @@ from penstock.model.job import KeyScope
 try:
     from penstock.apps.recorder.sanitise import VERSION
 except ModuleNotFoundError:  # until it has landed
-    VERSION = 0
+    VERSION = "0"
 
 if TYPE_CHECKING:
     from penstock.app.job_type import Prepared

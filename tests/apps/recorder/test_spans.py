@@ -1,11 +1,20 @@
 """Sessions as OpenTelemetry: names and attributes of a pinned version, and never a text."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from penstock.apps.recorder.spans import SCHEMA, Span, otlp, spans_of
-from tests.apps.recorder.sessions import NOON, a_tool, a_turn, a_view
+from penstock import Penstock, Settings
+from penstock.apps.recorder.demo import BUTTONS
+from penstock.apps.recorder.spans import SCHEMA, Span, otlp, send, spans_of
+from penstock.testing.clock import FakeClock
+from tests.apps.recorder.sessions import NOON, RECORDER, a_tool, a_turn, a_view, record
 
 VIEW = a_view(
     [a_turn(1, 0, 60), a_turn(2, 10, 30, agent_id="a1", status="interrupted")],
@@ -84,3 +93,45 @@ def test_no_text_of_anybody_is_in_a_span() -> None:
     told = msgspec.json.encode(otlp([VIEW])).decode()
     for text in ("Why?", "Because.", "make test"):
         assert text not in told
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What the program's own provider exports."""
+    made, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(made))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    return made
+
+
+async def test_a_session_that_settled_goes_to_the_program_s_own_tracer_once(
+    exporter: InMemorySpanExporter, tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    settings = Settings(url=f"sqlite:///{tmp_path}/w.db", extension={"recorder": {"spans": True}})
+    async with Penstock(settings=settings, extensions=["events", RECORDER], clock=clock) as app:
+        await record(app)
+        assert await send(app) == 0, "what was recorded before it was switched on is not sent"
+        clock.advance(seconds=3_500)
+        await record(app, BUTTONS, "s2")
+        clock.advance(seconds=600)
+        exporter.clear()
+        assert [await send(app), await send(app)] == [1, 0]
+    spans = exporter.get_finished_spans()
+    roots = [span for span in spans if span.parent is None]
+    assert [span.name for span in roots] == ["invoke_agent Cursor"]
+    assert roots[0].instrumentation_scope is not None
+    assert roots[0].instrumentation_scope.schema_url == SCHEMA
+    assert {span.context.trace_id for span in spans if span.context} == {
+        roots[0].context.trace_id if roots[0].context else 0
+    }
+
+
+async def test_nothing_is_sent_unless_it_is_asked_for(
+    exporter: InMemorySpanExporter, tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    url = f"sqlite:///{tmp_path}/w.db"
+    async with Penstock(url, extensions=["events", RECORDER], clock=clock) as app:
+        await record(app)
+        assert await send(app) == 0

@@ -77,13 +77,15 @@ class RecorderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     `rules` is a TOML file with rules of your own beside ours; `pseudonyms` replaces a value by the
     same word throughout a session instead of one for all. `transcripts` are folders below which
     transcripts of sessions are followed that hooks tell of; none are if it is empty. `cursor` is
-    Cursor's folder, or `usual`, if its own store is to be watched.
+    Cursor's folder, or `usual`, if its own store is to be watched. With `spans`, sessions go to the
+    OpenTelemetry provider of the program, if it has set one.
     """
 
     rules: str = ""
     pseudonyms: bool = False
     transcripts: tuple[str, ...] = ("~/.claude/projects",)
     cursor: str = ""
+    spans: bool = False
     model: ModelSettings = ModelSettings()
     learn: LearnSettings = LearnSettings()
     publish: PublishSettings = PublishSettings()
@@ -134,6 +136,7 @@ recorder = Extension(
     blueprint="penstock.apps.recorder.git:blueprint",
     passes=(
         Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),
+        Pass(name="spans", every=60.0, run="penstock.apps.recorder.spans:send"),
         Pass(name="follow", every=10.0, run="penstock.apps.recorder.importing:follow"),
         Pass(name="flush_spool", every=5.0, run="penstock.apps.recorder.forward:flush_at_home"),
         Pass(name="watch_cursor", every=30.0, run="penstock.apps.recorder.cursor_store:watch"),

@@ -8,12 +8,18 @@ twice is the same trace. No text of a person, a model or a tool is among them.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from penstock.app import tracing
+from penstock.apps.recorder.privacy import Choice, Privacy
+from penstock.apps.recorder.reading import Sessions
 from penstock.apps.recorder.records import SessionView, Tool, Turn
 from penstock.apps.recorder.wording import platform
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
 
 VERSION = "1.37.0"
 SCHEMA = f"https://opentelemetry.io/schemas/{VERSION}"
@@ -30,6 +36,10 @@ FAILED = MappingProxyType(
     {"failed": "tool_error", "denied": "permission_denied", "interrupted": "interrupted"}
 )
 """What `error.type` says of a tool."""
+
+SETTLED_MS = 300_000
+"""A session of which nothing was heard for so long is sent; if it goes on, it is sent again."""
+POSITION = "spans"
 
 Value = str | int | float
 
@@ -63,6 +73,52 @@ def otlp(views: Iterable[SessionView]) -> dict[str, Any]:
             {"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}
         ]
     }
+
+
+async def send(app: "Penstock") -> int:
+    """Hand sessions that have settled to the program's own tracer; how many. The leader's pass.
+
+    Without a tracer, or unless the settings want it, nothing is sent.
+    """
+    if not app.extensions.settings("recorder").spans or tracing.tracer() is None:
+        return 0
+    now, sent = app.store.clock.now(), 0
+    row = await app.read(lambda tx: tx.recorder.row("position", (POSITION,)))
+    since = now - SETTLED_MS if row is None else int(row[2]) + 1
+    async for chosen in Privacy(app).sessions(Choice(since=since, until=now - SETTLED_MS)):
+        emit(await Sessions(app).get(chosen.id))
+        await _reached(app, chosen.last_at)
+        sent += 1
+    if row is None and not sent:
+        await _reached(app, since - 1)  # what was recorded before it was switched on is not sent
+    return sent
+
+
+async def _reached(app: "Penstock", at: int) -> None:
+    kept = (POSITION, POSITION, at, "", at, app.store.clock.now())
+    await app.transact(lambda tx: tx.recorder.run("keep_position", kept))
+
+
+def emit(view: SessionView) -> None:
+    """Make the spans of a session with the provider of the program, which exports them."""
+    from opentelemetry import trace
+
+    tracer = trace.get_tracer(SCOPE, schema_url=SCHEMA)
+    kinds = {INTERNAL: trace.SpanKind.INTERNAL, CLIENT: trace.SpanKind.CLIENT}
+    made: dict[str, trace.Span] = {}
+    for span in spans_of(view):
+        parent = made.get(span.parent_id, trace.INVALID_SPAN)
+        started = tracer.start_span(
+            span.name,
+            context=trace.set_span_in_context(parent),
+            kind=kinds[span.kind],
+            attributes=span.attributes,
+            start_time=span.begun * 1_000_000,
+        )
+        made[span.span_id] = started
+        if span.error:
+            started.set_status(trace.StatusCode.ERROR, span.error)
+        started.end(span.ended * 1_000_000)
 
 
 def _spans(view: SessionView) -> Iterator[Span]:

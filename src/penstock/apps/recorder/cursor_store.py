@@ -82,7 +82,8 @@ def look(root: str, path: str, after: int, until: int | None) -> Look:
     connection = apsw.Connection(f"file:{_quoted(path)}?mode=ro", flags=_READING)
     try:
         connection.set_busy_timeout(BUSY_MS)
-        connection.execute("PRAGMA query_only = 1; BEGIN")
+        connection.execute("PRAGMA query_only = 1")
+        connection.execute("BEGIN")
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         rows: list[Row] = []
         greatest = 0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 
 PROTOBUF = "application/x-protobuf"
@@ -79,7 +80,7 @@ def _value(found: Any, depth: int = 0) -> Any:
         return None
     for name, each in found.items():
         if name == "intValue":
-            return int(each)
+            return _whole(each)
         if name in ("stringValue", "boolValue", "doubleValue"):
             return each
         if name == "arrayValue" and isinstance(each, Mapping):
@@ -91,11 +92,23 @@ def _value(found: Any, depth: int = 0) -> Any:
 
 
 def _time(nanoseconds: Any) -> int:
-    return int(nanoseconds or 0) // NANOSECONDS
+    at = (_whole(nanoseconds) or 0) // NANOSECONDS
+    return at if 0 <= at <= LATEST else 0
+
+
+def _whole(number: Any) -> int | None:
+    """A whole number, which JSON may hold as a text."""
+    try:
+        return int(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _number(value: Any) -> float:
-    return float(value or 0)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def _decoded(body: bytes, media: str, kind: "Message") -> Mapping[str, Any]:

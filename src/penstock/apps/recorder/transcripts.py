@@ -144,11 +144,7 @@ def _event(
     session = record.get("sessionId")
     session = session if isinstance(session, str) and session else file_session
     uuid = record.get("uuid")
-    unique = (
-        uuid
-        if isinstance(uuid, str) and 0 < len(uuid) <= 64
-        else digest(line.decode("utf-8", "replace"))
-    )
+    unique = digest(uuid) if isinstance(uuid, str) and uuid else digest(session, str(line))
     payload: Any = shortened(_lighter(record), LONGEST_READ, 0)
     try:
         payload, redactions = clean(payload)

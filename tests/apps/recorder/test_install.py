@@ -287,3 +287,15 @@ def test_uninstalling_what_is_not_there_changes_nothing() -> None:
     change = uninstalling(TOOLS["codex"])
     assert (change.before, change.after) == (None, None)
     change.make()
+
+
+def test_the_launcher_has_the_settings_that_a_hook_has_no_time_to_look_for(
+    own_home: Path, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_RECORDER__RULES", "~/rules.toml")
+    monkeypatch.setenv("PENSTOCK_RECORDER__PSEUDONYMS", "true")
+    run("hooks", "install", "cursor")
+    text = (empty_home / "penstock-hook.py").read_text()
+    assert f'"PENSTOCK_RECORDER__RULES": "{own_home}/rules.toml"' in text
+    assert '"PENSTOCK_RECORDER__PSEUDONYMS": "1"' in text
+    assert f'"PENSTOCK_HOME": "{empty_home}"' in text

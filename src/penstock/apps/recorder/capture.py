@@ -46,6 +46,9 @@ LONGEST_KEPT = 200_000
 
 DEEPEST = 60
 
+RULES = "PENSTOCK_RECORDER__RULES"
+PSEUDONYMS = "PENSTOCK_RECORDER__PSEUDONYMS"
+
 _OPEN, _CLOSE = "<private>", "</private>"
 
 
@@ -88,15 +91,21 @@ def capture(
     )
 
 
-def cleaner() -> tuple[Clean, str]:
-    """The sanitiser as hooks use it, and the version of its rules."""
+def cleaner(session: str = "") -> tuple[Clean, str]:
+    """The sanitiser as hooks use it, and the version of its rules.
+
+    Rules of the user's own, and pseudonyms within a session, are what `[penstock.recorder]` says;
+    a hook has them from its launcher, as it reads no settings.
+    """
     try:
         from penstock.apps.recorder.sanitise import VERSION, Sanitiser
     except ModuleNotFoundError:  # until it has landed
         from penstock.events.gate import _redacted
 
         return lambda found: (_redacted(found), ()), "0"
-    sanitiser = Sanitiser()
+    pseudonyms = os.environ.get(PSEUDONYMS, "").lower() in ("1", "true", "yes")
+    rules = os.environ.get(RULES) or None
+    sanitiser = Sanitiser(rules, pseudonyms=pseudonyms, session=session)
 
     def clean(found: Any) -> tuple[Any, tuple[Redaction, ...]]:
         cleaned = sanitiser.value(found)

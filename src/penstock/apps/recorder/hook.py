@@ -61,12 +61,13 @@ def captured_of(platform: str, words: list[str], now: int) -> "tuple[Captured, s
     from json import loads
 
     from penstock.apps.recorder.capture import capture, cleaner, stub
+    from penstock.apps.recorder.platforms import value
 
     hook_type, payload = words[0] if words else "", None
     try:
         given = words[-1].encode() if words and words[-1].startswith("{") else _read()
         payload = loads(given)
-        clean, version = cleaner()
+        clean, version = cleaner(str(value(payload, "session_id")))
         return capture(platform, hook_type, payload, now, clean), version
     except Exception as error:
         problem = f"it could not be read or made safe ({type(error).__name__})"

@@ -10,6 +10,7 @@ from penstock.extension import Shown
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.apps.recorder.extension import RecorderSettings
 
 ToolName = Annotated[str, f"Which assistant: {', '.join(TOOLS)}."]
 Project = Annotated[bool, "Only for the project in this folder, instead of all of yours."]
@@ -41,7 +42,7 @@ async def install_hooks(
     chosen = tool_named(tool)
     change = install.installing(chosen, project=project, http=http)
     if not dry_run:
-        install.write_launcher()
+        _write_launcher(app)
         await _make_file(app)
         change.make()
     return _shown(chosen, change, "installed", dry_run=dry_run)
@@ -81,7 +82,7 @@ async def make_plugin(
     ] = "",
 ) -> str:
     """Write a plugin for Claude Code that records, instead of changing its settings."""
-    install.write_launcher()
+    _write_launcher(app)
     await _make_file(app)
     made = install.make_plugin(folder or home.place("claude-plugin"))
     return f"Made {made}. Start Claude Code with it: claude --plugin-dir {made}"
@@ -114,6 +115,11 @@ def _shown(tool: Tool, change: Change, done: str, *, dry_run: bool) -> Shown:
         said = f"The hooks of {tool.title} are {done} in {change.file}."
     document = {"file": str(change.file), "changed": bool(change.diff), "diff": change.diff}
     return Shown(tuple(part for part in (change.diff, said) if part), document)
+
+
+def _write_launcher(app: "Penstock") -> None:
+    settings: RecorderSettings = app.extensions.settings("recorder")
+    install.write_launcher(settings.rules, pseudonyms=settings.pseudonyms)
 
 
 async def _make_file(app: "Penstock") -> None:

@@ -17,7 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.apps.recorder.home import LAUNCHER, make_home, place
+from penstock.apps.recorder.capture import PSEUDONYMS, RULES
+from penstock.apps.recorder.home import FOLDER, LAUNCHER, home, make_home, place
 from penstock.apps.recorder.json_edit import JsonText, Node
 from penstock.apps.recorder.platforms import HOOKS
 from penstock.model.errors import InvalidOption
@@ -335,13 +336,25 @@ def command_line() -> list[str]:
     return [sys.executable, "-I", "-S", place(LAUNCHER)]
 
 
-def write_launcher() -> str:
-    """Write the file that assistants run: it knows where this Penstock and its libraries are."""
+def write_launcher(rules: str = "", *, pseudonyms: bool = False) -> str:
+    """Write the file that assistants run: it knows where this Penstock and its libraries are.
+
+    Settings that concern a hook stand in it, too, as a hook has no time to look for them.
+    """
     make_home()
     found = [find_spec(name) for name in ("penstock", "apsw", "re2")]
     folders = [spec.origin for spec in found if spec is not None and spec.origin]
     places = list(dict.fromkeys(str(Path(each).absolute().parents[1]) for each in folders))
-    write_whole(place(LAUNCHER), _LAUNCHER.format(places=json.dumps(places)), 0o600)
+    settings = {FOLDER: home()}
+    if rules:
+        settings[RULES] = os.path.abspath(os.path.expanduser(rules))
+    if pseudonyms:
+        settings[PSEUDONYMS] = "1"
+    write_whole(
+        place(LAUNCHER),
+        _LAUNCHER.format(places=json.dumps(places), settings=json.dumps(settings, indent=4)),
+        0o600,
+    )
     return place(LAUNCHER)
 
 
@@ -351,8 +364,9 @@ _LAUNCHER = '''\
 import os
 import sys
 
-os.environ.setdefault("PENSTOCK_HOME", os.path.dirname(os.path.abspath(__file__)))
 sys.path += {places}
+for name, value in {settings}.items():
+    os.environ.setdefault(name, value)
 try:
     from penstock.apps.recorder.hook import main
 except Exception:  # Penstock is gone: nobody is to notice

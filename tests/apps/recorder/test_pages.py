@@ -51,6 +51,18 @@ async def test_sessions_are_listed_with_what_they_cost(
     assert "No session matches." in none
 
 
+async def test_the_overview_counts_what_is_active_and_what_waits_for_somebody(
+    app: Penstock,
+    browser: Browser,  # noqa: F811
+) -> None:
+    await record(app)
+    await learn(app)
+    text = await browser.text("")
+    tiles = re.findall(r'class="label">([^<]+)</div>\s*<a class="value"[^>]*>([^<]+)</a>', text)
+    assert ("Active sessions", "1") in tiles
+    assert ("Learnings to decide on", "1") in tiles
+
+
 async def test_before_anything_was_recorded_the_page_says_how_to_begin(
     browser: Browser,  # noqa: F811
 ) -> None:

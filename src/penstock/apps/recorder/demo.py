@@ -18,7 +18,8 @@ SEED = 16
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 DAYS = 14
-LIVE_MS = 600_000
+LIVE_MS = 300_000
+LIVE_PACE = 1.4
 PREFIX = "demo-"
 """How the assistants' own ids of these sessions begin."""
 
@@ -374,7 +375,7 @@ async def go_on(app: "Penstock") -> int:
     now = app.store.clock.now()
     slot = now // LIVE_MS
     story = STORIES[slot % len(STORIES)]
-    live = played(story, f"{PREFIX}{slot}-live", slot * LIVE_MS)
+    live = played(story, f"{PREFIX}{slot}-live", slot * LIVE_MS, LIVE_PACE)
     return (await write(app, [each for each in live if each.timestamp <= now])).events
 
 

@@ -174,7 +174,14 @@ recorder = Extension(
     routes=ROUTES,
     templates="penstock.apps.recorder",
     pages=SHOWN,
-    tiles=(Tile(title="Active sessions", figure=f"{PAGES}:count_active", path="recorder"),),
+    tiles=(
+        Tile(title="Active sessions", figure=f"{PAGES}:count_active", path="recorder"),
+        Tile(
+            title="Learnings to decide on",
+            figure=f"{PAGES}:count_proposed",
+            path="recorder/learnings",
+        ),
+    ),
     metrics=(
         Metric(
             name="sessions_active",

@@ -5,8 +5,9 @@ width, however long it was, so that what happened can be seen. Places are hundre
 the same picture fits a telephone and a wall.
 """
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import TypeVar
 
 from msgspec import Struct
@@ -17,8 +18,7 @@ from penstock.model.wording import counted, span
 LANES = 8
 """So many tools have a lane of their own, by how often they were used; the others share one."""
 PAUSE_MS = 20_000
-PAUSE_PART = 0.05
-"""A pause is longer than both: that time, and that part of all that was not a pause."""
+"""A pause is longer than that, and longer than what lies between two pauses on average."""
 PAUSE_WIDTH = 3.0
 PAUSES_WIDTH = 30.0
 NUMBERED = 2.4
@@ -106,7 +106,7 @@ class Scale:
         self._busy = [busy[0]]
         for start, end in busy[1:]:
             first, last = self._busy[-1]
-            if start - last > max(PAUSE_MS, PAUSE_PART * whole):
+            if start - last > max(PAUSE_MS, whole / len(busy)):
                 self._busy.append((start, end))
             else:
                 self._busy[-1] = first, end
@@ -114,17 +114,18 @@ class Scale:
         self._gap = min(PAUSE_WIDTH, PAUSES_WIDTH / gaps) if gaps else 0.0
         drawn = sum(end - start for start, end in self._busy)
         self._per_ms = (100 - gaps * self._gap) / drawn
+        lengths = (end - start for start, end in self._busy)
+        widths = (length * self._per_ms + self._gap for length in lengths)
+        self._places = [0.0, *accumulate(widths)]
+        self._starts = [start for start, _ in self._busy]
 
     def at(self, ms: int) -> float:
-        """The place of a time; one within a pause is at its edge."""
-        x = 0.0
-        for start, end in self._busy:
-            if ms < start:
-                return max(0.0, x - self._gap)
-            if ms <= end:
-                return x + (ms - start) * self._per_ms
-            x += (end - start) * self._per_ms + self._gap
-        return 100.0
+        """The place of a time; one within a pause is where that begins."""
+        n = bisect(self._starts, ms) - 1
+        if n < 0:
+            return 0.0
+        start, end = self._busy[n]
+        return min(100.0, self._places[n] + (min(ms, end) - start) * self._per_ms)
 
     def pauses(self) -> list[Pause]:
         """What was cut short."""

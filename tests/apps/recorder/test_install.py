@@ -255,6 +255,9 @@ def test_an_installation_elsewhere_has_no_file_of_its_own(empty_home: Path) -> N
     run("--url", f"sqlite:///{empty_home.parent}/elsewhere.db", "hooks", "install", "cursor")
     assert not (empty_home / "recorder.db").exists()
     assert (empty_home / "penstock-hook.py").exists()
+    (empty_home / "recorder.db").touch()
+    elsewhere = f"sqlite:///{empty_home.parent}/elsewhere.db"
+    assert "as long as it is there" in run("--url", elsewhere, "hooks", "install", "cursor")
 
 
 def test_a_plugin_for_claude_code_has_a_manifest_and_its_hooks(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """`penstock hooks …`: have assistants record, see which do, and undo it."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 
 from penstock.apps.recorder import home, install, spool
+from penstock.apps.recorder.forward import is_home
 from penstock.apps.recorder.install import TOOLS, Change, Tool, tool_named
 from penstock.extension import Shown
 
@@ -45,7 +47,7 @@ async def install_hooks(
         _write_launcher(app)
         await _make_file(app)
         change.make()
-    return _shown(chosen, change, "installed", dry_run=dry_run)
+    return _shown(chosen, change, "installed", _where(app), dry_run=dry_run)
 
 
 async def uninstall_hooks(
@@ -106,7 +108,15 @@ def state_of(tool: Tool, *, project: bool = False) -> Installed:
     )
 
 
-def _shown(tool: Tool, change: Change, done: str, *, dry_run: bool) -> Shown:
+def _where(app: "Penstock") -> str:
+    """Say where hooks will write, if that is not where the caller thinks."""
+    own = home.place(home.DATABASE)
+    if is_home(app) or not os.path.exists(own):
+        return ""
+    return f"Hooks write {own} as long as it is there: move it to the store you named, or away."
+
+
+def _shown(tool: Tool, change: Change, done: str, warning: str = "", *, dry_run: bool) -> Shown:
     if not change.diff:
         said = f"Nothing to change: the hooks of {tool.title} are {done} in {change.file}."
     elif dry_run:
@@ -114,7 +124,7 @@ def _shown(tool: Tool, change: Change, done: str, *, dry_run: bool) -> Shown:
     else:
         said = f"The hooks of {tool.title} are {done} in {change.file}."
     document = {"file": str(change.file), "changed": bool(change.diff), "diff": change.diff}
-    return Shown(tuple(part for part in (change.diff, said) if part), document)
+    return Shown(tuple(part for part in (change.diff, said, warning) if part), document)
 
 
 def _write_launcher(app: "Penstock") -> None:
@@ -126,7 +136,7 @@ async def _make_file(app: "Penstock") -> None:
     """Make the recorder's file and its tables, unless what is recorded lives elsewhere."""
     from penstock.app.transact import make_tables
 
-    if app.settings.url != home.url():
+    if not is_home(app):
         return  # hooks spool, and `penstock forward` moves it on
     async with app:
         for name in ("events", "recorder"):

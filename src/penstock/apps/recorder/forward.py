@@ -7,6 +7,7 @@ same machine moves it on. Where it is the recorder's own file, the leader and th
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,8 @@ async def _write(app: "Penstock", batch: Sequence[Captured]) -> None:
 async def flush_at_home(app: "Penstock") -> None:
     """Flush the spool into the recorder's own file, if that is the store; a pass of the leader."""
     if is_home(app) and spool.holds_any():
-        await Forwarding(app).run_once()
+        with suppress(QueueFull):  # it stays, and the next pass tries again
+            await Forwarding(app).run_once()
 
 
 async def forward(app: "Penstock") -> None:

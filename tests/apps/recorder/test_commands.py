@@ -1,6 +1,7 @@
 """`penstock recorder …` at the terminal."""
 
 import asyncio
+import importlib
 import json
 import stat
 from collections.abc import Awaitable, Callable
@@ -112,6 +113,39 @@ def test_retention_is_said_shown_and_dropped(cli: Cli, session: str) -> None:  #
     cli("recorder", "retention", "--drop")
     assert cli("recorder", "retention", "--days", "0").says("1 to 36,500")
     assert cli("recorder", "retention", "--days", "5", "--drop").says("one of")
+
+
+def test_the_recorder_is_run_on_its_own_store(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[list[str], dict[str, str]]] = []
+
+    def note(_: str, words: list[str], environment: dict[str, str]) -> None:
+        seen.append((words, environment))
+
+    monkeypatch.setattr("os.execve", note)
+    monkeypatch.delenv("PENSTOCK_URL")
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    assert cli("recorder", "up", "--port", "8123").code == 0
+    [(words, environment)] = seen
+    assert words[1:] == ["-m", "penstock.cli", "up", "penstock.apps.recorder.app", "--port", "8123"]
+    assert environment["PENSTOCK_URL"] == f"sqlite:///{tmp_path}/home/recorder.db"
+
+
+def test_the_application_of_its_own_is_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    from penstock.apps.recorder import app as module
+
+    found = importlib.reload(module).app
+    assert found.settings.url == f"sqlite:///{tmp_path}/home/recorder.db"
+    assert {"events", "recorder"} <= {each.name for each in found.extensions}
+    monkeypatch.setenv("PENSTOCK_URL", "sqlite:///other.db")
+    assert importlib.reload(module).app.settings.url == "sqlite:///other.db"
 
 
 def test_spans_are_a_document_for_a_collector(cli: Cli, session: str) -> None:  # noqa: F811

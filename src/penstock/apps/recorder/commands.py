@@ -1,5 +1,7 @@
 """`penstock recorder`: sessions, figures and learnings at the terminal."""
 
+import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -266,6 +268,20 @@ async def demo(
     sessions = await playing.play(app, days=days)
     await catch_up(app)
     return Shown(f"{counted(sessions, 'session')} written.", {"sessions": sessions})
+
+
+async def up(
+    app: "Penstock",
+    port: Annotated[
+        int | None, "The port of the dashboard; by default that of the settings."
+    ] = None,
+    opens: Annotated[bool, "--open", "Open the dashboard in a browser."] = False,
+) -> None:
+    """Run the recorder until Ctrl-C: workers, consumers and the dashboard, on its own store."""
+    words = [sys.executable, "-m", "penstock.cli", "up", "penstock.apps.recorder.app"]
+    words += [] if port is None else ["--port", str(port)]
+    words += ["--open"] if opens else []
+    os.execve(sys.executable, words, {**os.environ, "PENSTOCK_URL": app.settings.url})
 
 
 async def spans(app: "Penstock", session: SessionName) -> str:

@@ -148,7 +148,8 @@ def _event(
     payload: Any = shortened(_lighter(record), LONGEST_READ, 0)
     try:
         payload, redactions = clean(payload)
-        payload = shortened(payload, LONGEST_KEPT, 0)
+        if len(line) > LONGEST_KEPT:
+            payload = shortened(payload, LONGEST_KEPT, 0)
         messages = tuple(_messages(payload))
     except Exception as error:
         redactions, messages = (), ()

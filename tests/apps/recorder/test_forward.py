@@ -116,16 +116,20 @@ async def test_forwarding_goes_on_until_it_is_cancelled(empty_home: Path) -> Non
 
 
 async def test_a_full_queue_leaves_the_spool_to_the_next_pass(empty_home: Path) -> None:
-    spool_session()
-    other = {**told("claude_code", "Stop"), "session_id": "another"}
-    hook.record("claude_code", ["", json.dumps(other)])
     async with Penstock(url(), extensions=WITH) as app:
         if VALIDATION not in app.types:
             app.job(name=VALIDATION, queue=QUEUE)(_validate)
         await app.controls.set_limit(queue=QUEUE, depth=1)
+        spool_session()
+        await flush_at_home(app)  # the messages of a session are validated by one job
+        assert not spool.holds_any()
+        other = {**told("claude_code", "Stop"), "session_id": "another"}
+        captured, _ = hook.captured_of("claude_code", ["", json.dumps(other)], 1_000)
+        spool.append(spool.line_of(captured))
         await flush_at_home(app)
         assert spool.holds_any()
         await app.controls.remove_limit(queue=QUEUE)
+    async with Penstock(url(), extensions=WITH) as app:  # one that remembers no limit
         await flush_at_home(app)
         assert not spool.holds_any()
 

@@ -246,6 +246,22 @@ async def test_an_imported_transcript_is_safe(house: House) -> None:
     assert await leaks(house) == {}
 
 
+async def test_hooks_over_http_are_safe(house: House) -> None:
+    transport = httpx.ASGITransport(create_server(house.app, trusts_callers=True))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        for event in HOOKS["claude_code"]:
+            text = house.canaries.plant(f"http {event}")
+            answer = await http.post(
+                "/api/recorder/hooks/claude_code",
+                content=payload(event, "over-http", text),
+                headers={"Content-Type": "application/json"},
+            )
+            assert answer.status_code == 200, answer.text
+    await catch_up(house.app)
+    assert await house.app.events.latest() == len(HOOKS["claude_code"])
+    assert await leaks(house) == {}
+
+
 async def test_telemetry_is_safe(house: House) -> None:
     records = []
     for n, name in enumerate(("user_prompt", "assistant_response", "tool_result", "new_event")):

@@ -344,8 +344,8 @@ class Extension(Struct, frozen=True, kw_only=True):
     group of commands and its namespace on `app`. `needs` names the extra of the wheel without
     which `namespace`, routes and commands cannot be loaded.
 
-    `panel` is where `penstock --help` lists its group. `home()` is the URL of the store that its
-    commands use where nobody names one.
+    `panel` is where `penstock --help` lists its group. `home(makes)` is the URL of the store that
+    its commands use where nobody names one; for one that `writes`, it makes the place for it.
 
     An installed one is enabled by its name in `extensions`, by its namespace, or `always`.
 

@@ -104,7 +104,9 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
 
     def called(ctx: typer.Context, as_json: bool, target: str | None = None, **given: Any) -> None:
         named = session(ctx).names_a_store
-        home = None if named or target or not extension.home else load_part(extension.home)()
+        home = None
+        if extension.home and not (named or target):
+            home = load_part(extension.home)(command.writes)
         app = bare_app(ctx, home) if target is None else load(ctx, target)
         app.extensions.enable_installed()
         app.extensions.enable(extension)

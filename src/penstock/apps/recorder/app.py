@@ -5,7 +5,7 @@ runs it.
 """
 
 from penstock.app.penstock import Penstock
-from penstock.apps.recorder.home import make_home, url
+from penstock.apps.recorder.home import url
 from penstock.config import Settings, load_settings
 
 
@@ -13,8 +13,7 @@ def _settings() -> Settings:
     settings = load_settings()
     if settings.url != Settings().url:
         return settings
-    make_home()
-    return settings.replace(url=url())
+    return settings.replace(url=url(makes=True))
 
 
 app = Penstock(settings=_settings(), extensions=["events", "recorder"])

@@ -151,7 +151,7 @@ recorder = Extension(
         ),
     ),
     commands=(
-        Command(name="up", run=f"{COMMANDS}:up", opens=False),
+        Command(name="up", run=f"{COMMANDS}:up", opens=False, writes=True),
         Command(name="sessions", run=f"{COMMANDS}:sessions"),
         Command(name="show", run=f"{COMMANDS}:show"),
         Command(name="stats", run=f"{COMMANDS}:stats"),

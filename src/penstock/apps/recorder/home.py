@@ -28,10 +28,12 @@ def place(name: str) -> str:
     return os.path.join(home(), name)
 
 
-def url() -> str:
-    """The store in the home, as `--url` takes it."""
+def url(makes: bool = False) -> str:
+    """The store in the home, as `--url` takes it; `makes` the home if it is not there yet."""
     from urllib.parse import quote
 
+    if makes:
+        make_home()
     return f"sqlite:///{quote(place(DATABASE))}"
 
 

@@ -213,7 +213,7 @@ async def where(app: Penstock) -> str:
 shed = Extension(
     name="shed",
     help="Tools.",
-    home=lambda: os.environ["SHED"],
+    home=lambda makes: os.environ["SHED"],
     commands=(Command(name="where", run=where, writes=True),),
     groups=(
         Group(name="spades", help="Spades alone.", commands=(Command(name="where", run=where),)),

@@ -160,3 +160,16 @@ def test_demo_sessions_come_and_go(cli: Cli) -> None:  # noqa: F811
     assert len(rows) == int(told.out.split()[0])
     assert f"{told.out.split()[0]} session" in cli("recorder", "demo", "--drop").out
     assert cli("recorder", "sessions").out == "No session matches.\n"
+
+
+def test_the_home_is_made_by_what_writes_and_by_nothing_else(
+    cli: Cli,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.delenv("PENSTOCK_URL")
+    monkeypatch.setenv("PENSTOCK_HOME", f"{tmp_path}/data/home")
+    assert cli("recorder", "sessions").code == 2
+    assert not (tmp_path / "data").exists()
+    assert "27 sessions" in cli("recorder", "demo").out
+    assert (tmp_path / "data" / "home").stat().st_mode & 0o777 == 0o700

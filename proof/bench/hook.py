@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -175,7 +176,7 @@ def locked() -> Generator[None, None, None]:
 
 
 @contextmanager
-def serving(port: int = 18642) -> Generator[str, None, None]:
+def serving(port: int = 18642) -> Generator[int, None, None]:
     """A server that takes hooks over HTTP."""
     server = subprocess.Popen(
         [sys.executable, "-m", "penstock.cli", "server", "--url", home.url(), "--port", str(port)],
@@ -183,44 +184,47 @@ def serving(port: int = 18642) -> Generator[str, None, None]:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PENSTOCK_EXTENSIONS": "events,recorder"},
     )
-    url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(url)
-        yield url
+        _wait_for(port)
+        yield port
     finally:
         server.terminate()
         server.wait()
 
 
-def _wait_for(url: str) -> None:
-    import httpx
-
-    for _ in range(200):
+def _wait_for(port: int) -> None:
+    for _ in range(400):
         try:
-            httpx.get(f"{url}/health/live", timeout=1)
-        except httpx.HTTPError:
+            _ask(port, "GET", "/health/live")
+        except OSError:
             time.sleep(0.05)
         else:
             return
-    raise RuntimeError(f"{url} does not answer")
+    raise RuntimeError(f"nobody answers at port {port}")
+
+
+def _ask(port: int, method: str, path: str, body: bytes = b"") -> int:
+    """Ask on a connection of its own, as an assistant does."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    finally:
+        connection.close()
 
 
 def over_http(count: int) -> list[float]:
-    """The times of hooks over HTTP, each on a connection of its own."""
-    import httpx
-
+    """The times of hooks over HTTP."""
     told, taken = payloads(), []
-    with serving() as url:
+    with serving() as port:
         for n in range(count + 5):
             _, given = next(told)
             began = time.perf_counter()
-            answer = httpx.post(
-                f"{url}/api/recorder/hooks/claude_code",
-                content=given,
-                headers={"Content-Type": "application/json"},
-            )
+            status = _ask(port, "POST", "/api/recorder/hooks/claude_code", given)
             taken += [1000 * (time.perf_counter() - began)] if n >= 5 else []
-            answer.raise_for_status()
+            assert status == 200
     return taken
 
 

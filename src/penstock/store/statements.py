@@ -3,13 +3,25 @@
 A hook reads them in a process that must be gone within milliseconds: this imports next to nothing.
 """
 
-import re
-from collections.abc import Iterator
+TYPE_CHECKING = False
 
-_NAME = re.compile(r"^-- (name|part): (\w+)[^\n]*\n", re.MULTILINE)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BEGIN = ("-- name: ", "-- part: ")
 
 
-def named_pieces(text: str) -> Iterator[tuple[str, str, str]]:
+def named_pieces(text: str) -> "Iterator[tuple[str, str, str]]":
     """What stands in a file: for each `name` or `part` which it is, its word, and its text."""
-    pieces = _NAME.split(text)[1:]
-    return zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+    kind, name = "", ""
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if line.startswith(_BEGIN):
+            if kind:
+                yield kind, name, "".join(lines)
+            (_, kind, name, *_), lines = line.split(), []
+            kind = kind.removesuffix(":")
+        else:
+            lines.append(line)
+    if kind:
+        yield kind, name, "".join(lines)

@@ -6,9 +6,7 @@ it imports take nothing from outside the standard library.
 
 from __future__ import annotations  # not evaluated: a hook need not load typing
 
-from json import dumps
-
-from penstock.apps.recorder.light import NamedTuple, blake2b
+from penstock.apps.recorder.light import NamedTuple, blake2b, dumps
 
 TYPE_CHECKING = False
 
@@ -181,4 +179,4 @@ def redaction_rows(captured: Captured) -> list[tuple[Any, ...]]:
 
 def written(value: Any) -> str:
     """A value as compact JSON."""
-    return dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return dumps(value)

@@ -58,9 +58,8 @@ def record(platform: str, words: list[str]) -> None:
 
 def captured_of(platform: str, words: list[str], now: int) -> "tuple[Captured, str]":
     """What the hook was told, sanitised, and by which version of the rules."""
-    from json import loads
-
     from penstock.apps.recorder.capture import capture, cleaner, stub
+    from penstock.apps.recorder.light import loads
     from penstock.apps.recorder.platforms import value
 
     hook_type, payload = words[0] if words else "", None

@@ -6,12 +6,12 @@ meanwhile nobody records. Assistants are told nothing but `{}`.
 
 import asyncio
 from functools import cache
-from json import loads
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from penstock.apps.recorder.capture import capture, cleaner, stub
 from penstock.apps.recorder.captured import Captured
+from penstock.apps.recorder.light import loads
 from penstock.apps.recorder.platforms import HOOKS
 from penstock.apps.recorder.writing import write
 from penstock.model.errors import InvalidOption

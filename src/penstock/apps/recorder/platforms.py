@@ -8,7 +8,7 @@ from __future__ import annotations  # not evaluated: a hook need not load typing
 from collections.abc import Mapping
 
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL
-from penstock.apps.recorder.light import NamedTuple
+from penstock.apps.recorder.light import NamedTuple, dumps
 
 TYPE_CHECKING = False
 
@@ -303,9 +303,7 @@ def text_of(found: Any) -> str:
         told = [text_of(found[name]) for name in _WRITTEN if name in found]
         if any(told):
             return "\n".join(text for text in told if text)
-        from json import dumps
-
-        return dumps(found, ensure_ascii=False, separators=(",", ":"))
+        return dumps(found)
     return str(found)
 
 

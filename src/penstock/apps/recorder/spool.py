@@ -10,10 +10,10 @@ from __future__ import annotations  # not evaluated: a hook need not load typing
 
 import fcntl
 import os
-from json import loads
 
 from penstock.apps.recorder.captured import Captured, Message, Redaction, written
 from penstock.apps.recorder.home import SPOOL, place
+from penstock.apps.recorder.light import loads
 
 TYPE_CHECKING = False
 

@@ -332,7 +332,7 @@ async def test_a_host_that_cannot_read_the_archive_holds_late_events_back(
     def missing() -> None:
         raise MissingExtra("archive", "pyarrow")
 
-    monkeypatch.setattr(parquet, "_arrow", missing)
+    monkeypatch.setattr(parquet, "arrow", missing)
     with pytest.raises(StoreUnavailable, match="pyarrow"):
         await app.events.append(an_event("s1", event_id="new", timestamp=NOON))
 

@@ -41,9 +41,35 @@ async def archive(
     return Shown(told if made else "No whole month is old enough.", files)
 
 
+async def archive_jobs(
+    app: "Penstock",
+    actor: str,
+    progress: Progress,
+    before: Annotated[
+        str | None,
+        "Archive jobs that ended in whole months before this time; by default "
+        "events.jobs_archive_days ago.",
+    ] = None,
+) -> Shown:
+    """Move jobs that ended long ago to Parquet files, compared before anything is deleted."""
+    done = 0
+
+    def show(_: str, rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress("Archiving", done, None)
+
+    until = None if before is None else from_iso(before)
+    async with Operator(app, actor).actor.doing("events.archive_jobs", "jobs"):
+        made = await app.events.archive_jobs(until, show=show)
+    files = [each._asdict() for each in made]
+    told = f"{counted(done, 'job')} archived in {counted(len(made), 'file')}."
+    return Shown(told if made else "No job is old enough.", files)
+
+
 async def query(
     app: "Penstock",
-    sql: Annotated[str, "A SELECT over the view events."],
+    sql: Annotated[str, "A SELECT over the views events, jobs, job_executions, job_logs."],
     since: Annotated[str | None, "Only events of this time or later: 2026-11-15T03:28Z."] = None,
     until: Annotated[str | None, "Only events before this time."] = None,
     tenant: Annotated[str | None, "Only events of this tenant."] = None,

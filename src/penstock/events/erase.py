@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from penstock.events import archive
+from penstock.events import archive, job_archive
 from penstock.events.consumer import Applying, Consumer
 from penstock.events.enrichment import NotEnriched
 from penstock.events.event import NewEvent, Session
@@ -76,6 +76,11 @@ class Subject(Struct, frozen=True, kw_only=True):
         """The tenant whose the tombstones are; None leaves them to their own."""
         return "" if self.session is None and self.person is None else None
 
+    def made(self, job: Mapping[str, Any]) -> bool:
+        """Whether a job is the tenant's, the person's, or the person's within the tenant."""
+        theirs = ((self.tenant, job["tenant_id"]), (self.person, job["created_by"]))
+        return all(mine is None or mine == told for mine, told in theirs)
+
     @property
     def bindings(self) -> dict[str, str | None]:
         """What queries are asked with."""
@@ -119,9 +124,11 @@ async def erase(app: "Penstock", subject: Subject) -> Erased:
         if not waiting + buried:
             break
     parts["archived events"] = await archive.erase(app, eraser)
+    if subject.session is None:
+        parts["archived jobs"] = await job_archive.erase(app, subject.made)
     parts["dead letters"] = await eraser.drop_letters()
     parts["sessions"], failed = await _derive_anew(app, consumers)
-    parts["jobs"] = await _erase_jobs(app)
+    parts += await _erase_jobs(app)
     if app.events.stream is not None:
         await app.events.stream.rewrite()
     if failed is not None:
@@ -301,13 +308,16 @@ def _clear(tx: Any, consumer: Consumer, session: Session, why: str) -> None:
     tx.events.queries.run("mark_erased", (consumer.name, *session.key, *told))
 
 
-async def _erase_jobs(app: "Penstock") -> int:
-    """Erase the jobs that consumers made of events which are erased."""
-    erased = 0
+async def _erase_jobs(app: "Penstock") -> Counter[str]:
+    """Erase the jobs that consumers made of events which are erased, archived ones, too."""
+    erased: Counter[str] = Counter()
     while rows := await _rows(app, "doomed_jobs", (PAGE,)):
         ids = [job_id for row in rows for job_id in str(row[3]).split()]
         await deliver(app, ids)  # one that waits in the outbox would come later
-        erased += await erase_jobs(app, ids)
+        made = await job_archive.made_by(app, ids)
+        erased["jobs"] += await erase_jobs(app, list(made))
+        # Only now: an archiver may have read them before they were gone from their store.
+        erased["archived jobs"] += await job_archive.erase_jobs(app, made)
         done = [tuple(row[:3]) for row in rows]
         await app.transact(partial(_forget_jobs, done=done))
     return erased

@@ -74,7 +74,8 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     a SQLite store (`work.db.spool`), else one in `$XDG_STATE_HOME/penstock` or
     `~/.local/state/penstock`. Named without a stream, it does so while the store is away or locked.
     `archive` is the folder of archived events; whole months that are older than `archive_days` go
-    there by themselves, if that is above 0.
+    there by themselves, if that is above 0. So do jobs that ended in such months, once they are
+    older than `jobs_archive_days`: while that is above 0, nothing else deletes ended jobs.
     """
 
     gate: str = "penstock.events.gate:redacting"
@@ -87,6 +88,7 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     spool: str | None = None
     archive: str = ""
     archive_days: int = 0
+    jobs_archive_days: int = 0
 
 
 TABLES = Tables(
@@ -226,6 +228,7 @@ events = Extension(
     in_transaction="penstock.events.log:Writing",
     on_remote="penstock.events.remote:RemoteEvents",
     erase="penstock.events.erase:erase_whose",
+    keeps_jobs="jobs_archive_days",
     passes=(
         Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),
         Pass(name="mirror_series", every=5.0, run="penstock.events.series_mirror:mirror_series"),
@@ -233,6 +236,7 @@ events = Extension(
         Pass(name="recompress", every=60.0, run="penstock.events.recompress:recompress"),
         Pass(name="months", every=3_600.0, run="penstock.events.archive:make_months"),
         Pass(name="archive", every=3_600.0, run="penstock.events.archive:keep_up"),
+        Pass(name="archive_jobs", every=3_600.0, run="penstock.events.job_archive:keep_up"),
     ),
     services=("penstock.events.series:Flushing",),
     doctor={"stream": "penstock.events.stream:check_stream"},
@@ -252,6 +256,7 @@ events = Extension(
         Command(name="replay", run=f"{COMMANDS}:replay", loads=True),
         Command(name="drop", run=f"{COMMANDS}:drop"),
         Command(name="archive", run="penstock.events.archive_commands:archive"),
+        Command(name="archive-jobs", run="penstock.events.archive_commands:archive_jobs"),
         Command(name="query", run="penstock.events.archive_commands:query"),
         Command(name="erase", run="penstock.events.archive_commands:erase", loads=True),
     ),

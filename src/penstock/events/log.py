@@ -30,7 +30,7 @@ from penstock.operate.actor import PROGRAM, Actor
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
-    from penstock.events.archive import Archived
+    from penstock.events.archive import Archived, Show
     from penstock.events.dead import DeadEvents
     from penstock.events.extension import EventSettings
     from penstock.events.late import Looked
@@ -334,6 +334,15 @@ class Events:
         """Move the whole months before a time to files of the archive, which are then returned."""
         made: list[Archived] = await load("penstock.events.archive:archive")(
             self._app, before=before
+        )
+        return made
+
+    async def archive_jobs(
+        self, before: int | None = None, *, show: "Show | None" = None
+    ) -> "list[Archived]":
+        """Move jobs that ended in the whole months before a time to files of the archive."""
+        made: list[Archived] = await load("penstock.events.job_archive:archive_jobs")(
+            self._app, before=before, show=show
         )
         return made
 

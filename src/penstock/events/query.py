@@ -6,6 +6,7 @@ afterwards: nothing can be changed, and nothing else be read.
 
 import asyncio
 import fcntl
+import re
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.events import archive, parquet
+from penstock.events import archive, job_archive, parquet
 from penstock.model.clock import LATEST
 from penstock.model.errors import MissingExtra, PenstockError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 PAGE = 5_000
+MADE = ("leaving", "whole")
 MOST_ROWS = 10_000
 
 VIEW = """
@@ -42,6 +44,20 @@ INSERT INTO found BY NAME SELECT {columns}, body FROM read_parquet($paths)
 WHERE codec <> 'erased' AND timestamp >= $since AND timestamp < $until
     AND ($tenant IS NULL OR tenant_id = $tenant)
 """
+ARCHIVED_JOBS = """
+INSERT INTO found_jobs BY NAME SELECT * FROM read_parquet($paths)
+WHERE completed_at >= $since AND completed_at < $until
+    AND ($tenant IS NULL OR tenant_id = $tenant)
+QUALIFY row_number() OVER (PARTITION BY id ORDER BY fence DESC, updated_at DESC) = 1
+"""
+JOB_VIEWS = """
+CREATE VIEW jobs AS SELECT * EXCLUDE (executions, logs) FROM found_jobs;
+CREATE VIEW job_executions AS
+SELECT id AS job_id, tenant_id, unnest(executions, recursive := true) FROM found_jobs;
+CREATE VIEW job_logs AS
+SELECT id AS job_id, tenant_id, unnest(logs, recursive := true) FROM found_jobs;
+"""
+OF_JOBS = re.compile(r"\bjob(s|_executions|_logs)\b", re.IGNORECASE)
 CLOSED = ("enable_external_access = false", "lock_configuration = true")
 """After these there is no way to a file, nor back."""
 FOLDER, LOCK = "penstock-query-", "lock"
@@ -75,7 +91,8 @@ async def query(
     """Answer one SELECT over the view `events`, live and archived ones together.
 
     Only events from `since` to `until`, in UTC milliseconds, and of a tenant, are looked at: what
-    is narrower is answered sooner.
+    is narrower is answered sooner. Archived jobs are `jobs`, `job_executions` and `job_logs`; of
+    those, the times are when they ended.
     """
     _check(sql)
     with _folder() as place:
@@ -93,7 +110,7 @@ async def query(
 
 
 async def _moment(app: "Penstock") -> list[str]:
-    return [file.file for file in await archive.files(app)]
+    return [file.file for state in MADE for file in await archive.files(app, state)]
 
 
 @contextmanager
@@ -158,8 +175,21 @@ class _Question:
                 after = rows[-1]["sequence"]
                 await asyncio.to_thread(self._take, parquet.table_of(rows))
         self._connection.execute(VIEW.format(columns=columns))
+        if OF_JOBS.search(self._sql):
+            await self._load_jobs(app, narrowed)
         for setting in CLOSED:
             self._connection.execute(f"SET {setting}")
+
+    async def _load_jobs(self, app: "Penstock", narrowed: dict[str, Any]) -> None:
+        """Copy the archived jobs that may be seen."""
+        self._connection.register("page", job_archive.schema().empty_table())
+        self._connection.execute("CREATE TABLE found_jobs AS SELECT * FROM page")
+        self._connection.unregister("page")
+        paths = [str(path) for path in archive.paths_of(app, await job_archive.files(app))]
+        if paths:
+            copy = partial(self._connection.execute, ARCHIVED_JOBS)
+            await asyncio.to_thread(copy, {**narrowed, "paths": paths})
+        self._connection.execute(JOB_VIEWS)
 
     def _take(self, page: Any) -> None:
         self._connection.register("page", page)

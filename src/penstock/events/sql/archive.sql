@@ -38,9 +38,12 @@ VALUES (?, ?, 'writing', 0, 0, 0, 0, 0, 0, '', ?);
 
 -- name: finish_archive
 UPDATE events_archives
-SET state = 'whole', first_at = :first_at, last_at = :last_at, last_sequence = :last_sequence,
+SET state = :state, first_at = :first_at, last_at = :last_at, last_sequence = :last_sequence,
     row_count = :row_count, erased_count = :erased_count, size = :size, sha256 = :sha256
 WHERE file = :file AND state = 'writing';
+
+-- name: have_left
+UPDATE events_archives SET state = 'whole' WHERE file = ? AND state = 'leaving';
 
 -- name: give_up_archive
 UPDATE events_archives SET state = 'going' WHERE file = ? AND state = ?;

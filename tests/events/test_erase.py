@@ -22,7 +22,15 @@ from penstock.operate.erase import erase
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
-from tests.events.streams import Others, drain, envelope, fast_path, intake_of, streaming
+from tests.events.streams import (
+    Others,
+    drain,
+    envelope,
+    fast_path,
+    intake_of,
+    letters_of,
+    streaming,
+)
 from tests.support.events import KINDS, NOON, an_event, events_app
 from tests.support.places import find_place
 
@@ -488,3 +496,52 @@ async def test_what_waits_in_spool_and_streams_goes(
         intake_of(app).spool.take()
         left = [each for chunk in intake_of(app).spool.events() for each in chunk]
         assert [each.session_id for each in left] == ["s2"]
+
+
+@pytest.mark.parametrize("whose", ["session", "tenant", "person"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_ingest_read_before_an_erasure_is_not_written_after_it(
+    kind: str, whose: str, request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
+) -> None:
+    theirs = {"tenant_id": "acme", "person": "ada", "session_id": "s0"}
+    async with streaming(find_place(kind, request), valkey_url, tmp_path) as app:
+        others = Others(valkey_url)
+        async with fast_path(app) as path:
+            others.add(envelope(9))
+            await drain(path)
+            others.add(envelope(0, **theirs), envelope(1), envelope(2, **theirs, payload="{"))
+            batch = path.prepare(await path.read(), path._erasures)
+            assert (len(batch.rows), len(batch.letters)) == (2, 1)
+            if whose == "session":
+                await app.events.erase(Session("acme", "claude_code", "s0"))
+            else:
+                await erase(app, **{whose: theirs["tenant_id" if whose == "tenant" else whose]})
+            await path.write(batch)
+            await path.acknowledge(batch)
+            assert others.pending() == 0
+        found = await app.events.find(EventFilter(platform="claude_code"))
+        assert [event.event_id for event in found] == ["e9", "e1"]
+        assert await letters_of(app) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_was_erased_while_it_waited_is_known_when_it_comes_again(
+    kind: str, request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
+) -> None:
+    async with streaming(find_place(kind, request), valkey_url, tmp_path) as app:
+        others = Others(valkey_url)
+        others.add(envelope(0), envelope(1))
+        intake_of(app).spool.append(
+            [an_event("s0", platform="claude_code", event_id="spooled", timestamp=NOON)]
+        )
+        erased = await app.events.erase(Session("", "claude_code", "s0"))
+        assert erased.parts == {"entries of streams": 2}
+        assert {(await raw(app, name))["codec"] for name in ("e0", "spooled")} == {"erased"}
+        [told, other] = await app.events.find(EventFilter(event_type="erasure"))
+        assert sorted(told.payload["events"] + other.payload["events"]) == ["e0", "spooled"]
+        others.add(envelope(0))
+        async with fast_path(app) as path:
+            await drain(path)
+        found = await app.events.find(EventFilter(platform="claude_code"))
+        assert [event.event_id for event in found] == ["e1"]
+        assert others.length() == 0

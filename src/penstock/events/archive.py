@@ -29,6 +29,7 @@ from penstock.events.parquet import (
 from penstock.events.prepare import EXTRACTED
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
+from penstock.operate.actor import PROGRAM, Actor
 from penstock.store.contract.metrics import DAY_MS
 
 if TYPE_CHECKING:
@@ -87,18 +88,34 @@ class Nothing(Exception):
 
 
 async def archive(
-    app: "Penstock", *, before: int | None = None, show: Show | None = None
+    app: "Penstock",
+    before: int | None = None,
+    *,
+    show: Show | None = None,
+    actor: Actor = PROGRAM,
 ) -> list[Archived]:
     """Archive the whole months before a time; without one, those of the setting archive_days."""
-    settings = app.extensions.settings("events")
-    folder = folder_of(app)
+    until = until_of(app, before)
+    async with actor.doing("events.archive", EVENTS):
+        await sweep(app)
+        return await _archive_until(app, folder_of(app), until, show)
+
+
+def until_of(app: "Penstock", before: int | None = None) -> int:
+    """When the first month begins that stays; refused if neither a time nor a setting says so."""
+    folder_of(app)
     now = app.store.clock.now()
     if before is None:
-        if not settings.archive_days:
+        days: int = app.extensions.settings(EVENTS).archive_days
+        if not days:
             raise InvalidOption("before", before, "a time, or events.archive_days above 0")
-        before = now - int(settings.archive_days) * DAY_MS
-    await sweep(app)
-    until = month_of(min(before, now))[0]
+        before = now - days * DAY_MS
+    return month_of(min(before, now))[0]
+
+
+async def _archive_until(
+    app: "Penstock", folder: Path, until: int, show: Show | None
+) -> list[Archived]:
     made: list[Archived] = []
     since = 0
     while (first := await _first(app, since, until)) is not None:

@@ -22,6 +22,7 @@ from penstock.extension import (
 LIMIT = 1 << 20
 REQUEST_LIMIT = 16 << 20
 API = "penstock.events.api"
+ARCHIVE_API = "penstock.events.archive_api"
 COMMANDS = "penstock.events.commands"
 PAGES = "penstock.events.pages"
 
@@ -114,6 +115,7 @@ TABLES = Tables(
         Table("events_dead", key=("id",), tenant="tenant_id", person="person"),
         Table("events_jobs", key=("consumer", "sequence", "n")),
         Table("events_archives", key=("file",)),
+        Table("events_erasures", key=("id",)),
         Table("events_ingest", key=("name",)),
         Table("events_groups", key=("name",)),
         Table("events_readings", key=("consumer", "at")),
@@ -201,6 +203,66 @@ ROUTES = (
         run=f"{API}:resume_consumer",
         scope="operate",
         gives="penstock.events.pipeline:ConsumerState",
+        whole=True,
+    ),
+    Route(
+        name="rebuild_consumer",
+        method="POST",
+        path="consumers/{name}/rebuild",
+        run=f"{API}:rebuild_consumer",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{API}:MaybeRebuilding",
+        gives=f"{ARCHIVE_API}:WorkDocument",
+        whole=True,
+    ),
+    Route(
+        name="read_rebuild",
+        method="GET",
+        path="consumers/{name}/rebuild",
+        run=f"{API}:read_rebuild",
+        gives=f"{ARCHIVE_API}:WorkDocument",
+        whole=True,
+    ),
+    Route(
+        name="query_events",
+        method="POST",
+        path="event-query",
+        run=f"{ARCHIVE_API}:query_events",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{ARCHIVE_API}:Asking",
+        gives=f"{ARCHIVE_API}:AnswerDocument",
+        whole=True,
+    ),
+    Route(
+        name="archive_events",
+        method="POST",
+        path="event-archive",
+        run=f"{ARCHIVE_API}:archive_events",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{ARCHIVE_API}:MaybeArchiving",
+        gives=f"{ARCHIVE_API}:WorkDocument",
+        whole=True,
+    ),
+    Route(
+        name="read_archive",
+        method="GET",
+        path="event-archive",
+        run=f"{ARCHIVE_API}:read_archive",
+        gives=f"{ARCHIVE_API}:ArchiveDocument",
+        whole=True,
+    ),
+    Route(
+        name="erase_session",
+        method="POST",
+        path="event-erasures",
+        run=f"{ARCHIVE_API}:erase_session",
+        scope="admin",
+        body=Body.JSON,
+        takes=f"{ARCHIVE_API}:ErasedSession",
+        gives=f"{ARCHIVE_API}:ErasedDocument",
         whole=True,
     ),
     Route(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +22,7 @@ from msgspec import Struct
 
 from penstock.events.event import InvalidEvent
 from penstock.events.letters import Letter, bury, letter_of_row, stub
+from penstock.events.log import ErasedMeanwhile
 from penstock.events.prepare import Row
 from penstock.events.stages import Stages
 from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of, event_of
@@ -59,6 +61,9 @@ TURN_SECONDS = 0.0005
 LEASE_MS = 10_000
 UPKEEP_SECONDS = 2.0
 
+UNKNOWN = -1
+"""How many erasures there were before an entry was read that somebody else had before."""
+
 AWAY = (StoreUnavailable, StoreFull, StoreClosed, StoreReadOnly, AccessDenied, StoreCorrupt)
 """What says nothing about an event: the store is away, and the batch waits for it."""
 
@@ -68,9 +73,13 @@ class NameLost(Exception):
 
 
 class Batch(Struct):
-    """Entries on their way through the stages: rows to write, and letters of what cannot be."""
+    """Entries on their way through the stages: rows to write, and letters of what cannot be.
+
+    When they were read, there had been so many `erasures`, as far as was known.
+    """
 
     entries: list[Entry]
+    erasures: int
     rows: list[tuple[Entry, Row]] = []
     letters: list[Letter] = []
 
@@ -100,6 +109,8 @@ class FastPath:
         self._after: str | None = "0-0"
         """The entry of ours to go on after; None once all that we were given before is read."""
         self._held: set[str] = set()
+        self._erasures = UNKNOWN
+        """How many there were when last a batch was written."""
         self._left: list[Entry] = []
         """What others left, to be written next."""
         self._progress_at = 0
@@ -109,7 +120,7 @@ class FastPath:
 
     async def run(self) -> None:
         """Run all stages until cancelled; NameLost if another process has taken the name."""
-        read: asyncio.Queue[list[Entry]] = asyncio.Queue(AHEAD)
+        read: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         ready: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         written: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         stages = [
@@ -134,9 +145,10 @@ class FastPath:
         """Take one batch through all stages; how many entries it had."""
         if not self.name:
             await self.take_name()
+        erasures = self._erasures
         entries = await self.read(block_ms)
         if entries:
-            batch = self.prepare(entries)
+            batch = self.prepare(entries, erasures)
             await self.write(batch)
             await self.acknowledge(batch)
         return len(entries)
@@ -216,11 +228,11 @@ class FastPath:
         if isinstance(answer, Exception) and not str(answer).startswith("BUSYGROUP"):
             raise translate(self.stream.server.url, answer) from answer
 
-    def prepare(self, entries: Sequence[Entry]) -> Batch:
+    def prepare(self, entries: Sequence[Entry], erasures: int = UNKNOWN) -> Batch:
         """Parse entries, take them through the gate and compress them."""
         now = self.app.store.clock.now()
         preparer = self.app.events.preparer
-        batch = Batch(list(entries))
+        batch = Batch(list(entries), erasures)
         began = time.perf_counter()
         events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
         self.stages.add("parse", began)
@@ -276,30 +288,51 @@ class FastPath:
 
     async def _commit(self, batch: Batch) -> None:
         began = time.perf_counter()
-        if batch.letters:
-            await bury(self.app, batch.letters)
-            log.warning("entries_dead", count=len(batch.letters), reason=batch.letters[0].reason)
-        if batch.rows:
-            await self.app.events.write([row for _, row in batch.rows])
-            self.stages.add("write", began)
+        try:
+            if batch.letters:
+                await bury(self.app, batch.letters, erasures=batch.erasures)
+                reason = batch.letters[0].reason
+                log.warning("entries_dead", count=len(batch.letters), reason=reason)
+            if batch.rows:
+                rows = [row for _, row in batch.rows]
+                await self.app.events.write(rows, erasures=batch.erasures)
+                self.stages.add("write", began)
+        except ErasedMeanwhile as erased:
+            await self._look_again(batch, erased.happened)
+            await self._commit(batch)
+
+    async def _look_again(self, batch: Batch, erasures: int) -> None:
+        """Leave out of a batch what was erased from the stream since it was read."""
+        asked = [("XRANGE", self._key, entry.id, entry.id) for entry in batch.entries]
+        answers = await self.stream.ask_all(asked)
+        there = [entry for entry, found in zip(batch.entries, answers, strict=True) if found]
+        anew = self.prepare(there, erasures)
+        batch.rows, batch.letters, batch.erasures = anew.rows, anew.letters, erasures
+        self._erasures = max(self._erasures, erasures)
 
     async def _one_by_one(self, batch: Batch) -> None:
         """Find what cannot be written: the others are, and it is buried after some tries."""
         rows, batch.rows = batch.rows, []
         for entry, row in rows:
-            failed = await self._tried(row)
+            try:
+                failed = await self._tried(row, batch.erasures)
+            except ErasedMeanwhile:  # which all of them together meet again, and look
+                batch.rows, batch.letters = rows, []
+                return
             if failed is not None:
                 error, tries = failed
                 now = self.app.store.clock.now()
                 letter = letter_of_row(entry.id, entry.milliseconds, row, error, tries, now)
                 batch.letters.append(letter)
 
-    async def _tried(self, row: Row) -> tuple[Exception, int] | None:
+    async def _tried(self, row: Row, erasures: int) -> tuple[Exception, int] | None:
         """Write one event; why it cannot be, and how often that was tried."""
         tries, pause = 0, FIRST_PAUSE
         while True:
             try:
-                await self.app.events.write([row])
+                await self.app.events.write([row], erasures=erasures)
+            except ErasedMeanwhile:
+                raise
             except AWAY as error:
                 await self._hold_back(error, pause)
             except InvalidEvent as error:
@@ -373,11 +406,12 @@ class FastPath:
 
         await self.app.transact(work)
 
-    async def _reading(self, read: "asyncio.Queue[list[Entry]]") -> None:
+    async def _reading(self, read: "asyncio.Queue[Batch]") -> None:
         pause = FIRST_PAUSE
         while True:
             try:
                 entries, self._left = self._left, []
+                erasures = UNKNOWN if entries else self._erasures
                 entries = entries or await self.read(BLOCK_MS)
                 if entries and self._after is None:
                     await self._fill(entries)
@@ -390,7 +424,7 @@ class FastPath:
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 for first in range(0, len(entries), BATCH):
-                    await read.put(entries[first : first + BATCH])
+                    await read.put(Batch(entries[first : first + BATCH], erasures))
 
     async def _fill(self, entries: list[Entry]) -> None:
         """Wait a moment for what makes a batch whole."""
@@ -401,13 +435,12 @@ class FastPath:
                 more = await self._read_after(">", None, BATCH - len(entries))
                 entries += self._hold_on(more)
 
-    async def _preparing(
-        self, read: "asyncio.Queue[list[Entry]]", ready: "asyncio.Queue[Batch]"
-    ) -> None:
+    async def _preparing(self, read: "asyncio.Queue[Batch]", ready: "asyncio.Queue[Batch]") -> None:
         loop = asyncio.get_running_loop()
         while True:
-            entries = await read.get()
-            await ready.put(await loop.run_in_executor(self._threads, self.prepare, entries))
+            batch = await read.get()
+            work = partial(self.prepare, batch.entries, batch.erasures)
+            await ready.put(await loop.run_in_executor(self._threads, work))
 
     async def _writing(
         self, ready: "asyncio.Queue[Batch]", written: "asyncio.Queue[Batch]"

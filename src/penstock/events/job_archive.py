@@ -21,6 +21,7 @@ from penstock.events.parquet import NoArchive, Row, arrow, read, table_of
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Job
 from penstock.model.states import Status
+from penstock.operate.actor import PROGRAM, Actor
 from penstock.store.contract import Execution, LogLine, Retention
 from penstock.store.contract.metrics import DAY_MS
 from penstock.upkeep.prune import retention_of
@@ -42,11 +43,21 @@ WHOSE = ["id", "tenant_id", "created_by", "parent_job_id"]
 
 
 async def archive_jobs(
-    app: "Penstock", *, before: int | None = None, show: Show | None = None
+    app: "Penstock",
+    before: int | None = None,
+    *,
+    show: Show | None = None,
+    actor: Actor = PROGRAM,
 ) -> list[Archived]:
     """Archive jobs that ended in whole months before a time; without one, as the settings say."""
-    folder = archive.folder_of(app)
-    ends = _ends(app, before)
+    ends = ends_of(app, before)
+    async with actor.doing("events.archive_jobs", JOBS):
+        return await _archive_until(app, archive.folder_of(app), ends, show)
+
+
+async def _archive_until(
+    app: "Penstock", folder: "Path", ends: Mapping[Status, int], show: Show | None
+) -> list[Archived]:
     await archive.sweep(app)
     for file in await files(app):
         if file.state == "leaving":
@@ -73,11 +84,12 @@ async def files(app: "Penstock") -> list[Archived]:
     return [file for file in found if file.subject == JOBS]
 
 
-def _ends(app: "Penstock", before: int | None) -> dict[Status, int]:
-    """The time before which jobs of each status must have ended.
+def ends_of(app: "Penstock", before: int | None = None) -> dict[Status, int]:
+    """The time before which jobs of each status must have ended; refused if nothing says so.
 
     No dead letter goes before `keep_dead`, nor does any job by itself before it would be pruned.
     """
+    archive.folder_of(app)
     now = app.store.clock.now()
     kept = dict(retention_of(app.settings).keep_ms)
     if before is None:

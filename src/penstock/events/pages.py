@@ -87,7 +87,8 @@ async def show_log(request: Request) -> dict[str, Any]:
     after = _whole(request.query.get("after", ""))
     where = {name: value or None for name, value in given.items()}
     if after is None:
-        name = "last_of_session" if where["session_id"] else "last_events"
+        name = "last_of_tenant" if request.tenant else "last_events"
+        name = "last_of_session" if where["session_id"] else name
         asked = {**where, "tenant": request.tenant, "limit": SHOWN}
         events: list[Event] = await request.app.events.ask(name, asked)
     else:

@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.events.event import Body, Event
 from penstock.events.prepare import EXTRACTED, NUMBERS
-from penstock.model.errors import MissingExtra, PenstockError
+from penstock.model.errors import InvalidOption, MissingExtra, PenstockError
 
 ROW_GROUP = 5_000
 KNOWN_BY = (
@@ -27,15 +27,15 @@ WHOLE_NUMBERS = frozenset({"sequence", "timestamp", "ingested_at", "slot", "prio
 Row = dict[str, Any]
 
 
-class NoArchive(PenstockError):
+class NoArchive(InvalidOption):
     """There is no folder to archive to, or it does not hold a file that was archived."""
 
     def __init__(self, folder: str, problem: str) -> None:
+        super().__init__("events.archive", folder, "the folder of all archived files")
         self.folder = folder
-        super().__init__(
-            f"The archive of events {folder or 'has no folder'} {problem}; name the folder of all "
-            "archived files in the setting events.archive."
-        )
+        told = f"The archive of events {folder or 'has no folder'} {problem}"
+        setting = "name the folder of all archived files in the setting events.archive"
+        self.args = (f"{told}; {setting}.",)
 
 
 class ArchiveDiffers(PenstockError):

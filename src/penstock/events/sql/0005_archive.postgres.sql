@@ -15,6 +15,13 @@ CREATE TABLE events_archives (
     made_at       bigint NOT NULL
 );
 
+-- How many erasures there were, in a single row: whoever has read an event from a stream before the
+-- last of them, and writes it now, first looks whether it is still there.
+CREATE TABLE events_erasures (
+    id       bigint PRIMARY KEY,
+    happened bigint NOT NULL
+);
+
 -- Makes the table of a month, counted from this one, if it is not there; what wild times brought
 -- into the table for all others goes along. Whoever leads may call it, who owns no table.
 CREATE OR REPLACE FUNCTION events_make_month(months_ahead integer) RETURNS boolean

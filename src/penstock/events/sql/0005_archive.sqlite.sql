@@ -14,3 +14,10 @@ CREATE TABLE events_archives (
     sha256        TEXT NOT NULL,
     made_at       INTEGER NOT NULL
 ) STRICT;
+
+-- How many erasures there were, in a single row: whoever has read an event from a stream before the
+-- last of them, and writes it now, first looks whether it is still there.
+CREATE TABLE events_erasures (
+    id       INTEGER PRIMARY KEY,
+    happened INTEGER NOT NULL
+) STRICT;

@@ -12,6 +12,12 @@ WHERE sequence > :after AND timestamp >= :since AND timestamp < :until AND codec
     AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
 ORDER BY sequence LIMIT :limit;
 
+-- name: live_rows_of_tenant
+SELECT {part archived}, event_data FROM events_log
+WHERE tenant_id = :tenant AND tenant_id <> '' AND sequence > :after AND timestamp >= :since
+    AND timestamp < :until AND codec <> 'erased'
+ORDER BY sequence LIMIT :limit;
+
 -- name: first_to_archive
 SELECT min(timestamp) FROM events_log
 WHERE timestamp >= :since AND timestamp < :until AND sequence < :below;

@@ -1,13 +1,13 @@
--- name: to_erase
--- Events of a session, a person or a tenant; whoever is not meant is NULL.
-SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
-WHERE sequence > :after AND codec <> 'erased' AND {part whose}
-ORDER BY sequence LIMIT :limit;
+-- name: tenant_to_erase
+-- Of events of a session, a person or a tenant; whoever is not meant is NULL. The conditions that
+-- come first are those of an index.
+{part found_to_erase} WHERE tenant_id = :tenant AND tenant_id <> '' AND {part to_erase};
 
--- name: of_session_to_erase
-SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
-WHERE session_id = :session_id AND sequence > :after AND codec <> 'erased' AND {part whose}
-ORDER BY sequence LIMIT :limit;
+-- name: person_to_erase
+{part found_to_erase} WHERE person = :person AND {part to_erase};
+
+-- name: session_to_erase
+{part found_to_erase} WHERE session_id = :session_id AND {part to_erase};
 
 -- name: tombstone
 -- What is left keeps the place of an event, its slot, and the id that it is known by when it comes
@@ -21,6 +21,22 @@ UPDATE events_log SET
     duration_ms = NULL, tokens_used = NULL, tool_calls_count = NULL, codec = 'erased',
     event_data = :nothing
 WHERE sequence = :sequence AND timestamp = :timestamp AND codec <> 'erased';
+
+-- name: bury_unseen
+-- The place of an event that was erased before it came into the log.
+INSERT INTO events_log (
+    event_id, timestamp, ingested_at, event_type, session_id, platform, tenant_id, slot, priority,
+    codec, event_data
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'erased', ?)
+ON CONFLICT (event_id, timestamp, tenant_id) DO NOTHING;
+
+-- name: count_erasure
+INSERT INTO events_erasures (id, happened) VALUES (1, 1)
+ON CONFLICT (id) DO UPDATE SET happened = events_erasures.happened + 1;
+
+-- name: erasures
+SELECT {part erasures};
 
 -- name: erase_dead
 DELETE FROM events_dead
@@ -67,6 +83,15 @@ UPDATE events_marks SET reason = '' WHERE tenant_id = ? AND platform = ? AND ses
 
 -- name: consumer_names
 SELECT name FROM events_consumers ORDER BY name;
+
+-- part: erasures
+coalesce((SELECT happened FROM events_erasures), 0)
+
+-- part: found_to_erase
+SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
+
+-- part: to_erase
+sequence > :after AND codec <> 'erased' AND {part whose} ORDER BY sequence LIMIT :limit
 
 -- part: whose
 (CAST(:platform AS TEXT) IS NULL OR platform = :platform)

@@ -199,14 +199,16 @@ class Eraser:
         tx.events.hold()
         tx.events.queries.run("count_erasure")
         unseen = {} if self.subject.left_to is not None else _identified(self._unseen)
+        buried: list[str] = []
         for (event_id, at), told in unseen.items():
             tenant, platform = told.get("tenant_id") or "", told.get("platform") or ""
             session = Session(tenant, platform, told.get("session_id") or event_id)
             about = (told.get("event_type") or "", event_id, platform, tenant)
-            place = (session.slot, ORDINARY, b"")
-            buried = tx.events.queries.run("bury_unseen", (event_id, at, tx.now, *about, *place))
-            if buried:
-                self._tell(tx, [event_id])
+            row = (event_id, at, tx.now, *about, session.slot, ORDINARY, b"")
+            if tx.events.queries.run("bury_unseen", row):
+                buried.append(event_id)
+        if buried:
+            self._tell(tx, buried)
 
     async def bury(self) -> int:
         """Leave tombstones in the log; how many. What is appended meanwhile goes, too."""

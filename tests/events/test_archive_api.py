@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,7 +18,7 @@ from proof.conformance.build import OWNER, completed, running
 from tests.events.counting import Counting, Resetting, counting, numbered
 from tests.server.api.operations import BODIES, operations
 from tests.server.conftest import TokenMaker, http, make_token  # noqa: F401
-from tests.support.events import DAY, NOON, an_event, events_app
+from tests.support.events import DAY, NOON, an_event
 
 Http = httpx.AsyncClient
 ASKED = {
@@ -34,17 +33,9 @@ def clock() -> FakeClock:
     return FakeClock(NOON + 100 * DAY)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def app(
-    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
-) -> AsyncIterator[Penstock]:
-    async with events_app(request.param, request, clock, tmp_path) as app:
-        app.extensions.enable(app.extensions.known()["events"])
-        yield app
-
-
 @pytest.fixture
 async def server(app: Penstock) -> AsyncIterator[FastAPI]:
+    app.extensions.enable(app.extensions.known()["events"])
     made = create_server(app, trusts_callers=True)
     async with made.router.lifespan_context(made):
         yield made

@@ -1,6 +1,5 @@
 """What is erased is gone wherever it was, and no rebuild or repetition brings it back."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -39,24 +38,9 @@ SECRET = "the walrus sings at midnight"
 S1 = Session("acme", "shop", "s1")
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=KINDS)
-async def app(
-    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
-) -> AsyncIterator[Penstock]:
-    async with events_app(request.param, request, clock, tmp_path) as app:
-        yield app
-
-
-@pytest.fixture
-def tally(app: Penstock) -> Tally:
-    made = Tally()
-    app.consumer.add(made.consumer())
-    return made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 async def fill(app: Penstock, text: str = SECRET) -> None:

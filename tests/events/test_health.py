@@ -181,7 +181,9 @@ async def test_the_figures_of_the_pipeline(app: Penstock) -> None:
     assert {each.stage for each in found.timings} == {"fetch", "prepare", "apply"}
     assert all(0 < each.p50 <= each.p95 <= each.p99 < 60_000 for each in found.timings)
     assert 0 < found.utilisation["tally"] <= 1
-    assert found.log_bytes > 0
+    assert found.sizes["log"] > 0
+    assert found.sizes["archive"] == 0
+    assert ("wal" in found.sizes) == (app.store.url.startswith("sqlite"))
     assert (found.unread, found.stalled_ms, found.write_errors) == (0, 0, 0)
 
 

@@ -15,11 +15,9 @@ from penstock.testing.clock import FakeClock
 from tests.support.events import DAY, NOON, an_event, events_app
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Penstock]:
-    clock = FakeClock(NOON + 100 * DAY)
-    async with events_app(request.param, request, clock, tmp_path) as app:
-        yield app
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOON + 100 * DAY)
 
 
 async def fill(app: Penstock) -> None:
@@ -117,8 +115,9 @@ async def test_what_a_killed_question_left_behind_goes_with_the_next_one(
 
 
 @pytest.fixture
-async def lone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Penstock]:
-    clock = FakeClock(NOON + 100 * DAY)
+async def lone(
+    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> AsyncIterator[Penstock]:
     async with events_app("sqlite", request, clock, tmp_path) as app:
         yield app
 

@@ -73,6 +73,9 @@ SELECT file, subject, state, first_at, last_at, last_sequence, row_count, erased
     sha256, made_at
 FROM events_archives WHERE state = ? ORDER BY first_at, file;
 
+-- name: archive_bytes
+SELECT coalesce(sum(size), 0) FROM events_archives WHERE state IN ('leaving', 'whole');
+
 -- part: archived_until
 -- No event of a later time was archived.
 (SELECT max(last_at) FROM events_archives WHERE subject = 'events' AND state = 'whole')

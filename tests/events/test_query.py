@@ -5,10 +5,12 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock import Penstock
+from penstock.events import query
 from penstock.events.event import Session
 from penstock.events.query import InvalidQuery
 from penstock.testing.clock import FakeClock
@@ -112,6 +114,22 @@ async def test_what_a_killed_question_left_behind_goes_with_the_next_one(
         fcntl.flock(lock, fcntl.LOCK_EX)
         await lone.events.query("SELECT 1")
     assert {left.name, used.name}.intersection(os.listdir(tmp_path)) == {used.name}
+
+
+async def test_a_question_that_begins_is_not_swept_away_by_another(
+    lone: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = fcntl.flock
+
+    def slow(file: Any, how: int) -> None:
+        if how == fcntl.LOCK_EX:
+            monkeypatch.setattr(fcntl, "flock", lock)
+            query._sweep()  # another process asks something just now
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    assert (await lone.events.query("SELECT 1")).rows == [(1,)]
 
 
 @pytest.fixture

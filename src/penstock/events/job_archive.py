@@ -65,10 +65,10 @@ async def _archive_until(
     made: list[Archived] = []
     deleted = True
     while deleted and (part := await _archive_part(app, folder, ends)) is not None:
-        made.append(part)
+        deleted = await _leave(app, part) > 0  # else the next pass tries again
+        made.append(part._replace(state="whole"))
         if show is not None:
             show(part.file, part.rows)
-        deleted = await _leave(app, part) > 0  # else the next pass tries again
     return made
 
 

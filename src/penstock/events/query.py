@@ -134,8 +134,9 @@ async def _moment(app: "Penstock") -> list[str]:
 def _folder() -> Generator[Path, None, None]:
     """A folder for one question, which the next one deletes if we are killed."""
     _sweep()
-    with TemporaryDirectory(prefix=FOLDER) as place, Path(place, LOCK).open("w") as lock:
+    with TemporaryDirectory(prefix=FOLDER) as place, Path(place, "new").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        Path(place, "new").rename(Path(place, LOCK))  # nobody finds it before it is locked
         yield Path(place)
 
 
@@ -235,7 +236,7 @@ class _Question:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._connection.interrupt()
-            await asyncio.wait([task])
+            await asyncio.gather(task, return_exceptions=True)
             raise
 
     def close(self) -> None:

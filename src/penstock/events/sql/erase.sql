@@ -1,13 +1,18 @@
 -- name: tenant_to_erase
--- Of events of a session, a person or a tenant; whoever is not meant is NULL. The conditions that
--- come first are those of an index.
-{part found_to_erase} WHERE tenant_id = :tenant AND tenant_id <> '' AND {part to_erase};
+-- Whoever is not meant is NULL; the first condition of each of these is that of an index.
+{part to_erase}
+WHERE tenant_id = :tenant AND tenant_id <> '' AND {part not_erased} AND {part whose}
+ORDER BY sequence LIMIT :limit;
 
 -- name: person_to_erase
-{part found_to_erase} WHERE person = :person AND {part to_erase};
+{part to_erase}
+WHERE person = :person AND {part not_erased} AND {part whose}
+ORDER BY sequence LIMIT :limit;
 
 -- name: session_to_erase
-{part found_to_erase} WHERE session_id = :session_id AND {part to_erase};
+{part to_erase}
+WHERE session_id = :session_id AND {part not_erased} AND {part whose}
+ORDER BY sequence LIMIT :limit;
 
 -- name: tombstone
 -- What is left keeps the place of an event, its slot, and the id that it is known by when it comes
@@ -87,11 +92,11 @@ SELECT name FROM events_consumers ORDER BY name;
 -- part: erasures
 coalesce((SELECT happened FROM events_erasures), 0)
 
--- part: found_to_erase
+-- part: to_erase
 SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
 
--- part: to_erase
-sequence > :after AND codec <> 'erased' AND {part whose} ORDER BY sequence LIMIT :limit
+-- part: not_erased
+sequence > :after AND codec <> 'erased'
 
 -- part: whose
 (CAST(:platform AS TEXT) IS NULL OR platform = :platform)

@@ -264,8 +264,11 @@ async def rebuild_consumer(request: Request) -> dict[str, Any]:
     if how.session is not None:
         session = Session(how.session.tenant_id, how.session.platform, how.session.session_id)
         done = await pipeline.rebuild(name, session, enqueue=how.enqueue)
-        at = {"started_at": now, "updated_at": request.app.store.clock.now()}
-        return work_document(Work(name=work, state="done", done=done, total=1, **at))
+        ended_at = request.app.store.clock.now()
+        told = Work(
+            name=work, state="done", done=done, total=1, started_at=now, updated_at=ended_at
+        )
+        return work_document(told)
 
     async def run(tell: Tell) -> int:
         return await pipeline.rebuild(name, enqueue=how.enqueue, show=tell)

@@ -80,6 +80,7 @@ class ArchivedDocument(Struct, kw_only=True):
     state: str
     first_at: datetime
     last_at: datetime
+    last_sequence: Annotated[int, Meta(description="The last of its events; 0 for jobs.")]
     rows: int
     erased: int
     size: int
@@ -206,6 +207,4 @@ def work_document(work: Work) -> dict[str, Any]:
 
 def _file_document(file: Archived) -> dict[str, Any]:
     times = {name: iso(getattr(file, name)) for name in ("first_at", "last_at", "made_at")}
-    told = file._asdict() | times
-    del told["last_sequence"]
-    return told
+    return file._asdict() | times

@@ -126,7 +126,8 @@ class Background:
 
         telling = asyncio.create_task(keep_telling())
         try:
-            told = replace(told, done=await work(tell), state="done")
+            done = await work(tell)
+            told = replace(told, done=done, state="done")
         except asyncio.CancelledError:
             told = replace(told, state="stopped")
             raise

@@ -10,11 +10,11 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import structlog
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 log = structlog.get_logger("penstock.events")
+
+T = TypeVar("T")
 
 BATCH = 100
 BATCH_SECONDS = 0.1
@@ -166,6 +168,8 @@ class FastPath:
     async def take_name(self) -> None:
         """Take the name that was asked for, or the first that is free or whose owner is dead."""
         _owners.add(self._owner)
+        with suppress(StoreError):  # else what is read first is looked at again
+            self._erasures = await self.app.read(lambda tx: tx.events.queries.value("erasures"))
         number = 1
         while True:
             name = self._wanted or f"fast-path-{number}"
@@ -269,11 +273,8 @@ class FastPath:
         while True:
             try:
                 await self._commit(batch)
-            except AWAY as error:
-                await self._hold_back(error, pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
             except Exception as error:
-                if not batch.rows:
+                if isinstance(error, AWAY) or not batch.rows:
                     await self._hold_back(error, pause)
                     pause = min(2 * pause, LONGEST_PAUSE)
                     continue
@@ -304,7 +305,7 @@ class FastPath:
     async def _look_again(self, batch: Batch, erasures: int) -> None:
         """Leave out of a batch what was erased from the stream since it was read."""
         asked = [("XRANGE", self._key, entry.id, entry.id) for entry in batch.entries]
-        answers = await self.stream.ask_all(asked)
+        answers = await self._told(partial(self.stream.ask_all, asked), "ingest_cannot_look")
         there = [entry for entry, found in zip(batch.entries, answers, strict=True) if found]
         anew = self.prepare(there, erasures)
         batch.rows, batch.letters, batch.erasures = anew.rows, anew.letters, erasures
@@ -316,8 +317,8 @@ class FastPath:
         for entry, row in rows:
             try:
                 failed = await self._tried(row, batch.erasures)
-            except ErasedMeanwhile:  # which all of them together meet again, and look
-                batch.rows, batch.letters = rows, []
+            except ErasedMeanwhile as erased:
+                await self._look_again(batch, erased.happened)
                 return
             if failed is not None:
                 error, tries = failed
@@ -356,22 +357,25 @@ class FastPath:
     async def acknowledge(self, *batches: Batch) -> None:
         """Acknowledge and delete what is in the log, in one step, however long Redis is away."""
         ids = [entry.id for batch in batches for entry in batch.entries]
-        pause = FIRST_PAUSE
-        while True:
-            began = time.perf_counter()
-            try:
-                await self.stream.call("acknowledge", [self._key], GROUP, *ids)
-            except StoreError as error:
-                self._warn("not_acknowledged", error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                break
+        began = time.perf_counter()
+        call = partial(self.stream.call, "acknowledge", [self._key], GROUP, *ids)
+        await self._told(call, "not_acknowledged")
         self._held.difference_update(ids)
         self.stages.add("acknowledge", began, len(batches))
         if self._acknowledged_at is not None and len(ids) >= BATCH:
             self.stages.add("whole", self._acknowledged_at, len(batches))
         self._acknowledged_at = time.perf_counter()
+
+    async def _told(self, ask: Callable[[], Awaitable[T]], event: str) -> T:
+        """What Redis answers, however long it is away."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await ask()
+            except StoreError as error:
+                self._warn(event, error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def take_over(self) -> list[Entry]:
         """Take entries that a consumer was given and left: nobody holds its name any more."""

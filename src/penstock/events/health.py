@@ -126,11 +126,10 @@ async def _sizes(app: "Penstock", stream: "StreamState | None") -> dict[str, int
 
     log, file, archive = await app.read(seen)
     sizes = {"log": int(log), "archive": int(archive)}
-    intake = app.events.intake
-    files = {"wal": f"{file}-wal" if file else None, "spool": intake and str(intake.spool.path)}
-    for what, path in files.items():
-        if path is not None:
-            sizes[what] = _size_of(Path(path))
+    if file:
+        sizes["wal"] = _size_of(Path(f"{file}-wal"))
+    if app.events.intake is not None:
+        sizes["spool"] = _size_of(app.events.intake.spool.path)
     return sizes if stream is None else {**sizes, "stream": stream.size}
 
 

@@ -103,8 +103,9 @@ async def query(
         raise InvalidOption("limit", limit, f"1 to {MOST_ROWS:,}")
     with _folder() as place:
         question = _Question(place, sql, limit)
+        patience = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as patience:
+            async with patience:
                 return await _answered(app, question, since, until, tenant)
         except TimeoutError as error:
             if not patience.expired():

@@ -91,8 +91,9 @@ class RemoteEvents:
     ) -> list[Archived]:
         """Move jobs that ended in the whole months before a time to files of the archive."""
         made = await self._archive(before, jobs=True)
-        for file in made if show is not None else ():
-            show(file.file, file.rows)
+        if show is not None:
+            for file in made:
+                show(file.file, file.rows)
         return made
 
     async def erase(self, session: Session) -> Erased:
@@ -193,7 +194,7 @@ async def _done(look: Callable[[], Awaitable[Any]], show: Show | None = None) ->
 
 def _file(document: dict[str, Any]) -> Archived:
     times = {name: from_iso(document[name]) for name in ("first_at", "last_at", "made_at")}
-    return Archived(**{**document, **times, "last_sequence": 0})
+    return Archived(**document | times)
 
 
 def _named(event: NewEvent) -> NewEvent:

@@ -482,10 +482,11 @@ async def test_what_waits_in_spool_and_streams_goes(
         assert [each.session_id for each in left] == ["s2"]
 
 
+@pytest.mark.parametrize("bad", [0, 1])
 @pytest.mark.parametrize("whose", ["session", "tenant", "person"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_what_ingest_read_before_an_erasure_is_not_written_after_it(
-    kind: str, whose: str, request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
+    kind: str, whose: str, bad: int, request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
 ) -> None:
     theirs = {"tenant_id": "acme", "person": "ada", "session_id": "s0"}
     async with streaming(find_place(kind, request), valkey_url, tmp_path) as app:
@@ -493,9 +494,10 @@ async def test_what_ingest_read_before_an_erasure_is_not_written_after_it(
         async with fast_path(app) as path:
             others.add(envelope(9))
             await drain(path)
-            others.add(envelope(0, **theirs), envelope(1), envelope(2, **theirs, payload="{"))
+            unreadable = [envelope(2, **theirs, payload="{")] * bad
+            others.add(envelope(0, **theirs), envelope(1), *unreadable)
             batch = path.prepare(await path.read(), path._erasures)
-            assert (len(batch.rows), len(batch.letters)) == (2, 1)
+            assert (len(batch.rows), len(batch.letters)) == (2, bad)
             if whose == "session":
                 await app.events.erase(Session("acme", "claude_code", "s0"))
             else:

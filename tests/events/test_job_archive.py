@@ -1,5 +1,6 @@
 """Jobs that ended long ago leave their store for files, and are asked for and erased there."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.events import archive, job_archive
+from penstock.events import erase as erase_events
 from penstock.events.consumer import consumer_of
 from penstock.events.event import Session
 from penstock.events.parquet import ArchiveDiffers, NoArchive
@@ -378,9 +380,9 @@ async def archive_without_deleting(app: Penstock) -> None:
             await app.events.archive_jobs()
 
 
-async def test_archived_jobs_of_an_erased_session_go_and_what_they_made(
-    app: Penstock, clock: FakeClock
-) -> None:
+async def make_jobs_of_events(app: Penstock) -> None:
+    """A job of an event of each of two sessions, by a consumer."""
+
     @app.job(name="work")
     async def work(text: str) -> None: ...
 
@@ -393,6 +395,12 @@ async def test_archived_jobs_of_an_erased_session_go_and_what_they_made(
         told = {"text": f"{SECRET} of {session}"}
         await app.events.append(an_event(session, payload=told, timestamp=NOON, event_id=session))
     await catch_up(app)
+
+
+async def test_archived_jobs_of_an_erased_session_go_and_what_they_made(
+    app: Penstock, clock: FakeClock
+) -> None:
+    await make_jobs_of_events(app)
     for lease in await claim_all(app.store):
         await app.store.jobs.settle(OWNER, [completed(lease)])
         if "s1" in lease.payload:
@@ -406,3 +414,32 @@ async def test_archived_jobs_of_an_erased_session_go_and_what_they_made(
     [row] = await rows(app)
     assert "s2" in row["payload"]
     assert grandchild not in await jobs(app)
+
+
+async def test_an_archiver_leaves_nothing_of_jobs_of_a_session_that_is_erased_meanwhile(
+    app: Penstock, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_jobs_of_events(app)
+    for lease in await claim_all(app.store):
+        await app.store.jobs.settle(OWNER, [completed(lease)])
+    advance(clock, 100)
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    write, erase_jobs = archive.write_file, erase_events.erase_jobs
+    archiving: list[asyncio.Task[Any]] = []
+
+    async def slow(*given: Any) -> Any:
+        reached.set()
+        await go_on.wait()
+        return await write(*given)
+
+    async def then(*given: Any) -> int:
+        archiving.append(asyncio.create_task(app.events.archive_jobs()))
+        await reached.wait()  # it has read the jobs that go now
+        return await erase_jobs(*given)
+
+    monkeypatch.setattr(archive, "write_file", slow)
+    monkeypatch.setattr(erase_events, "erase_jobs", then)
+    await app.events.erase(Session("", "shop", "s1"))
+    go_on.set()
+    await archiving[0]
+    assert ["s2" in row["payload"] for row in await rows(app)] == [True]

@@ -203,6 +203,17 @@ async def test_a_tenant_goes_and_its_name_with_it(app: Penstock, tally: Tally) -
     assert await app.events.find(EventFilter(tenant="acme")) == []
 
 
+async def test_tenants_whose_events_have_the_same_ids_and_times_go_one_after_the_other(
+    app: Penstock,
+) -> None:
+    for tenant in ("", "acme", "beta"):
+        await app.events.append(an_event(tenant_id=tenant, event_id="e0", timestamp=NOON))
+    for tenant in ("acme", "beta"):
+        assert (await erase(app, tenant=tenant)).parts["events"] >= 1
+    [left] = await app.events.find(EventFilter(event_type="tool_use"))
+    assert (left.tenant_id, left.event_id) == ("", "e0")
+
+
 async def test_jobs_made_of_an_event_go_with_their_payloads(app: Penstock) -> None:
     @app.job(name="mail")
     async def mail(text: str) -> None: ...

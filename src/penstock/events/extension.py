@@ -301,7 +301,7 @@ events = Extension(
         Pass(name="archive_jobs", every=3_600.0, run="penstock.events.job_archive:keep_up"),
     ),
     services=("penstock.events.series:Flushing",),
-    doctor={"stream": "penstock.events.stream:check_stream"},
+    doctor={"stream": "penstock.events.stream:check_stream", "archive": f"{HEALTH}:check_archive"},
     adds={"events.flush": ("penstock.events.series:flush",)},
     commands=(
         Command(name="ls", run=f"{COMMANDS}:ls"),

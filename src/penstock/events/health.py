@@ -1,5 +1,6 @@
 """The health of the pipeline: its figures, what alerts measure of it, and its checks."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -7,10 +8,13 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.json import decode
 
+from penstock.events import archive
 from penstock.events.lag import Lag, lags
+from penstock.events.parquet import NoArchive, arrow, make_folder
 from penstock.events.pressure import Level, Pressure, level
 from penstock.model.alert import Reading
 from penstock.model.alert_rules import Rule
+from penstock.model.errors import MissingExtra
 from penstock.model.store_errors import StoreError
 from penstock.model.wording import counted, listed, span
 from penstock.operate.health import Check, HealthStatus
@@ -124,8 +128,8 @@ async def _sizes(app: "Penstock", stream: "StreamState | None") -> dict[str, int
         names = ("log_bytes", "log_file", "archive_bytes")
         return [tx.events.queries.value(name) for name in names]
 
-    log, file, archive = await app.read(seen)
-    sizes = {"log": int(log), "archive": int(archive)}
+    log, file, archived = await app.read(seen)
+    sizes = {"log": int(log), "archive": int(archived)}
     if file:
         sizes["wal"] = _size_of(Path(f"{file}-wal"))
     if app.events.intake is not None:
@@ -241,6 +245,27 @@ async def check_consistency(app: "Penstock") -> Check:
         told = f"A replay derives something else for {listed(wrong)}; `penstock events rebuild`."
         return Check(HealthStatus.DEGRADED, told)
     return Check(HealthStatus.HEALTHY, "Sampled sessions are as a replay derives them.")
+
+
+async def check_archive(app: "Penstock") -> Check:
+    """Whether what is to be archived can be: nothing else deletes ended jobs then."""
+    settings = app.extensions.settings("events")
+    if not (settings.archive or settings.archive_days or settings.jobs_archive_days):
+        return Check(HealthStatus.HEALTHY, "off: nothing is archived")
+    try:
+        arrow()
+        folder = archive.folder_of(app)
+        make_folder(folder)
+    except (OSError, MissingExtra, NoArchive) as error:
+        where = settings.archive or "no folder"
+        return Check(HealthStatus.UNHEALTHY, f"Nothing can be archived in {where}: {error}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check(
+            HealthStatus.UNHEALTHY, f"Nothing can be archived in {folder}: it is read-only"
+        )
+    found = [file for state in ("leaving", "whole") for file in await archive.files(app, state)]
+    size = sum(file.size for file in found) / 1e6
+    return Check(HealthStatus.HEALTHY, f"{counted(len(found), 'file')}, {size:,.1f} MB in {folder}")
 
 
 Figures = dict[tuple[str, ...], float]

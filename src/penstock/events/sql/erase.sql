@@ -16,8 +16,13 @@ ORDER BY sequence LIMIT :limit;
 
 -- name: tombstone
 -- What is left keeps the place of an event, its slot, and the id that it is known by when it comes
--- again.
+-- again. Without its tenant it may look like another one: then its id says which it is.
 UPDATE events_log SET
+    event_id = CASE WHEN tenant_id <> CAST(:left_to AS TEXT) AND EXISTS (
+        SELECT 1 FROM events_log AS other
+        WHERE other.event_id = events_log.event_id AND other.timestamp = events_log.timestamp
+            AND other.tenant_id = CAST(:left_to AS TEXT)
+    ) THEN event_id || ' ' || sequence ELSE event_id END,
     session_id = event_id, person = NULL, tenant_id = coalesce(CAST(:left_to AS TEXT), tenant_id),
     workspace_hash = NULL, project_name = NULL, uuid = NULL, parent_uuid = NULL, request_id = NULL,
     agent_id = NULL, is_sidechain = NULL, cwd = NULL, version = NULL, git_branch = NULL,

@@ -2,9 +2,9 @@
 --
 -- needs: common edges deletes
 -- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…, ended:…,
---   group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…, jobs,
---   leased, letters:open, letters:open:…, logs:…, metrics:live, metrics:totals, metrics:…,
---   of_parent:…, of_schedule:…, started, wake
+--   group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…, jobs, leased, letters:open,
+--   letters:open:…, logs:…, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
+--   started, wake
 -- ARGV[4]  the time, in UTC milliseconds
 -- ARGV[5]… ids
 -- answers how many were deleted

@@ -11,6 +11,7 @@ import pytest
 from penstock import Penstock
 from penstock.events import archive, job_archive
 from penstock.events import erase as erase_events
+from penstock.events.background import StillRunning
 from penstock.events.consumer import consumer_of
 from penstock.events.event import Session
 from penstock.events.parquet import ArchiveDiffers, NoArchive
@@ -243,6 +244,28 @@ async def test_what_breaks_off_at_any_step_is_done_by_the_next_pass(
     assert await jobs(app) == set()
     assert sorted(row["id"] for row in await rows(app)) == sorted(told)
     assert in_folder(tmp_path) == [each.file for each in await job_archive.files(app)]
+
+
+async def test_one_process_at_a_time_archives_jobs(
+    app: Penstock, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [await ended(app), await ended(app)]
+    advance(clock, 100)
+    write = archive.write_file
+
+    async def slow(*given: Any) -> Any:
+        monkeypatch.undo()
+        with pytest.raises(StillRunning, match="archive:jobs"):
+            await app.events.archive_jobs()
+        await job_archive.keep_up(app)
+        return await write(*given)
+
+    monkeypatch.setattr(archive, "write_file", slow)
+    await app.events.archive_jobs()
+    assert sorted(row["id"] for row in await rows(app)) == sorted(told)
+    await ended(app)
+    advance(clock, 100)
+    assert len(await app.events.archive_jobs()) == 1, "who is done lets others begin"
 
 
 async def test_a_job_that_was_requeued_meanwhile_stays_and_its_last_end_counts(

@@ -9,6 +9,7 @@ of two rows with one id the later counts.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
@@ -17,8 +18,10 @@ from msgspec.structs import fields
 
 from penstock.events import archive
 from penstock.events.archive import Archived, Changed, Nothing, Show, month_name, month_of
+from penstock.events.background import StillRunning
 from penstock.events.parquet import NoArchive, Row, arrow, read, table_of
 from penstock.model.errors import InvalidOption
+from penstock.model.ids import new_id
 from penstock.model.job import Job
 from penstock.model.states import Status
 from penstock.operate.actor import PROGRAM, Actor
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 JOBS = "jobs"
+ROLE = "archive:jobs"
+TERM_MS = 600_000
+"""So long at most nobody else begins after a process that archives has been killed."""
 PART = 5_000
 PART_BYTES = 64 << 20
 """No file has more jobs, nor many more bytes of them, so that one is compared in memory."""
@@ -58,24 +64,33 @@ async def archive_jobs(
 async def _archive_until(
     app: "Penstock", folder: "Path", ends: Mapping[Status, int], show: Show | None
 ) -> list[Archived]:
-    await archive.sweep(app)
-    for file in await files(app):
-        if file.state == "leaving":
-            await _leave(app, file)
-    made: list[Archived] = []
-    deleted = True
-    while deleted and (part := await _archive_part(app, folder, ends)) is not None:
-        deleted = await _leave(app, part) > 0  # else the next pass tries again
-        made.append(part._replace(state="whole"))
-        if show is not None:
-            show(part.file, part.rows)
-    return made
+    """One process at a time does this: two would write the same jobs to two files."""
+    owner, upkeep = new_id(), app.store.upkeep
+    if not await upkeep.lead(ROLE, owner, TERM_MS):
+        raise StillRunning(ROLE)
+    try:
+        await archive.sweep(app)
+        for file in await files(app):
+            if file.state == "leaving":
+                await _leave(app, file)
+        made: list[Archived] = []
+        while (part := await _archive_part(app, folder, ends)) is not None:
+            deleted = await _leave(app, part)
+            made.append(part._replace(state="whole"))
+            if show is not None:
+                show(part.file, part.rows)
+            if not deleted or not await upkeep.lead(ROLE, owner, TERM_MS):
+                break  # the next pass goes on
+        return made
+    finally:
+        await upkeep.resign(ROLE, owner)
 
 
 async def keep_up(app: "Penstock") -> None:
     """Archive the jobs that have become old enough: a pass of the leader, if it is told to."""
     if app.extensions.settings(archive.EVENTS).jobs_archive_days:
-        await archive_jobs(app)
+        with suppress(StillRunning):  # somebody does it by hand
+            await archive_jobs(app)
 
 
 async def files(app: "Penstock") -> list[Archived]:

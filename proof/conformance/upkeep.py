@@ -2,10 +2,12 @@
 
 import pytest
 
+from penstock.model.job import KeyScope
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Pruned, Report, Resolution, Retention, Store
 from penstock.testing.clock import FakeClock
 from proof.conformance.build import (
+    NOBODY,
     OTHER,
     OWNER,
     Ending,
@@ -280,3 +282,46 @@ class TestPrune:
             await store.upkeep.prune(retention, limit=1)
         left = await store.reader.find(JobFilter())
         assert [job.type for job in left] == ["rare", "rare"]
+
+    async def test_what_is_past_its_retention_can_be_asked_for_first(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        ids = []
+        for ending in (completed, completed, cancelled, buried):
+            lease = await running(store)
+            await store.jobs.settle(OWNER, [ending(lease)])
+            ids.append(lease.id)
+            clock.advance(seconds=1)
+        clock.advance(seconds=8 * DAY)
+        assert sorted(await store.upkeep.prunable(Retention())) == sorted(ids[:3])
+        assert await store.upkeep.prunable(Retention(keep_ms={Status.COMPLETED: 0}), 1) == ids[:1]
+        spared = Retention(keep_ms={Status.COMPLETED: 0}, keep_last={"work": 1})
+        assert await store.upkeep.prunable(spared) == ids[:1]
+        assert len(await store.reader.get(ids)) == 4
+
+    async def test_of_some_jobs_those_that_ended_before_a_time_are_deleted(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        early, late = [], []
+        for ending in (completed, cancelled, buried):
+            lease = await running(store, key=f"of {ending.__name__}", key_scope=KeyScope.FOREVER)
+            told = Report(id=lease.id, fence=lease.fence, logs=[(0, "info", "hello")])
+            await store.jobs.report(OWNER, [told])
+            await store.jobs.settle(OWNER, [ending(lease)])
+            early.append(lease.id)
+        clock.advance(seconds=10)
+        before = clock.now()
+        for ending in (completed, buried):
+            lease = await running(store)
+            await store.jobs.settle(OWNER, [ending(lease)])
+            late.append(lease.id)
+        busy = await running(store)
+        asked = [*early, *late, busy.id, NOBODY]
+        assert await store.upkeep.prune_jobs(asked, before) == 3
+        assert await store.upkeep.prune_jobs(asked, before) == 0
+        assert [job.id for job in await store.reader.get(asked)] == [*late, busy.id]
+        assert await store.reader.executions(early[0]) == []
+        assert await store.reader.logs(early[0]) == []
+        assert [letter.job_id for letter in await store.dead.find()] == late[1:]
+        [again] = await store.jobs.enqueue([a_job(key="of completed", key_scope=KeyScope.FOREVER)])
+        assert (again.id, again.created) == (early[0], False), "its key outlives it"

@@ -357,6 +357,9 @@ class Extension(Struct, frozen=True, kw_only=True):
     `redact` is asked for every text that is kept, after
     our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`
     removes what is not in its tables, or in those that `stay`, and says how much it was.
+
+    `keeps_jobs` names a setting of it: while that is above 0, ended jobs are not pruned, and it
+    deletes them itself, once it has them elsewhere.
     """
 
     name: str
@@ -388,6 +391,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     gates: tuple[Gate, ...] = ()
     redact: Callable[[str], str] | None = None
     erase: Loaded | None = None
+    keeps_jobs: str = ""
     namespace: Loaded | None = None
     in_transaction: Loaded | None = None
     names: Mapping[str, Loaded] = {}

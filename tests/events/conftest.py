@@ -1,8 +1,15 @@
 """What all tests of events take for granted."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 
+from penstock import Penstock
 from penstock.events import fast_path, spool
+from penstock.testing.clock import FakeClock
+from proof.tally import Tally
+from tests.support.events import events_app
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +22,31 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have who reads an empty stream end soon, as it does so only between two reads."""
     monkeypatch.setattr(fast_path, "BLOCK_MS", 10)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Where the log is; tests of what is elsewhere, too, name more kinds."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def app(
+    kind: str, request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> AsyncIterator[Penstock]:
+    """An application with events and an archive, at a time that the test chooses."""
+    async with events_app(kind, request, clock, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def tally(app: Penstock) -> Tally:
+    """A consumer of it that counts."""
+    made = Tally()
+    app.consumer.add(made.consumer())
+    return made

@@ -16,14 +16,15 @@ from penstock.events.pressure import check
 from penstock.server.app import create_server
 from tests.events.counting import Resetting, counting, numbered
 from tests.server.conftest import Bearer, TokenMaker, http, make_token  # noqa: F401
+from tests.support.places import find_place
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 EVENT = {"event_type": "tool_use", "session_id": "s", "payload": {"n": 1}}
 
 
 @pytest.fixture
-async def app(tmp_path: Any) -> AsyncIterator[Penstock]:
-    settings = Settings(url=f"sqlite:///{tmp_path}/work.db", requests_per_minute=0)
+async def app(kind: str, request: pytest.FixtureRequest) -> AsyncIterator[Penstock]:
+    settings = Settings(url=find_place(kind, request).url, requests_per_minute=0)
     async with Penstock(settings=settings, extensions=["events"]) as made:
         yield made
 

@@ -1,7 +1,6 @@
 """Old months leave the log for files, and are still there for who asks, rebuilds or erases."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,6 @@ APRIL = NOON + 100 * DAY
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock(APRIL)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-async def app(
-    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
-) -> AsyncIterator[Penstock]:
-    async with events_app(request.param, request, clock, tmp_path) as app:
-        yield app
-
-
-@pytest.fixture
-def tally(app: Penstock) -> Tally:
-    made = Tally()
-    app.consumer.add(made.consumer())
-    return made
 
 
 async def fill(app: Penstock) -> None:
@@ -332,7 +316,7 @@ async def test_a_host_that_cannot_read_the_archive_holds_late_events_back(
     def missing() -> None:
         raise MissingExtra("archive", "pyarrow")
 
-    monkeypatch.setattr(parquet, "_arrow", missing)
+    monkeypatch.setattr(parquet, "arrow", missing)
     with pytest.raises(StoreUnavailable, match="pyarrow"):
         await app.events.append(an_event("s1", event_id="new", timestamp=NOON))
 

@@ -59,6 +59,15 @@ def test_months_are_archived_and_queried_together_with_the_log(appended: Cli) ->
     assert appended("events", "query", "DROP TABLE live").says("it takes one SELECT")
 
 
+def test_jobs_are_archived_by_hand_if_a_time_or_a_setting_says_which(appended: Cli) -> None:
+    none = appended("events", "archive-jobs", "--before", "2026-02-15T00:00Z")
+    assert none.out == "No job is old enough.\n", none.err
+    assert appended("events", "archive-jobs").says("events.jobs_archive_days above 0")
+    assert appended("events", "query", "SELECT count(*) AS n FROM jobs", "--json").json == [
+        {"n": 0}
+    ]
+
+
 def test_a_session_is_erased_and_then_there_is_nothing_to_erase(appended: Cli) -> None:
     asked = ("events", "erase", "a", "--tenant", "acme", "--app", APP)
     assert appended(*asked, "--json").json == {"erased": {"events": 2}, "remarks": []}

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Cli, cli, penstock  # noqa: F401
 from tests.cli.running import Running, until
+from tests.events.streams import Others, envelope
 
 APP = "tests.events.telemetry:app"
 PROCESS = "penstock.worker.extension_process"
@@ -154,3 +155,37 @@ def test_an_unknown_consumer_ends_it_with_a_sentence(
     assert "There is no consumer 'nobody' here; known: lines." in answer.err
     nothing = penstock("consume", "--url", url)
     assert (nothing.code, "declared with @app.consumer" in nothing.err) == (2, True)
+
+
+@pytest.mark.parametrize("how", ["ingest", "up"])
+def test_ingest_writes_what_others_add_to_the_stream_and_ends_at_a_signal(
+    how: str,
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    url: str,
+    valkey_url: str,
+) -> None:
+    others = Others(valkey_url)
+    others.add(*(envelope(n) for n in range(3)), {"nonsense": "1"})
+    at = ("--url", url)
+    words = ("ingest", *at) if how == "ingest" else ("up", APP, "--port", "0", *at)
+    spool = str(tmp_path / "spool")
+    told = {"PENSTOCK_EVENTS__STREAM": valkey_url, "PENSTOCK_EVENTS__SPOOL": spool}
+    running = Running(tmp_path, *words, **told)
+    try:
+        until(lambda: others.length() == 0)
+        others.add(envelope(3))
+        until(lambda: others.length() == 0)
+        found = cli("events", "ls", "--platform", "claude_code", "--json").json
+        assert [event["event_id"] for event in found] == ["e0", "e1", "e2", "e3"]
+        [letter] = cli("events", "dead", "--source", "ingest", "--json").json
+        assert letter["reason"]
+        if how == "up":
+            until(lambda: sum(len(numbers(tmp_path, f"s{n}")) for n in range(3)) == 4)
+        family = running.family()
+        assert running.stop() == 0
+    finally:
+        running.__exit__(None, None, None)
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert not alive
+    assert "Traceback" not in running.err

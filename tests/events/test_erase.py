@@ -1,6 +1,5 @@
 """What is erased is gone wherever it was, and no rebuild or repetition brings it back."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,15 @@ from penstock.operate.erase import erase
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, totals
-from tests.events.streams import Others, drain, envelope, fast_path, intake_of, streaming
+from tests.events.streams import (
+    Others,
+    drain,
+    envelope,
+    fast_path,
+    intake_of,
+    letters_of,
+    streaming,
+)
 from tests.support.events import KINDS, NOON, an_event, events_app
 from tests.support.places import find_place
 
@@ -31,24 +38,9 @@ SECRET = "the walrus sings at midnight"
 S1 = Session("acme", "shop", "s1")
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=KINDS)
-async def app(
-    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
-) -> AsyncIterator[Penstock]:
-    async with events_app(request.param, request, clock, tmp_path) as app:
-        yield app
-
-
-@pytest.fixture
-def tally(app: Penstock) -> Tally:
-    made = Tally()
-    app.consumer.add(made.consumer())
-    return made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 async def fill(app: Penstock, text: str = SECRET) -> None:
@@ -209,6 +201,17 @@ async def test_a_tenant_goes_and_its_name_with_it(app: Penstock, tally: Tally) -
     assert set(await totals(app)) == {"beta/shop/s1"}
     assert (await raw(app, "e2"))["tenant_id"] == ""
     assert await app.events.find(EventFilter(tenant="acme")) == []
+
+
+async def test_tenants_whose_events_have_the_same_ids_and_times_go_one_after_the_other(
+    app: Penstock,
+) -> None:
+    for tenant in ("", "acme", "beta"):
+        await app.events.append(an_event(tenant_id=tenant, event_id="e0", timestamp=NOON))
+    for tenant in ("acme", "beta"):
+        assert (await erase(app, tenant=tenant)).parts["events"] >= 1
+    [left] = await app.events.find(EventFilter(event_type="tool_use"))
+    assert (left.tenant_id, left.event_id) == ("", "e0")
 
 
 async def test_jobs_made_of_an_event_go_with_their_payloads(app: Penstock) -> None:
@@ -488,3 +491,54 @@ async def test_what_waits_in_spool_and_streams_goes(
         intake_of(app).spool.take()
         left = [each for chunk in intake_of(app).spool.events() for each in chunk]
         assert [each.session_id for each in left] == ["s2"]
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+@pytest.mark.parametrize("whose", ["session", "tenant", "person"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_ingest_read_before_an_erasure_is_not_written_after_it(
+    kind: str, whose: str, bad: int, request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
+) -> None:
+    theirs = {"tenant_id": "acme", "person": "ada", "session_id": "s0"}
+    async with streaming(find_place(kind, request), valkey_url, tmp_path) as app:
+        others = Others(valkey_url)
+        async with fast_path(app) as path:
+            others.add(envelope(9))
+            await drain(path)
+            unreadable = [envelope(2, **theirs, payload="{")] * bad
+            others.add(envelope(0, **theirs), envelope(1), *unreadable)
+            batch = path.prepare(await path.read(), path._erasures)
+            assert (len(batch.rows), len(batch.letters)) == (2, bad)
+            if whose == "session":
+                await app.events.erase(Session("acme", "claude_code", "s0"))
+            else:
+                await erase(app, **{whose: theirs["tenant_id" if whose == "tenant" else whose]})
+            await path.write(batch)
+            await path.acknowledge(batch)
+            assert others.pending() == 0
+        found = await app.events.find(EventFilter(platform="claude_code"))
+        assert [event.event_id for event in found] == ["e9", "e1"]
+        assert await letters_of(app) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_was_erased_while_it_waited_is_known_when_it_comes_again(
+    kind: str, request: pytest.FixtureRequest, valkey_url: str, tmp_path: Path
+) -> None:
+    async with streaming(find_place(kind, request), valkey_url, tmp_path) as app:
+        others = Others(valkey_url)
+        others.add(envelope(0), envelope(1))
+        intake_of(app).spool.append(
+            [an_event("s0", platform="claude_code", event_id="spooled", timestamp=NOON)]
+        )
+        erased = await app.events.erase(Session("", "claude_code", "s0"))
+        assert erased.parts == {"entries of streams": 2}
+        assert {(await raw(app, name))["codec"] for name in ("e0", "spooled")} == {"erased"}
+        [told] = await app.events.find(EventFilter(event_type="erasure"))
+        assert sorted(told.payload["events"]) == ["e0", "spooled"]
+        others.add(envelope(0))
+        async with fast_path(app) as path:
+            await drain(path)
+        found = await app.events.find(EventFilter(platform="claude_code"))
+        assert [event.event_id for event in found] == ["e1"]
+        assert others.length() == 0

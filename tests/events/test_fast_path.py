@@ -186,11 +186,11 @@ async def test_an_event_that_fails_three_times_becomes_a_letter_and_the_others_a
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.0)
     write, tries = app.events.write, []
 
-    async def failing(rows: Any) -> Any:
+    async def failing(rows: Any, **how: Any) -> Any:
         if any(row.event_id == "e1" for row in rows):
             tries.append(len(rows))
             raise RuntimeError("the index is broken")
-        return await write(rows)
+        return await write(rows, **how)
 
     monkeypatch.setattr(app.events, "write", failing)
     others.add(*(envelope(n) for n in range(3)))
@@ -214,10 +214,10 @@ async def test_a_store_that_is_away_holds_ingest_back_and_the_batch_is_kept(
         pauses.append(seconds)
         await sleep(0)
 
-    async def away(rows: Any) -> Any:
+    async def away(rows: Any, **how: Any) -> Any:
         if len(pauses) < 6:
             raise StoreUnavailable("sqlite:///x", "it is locked")
-        return await write(rows)
+        return await write(rows, **how)
 
     monkeypatch.setattr(module.asyncio, "sleep", resting)
     monkeypatch.setattr(app.events, "write", away)

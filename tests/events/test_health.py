@@ -181,7 +181,9 @@ async def test_the_figures_of_the_pipeline(app: Penstock) -> None:
     assert {each.stage for each in found.timings} == {"fetch", "prepare", "apply"}
     assert all(0 < each.p50 <= each.p95 <= each.p99 < 60_000 for each in found.timings)
     assert 0 < found.utilisation["tally"] <= 1
-    assert found.log_bytes > 0
+    assert found.sizes["log"] > 0
+    assert found.sizes["archive"] == 0
+    assert ("wal" in found.sizes) == (app.store.url.startswith("sqlite"))
     assert (found.unread, found.stalled_ms, found.write_errors) == (0, 0, 0)
 
 
@@ -279,3 +281,22 @@ async def test_the_stages_of_ingest_are_among_the_timings(app: Penstock) -> None
     [found] = (await pipeline_health(app)).timings
     assert (found.of, found.stage, found.p50, found.p95, found.p99) == ("ingest", "write", 1, 2, 3)
     assert (await health.stage_seconds(app))[("ingest", "write", "0.99")] == 0.003
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "words"),
+    [
+        ({}, HealthStatus.HEALTHY, "off"),
+        ({"archive": "."}, HealthStatus.HEALTHY, "0 files"),
+        ({"jobs_archive_days": 30}, HealthStatus.UNHEALTHY, "has no folder"),
+        ({"archive_days": 30, "archive": "/dev/null/x"}, HealthStatus.UNHEALTHY, "/dev/null/x"),
+    ],
+)
+async def test_doctor_says_whether_what_is_to_be_archived_can_be(
+    tmp_path: Path, told: dict[str, Any], status: HealthStatus, words: str
+) -> None:
+    folder = {name: str(tmp_path) if value == "." else value for name, value in told.items()}
+    settings = Settings(extension={"events": folder})
+    async with Penstock(f"sqlite:///{tmp_path}/work.db", settings=settings) as made:
+        check = await health.check_archive(made)
+    assert (check.status, words in check.detail) == (status, True), check.detail

@@ -51,6 +51,21 @@ async def test_the_pipeline_is_drawn_with_depth_lag_and_level(
     assert 'hx-trigger="every 2s"' in text
 
 
+async def test_stages_sizes_and_how_busy_consumers_are_stand_below(
+    app: Penstock,
+    broken: Counting,
+    browser: Browser,  # noqa: F811
+) -> None:
+    await app.series.flush()
+    text = await browser.text("events")
+    stages = re.findall(r'<th scope="row">count</th><td data-label="Stage">(\w+)</td>', text)
+    assert set(stages) == {"fetch", "prepare", "apply"}
+    assert len(re.findall(r'data-label="p99">[\d,.]+ ms<', text)) == len(stages)
+    assert "files of the archive" in text
+    assert re.search(r'the log <span class="quiet right">[\d,]+ MB<', text)
+    assert 'data-label="Busy"' in text
+
+
 async def test_a_consumer_is_paused_and_goes_on(
     app: Penstock,
     broken: Counting,

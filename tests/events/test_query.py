@@ -5,21 +5,21 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock import Penstock
+from penstock.events import query
 from penstock.events.event import Session
 from penstock.events.query import InvalidQuery
 from penstock.testing.clock import FakeClock
 from tests.support.events import DAY, NOON, an_event, events_app
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Penstock]:
-    clock = FakeClock(NOON + 100 * DAY)
-    async with events_app(request.param, request, clock, tmp_path) as app:
-        yield app
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOON + 100 * DAY)
 
 
 async def fill(app: Penstock) -> None:
@@ -116,9 +116,26 @@ async def test_what_a_killed_question_left_behind_goes_with_the_next_one(
     assert {left.name, used.name}.intersection(os.listdir(tmp_path)) == {used.name}
 
 
+async def test_a_question_that_begins_is_not_swept_away_by_another(
+    lone: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = fcntl.flock
+
+    def slow(file: Any, how: int) -> None:
+        if how == fcntl.LOCK_EX:
+            monkeypatch.setattr(fcntl, "flock", lock)
+            query._sweep()  # another process asks something just now
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    assert (await lone.events.query("SELECT 1")).rows == [(1,)]
+
+
 @pytest.fixture
-async def lone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Penstock]:
-    clock = FakeClock(NOON + 100 * DAY)
+async def lone(
+    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> AsyncIterator[Penstock]:
     async with events_app("sqlite", request, clock, tmp_path) as app:
         yield app
 

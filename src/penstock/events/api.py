@@ -6,8 +6,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from penstock.events.archive_api import background, work_document
+from penstock.events.background import Tell, Work
 from penstock.events.dead import DeadEvent, DeadEvents
-from penstock.events.event import Event, NewEvent
+from penstock.events.event import Event, NewEvent, Session
 from penstock.events.log import Appended, EventFilter, Events
 from penstock.events.pipeline import ConsumerState, Pipeline, PipelineState
 from penstock.events.pressure import Level
@@ -15,6 +17,8 @@ from penstock.extension import Request
 from penstock.model.clock import iso, milliseconds
 from penstock.operate.actor import Operator, own_tenant
 from penstock.operate.documents import document
+
+REBUILD = "rebuild:"
 
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 
@@ -106,6 +110,26 @@ class Replaying(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 MaybeReplaying = Replaying | None
+
+
+class SessionDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A session, which is unique within a platform of a tenant."""
+
+    session_id: Annotated[str, Meta(min_length=1)]
+    platform: str = ""
+    tenant_id: str = ""
+
+
+class Rebuilding(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is derived anew, and how."""
+
+    session: Annotated[
+        SessionDocument | None, Meta(description="This session alone; else all of them.")
+    ] = None
+    enqueue: Annotated[bool, Meta(description="Enqueue jobs that never were.")] = False
+
+
+MaybeRebuilding = Rebuilding | None
 
 
 class Replayed(Struct, kw_only=True):
@@ -225,6 +249,36 @@ async def pause_consumer(request: Request) -> ConsumerState:
 async def resume_consumer(request: Request) -> ConsumerState:
     """Let a consumer go on where it stopped."""
     return await _pipeline(request).resume(request.path["name"])
+
+
+async def rebuild_consumer(request: Request) -> dict[str, Any]:
+    """Derive anew what a consumer made of one session, at once, or of all, in the background.
+
+    `GET /api/consumers/{name}/rebuild` says how far that is. One that goes on already is refused,
+    and one that was stopped begins again: who reads sees the old result of a session or the new.
+    """
+    name, how = request.path["name"], request.body or Rebuilding()
+    pipeline, now = _pipeline(request), request.app.store.clock.now()
+    work = f"{REBUILD}{name}"
+    pipeline.rebuildable(name)
+    if how.session is not None:
+        session = Session(how.session.tenant_id, how.session.platform, how.session.session_id)
+        done = await pipeline.rebuild(name, session, enqueue=how.enqueue)
+        ended_at = request.app.store.clock.now()
+        told = Work(
+            name=work, state="done", done=done, total=1, started_at=now, updated_at=ended_at
+        )
+        return work_document(told)
+
+    async def run(tell: Tell) -> int:
+        return await pipeline.rebuild(name, enqueue=how.enqueue, show=tell)
+
+    return work_document(await background(request).start(work, run))
+
+
+async def read_rebuild(request: Request) -> dict[str, Any]:
+    """How far the rebuild of a consumer is that was last asked for here."""
+    return work_document(await background(request).get(f"{REBUILD}{request.path['name']}"))
 
 
 async def read_pipeline(request: Request) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from penstock.events.parquet import (
 )
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import new_id
+from penstock.operate.actor import PROGRAM, Actor
 from penstock.store.contract.metrics import DAY_MS
 
 if TYPE_CHECKING:
@@ -78,27 +79,43 @@ class Archived(NamedTuple):
         return self.first_at <= moment <= self.last_at
 
 
-class _Changed(Exception):
-    """The log has changed since a part of it was read."""
+class Changed(Exception):
+    """What goes into a file has changed since it was read."""
 
 
-class _Nothing(Exception):
+class Nothing(Exception):
     """There is nothing to put into a file."""
 
 
 async def archive(
-    app: "Penstock", *, before: int | None = None, show: Show | None = None
+    app: "Penstock",
+    before: int | None = None,
+    *,
+    show: Show | None = None,
+    actor: Actor = PROGRAM,
 ) -> list[Archived]:
     """Archive the whole months before a time; without one, those of the setting archive_days."""
-    settings = app.extensions.settings("events")
-    folder = folder_of(app)
+    until = until_of(app, before)
+    async with actor.doing("events.archive", EVENTS):
+        await sweep(app)
+        return await _archive_until(app, folder_of(app), until, show)
+
+
+def until_of(app: "Penstock", before: int | None = None) -> int:
+    """When the first month begins that stays; refused if neither a time nor a setting says so."""
+    folder_of(app)
     now = app.store.clock.now()
     if before is None:
-        if not settings.archive_days:
+        days: int = app.extensions.settings(EVENTS).archive_days
+        if not days:
             raise InvalidOption("before", before, "a time, or events.archive_days above 0")
-        before = now - int(settings.archive_days) * DAY_MS
-    await sweep(app)
-    until = month_of(min(before, now))[0]
+        before = now - days * DAY_MS
+    return month_of(min(before, now))[0]
+
+
+async def _archive_until(
+    app: "Penstock", folder: Path, until: int, show: Show | None
+) -> list[Archived]:
     made: list[Archived] = []
     since = 0
     while (first := await _first(app, since, until)) is not None:
@@ -171,7 +188,7 @@ async def erase(app: "Penstock", eraser: "Eraser") -> int:
         if file.subject == EVENTS:
             erased += await _erase_from(app, file, eraser)
     # The store knows of a file before what goes into it is read: that may have been too early.
-    await _run(app, "give_up_writing", ())
+    await run(app, "give_up_writing", ())
     await sweep(app)
     return erased
 
@@ -179,10 +196,10 @@ async def erase(app: "Penstock", eraser: "Eraser") -> int:
 async def sweep(app: "Penstock") -> None:
     """Delete files that are no part of the archive: replaced ones, and those of broken attempts."""
     abandoned = app.store.clock.now() - ABANDONED_MS
-    await _run(app, "give_up_broken", (abandoned,))
+    await run(app, "give_up_broken", (abandoned,))
     for file in await files(app, "going"):
         await asyncio.to_thread(path_of(folder_of(app), file.file).unlink, missing_ok=True)
-        await _run(app, "forget_archive", (file.file, abandoned))
+        await run(app, "forget_archive", (file.file, abandoned))
 
 
 def month_of(moment: int) -> tuple[int, int]:
@@ -191,6 +208,11 @@ def month_of(moment: int) -> tuple[int, int]:
     following = (at.year + 1, 1) if at.month == 12 else (at.year, at.month + 1)
     begins, ends = (datetime(*month, 1, tzinfo=UTC) for month in ((at.year, at.month), following))
     return round(begins.timestamp() * 1000), round(ends.timestamp() * 1000)
+
+
+def month_name(moment: int) -> str:
+    """The month of a time, as files are called by it."""
+    return f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m}"
 
 
 async def _first(app: "Penstock", since: int, until: int) -> int | None:
@@ -203,21 +225,21 @@ async def _first(app: "Penstock", since: int, until: int) -> int | None:
 
 async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -> Archived | None:
     """Archive the first events of a month, as many as one file holds; None if there are none."""
-    month = f"{datetime.fromtimestamp(begins / 1000, UTC):%Y-%m}"
+    month = month_name(begins)
     while True:
         try:
-            async with _new_file(app, folder, month) as file:
+            async with new_file(app, folder, month, EVENTS) as file:
                 below = int(await app.events.latest())
                 rows = await _rows(app, begins, ends, below)
                 if not rows:
-                    raise _Nothing
+                    raise Nothing
                 await _refuse_unread(app, rows, begins)
                 table = table_of(sorted(rows, key=_by_session))
                 told = await write_file(folder, file, table, _part(rows, below))
                 await app.transact(partial(_leave, told=told))
-        except _Changed:
+        except Changed:
             continue
-        except _Nothing:
+        except Nothing:
             return None
         found = [each for each in await files(app) if each.file == file]
         if found:  # else somebody has written it anew already
@@ -225,21 +247,23 @@ async def _archive_part(app: "Penstock", folder: Path, begins: int, ends: int) -
 
 
 @asynccontextmanager
-async def _new_file(app: "Penstock", folder: Path, month: str) -> AsyncGenerator[str, None]:
+async def new_file(
+    app: "Penstock", folder: Path, month: str, subject: str
+) -> AsyncGenerator[str, None]:
     """The name of a file that the store knows before anything is read that goes into it."""
     file = f"{month}-{new_id()}.parquet"
-    await _run(app, "begin_archive", (file, EVENTS, app.store.clock.now()))
+    await run(app, "begin_archive", (file, subject, app.store.clock.now()))
     try:
         yield file
     except (
-        _Changed,
-        _Nothing,
+        Changed,
+        Nothing,
         ArchiveDiffers,
         NoArchive,
         NotConsumed,
     ):  # it is no part of the archive
         await asyncio.to_thread(path_of(folder, file).unlink, missing_ok=True)
-        await _run(app, "forget_unfinished", (file,))
+        await run(app, "forget_unfinished", (file,))
         raise
 
 
@@ -272,22 +296,25 @@ def _leave(tx: Any, told: Mapping[str, Any]) -> None:
     asked = {**told, "last_sequence": told["last_in_part"]}
     count, sequences, erased = map(int, queries.row("part_of_log", asked))
     if (count, sequences, erased) != (told["row_count"], told["sequences"], told["erased_count"]):
-        raise _Changed
+        raise Changed
     if queries.run("delete_part", asked) != told["row_count"]:
-        raise _Changed
-    _finish(queries, told)
+        raise Changed
+    finish(queries, told)
 
 
-async def _run(app: "Penstock", name: str, bindings: tuple[Any, ...]) -> int:
+async def run(app: "Penstock", name: str, bindings: tuple[Any, ...]) -> int:
+    """Run a named statement in a commit of its own; how many rows it was about."""
+
     def work(tx: Any) -> int:
         return int(tx.events.queries.run(name, bindings))
 
     return await app.transact(work)
 
 
-def _finish(queries: Any, told: Mapping[str, Any]) -> None:
-    if not queries.run("finish_archive", dict(told)):
-        raise _Changed
+def finish(queries: Any, told: Mapping[str, Any], state: str = "whole") -> None:
+    """Have a file be part of the archive, unless it was given up meanwhile."""
+    if not queries.run("finish_archive", {**told, "state": state}):
+        raise Changed
 
 
 async def _rows(app: "Penstock", begins: int, ends: int, below: int) -> list[Row]:
@@ -347,12 +374,12 @@ async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
     """Write a file anew with tombstones in the place of events; how many."""
     folder = folder_of(app)
     try:
-        async with _new_file(app, folder, file.file[:7]) as name:
+        async with new_file(app, folder, file.file[:7], EVENTS) as name:
             table = await asyncio.to_thread(read, path_of(folder, file.file))
             rows = table.to_pylist()
             gone = [row for row in rows if row["codec"] != Codec.ERASED and eraser.means(row)]
             if not gone:
-                raise _Nothing
+                raise Nothing
             found = [eraser.found(row) for row in gone]
             for row in gone:
                 _bury(row, eraser.subject.left_to)
@@ -362,15 +389,15 @@ async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
             def work(tx: Any) -> None:
                 tx.events.hold()
                 if not tx.events.queries.run("give_up_archive", (file.file, "whole")):
-                    raise _Changed
-                _finish(tx.events.queries, written)
+                    raise Changed
+                finish(tx.events.queries, written)
                 for begin in range(0, len(found), eraser.page):
                     eraser.record(tx, found[begin : begin + eraser.page])
 
             await app.transact(work)
-    except _Nothing:
+    except Nothing:
         return 0
-    except (_Changed, NoArchive) as error:  # somebody else erases from it, too
+    except (Changed, NoArchive) as error:  # somebody else erases from it, too
         current = await files(app)
         if isinstance(error, NoArchive) and file in current:
             raise
@@ -435,8 +462,12 @@ def path_of(folder: Path, file: str) -> Path:
 
 async def paths(app: "Penstock") -> list[Path]:
     """Where the archived events are."""
-    found = [file.file for file in await files(app) if file.subject == EVENTS]
-    return [path_of(folder_of(app), file) for file in found] if found else []
+    return paths_of(app, [file for file in await files(app) if file.subject == EVENTS])
+
+
+def paths_of(app: "Penstock", listed: Sequence[Archived]) -> list[Path]:
+    """Where files of the archive are; without any, no folder is needed."""
+    return [path_of(folder_of(app), file.file) for file in listed]
 
 
 def _by_session(row: Row) -> tuple[str, str, str, int]:

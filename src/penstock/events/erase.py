@@ -16,12 +16,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from penstock.events import archive
+from penstock.events import archive, job_archive
 from penstock.events.consumer import Applying, Consumer
 from penstock.events.enrichment import NotEnriched
-from penstock.events.event import NewEvent, Session
+from penstock.events.event import ORDINARY, InvalidEvent, NewEvent, Session, identified
 from penstock.events.rebuild import NOT_ITS_OWN, clear, rebuild_session
-from penstock.model.errors import InvalidOption, PenstockError
+from penstock.model.errors import InvalidOption
 from penstock.operate.actor import PROGRAM, Actor
 from penstock.operate.erase import Erased, erase_jobs, scrub
 from penstock.operate.journal import Journal
@@ -41,16 +41,16 @@ ERASURE = "erasure"
 PLATFORM = "penstock"
 
 
-class ConsumersMissing(PenstockError):
+class ConsumersMissing(InvalidOption):
     """Consumers that have derived something and are not known here."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        super().__init__("consumers", list(names), "declared here")
         self.names = list(names)
         listed = ", ".join(repr(name) for name in names)
-        super().__init__(
-            f"What consumer {listed} has derived cannot be erased, because it is not known here; "
-            "do it where it is declared, or `penstock events forget` a consumer that is gone."
-        )
+        told = f"What consumer {listed} has derived cannot be erased, because it is not known here"
+        forget = "do it where it is declared, or `penstock events forget` a consumer that is gone"
+        self.args = (f"{told}; {forget}.",)
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -75,6 +75,11 @@ class Subject(Struct, frozen=True, kw_only=True):
     def left_to(self) -> str | None:
         """The tenant whose the tombstones are; None leaves them to their own."""
         return "" if self.session is None and self.person is None else None
+
+    def made(self, job: Mapping[str, Any]) -> bool:
+        """Whether a job is the tenant's, the person's, or the person's within the tenant."""
+        theirs = ((self.tenant, job["tenant_id"]), (self.person, job["created_by"]))
+        return all(mine is None or mine == told for mine, told in theirs)
 
     @property
     def bindings(self) -> dict[str, str | None]:
@@ -119,9 +124,11 @@ async def erase(app: "Penstock", subject: Subject) -> Erased:
         if not waiting + buried:
             break
     parts["archived events"] = await archive.erase(app, eraser)
+    if subject.session is None:
+        parts["archived jobs"] = await job_archive.erase(app, subject.made)
     parts["dead letters"] = await eraser.drop_letters()
     parts["sessions"], failed = await _derive_anew(app, consumers)
-    parts["jobs"] = await _erase_jobs(app)
+    parts += await _erase_jobs(app)
     if app.events.stream is not None:
         await app.events.stream.rewrite()
     if failed is not None:
@@ -155,26 +162,58 @@ class Eraser:
         self._app = app
         self._hashed = hashed
         self._buried: set[str] = set()
+        self._unseen: list[Mapping[str, Any]] = []
+        """Events that waited, and of which the log knows nothing yet."""
         self._resets = [each.name for each in consumers.values() if each.reset is not None]
 
     async def erase_waiting(self) -> int:
         """Erase what waits in the spool and in streams, in the order in which it gets there."""
         count = 0
+        self._unseen = []
         if self._app.events.intake is not None:
             spool = self._app.events.intake.spool
-            count += await asyncio.to_thread(spool.erase, lambda event: self.means(asdict(event)))
+            count += await asyncio.to_thread(spool.erase, lambda event: self._found(asdict(event)))
         if self._app.events.stream is not None:
             count += await self._app.events.stream.erase(self._means_entry)
+            await self._app.transact(self._bury_unseen)
+        elif count:
+            await self._app.transact(self._bury_unseen)
         return count
+
+    def _found(self, waiting: Mapping[str, Any]) -> bool:
+        """Whether an event that waits is one of the subject's."""
+        means = self.means(waiting)
+        if means:
+            self._unseen.append(waiting)
+        return means
 
     def _means_entry(self, fields: Mapping[str, str]) -> bool:
         """Whether an entry of a stream is about the subject; some do not say about whom."""
-        return self.means(fields) or fields.get("event_id") in self._buried
+        return self._found(fields) or fields.get("event_id") in self._buried
+
+    def _bury_unseen(self, tx: Any) -> None:
+        """Have ingest look again at what it has read, and leave tombstones of what only waited.
+
+        Of a tenant's events there are none: without its name they would be known by nobody.
+        """
+        tx.events.hold()
+        tx.events.queries.run("count_erasure")
+        unseen = {} if self.subject.left_to is not None else _identified(self._unseen)
+        buried: list[str] = []
+        for (event_id, at), told in unseen.items():
+            tenant, platform = told.get("tenant_id") or "", told.get("platform") or ""
+            session = Session(tenant, platform, told.get("session_id") or event_id)
+            about = (told.get("event_type") or "", event_id, platform, tenant)
+            row = (event_id, at, tx.now, *about, session.slot, ORDINARY, b"")
+            if tx.events.queries.run("bury_unseen", row):
+                buried.append(event_id)
+        if buried:
+            self._tell(tx, buried)
 
     async def bury(self) -> int:
         """Leave tombstones in the log; how many. What is appended meanwhile goes, too."""
         total, after = 0, 0
-        query = "to_erase" if self.subject.session is None else "of_session_to_erase"
+        query = f"{self.subject.what}_to_erase"
         while True:
             asked = {**self.subject.bindings, "after": after, "limit": PAGE}
             rows = await _rows(self._app, query, asked)
@@ -223,8 +262,12 @@ class Eraser:
             for name in self._resets:
                 marked = (session.slot, REASON, row[0], tx.now)
                 queries.run("mark_erased", (name, *session.key, *marked))
+        self._tell(tx, [str(row[1]) for row in rows])
+
+    def _tell(self, tx: Any, event_ids: Sequence[str]) -> None:
+        """Append what was erased, by ids and a keyed hash."""
         about = {"what": self.subject.what, "subject": self._hashed}
-        for ids in self._split([str(row[1]) for row in rows]):
+        for ids in self._split(event_ids):
             told = {**about, "events": ids}
             tx.events.append_own(NewEvent(event_type=ERASURE, platform=PLATFORM, payload=told))
 
@@ -253,6 +296,20 @@ class Eraser:
             return int(queries.run("erase_dead", asked))
 
         return await self._app.transact(work)
+
+
+def _identified(waiting: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
+    """Events that waited and can be known again, by their ids and times."""
+    found: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for told in waiting:
+        given = {name: told.get(name) for name in ("event_id", "timestamp", "event_type")}
+        if str(given["timestamp"]).isdecimal():
+            given["timestamp"] = int(str(given["timestamp"]))
+        try:
+            found[identified(msgspec.convert(given, NewEvent), 0)] = told
+        except (InvalidEvent, msgspec.ValidationError):
+            continue  # it would not have come into the log
+    return found
 
 
 async def _derive_anew(
@@ -301,13 +358,16 @@ def _clear(tx: Any, consumer: Consumer, session: Session, why: str) -> None:
     tx.events.queries.run("mark_erased", (consumer.name, *session.key, *told))
 
 
-async def _erase_jobs(app: "Penstock") -> int:
-    """Erase the jobs that consumers made of events which are erased."""
-    erased = 0
+async def _erase_jobs(app: "Penstock") -> Counter[str]:
+    """Erase the jobs that consumers made of events which are erased, archived ones, too."""
+    erased: Counter[str] = Counter()
     while rows := await _rows(app, "doomed_jobs", (PAGE,)):
         ids = [job_id for row in rows for job_id in str(row[3]).split()]
         await deliver(app, ids)  # one that waits in the outbox would come later
-        erased += await erase_jobs(app, ids)
+        made = await job_archive.made_by(app, ids)
+        erased["jobs"] += await erase_jobs(app, list(made))
+        # Only now: an archiver may have read them before they were gone from their store.
+        erased["archived jobs"] += await job_archive.erase_jobs(app, made)
         done = [tuple(row[:3]) for row in rows]
         await app.transact(partial(_forget_jobs, done=done))
     return erased

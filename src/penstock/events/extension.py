@@ -22,6 +22,7 @@ from penstock.extension import (
 LIMIT = 1 << 20
 REQUEST_LIMIT = 16 << 20
 API = "penstock.events.api"
+ARCHIVE_API = "penstock.events.archive_api"
 COMMANDS = "penstock.events.commands"
 PAGES = "penstock.events.pages"
 
@@ -74,7 +75,8 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     a SQLite store (`work.db.spool`), else one in `$XDG_STATE_HOME/penstock` or
     `~/.local/state/penstock`. Named without a stream, it does so while the store is away or locked.
     `archive` is the folder of archived events; whole months that are older than `archive_days` go
-    there by themselves, if that is above 0.
+    there by themselves, if that is above 0. So do jobs that ended in such months, once they are
+    older than `jobs_archive_days`: while that is above 0, nothing else deletes ended jobs.
     """
 
     gate: str = "penstock.events.gate:redacting"
@@ -87,6 +89,7 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     spool: str | None = None
     archive: str = ""
     archive_days: int = 0
+    jobs_archive_days: int = 0
 
 
 TABLES = Tables(
@@ -112,6 +115,7 @@ TABLES = Tables(
         Table("events_dead", key=("id",), tenant="tenant_id", person="person"),
         Table("events_jobs", key=("consumer", "sequence", "n")),
         Table("events_archives", key=("file",)),
+        Table("events_erasures", key=("id",)),
         Table("events_ingest", key=("name",)),
         Table("events_groups", key=("name",)),
         Table("events_readings", key=("consumer", "at")),
@@ -202,6 +206,66 @@ ROUTES = (
         whole=True,
     ),
     Route(
+        name="rebuild_consumer",
+        method="POST",
+        path="consumers/{name}/rebuild",
+        run=f"{API}:rebuild_consumer",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{API}:MaybeRebuilding",
+        gives=f"{ARCHIVE_API}:WorkDocument",
+        whole=True,
+    ),
+    Route(
+        name="read_rebuild",
+        method="GET",
+        path="consumers/{name}/rebuild",
+        run=f"{API}:read_rebuild",
+        gives=f"{ARCHIVE_API}:WorkDocument",
+        whole=True,
+    ),
+    Route(
+        name="query_events",
+        method="POST",
+        path="event-query",
+        run=f"{ARCHIVE_API}:query_events",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{ARCHIVE_API}:Asking",
+        gives=f"{ARCHIVE_API}:AnswerDocument",
+        whole=True,
+    ),
+    Route(
+        name="archive_events",
+        method="POST",
+        path="event-archive",
+        run=f"{ARCHIVE_API}:archive_events",
+        scope="operate",
+        body=Body.JSON,
+        takes=f"{ARCHIVE_API}:MaybeArchiving",
+        gives=f"{ARCHIVE_API}:WorkDocument",
+        whole=True,
+    ),
+    Route(
+        name="read_archive",
+        method="GET",
+        path="event-archive",
+        run=f"{ARCHIVE_API}:read_archive",
+        gives=f"{ARCHIVE_API}:ArchiveDocument",
+        whole=True,
+    ),
+    Route(
+        name="erase_session",
+        method="POST",
+        path="event-erasures",
+        run=f"{ARCHIVE_API}:erase_session",
+        scope="admin",
+        body=Body.JSON,
+        takes=f"{ARCHIVE_API}:ErasedSession",
+        gives=f"{ARCHIVE_API}:ErasedDocument",
+        whole=True,
+    ),
+    Route(
         name="read_pipeline",
         method="GET",
         path="pipeline",
@@ -226,6 +290,7 @@ events = Extension(
     in_transaction="penstock.events.log:Writing",
     on_remote="penstock.events.remote:RemoteEvents",
     erase="penstock.events.erase:erase_whose",
+    keeps_jobs="jobs_archive_days",
     passes=(
         Pass(name="pressure", every=5.0, run="penstock.events.pressure:check"),
         Pass(name="mirror_series", every=5.0, run="penstock.events.series_mirror:mirror_series"),
@@ -233,9 +298,10 @@ events = Extension(
         Pass(name="recompress", every=60.0, run="penstock.events.recompress:recompress"),
         Pass(name="months", every=3_600.0, run="penstock.events.archive:make_months"),
         Pass(name="archive", every=3_600.0, run="penstock.events.archive:keep_up"),
+        Pass(name="archive_jobs", every=3_600.0, run="penstock.events.job_archive:keep_up"),
     ),
     services=("penstock.events.series:Flushing",),
-    doctor={"stream": "penstock.events.stream:check_stream"},
+    doctor={"stream": "penstock.events.stream:check_stream", "archive": f"{HEALTH}:check_archive"},
     adds={"events.flush": ("penstock.events.series:flush",)},
     commands=(
         Command(name="ls", run=f"{COMMANDS}:ls"),
@@ -252,6 +318,7 @@ events = Extension(
         Command(name="replay", run=f"{COMMANDS}:replay", loads=True),
         Command(name="drop", run=f"{COMMANDS}:drop"),
         Command(name="archive", run="penstock.events.archive_commands:archive"),
+        Command(name="archive-jobs", run="penstock.events.archive_commands:archive_jobs"),
         Command(name="query", run="penstock.events.archive_commands:query"),
         Command(name="erase", run="penstock.events.archive_commands:erase", loads=True),
     ),

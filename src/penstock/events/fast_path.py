@@ -10,10 +10,11 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import structlog
@@ -21,6 +22,7 @@ from msgspec import Struct
 
 from penstock.events.event import InvalidEvent
 from penstock.events.letters import Letter, bury, letter_of_row, stub
+from penstock.events.log import ErasedMeanwhile
 from penstock.events.prepare import Row
 from penstock.events.stages import Stages
 from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of, event_of
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("penstock.events")
 
+T = TypeVar("T")
+
 BATCH = 100
 BATCH_SECONDS = 0.1
 BLOCK_MS = 1_000
@@ -59,6 +63,9 @@ TURN_SECONDS = 0.0005
 LEASE_MS = 10_000
 UPKEEP_SECONDS = 2.0
 
+UNKNOWN = -1
+"""How many erasures there were before an entry was read that somebody else had before."""
+
 AWAY = (StoreUnavailable, StoreFull, StoreClosed, StoreReadOnly, AccessDenied, StoreCorrupt)
 """What says nothing about an event: the store is away, and the batch waits for it."""
 
@@ -68,9 +75,13 @@ class NameLost(Exception):
 
 
 class Batch(Struct):
-    """Entries on their way through the stages: rows to write, and letters of what cannot be."""
+    """Entries on their way through the stages: rows to write, and letters of what cannot be.
+
+    When they were read, there had been so many `erasures`, as far as was known.
+    """
 
     entries: list[Entry]
+    erasures: int
     rows: list[tuple[Entry, Row]] = []
     letters: list[Letter] = []
 
@@ -100,6 +111,8 @@ class FastPath:
         self._after: str | None = "0-0"
         """The entry of ours to go on after; None once all that we were given before is read."""
         self._held: set[str] = set()
+        self._erasures = UNKNOWN
+        """How many there were when last a batch was written."""
         self._left: list[Entry] = []
         """What others left, to be written next."""
         self._progress_at = 0
@@ -109,7 +122,7 @@ class FastPath:
 
     async def run(self) -> None:
         """Run all stages until cancelled; NameLost if another process has taken the name."""
-        read: asyncio.Queue[list[Entry]] = asyncio.Queue(AHEAD)
+        read: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         ready: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         written: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         stages = [
@@ -134,9 +147,10 @@ class FastPath:
         """Take one batch through all stages; how many entries it had."""
         if not self.name:
             await self.take_name()
+        erasures = self._erasures
         entries = await self.read(block_ms)
         if entries:
-            batch = self.prepare(entries)
+            batch = self.prepare(entries, erasures)
             await self.write(batch)
             await self.acknowledge(batch)
         return len(entries)
@@ -154,6 +168,8 @@ class FastPath:
     async def take_name(self) -> None:
         """Take the name that was asked for, or the first that is free or whose owner is dead."""
         _owners.add(self._owner)
+        with suppress(StoreError):  # else what is read first is looked at again
+            self._erasures = await self.app.read(lambda tx: tx.events.queries.value("erasures"))
         number = 1
         while True:
             name = self._wanted or f"fast-path-{number}"
@@ -216,11 +232,11 @@ class FastPath:
         if isinstance(answer, Exception) and not str(answer).startswith("BUSYGROUP"):
             raise translate(self.stream.server.url, answer) from answer
 
-    def prepare(self, entries: Sequence[Entry]) -> Batch:
+    def prepare(self, entries: Sequence[Entry], erasures: int = UNKNOWN) -> Batch:
         """Parse entries, take them through the gate and compress them."""
         now = self.app.store.clock.now()
         preparer = self.app.events.preparer
-        batch = Batch(list(entries))
+        batch = Batch(list(entries), erasures)
         began = time.perf_counter()
         events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
         self.stages.add("parse", began)
@@ -257,11 +273,8 @@ class FastPath:
         while True:
             try:
                 await self._commit(batch)
-            except AWAY as error:
-                await self._hold_back(error, pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
             except Exception as error:
-                if not batch.rows:
+                if isinstance(error, AWAY) or not batch.rows:
                     await self._hold_back(error, pause)
                     pause = min(2 * pause, LONGEST_PAUSE)
                     continue
@@ -276,30 +289,51 @@ class FastPath:
 
     async def _commit(self, batch: Batch) -> None:
         began = time.perf_counter()
-        if batch.letters:
-            await bury(self.app, batch.letters)
-            log.warning("entries_dead", count=len(batch.letters), reason=batch.letters[0].reason)
-        if batch.rows:
-            await self.app.events.write([row for _, row in batch.rows])
-            self.stages.add("write", began)
+        try:
+            if batch.letters:
+                await bury(self.app, batch.letters, erasures=batch.erasures)
+                reason = batch.letters[0].reason
+                log.warning("entries_dead", count=len(batch.letters), reason=reason)
+            if batch.rows:
+                rows = [row for _, row in batch.rows]
+                await self.app.events.write(rows, erasures=batch.erasures)
+                self.stages.add("write", began)
+        except ErasedMeanwhile as erased:
+            await self._look_again(batch, erased.happened)
+            await self._commit(batch)
+
+    async def _look_again(self, batch: Batch, erasures: int) -> None:
+        """Leave out of a batch what was erased from the stream since it was read."""
+        asked = [("XRANGE", self._key, entry.id, entry.id) for entry in batch.entries]
+        answers = await self._told(partial(self.stream.ask_all, asked), "ingest_cannot_look")
+        there = [entry for entry, found in zip(batch.entries, answers, strict=True) if found]
+        anew = self.prepare(there, erasures)
+        batch.rows, batch.letters, batch.erasures = anew.rows, anew.letters, erasures
+        self._erasures = max(self._erasures, erasures)
 
     async def _one_by_one(self, batch: Batch) -> None:
         """Find what cannot be written: the others are, and it is buried after some tries."""
         rows, batch.rows = batch.rows, []
         for entry, row in rows:
-            failed = await self._tried(row)
+            try:
+                failed = await self._tried(row, batch.erasures)
+            except ErasedMeanwhile as erased:
+                await self._look_again(batch, erased.happened)
+                return
             if failed is not None:
                 error, tries = failed
                 now = self.app.store.clock.now()
                 letter = letter_of_row(entry.id, entry.milliseconds, row, error, tries, now)
                 batch.letters.append(letter)
 
-    async def _tried(self, row: Row) -> tuple[Exception, int] | None:
+    async def _tried(self, row: Row, erasures: int) -> tuple[Exception, int] | None:
         """Write one event; why it cannot be, and how often that was tried."""
         tries, pause = 0, FIRST_PAUSE
         while True:
             try:
-                await self.app.events.write([row])
+                await self.app.events.write([row], erasures=erasures)
+            except ErasedMeanwhile:
+                raise
             except AWAY as error:
                 await self._hold_back(error, pause)
             except InvalidEvent as error:
@@ -323,22 +357,25 @@ class FastPath:
     async def acknowledge(self, *batches: Batch) -> None:
         """Acknowledge and delete what is in the log, in one step, however long Redis is away."""
         ids = [entry.id for batch in batches for entry in batch.entries]
-        pause = FIRST_PAUSE
-        while True:
-            began = time.perf_counter()
-            try:
-                await self.stream.call("acknowledge", [self._key], GROUP, *ids)
-            except StoreError as error:
-                self._warn("not_acknowledged", error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                break
+        began = time.perf_counter()
+        call = partial(self.stream.call, "acknowledge", [self._key], GROUP, *ids)
+        await self._told(call, "not_acknowledged")
         self._held.difference_update(ids)
         self.stages.add("acknowledge", began, len(batches))
         if self._acknowledged_at is not None and len(ids) >= BATCH:
             self.stages.add("whole", self._acknowledged_at, len(batches))
         self._acknowledged_at = time.perf_counter()
+
+    async def _told(self, ask: Callable[[], Awaitable[T]], event: str) -> T:
+        """What Redis answers, however long it is away."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await ask()
+            except StoreError as error:
+                self._warn(event, error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def take_over(self) -> list[Entry]:
         """Take entries that a consumer was given and left: nobody holds its name any more."""
@@ -373,11 +410,12 @@ class FastPath:
 
         await self.app.transact(work)
 
-    async def _reading(self, read: "asyncio.Queue[list[Entry]]") -> None:
+    async def _reading(self, read: "asyncio.Queue[Batch]") -> None:
         pause = FIRST_PAUSE
         while True:
             try:
                 entries, self._left = self._left, []
+                erasures = UNKNOWN if entries else self._erasures
                 entries = entries or await self.read(BLOCK_MS)
                 if entries and self._after is None:
                     await self._fill(entries)
@@ -390,7 +428,7 @@ class FastPath:
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 for first in range(0, len(entries), BATCH):
-                    await read.put(entries[first : first + BATCH])
+                    await read.put(Batch(entries[first : first + BATCH], erasures))
 
     async def _fill(self, entries: list[Entry]) -> None:
         """Wait a moment for what makes a batch whole."""
@@ -401,13 +439,12 @@ class FastPath:
                 more = await self._read_after(">", None, BATCH - len(entries))
                 entries += self._hold_on(more)
 
-    async def _preparing(
-        self, read: "asyncio.Queue[list[Entry]]", ready: "asyncio.Queue[Batch]"
-    ) -> None:
+    async def _preparing(self, read: "asyncio.Queue[Batch]", ready: "asyncio.Queue[Batch]") -> None:
         loop = asyncio.get_running_loop()
         while True:
-            entries = await read.get()
-            await ready.put(await loop.run_in_executor(self._threads, self.prepare, entries))
+            batch = await read.get()
+            work = partial(self.prepare, batch.entries, batch.erasures)
+            await ready.put(await loop.run_in_executor(self._threads, work))
 
     async def _writing(
         self, ready: "asyncio.Queue[Batch]", written: "asyncio.Queue[Batch]"

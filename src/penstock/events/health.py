@@ -1,21 +1,27 @@
 """The health of the pipeline: its figures, what alerts measure of it, and its checks."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.json import decode
 
+from penstock.events import archive
 from penstock.events.lag import Lag, lags
+from penstock.events.parquet import NoArchive, arrow, make_folder
 from penstock.events.pressure import Level, Pressure, level
 from penstock.model.alert import Reading
 from penstock.model.alert_rules import Rule
+from penstock.model.errors import MissingExtra
 from penstock.model.store_errors import StoreError
 from penstock.model.wording import counted, listed, span
 from penstock.operate.health import Check, HealthStatus
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.events.stream import StreamState
 
 WINDOW_SECONDS = 60.0
 STALLED_SECONDS = 30.0
@@ -37,7 +43,9 @@ class PipelineHealth(Struct, frozen=True, kw_only=True):
 
     `utilisation` is the share of its workers' time in which a consumer works, and
     `data_consistency` the share of sampled sessions that a replay derives alike. `unread` entries
-    wait in the stream. `stalled_ms` is how long ingest has made no progress while some do.
+    wait in the stream. `stalled_ms` is how long ingest has made no progress while some do. `sizes`
+    are bytes: of the log and the archive, of what SQLite has written ahead (`wal`), of what waits
+    in a `spool` here, and of the `stream` in the memory of its server.
     """
 
     pressure: Pressure
@@ -46,7 +54,7 @@ class PipelineHealth(Struct, frozen=True, kw_only=True):
     utilisation: dict[str, float]
     data_consistency: dict[str, float]
     put_off: dict[str, int]
-    log_bytes: int
+    sizes: dict[str, int]
     unread: int
     stalled_ms: int
     write_errors: int
@@ -55,7 +63,8 @@ class PipelineHealth(Struct, frozen=True, kw_only=True):
 async def pipeline_health(app: "Penstock") -> PipelineHealth:
     """Everything that is known of how the pipeline does."""
     found = await lags(app)
-    unread, stalled_ms = await _stalled(app)
+    stream = await _stream_state(app)
+    unread, stalled_ms = await _stalled(app, stream)
     return PipelineHealth(
         pressure=await level(app),
         consumers=found,
@@ -69,7 +78,7 @@ async def pipeline_health(app: "Penstock") -> PipelineHealth:
             each.labels["consumer"]: round(each.total)
             for each in await app.series.read("events.put_off")
         },
-        log_bytes=int(await app.read(lambda tx: tx.events.queries.value("log_bytes"))),
+        sizes=await _sizes(app, stream),
         unread=unread,
         stalled_ms=stalled_ms,
         write_errors=await _write_errors(app, WINDOW_SECONDS),
@@ -114,13 +123,34 @@ async def _utilisation(app: "Penstock", found: list[Lag]) -> dict[str, float]:
     }
 
 
-async def _stalled(app: "Penstock") -> tuple[int, int]:
+async def _sizes(app: "Penstock", stream: "StreamState | None") -> dict[str, int]:
+    def seen(tx: Any) -> list[Any]:
+        names = ("log_bytes", "log_file", "archive_bytes")
+        return [tx.events.queries.value(name) for name in names]
+
+    log, file, archived = await app.read(seen)
+    sizes = {"log": int(log), "archive": int(archived)}
+    if file:
+        sizes["wal"] = _size_of(Path(f"{file}-wal"))
+    if app.events.intake is not None:
+        sizes["spool"] = _size_of(app.events.intake.spool.path)
+    return sizes if stream is None else {**sizes, "stream": stream.size}
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+async def _stream_state(app: "Penstock") -> "StreamState | None":
+    return None if app.events.stream is None else await app.events.stream.state()
+
+
+async def _stalled(app: "Penstock", state: "StreamState | None") -> tuple[int, int]:
     """How many entries wait in the stream, and for how long ingest has done nothing about it."""
-    stream = app.events.stream
-    if stream is None:
-        return 0, 0
-    state = await stream.state()
-    if not state.length or state.oldest_at is None:
+    if state is None or not state.length or state.oldest_at is None:
         return 0, 0
     progress = max((int(row[3]) for row in await _ingest_rows(app)), default=0)
     return state.length, max(0, app.store.clock.now() - max(progress, state.oldest_at))
@@ -150,7 +180,7 @@ async def lag(app: "Penstock", _: Rule) -> Reading:
 async def stalled(app: "Penstock", _: Rule) -> Reading:
     """Seconds without progress of ingest while entries wait."""
     try:
-        unread, stalled_ms = await _stalled(app)
+        unread, stalled_ms = await _stalled(app, await _stream_state(app))
     except StoreError:
         return Reading(None)
     return Reading(stalled_ms / 1000, f"unread: {unread:,}" if unread else "")
@@ -198,7 +228,7 @@ async def check_consumers(app: "Penstock") -> Check:
 async def check_ingest(app: "Penstock") -> Check:
     """Whether ingest makes progress with what waits for it, and the log takes it."""
     try:
-        unread, stalled_ms = await _stalled(app)
+        unread, stalled_ms = await _stalled(app, await _stream_state(app))
     except StoreError as error:
         return Check(HealthStatus.DEGRADED, f"The stream does not answer: {error}")
     if stalled_ms > 1000 * STALLED_SECONDS:
@@ -217,13 +247,34 @@ async def check_consistency(app: "Penstock") -> Check:
     return Check(HealthStatus.HEALTHY, "Sampled sessions are as a replay derives them.")
 
 
+async def check_archive(app: "Penstock") -> Check:
+    """Whether what is to be archived can be: nothing else deletes ended jobs then."""
+    settings = app.extensions.settings("events")
+    if not (settings.archive or settings.archive_days or settings.jobs_archive_days):
+        return Check(HealthStatus.HEALTHY, "off: nothing is archived")
+    try:
+        arrow()
+        folder = archive.folder_of(app)
+        make_folder(folder)
+    except (OSError, MissingExtra, NoArchive) as error:
+        where = settings.archive or "no folder"
+        return Check(HealthStatus.UNHEALTHY, f"Nothing can be archived in {where}: {error}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check(
+            HealthStatus.UNHEALTHY, f"Nothing can be archived in {folder}: it is read-only"
+        )
+    found = [file for state in ("leaving", "whole") for file in await archive.files(app, state)]
+    size = sum(file.size for file in found) / 1e6
+    return Check(HealthStatus.HEALTHY, f"{counted(len(found), 'file')}, {size:,.1f} MB in {folder}")
+
+
 Figures = dict[tuple[str, ...], float]
 
 _fresh: "WeakKeyDictionary[Penstock, tuple[int, PipelineHealth]]" = WeakKeyDictionary()
 
 
-async def _look(app: "Penstock") -> PipelineHealth:
-    """The same look for all families of one scrape."""
+async def look(app: "Penstock") -> PipelineHealth:
+    """The same look for all families of one scrape, and for all who have the page open."""
     now = app.store.clock.monotonic()
     known = _fresh.get(app)
     if known is None or not 0 <= now - known[0] < FRESH_MS:
@@ -233,62 +284,62 @@ async def _look(app: "Penstock") -> PipelineHealth:
 
 async def level_rank(app: "Penstock") -> float:
     """0 green, 1 yellow, 2 orange, 3 red."""
-    return (await _look(app)).pressure.level.rank
+    return (await look(app)).pressure.level.rank
 
 
 async def depths(app: "Penstock") -> Figures:
     """Events that wait, by consumer."""
-    return {(each.consumer,): each.depth for each in (await _look(app)).consumers}
+    return {(each.consumer,): each.depth for each in (await look(app)).consumers}
 
 
 async def lag_seconds(app: "Penstock") -> Figures:
     """Seconds behind, by consumer."""
-    return {(each.consumer,): each.lag_ms / 1000 for each in (await _look(app)).consumers}
+    return {(each.consumer,): each.lag_ms / 1000 for each in (await look(app)).consumers}
 
 
 async def workers(app: "Penstock") -> Figures:
     """Workers that run, by consumer."""
-    return {(each.consumer,): each.workers for each in (await _look(app)).consumers}
+    return {(each.consumer,): each.workers for each in (await look(app)).consumers}
 
 
 async def marked_sessions(app: "Penstock") -> Figures:
     """Sessions that are not as the log says, by consumer and mark."""
     return {
         (each.consumer, mark): getattr(each, mark)
-        for each in (await _look(app)).consumers
+        for each in (await look(app)).consumers
         for mark in ("behind", "unenriched", "incomplete", "waiting")
     }
 
 
 async def put_off(app: "Penstock") -> Figures:
     """Events that were put off, by consumer."""
-    return {(name,): count for name, count in (await _look(app)).put_off.items()}
+    return {(name,): count for name, count in (await look(app)).put_off.items()}
 
 
 async def utilisation(app: "Penstock") -> Figures:
     """The share of time in which workers work, by consumer."""
-    return {(name,): share for name, share in (await _look(app)).utilisation.items()}
+    return {(name,): share for name, share in (await look(app)).utilisation.items()}
 
 
 async def consistency(app: "Penstock") -> Figures:
     """The share of sampled sessions that a replay derives alike, by consumer."""
-    return {(name,): share for name, share in (await _look(app)).data_consistency.items()}
+    return {(name,): share for name, share in (await look(app)).data_consistency.items()}
 
 
 async def stage_seconds(app: "Penstock") -> Figures:
     """How long stages take, by whose they are, stage and quantile."""
     return {
         (each.of, each.stage, quantile): value / 1000
-        for each in (await _look(app)).timings
+        for each in (await look(app)).timings
         for quantile, value in (("0.5", each.p50), ("0.95", each.p95), ("0.99", each.p99))
     }
 
 
 async def unread_entries(app: "Penstock") -> float:
     """Entries of the stream that ingest has not written yet."""
-    return (await _look(app)).unread
+    return (await look(app)).unread
 
 
-async def log_bytes(app: "Penstock") -> float:
-    """What the log takes on disk."""
-    return (await _look(app)).log_bytes
+async def sizes(app: "Penstock") -> Figures:
+    """Bytes of log, archive, stream and what else there is."""
+    return {(what,): size for what, size in (await look(app)).sizes.items()}

@@ -113,10 +113,20 @@ def reason_of(error: Exception) -> str:
     return redact(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
 
 
-async def bury(app: "Penstock", letters: Iterable[Letter]) -> None:
-    """Keep letters; one that is there already changes nothing."""
+async def bury(app: "Penstock", letters: Iterable[Letter], *, erasures: int | None = None) -> None:
+    """Keep letters; one that is there already changes nothing.
+
+    Those of what was read when there had been so many `erasures` are refused with ErasedMeanwhile
+    if there was one since.
+    """
     rows = [msgspec.structs.astuple(letter) for letter in letters]
-    await app.transact(lambda tx: tx.events.queries.many("bury", rows))
+
+    def work(tx: Any) -> None:
+        if erasures is not None:
+            tx.events.hold_unless_erased(erasures)
+        tx.events.queries.many("bury", rows)
+
+    await app.transact(work)
 
 
 def _known(fields: Sequence[bytes], gate: "Gate") -> dict[str, Any]:

@@ -30,7 +30,8 @@ from penstock.operate.actor import PROGRAM, Actor
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.transact import Unit
-    from penstock.events.archive import Archived
+    from penstock.events.archive import Archived, Show
+    from penstock.events.background import Background
     from penstock.events.dead import DeadEvents
     from penstock.events.extension import EventSettings
     from penstock.events.late import Looked
@@ -52,6 +53,13 @@ class Appended(Struct, frozen=True):
     event_id: str
     sequence: int
     created: bool
+
+
+class ErasedMeanwhile(Exception):
+    """There was an erasure since events were read that are to be written; so many there were."""
+
+    def __init__(self, happened: int) -> None:
+        self.happened = happened
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -118,10 +126,29 @@ class Writing:
         """Keep everybody else from writing the log until the commit."""
         self.queries.row("hold")
 
-    def write(self, rows: Sequence[Row], looked: "Looked | None" = None) -> list[Appended]:
-        """Write what was made ready; files of the archive are read here unless one has `looked`."""
+    def hold_unless_erased(self, erasures: int) -> None:
+        """The same, unless there was an erasure since there had been so many."""
         self.hold()
-        before, archived_until = self.queries.row("begin") or (0, None)
+        happened = int(self.queries.value("erasures"))
+        if happened != erasures:
+            raise ErasedMeanwhile(happened)
+
+    def write(
+        self,
+        rows: Sequence[Row],
+        looked: "Looked | None" = None,
+        *,
+        erasures: int | None = None,
+    ) -> list[Appended]:
+        """Write what was made ready; files of the archive are read here unless one has `looked`.
+
+        What was read somewhere when there had been so many `erasures` is refused if there was one
+        since.
+        """
+        self.hold()
+        before, archived_until, happened = self.queries.row("begin") or (0, None, 0)
+        if erasures is not None and happened != erasures:
+            raise ErasedMeanwhile(int(happened))
         late = [row for row in rows if archived_until and row.timestamp <= archived_until]
         archived = self._archived(late, looked) if late else {}
         fresh = [row for row in rows if row not in archived] if archived else rows
@@ -203,6 +230,13 @@ class Events:
         return Pipeline(self._app)
 
     @cached_property
+    def background(self) -> "Background":
+        """Long work that the server was asked for, and how far it is."""
+        from penstock.events.background import Background
+
+        return Background(self._app)
+
+    @cached_property
     def rates(self) -> "Rates":
         """What consumers got done between two looks at the pipeline."""
         from penstock.events.pipeline import Rates
@@ -260,8 +294,8 @@ class Events:
         return Intake(Spool(path), self._deliver, self._refuse)
 
     async def close(self) -> None:
-        """Let go of the stream; what is spooled stays."""
-        for used in ("intake", "stream"):
+        """Stop what was asked for, and let go of the stream; what is spooled stays."""
+        for used in ("background", "intake", "stream"):
             if self.__dict__.get(used) is not None:
                 await self.__dict__[used].close()
 
@@ -277,8 +311,8 @@ class Events:
 
         await bury(self._app, [letter_of_event(event, error, self._app.store.clock.now())])
 
-    async def write(self, rows: Sequence[Row]) -> list[Appended]:
-        """Write what was made ready, in one commit."""
+    async def write(self, rows: Sequence[Row], *, erasures: int | None = None) -> list[Appended]:
+        """Write what was made ready, in one commit; ErasedMeanwhile if it has to be read again."""
         from penstock.events.late import Looked, LookFirst, look
 
         if "events" not in self._app.made_tables:
@@ -289,7 +323,7 @@ class Events:
         def work(tx: Any) -> list[Appended]:
             for platform in lacking:
                 tx.events.keep_dictionary(platform)
-            written: list[Appended] = tx.events.write(rows, looked)
+            written: list[Appended] = tx.events.write(rows, looked, erasures=erasures)
             return written
 
         appended: list[Appended] | None = None
@@ -332,8 +366,15 @@ class Events:
 
     async def archive(self, before: int | None = None) -> "list[Archived]":
         """Move the whole months before a time to files of the archive, which are then returned."""
-        made: list[Archived] = await load("penstock.events.archive:archive")(
-            self._app, before=before
+        made: list[Archived] = await load("penstock.events.archive:archive")(self._app, before)
+        return made
+
+    async def archive_jobs(
+        self, before: int | None = None, *, show: "Show | None" = None
+    ) -> "list[Archived]":
+        """Move jobs that ended in the whole months before a time to files of the archive."""
+        made: list[Archived] = await load("penstock.events.job_archive:archive_jobs")(
+            self._app, before, show=show
         )
         return made
 
@@ -382,7 +423,7 @@ def _query(where: EventFilter) -> tuple[str, dict[str, Any]]:
     if where.session_id is not None:
         return "of_session", asked
     if where.since is None and where.until is None:
-        return "every", asked
+        return "of_tenant" if where.tenant else "every", asked
     until = LATEST + 1 if where.until is None else where.until
     return "within", {**asked, "since": where.since or 0, "until": until}
 

@@ -7,12 +7,14 @@ from msgspec import Struct
 
 from penstock.events.dead import DeadEvent, DeadEvents
 from penstock.events.event import Event
+from penstock.events.health import PipelineHealth, look
 from penstock.events.log import EventFilter
 from penstock.events.picture import LEVELS, narrow, shown_state, wide
 from penstock.events.pipeline import ConsumerState, Pipeline
 from penstock.events.stream import StreamState
 from penstock.extension import Request
 from penstock.model.errors import InvalidOption
+from penstock.model.store_errors import StoreError
 from penstock.model.wording import counted
 from penstock.operate.actor import Operator
 
@@ -32,6 +34,16 @@ MARKS = {
 """What sessions that are not as the log says are called, and why they are not."""
 
 
+SIZES = {
+    "log": "the log",
+    "archive": "files of the archive",
+    "wal": "written ahead by SQLite",
+    "spool": "spooled here",
+    "stream": "the stream in memory",
+}
+"""What takes room, in words."""
+
+
 class ConsumerRow(Struct, frozen=True):
     """A consumer with its colour and its state in words."""
 
@@ -44,9 +56,14 @@ async def show_pipeline(request: Request) -> dict[str, Any]:
     """All of it, drawn, with the latest dead letters."""
     app = request.app
     state, stream = await Pipeline(app).state(), await stream_state(app)
+    health = await health_of(app)
     return {
         "state": state,
         "stream": stream,
+        "timings": [] if health is None else health.timings,
+        "utilisation": {} if health is None else health.utilisation,
+        "sizes": {} if health is None else health.sizes,
+        "size_words": SIZES,
         "pictures": {"wide": wide(state, stream), "slim": narrow(state, stream)},
         "rows": [ConsumerRow(each, *shown_state(each)) for each in state.consumers],
         "level": LEVELS[state.pressure.level.value],
@@ -68,6 +85,15 @@ async def stream_state(app: "Penstock") -> StreamState | None:
         return None  # the page is about the rest, too; health says that it is away
 
 
+async def health_of(app: "Penstock") -> PipelineHealth | None:
+    """The figures of the pipeline; None while they cannot be had, which its checks say."""
+    try:
+        async with asyncio.timeout(STREAM_SECONDS):
+            return await look(app)
+    except (StoreError, TimeoutError):
+        return None
+
+
 async def steer(request: Request) -> str:
     """Pause a consumer, or let it go on."""
     name, action = request.form.get("name", ""), request.form.get("action", "")
@@ -87,7 +113,8 @@ async def show_log(request: Request) -> dict[str, Any]:
     after = _whole(request.query.get("after", ""))
     where = {name: value or None for name, value in given.items()}
     if after is None:
-        name = "last_of_session" if where["session_id"] else "last_events"
+        name = "last_of_tenant" if request.tenant else "last_events"
+        name = "last_of_session" if where["session_id"] else name
         asked = {**where, "tenant": request.tenant, "limit": SHOWN}
         events: list[Event] = await request.app.events.ask(name, asked)
     else:

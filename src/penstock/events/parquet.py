@@ -1,4 +1,4 @@
-"""Parquet files of the archive: a row for each event, and a column for each of the log's.
+"""Parquet files of the archive; those of events have a column for each of the log's.
 
 The body of an event stands in them as JSON, whatever the log compressed it with.
 """
@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.events.columns import EXTRACTED, NUMBERS
 from penstock.events.event import Body, Event
-from penstock.model.errors import MissingExtra, PenstockError
+from penstock.model.errors import InvalidOption, MissingExtra, PenstockError
 
 ROW_GROUP = 5_000
 KNOWN_BY = (
@@ -27,15 +27,15 @@ WHOLE_NUMBERS = frozenset({"sequence", "timestamp", "ingested_at", "slot", "prio
 Row = dict[str, Any]
 
 
-class NoArchive(PenstockError):
+class NoArchive(InvalidOption):
     """There is no folder to archive to, or it does not hold a file that was archived."""
 
     def __init__(self, folder: str, problem: str) -> None:
+        super().__init__("events.archive", folder, "the folder of all archived files")
         self.folder = folder
-        super().__init__(
-            f"The archive of events {folder or 'has no folder'} {problem}; name the folder of all "
-            "archived files in the setting events.archive."
-        )
+        told = f"The archive of events {folder or 'has no folder'} {problem}"
+        setting = "name the folder of all archived files in the setting events.archive"
+        self.args = (f"{told}; {setting}.",)
 
 
 class ArchiveDiffers(PenstockError):
@@ -44,14 +44,14 @@ class ArchiveDiffers(PenstockError):
     def __init__(self, file: str) -> None:
         self.file = file
         super().__init__(
-            f"The archived file {file} does not read back as it was written; nothing was deleted "
-            "from the log. Look at the disk, and archive again."
+            f"The archived file {file} does not read back as it was written; nothing that is in it "
+            "was deleted. Look at the disk, and archive again."
         )
 
 
 def write(path: Path, table: Any) -> dict[str, Any]:
     """Write a table, have it on disk, read it back and compare; the size and hash of the file."""
-    _, parquet = _arrow()
+    _, parquet = arrow()
     make_folder(path.parent)
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "wb") as out:
@@ -82,29 +82,29 @@ def _sync_folder(folder: Path) -> None:
 
 def read(path: Path, wanted: Any = None, columns: list[str] | None = None) -> Any:
     """The rows of a file, or those of them that are wanted."""
-    _, parquet = _arrow()
+    _, parquet = arrow()
     if not path.exists():
         raise NoArchive(str(path.parents[1]), f"does not hold {path.name}")
     return parquet.read_table(path, filters=wanted, columns=columns)
 
 
-def table_of(rows: Sequence[Row]) -> Any:
-    """Rows as a table that Parquet and duckdb take."""
-    arrow, _ = _arrow()
-    return arrow.Table.from_pylist(rows, schema=schema())
+def table_of(rows: Sequence[Row], columns: Any = None) -> Any:
+    """Rows as a table that Parquet and duckdb take: events, unless other columns are told."""
+    pyarrow, _ = arrow()
+    return pyarrow.Table.from_pylist(rows, schema=columns or schema())
 
 
 @cache
 def schema() -> Any:
-    """The columns of a file."""
-    arrow, _ = _arrow()
-    return arrow.schema(
-        [(name, arrow.int64() if name in WHOLE_NUMBERS else arrow.string()) for name in COLUMNS]
-    )
+    """The columns of a file of events."""
+    pyarrow, _ = arrow()
+    whole, text = pyarrow.int64(), pyarrow.string()
+    return pyarrow.schema([(name, whole if name in WHOLE_NUMBERS else text) for name in COLUMNS])
 
 
 @cache
-def _arrow() -> tuple[Any, Any]:
+def arrow() -> tuple[Any, Any]:
+    """The library, which is loaded when a file is first read or written."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.events.consumer import Consumer, Consumers, UnknownConsumer
+from penstock.events.consumer import CannotRebuild, Consumer, Consumers, UnknownConsumer
 from penstock.events.event import Session
 from penstock.events.lag import Lag, measured
 from penstock.events.pressure import Pressure, level
@@ -34,8 +34,11 @@ FORGET = (
     *("forget_readings_of", "forget_series_of", "forget_samples_of", "forget_consumer"),
 )
 
-Show = Callable[[int, int], None]
-"""Hears how many sessions were rebuilt, and of how many."""
+COUNTED_TO = 10_000
+"""More sessions than these are not counted before they are rebuilt."""
+
+Show = Callable[[int, int | None], None]
+"""Hears how many sessions were rebuilt, and of about how many, if that is known."""
 
 
 class ConsumerState(Struct, frozen=True, kw_only=True):
@@ -120,8 +123,7 @@ class Pipeline:
 
         Jobs are enqueued only if told to, and then those alone that never were for their events.
         """
-        consumers: Consumers = self._app.consumer
-        consumer: Consumer = consumers.get(name)
+        consumer = self.rebuildable(name)
         total = 1 if session is not None else await self._count_sessions()
         done = 0
 
@@ -129,11 +131,19 @@ class Pipeline:
             nonlocal done
             done += 1
             if show is not None:
-                show(done, max(total, done))
+                show(done, None if total is None else max(total, done))
 
         subject = "all" if session is None else session.session_id
         async with self._actor.doing("consumer.rebuild", f"consumer:{name}", session=subject):
             return await rebuild(self._app, consumer, session, enqueue=enqueue, show=rebuilt)
+
+    def rebuildable(self, name: str) -> Consumer:
+        """A consumer that is declared here and can be rebuilt."""
+        consumers: Consumers = self._app.consumer
+        consumer = consumers.get(name)
+        if consumer.reset is None:
+            raise CannotRebuild(name)
+        return consumer
 
     async def forget(self, name: str) -> None:
         """Forget a consumer that is gone: where it was, what it gave up, its figures.
@@ -156,8 +166,13 @@ class Pipeline:
             await self._app.transact(lambda tx: tx.events.queries.run("pause_consumer", asked))
         return await self.consumer(name)
 
-    async def _count_sessions(self) -> int:
-        return int(await self._app.read(lambda tx: tx.events.queries.value("count_sessions")))
+    async def _count_sessions(self) -> int | None:
+        """About how many sessions the log has; None if they are too many to count."""
+        asked = {"most": COUNTED_TO}
+        count = int(
+            await self._app.read(lambda tx: tx.events.queries.value("count_sessions", asked))
+        )
+        return None if count >= COUNTED_TO else count
 
 
 def _forget(tx: Any, name: str) -> None:

@@ -1,19 +1,30 @@
 """`remote.events`: the log of another machine, through its server."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec.structs import asdict, replace
 
+from penstock.events.archive import Archived
+from penstock.events.archive import Show as ArchiveShow
+from penstock.events.background import WorkFailed
 from penstock.events.dead import PAGE, DeadEvent
-from penstock.events.event import Event, EventFields, NewEvent, identified
-from penstock.events.log import EVERY, Appended, EventFilter, made
+from penstock.events.event import Event, EventFields, NewEvent, Session, identified
+from penstock.events.log import EVERY, Appended, EventFilter, Narrowed, made
+from penstock.events.pipeline import ConsumerState, Show
+from penstock.events.query import MOST_ROWS, Answer
 from penstock.model.clock import SystemClock, from_iso, iso
+from penstock.operate.erase import Erased
 
 if TYPE_CHECKING:
     from penstock.remote.client import Remote
+
+
+FIRST_LOOK, LAST_LOOK = 0.05, 2.0
+"""Seconds between two looks at work that goes on in the server."""
 
 
 class RemoteEvents:
@@ -56,6 +67,91 @@ class RemoteEvents:
         answer = await self._remote.ask("GET", f"events?{urlencode(asked)}")
         return [_event(each) for each in answer["events"]]
 
+    @property
+    def pipeline(self) -> "RemotePipeline":
+        """Pause and resume consumers there, and rebuild what they derived."""
+        return RemotePipeline(self._remote)
+
+    async def query(self, sql: str, **narrowed: Unpack[Narrowed]) -> Answer:
+        """Answer a SELECT over the view `events`, those of the archive included."""
+        asked: dict[str, Any] = {"sql": sql, "limit": MOST_ROWS, **narrowed}
+        for name in ("since", "until"):
+            if name in asked:
+                asked[name] = iso(asked[name])
+        found = await self._remote.ask("POST", "event-query", asked, repeatable=True)
+        rows = [tuple(row) for row in found["rows"]]
+        return Answer(found["columns"], rows, found["more"])
+
+    async def archive(self, before: int | None = None) -> list[Archived]:
+        """Move the whole months before a time to files of the archive, which are then returned."""
+        return await self._archive(before, jobs=False)
+
+    async def archive_jobs(
+        self, before: int | None = None, *, show: ArchiveShow | None = None
+    ) -> list[Archived]:
+        """Move jobs that ended in the whole months before a time to files of the archive."""
+        made = await self._archive(before, jobs=True)
+        if show is not None:
+            for file in made:
+                show(file.file, file.rows)
+        return made
+
+    async def erase(self, session: Session) -> Erased:
+        """Erase all that there is of a session, whatever was derived from it included."""
+        told = await self._remote.ask("POST", "event-erasures", asdict(session), repeatable=True)
+        return Erased(told["erased"], told["remarks"])
+
+    async def _archive(self, before: int | None, *, jobs: bool) -> list[Archived]:
+        told = {"before": None if before is None else iso(before), "jobs": jobs}
+        begun = await self._remote.ask("POST", "event-archive", told)
+
+        async def look() -> Any:
+            works = (await self._remote.ask("GET", "event-archive"))["work"]
+            return next(work for work in works if work["name"] == begun["name"])
+
+        await _done(look)
+        files = [_file(each) for each in (await self._remote.ask("GET", "event-archive"))["files"]]
+        since, subject = from_iso(begun["started_at"]), "jobs" if jobs else "events"
+        return [file for file in files if file.made_at >= since and file.subject == subject]
+
+
+class RemotePipeline:
+    """`remote.events.pipeline`: the consumers there."""
+
+    def __init__(self, remote: "Remote") -> None:
+        self._remote = remote
+
+    async def pause(self, name: str) -> ConsumerState:
+        """Have a consumer stop after its batches; what comes waits for it, and nothing is lost."""
+        return await self._steer(name, "pause")
+
+    async def resume(self, name: str) -> ConsumerState:
+        """Let a consumer go on where it stopped."""
+        return await self._steer(name, "resume")
+
+    async def rebuild(
+        self,
+        name: str,
+        session: Session | None = None,
+        *,
+        enqueue: bool = False,
+        show: Show | None = None,
+    ) -> int:
+        """Derive anew what a consumer made of a session, or of all; how many sessions.
+
+        It goes on there if this program ends.
+        """
+        path = f"consumers/{quote(name)}/rebuild"
+        told = {"session": None if session is None else asdict(session), "enqueue": enqueue}
+        begun = await self._remote.ask("POST", path, told)
+        if begun["state"] == "done":
+            return int(begun["done"])
+        return int((await _done(lambda: self._remote.ask("GET", path), show))["done"])
+
+    async def _steer(self, name: str, action: str) -> ConsumerState:
+        path = f"consumers/{quote(name)}/{action}"
+        return msgspec.convert(await self._remote.ask("POST", path), ConsumerState)
+
 
 class RemoteDeadEvents:
     """`remote.events.dead`: what was given up there."""
@@ -81,6 +177,24 @@ class RemoteDeadEvents:
         asked = urlencode({name: value for name, value in given.items() if value is not None})
         answer = await self._remote.ask("GET", f"dead-events?{asked}")
         return [_letter(each) for each in answer["letters"]]
+
+
+async def _done(look: Callable[[], Awaitable[Any]], show: Show | None = None) -> Any:
+    """How some work ended that goes on in the server; WorkFailed if it did not end well."""
+    pause = FIRST_LOOK
+    while (work := await look())["state"] == "running":
+        if show is not None:
+            show(work["done"], work["total"])
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LAST_LOOK)
+    if work["state"] != "done":
+        raise WorkFailed(work["name"], work["state"], work["error"])
+    return work
+
+
+def _file(document: dict[str, Any]) -> Archived:
+    times = {name: from_iso(document[name]) for name in ("first_at", "last_at", "made_at")}
+    return Archived(**document | times)
 
 
 def _named(event: NewEvent) -> NewEvent:

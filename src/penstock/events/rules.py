@@ -90,5 +90,5 @@ METRICS = (
         False,
     ),
     ("unread", "Entries of the stream that ingest has to write.", "unread_entries", (), False),
-    ("log_bytes", "What the log takes on disk.", "log_bytes", (), False),
+    ("bytes", "What log, archive and stream take.", "sizes", ("what",), False),
 )

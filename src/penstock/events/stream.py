@@ -58,12 +58,13 @@ class Entry(Struct, frozen=True):
 
 
 class StreamState(Struct, frozen=True, kw_only=True):
-    """How much waits in the stream for ingest, and since when."""
+    """How much waits in the stream for ingest, and since when; `size` is in bytes of memory."""
 
     length: int
     unacknowledged: int
     oldest_at: int | None
     letters: int
+    size: int = 0
 
 
 def fields_of(event: NewEvent, now: int) -> list[str | bytes]:
@@ -198,12 +199,13 @@ class Stream:
         """What waits: an entry is deleted once it is in the log."""
         await self.open()
         key = self.key(EVENTS)
-        length, letters, first, pending = await self.server.replies(
+        length, letters, first, pending, size = await self.server.replies(
             [
                 ("XLEN", key),
                 ("XLEN", self.key(LETTERS)),
                 ("XRANGE", key, "-", "+", "COUNT", 1),
                 ("XPENDING", key, GROUP),
+                ("MEMORY", "USAGE", key),
             ]
         )
         unknown = isinstance(pending, ResponseError)  # nobody has ever read it
@@ -212,6 +214,7 @@ class Stream:
             unacknowledged=0 if unknown else int(pending[0]),
             oldest_at=entries_of(first)[0].milliseconds if first else None,
             letters=int(letters),
+            size=size if isinstance(size, int) else 0,
         )
 
     async def erase(self, matches: Callable[[Mapping[str, str]], bool]) -> int:

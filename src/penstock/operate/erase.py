@@ -64,6 +64,9 @@ async def erase(
             # What was on its way meanwhile, from a running schedule or an outbox.
             erased += found
             found = await _erase_once(app, whose)
+        if erased["jobs"]:
+            # An extension may have copied one of them just before it was gone.
+            erased += await _ask_extensions(app, whose)
         parts = {name: count for name, count in erased.items() if count}
         return Erased(parts, await scrub(app))
 
@@ -109,12 +112,12 @@ async def erase_jobs(app: "Penstock", ids: Sequence[str]) -> int:
     Those that run are asked to stop, and the erasure is refused until they have.
     """
     found: dict[str, Status] = {}
-    wanted = list(ids)
+    wanted, looked = list(ids), set[str]()
     while wanted:
-        jobs = await app.store.reader.get(wanted)
-        found |= {job.id: job.status for job in jobs}
-        children = [child for job in jobs for child in await _children(app, job.id)]
-        wanted = [child for child in children if child not in found]
+        found |= {job.id: job.status for job in await app.store.reader.get(wanted)}
+        looked |= {*wanted}  # one that is gone may have made others that are not
+        children = [child for each in wanted for child in await _children(app, each)]
+        wanted = [child for child in dict.fromkeys(children) if child not in looked]
     waiting = [job_id for job_id, status in found.items() if status not in ENDED]
     if waiting:
         after = await app.store.jobs.cancel(waiting, "erased")

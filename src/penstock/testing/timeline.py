@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from penstock.app.penstock import Penstock
 from penstock.store.contract import Claim
 from penstock.testing.clock import FakeClock
-from penstock.upkeep.prune import retention_of
+from penstock.upkeep.prune import pruning_of
 from penstock.upkeep.schedules import fire_due
 
 PAGE = 1_000
@@ -47,7 +47,7 @@ class Timeline:
 
     async def prune(self) -> None:
         """Delete what is past its retention."""
-        retention = retention_of(self._app.settings)
+        retention = pruning_of(self._app)
         while (await self._app.store.upkeep.prune(retention)).more:
             pass
 

@@ -9,9 +9,12 @@ from penstock.config import Settings
 from penstock.model.states import Status
 from penstock.service import Service
 from penstock.store.contract import Retention
+from penstock.store.contract.metrics import DAY_MS
 from penstock.upkeep.leader import Leader
 
 log = structlog.get_logger("penstock.upkeep")
+
+A_CENTURY_MS = 100 * 365 * DAY_MS
 
 
 class Prune(Service):
@@ -23,7 +26,7 @@ class Prune(Service):
         super().__init__(app.settings.prune_interval)
         self._upkeep = app.store.upkeep
         self._leader = leader
-        self._retention = retention_of(app.settings)
+        self._retention = pruning_of(app)
 
     async def run_once(self) -> None:
         """Prune until nothing is past its retention."""
@@ -49,6 +52,15 @@ def retention_of(settings: Settings) -> Retention:
         keep_closed_ms=int(settings.keep_resolved * 1000),
         keep_last=settings.keep_last,
     )
+
+
+def pruning_of(app: Penstock) -> Retention:
+    """The retention to prune by: ended jobs stay for an extension that keeps them elsewhere."""
+    extensions = app.extensions
+    for each in extensions.known().values():
+        if each.keeps_jobs and getattr(extensions.settings(each.name), each.keeps_jobs) > 0:
+            return Retention(keep_ms={}, keep_closed_ms=A_CENTURY_MS)
+    return retention_of(app.settings)
 
 
 class RollUp(Service):

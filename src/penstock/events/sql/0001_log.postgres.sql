@@ -43,6 +43,9 @@ CREATE TABLE events_log (
 ALTER SEQUENCE events_log_sequence OWNED BY events_log.sequence;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);
+-- An event that is nobody's is in neither of these.
+CREATE INDEX events_log_tenant ON events_log (tenant_id, sequence) WHERE tenant_id <> '';
+CREATE INDEX events_log_person ON events_log (person, sequence) WHERE person IS NOT NULL;
 -- What is still to be compressed as well as it can be.
 CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec IN ('raw', 'zlib');
 CREATE TABLE events_log_other PARTITION OF events_log DEFAULT;

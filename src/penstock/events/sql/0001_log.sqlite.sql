@@ -39,6 +39,9 @@ CREATE TABLE events_log (
 ) STRICT;
 CREATE INDEX events_log_session ON events_log (session_id, sequence);
 CREATE INDEX events_log_time ON events_log (timestamp);
+-- An event that is nobody's is in neither of these.
+CREATE INDEX events_log_tenant ON events_log (tenant_id, sequence) WHERE tenant_id <> '';
+CREATE INDEX events_log_person ON events_log (person, sequence) WHERE person IS NOT NULL;
 -- What is still to be compressed as well as it can be.
 CREATE INDEX events_log_loose ON events_log (sequence) WHERE codec IN ('raw', 'zlib');
 

@@ -1,6 +1,6 @@
 -- What left the log for files, and every file there is: it is known here before it is on disk and
--- until it is gone from there. Of a `writing` one nothing has left the log yet; a `going` one is to
--- be deleted.
+-- until it is gone from there. Of a `writing` one nothing has left the log, or the store of jobs,
+-- yet; the jobs of a `leaving` one are being deleted there; a `going` one is to be deleted itself.
 CREATE TABLE events_archives (
     file          text COLLATE "C" PRIMARY KEY,
     subject       text NOT NULL,
@@ -13,6 +13,13 @@ CREATE TABLE events_archives (
     size          bigint NOT NULL,
     sha256        text NOT NULL,
     made_at       bigint NOT NULL
+);
+
+-- How many erasures there were, in a single row: whoever has read an event from a stream before the
+-- last of them, and writes it now, first looks whether it is still there.
+CREATE TABLE events_erasures (
+    id       bigint PRIMARY KEY,
+    happened bigint NOT NULL
 );
 
 -- Makes the table of a month, counted from this one, if it is not there; what wild times brought

@@ -12,6 +12,12 @@ WHERE sequence > :after AND timestamp >= :since AND timestamp < :until AND codec
     AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
 ORDER BY sequence LIMIT :limit;
 
+-- name: live_rows_of_tenant
+SELECT {part archived}, event_data FROM events_log
+WHERE tenant_id = :tenant AND tenant_id <> '' AND sequence > :after AND timestamp >= :since
+    AND timestamp < :until AND codec <> 'erased'
+ORDER BY sequence LIMIT :limit;
+
 -- name: first_to_archive
 SELECT min(timestamp) FROM events_log
 WHERE timestamp >= :since AND timestamp < :until AND sequence < :below;
@@ -38,9 +44,12 @@ VALUES (?, ?, 'writing', 0, 0, 0, 0, 0, 0, '', ?);
 
 -- name: finish_archive
 UPDATE events_archives
-SET state = 'whole', first_at = :first_at, last_at = :last_at, last_sequence = :last_sequence,
+SET state = :state, first_at = :first_at, last_at = :last_at, last_sequence = :last_sequence,
     row_count = :row_count, erased_count = :erased_count, size = :size, sha256 = :sha256
 WHERE file = :file AND state = 'writing';
+
+-- name: have_left
+UPDATE events_archives SET state = 'whole' WHERE file = ? AND state = 'leaving';
 
 -- name: give_up_archive
 UPDATE events_archives SET state = 'going' WHERE file = ? AND state = ?;
@@ -63,6 +72,9 @@ DELETE FROM events_archives WHERE file = ? AND state <> 'whole';
 SELECT file, subject, state, first_at, last_at, last_sequence, row_count, erased_count, size,
     sha256, made_at
 FROM events_archives WHERE state = ? ORDER BY first_at, file;
+
+-- name: archive_bytes
+SELECT coalesce(sum(size), 0) FROM events_archives WHERE state IN ('leaving', 'whole');
 
 -- part: archived_until
 -- No event of a later time was archived.

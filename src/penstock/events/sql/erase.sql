@@ -1,18 +1,28 @@
--- name: to_erase
--- Events of a session, a person or a tenant; whoever is not meant is NULL.
-SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
-WHERE sequence > :after AND codec <> 'erased' AND {part whose}
+-- name: tenant_to_erase
+-- Whoever is not meant is NULL; the first condition of each of these is that of an index.
+{part to_erase}
+WHERE tenant_id = :tenant AND tenant_id <> '' AND {part not_erased} AND {part whose}
 ORDER BY sequence LIMIT :limit;
 
--- name: of_session_to_erase
-SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
-WHERE session_id = :session_id AND sequence > :after AND codec <> 'erased' AND {part whose}
+-- name: person_to_erase
+{part to_erase}
+WHERE person = :person AND {part not_erased} AND {part whose}
+ORDER BY sequence LIMIT :limit;
+
+-- name: session_to_erase
+{part to_erase}
+WHERE session_id = :session_id AND {part not_erased} AND {part whose}
 ORDER BY sequence LIMIT :limit;
 
 -- name: tombstone
 -- What is left keeps the place of an event, its slot, and the id that it is known by when it comes
--- again.
+-- again. Without its tenant it may look like another one: then its id says which it is.
 UPDATE events_log SET
+    event_id = CASE WHEN tenant_id <> CAST(:left_to AS TEXT) AND EXISTS (
+        SELECT 1 FROM events_log AS other
+        WHERE other.event_id = events_log.event_id AND other.timestamp = events_log.timestamp
+            AND other.tenant_id = CAST(:left_to AS TEXT)
+    ) THEN event_id || ' ' || sequence ELSE event_id END,
     session_id = event_id, person = NULL, tenant_id = coalesce(CAST(:left_to AS TEXT), tenant_id),
     workspace_hash = NULL, project_name = NULL, uuid = NULL, parent_uuid = NULL, request_id = NULL,
     agent_id = NULL, is_sidechain = NULL, cwd = NULL, version = NULL, git_branch = NULL,
@@ -21,6 +31,22 @@ UPDATE events_log SET
     duration_ms = NULL, tokens_used = NULL, tool_calls_count = NULL, codec = 'erased',
     event_data = :nothing
 WHERE sequence = :sequence AND timestamp = :timestamp AND codec <> 'erased';
+
+-- name: bury_unseen
+-- The place of an event that was erased before it came into the log.
+INSERT INTO events_log (
+    event_id, timestamp, ingested_at, event_type, session_id, platform, tenant_id, slot, priority,
+    codec, event_data
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'erased', ?)
+ON CONFLICT (event_id, timestamp, tenant_id) DO NOTHING;
+
+-- name: count_erasure
+INSERT INTO events_erasures (id, happened) VALUES (1, 1)
+ON CONFLICT (id) DO UPDATE SET happened = events_erasures.happened + 1;
+
+-- name: erasures
+SELECT {part erasures};
 
 -- name: erase_dead
 DELETE FROM events_dead
@@ -67,6 +93,15 @@ UPDATE events_marks SET reason = '' WHERE tenant_id = ? AND platform = ? AND ses
 
 -- name: consumer_names
 SELECT name FROM events_consumers ORDER BY name;
+
+-- part: erasures
+coalesce((SELECT happened FROM events_erasures), 0)
+
+-- part: to_erase
+SELECT sequence, event_id, timestamp, slot, tenant_id, platform, session_id FROM events_log
+
+-- part: not_erased
+sequence > :after AND codec <> 'erased'
 
 -- part: whose
 (CAST(:platform AS TEXT) IS NULL OR platform = :platform)

@@ -38,7 +38,9 @@ UPDATE events_cursors SET marks = marks + 1 WHERE consumer = ? AND slot = ? RETU
 
 -- name: slot_of
 -- The same to look at, and how many files of archived events there are.
-SELECT position, marks, (SELECT count(*) FROM events_archives WHERE state = 'whole')
+SELECT position, marks, (
+        SELECT count(*) FROM events_archives WHERE subject = 'events' AND state = 'whole'
+    )
 FROM events_cursors WHERE consumer = ? AND slot = ?;
 
 -- name: cursors

@@ -4,8 +4,10 @@
 SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.events_log', 0));
 
 -- name: begin
--- The last sequence that was given, and when the last archived event was.
-SELECT coalesce(pg_sequence_last_value('events_log_sequence'), 0), {part archived_until};
+-- The last sequence that was given, when the last archived event was, and how many erasures there
+-- were.
+SELECT coalesce(pg_sequence_last_value('events_log_sequence'), 0), {part archived_until},
+    {part erasures};
 
 -- name: append_columns
 INSERT INTO events_log (

@@ -28,6 +28,9 @@ ORDER BY timestamp LIMIT 1;
 -- name: of_session
 {part event} WHERE session_id = :session_id AND {part wanted};
 
+-- name: of_tenant
+{part event} WHERE tenant_id = :tenant AND tenant_id <> '' AND {part wanted};
+
 -- name: within
 {part event} WHERE timestamp >= :since AND timestamp < :until AND {part wanted};
 

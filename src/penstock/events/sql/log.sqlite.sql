@@ -3,9 +3,10 @@
 SELECT 1;
 
 -- name: begin
--- The last sequence that was given, and when the last archived event was.
+-- The last sequence that was given, when the last archived event was, and how many erasures there
+-- were.
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events_log'), 0),
-    {part archived_until};
+    {part archived_until}, {part erasures};
 
 -- name: append_hundred
 INSERT INTO events_log (

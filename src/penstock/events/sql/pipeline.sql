@@ -10,9 +10,15 @@ FROM events_cursors GROUP BY consumer;
 SELECT count(*), min(ingested_at) FROM events_log WHERE sequence > :after AND ingested_at > :since;
 
 -- name: count_sessions
-SELECT count(*) FROM (
-    SELECT DISTINCT session_id, platform, tenant_id FROM events_log WHERE codec <> 'erased'
-) AS sessions;
+-- About how many sessions there are, counted up to a limit: one look at the index for each, however
+-- many events it has.
+WITH RECURSIVE sessions (session_id, n) AS (
+    SELECT min(session_id), 1 FROM events_log
+    UNION ALL
+    SELECT (SELECT min(session_id) FROM events_log WHERE session_id > sessions.session_id), n + 1
+    FROM sessions WHERE session_id IS NOT NULL AND n < :most
+)
+SELECT count(session_id) FROM sessions;
 
 -- name: keep_jobs
 -- The jobs of a consumer that is forgotten go with their events all the same.
@@ -54,6 +60,10 @@ WHERE source = ? AND tenant_id = ? AND platform = ? AND session_id = ?;
 
 -- name: last_events
 {part event} WHERE {part shown} ORDER BY sequence DESC LIMIT :limit;
+
+-- name: last_of_tenant
+{part event}
+WHERE tenant_id = :tenant AND tenant_id <> '' AND {part shown} ORDER BY sequence DESC LIMIT :limit;
 
 -- name: last_of_session
 {part event} WHERE session_id = :session_id AND {part shown} ORDER BY sequence DESC LIMIT :limit;

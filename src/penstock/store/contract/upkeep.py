@@ -162,3 +162,11 @@ class Upkeep(Protocol):
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention, with their history."""
         ...
+
+    async def prunable(self, retention: Retention, limit: int = 1000) -> list[str]:
+        """The ids of jobs past the retention of their status, of each the first that ended."""
+        ...
+
+    async def prune_jobs(self, ids: Sequence[str], before: int) -> int:
+        """Delete those of some jobs that ended before a time, with their history; how many."""
+        ...

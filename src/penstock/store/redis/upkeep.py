@@ -173,3 +173,15 @@ class RedisUpkeep:
     async def prune(self, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""
         return await prune(self._scripts, retention, limit)
+
+    async def prunable(self, retention: Retention, limit: int = 1000) -> list[str]:
+        """The ids of jobs past the retention of their status."""
+        found: list[bytes] = []
+        for status, keep_ms in retention.keep_ms.items():
+            spared = await _spared(self._scripts, status, retention.keep_last)
+            found += await self._scripts.call("prunable", status.value, keep_ms, limit, *spared)
+        return [job_id.decode() for job_id in found]
+
+    async def prune_jobs(self, ids: Sequence[str], before: int) -> int:
+        """Delete those of some jobs that ended before a time."""
+        return int(await self._scripts.call("prune_jobs", before, *ids)) if ids else 0

@@ -19,14 +19,8 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     """Delete ended jobs past their retention, with their history, oldest first."""
     deleted = 0
     more = False
-    for status, keep_ms in retention.keep_ms.items():
-        wanted = {
-            "status": status.value,
-            "before": tx.now - keep_ms,
-            "spared": _spared(tx, status, retention),
-            "limit": limit,
-        }
-        old = [row[0] for row in tx.rows("ended_before", wanted)]
+    for status in retention.keep_ms:
+        old = _past(tx, status, retention, limit)
         delete(tx, old)
         deleted += len(old)
         more = more or len(old) == limit
@@ -44,6 +38,17 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     tx.run("drop_idle_slots")
     tx.run("drop_old_starts", (tx.now,))
     return Pruned(deleted, more)
+
+
+def _past(tx: Transaction, status: Status, retention: Retention, limit: int) -> list[str]:
+    """Jobs past the retention of a status, the first that ended first."""
+    wanted = {
+        "status": status.value,
+        "before": tx.now - retention.keep_ms[status],
+        "spared": _spared(tx, status, retention),
+        "limit": limit,
+    }
+    return [row[0] for row in tx.rows("ended_before", wanted)]
 
 
 def _spared(tx: Transaction, status: Status, retention: Retention) -> Any:
@@ -229,3 +234,16 @@ class RelationalUpkeep(StorePart):
     def prune(self, tx: Transaction, retention: Retention, limit: int = 1000) -> Pruned:
         """Delete ended jobs past their retention."""
         return prune(tx, retention, limit)
+
+    @writes
+    def prunable(self, tx: Transaction, retention: Retention, limit: int = 1000) -> list[str]:
+        """The ids of jobs past the retention of their status."""
+        return [id_ for status in retention.keep_ms for id_ in _past(tx, status, retention, limit)]
+
+    @writes
+    def prune_jobs(self, tx: Transaction, ids: Sequence[str], before: int) -> int:
+        """Delete those of some jobs that ended before a time."""
+        wanted = {"ids": tx.listed(ids), "before": before}
+        old = [row[0] for row in tx.rows("ended_before_among", wanted)]
+        delete(tx, old)
+        return len(old)

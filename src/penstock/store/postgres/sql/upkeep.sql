@@ -64,6 +64,9 @@ WHERE age <= kept;
 -- name: ended_among
 SELECT id FROM jobs_ended WHERE id = ANY(?::text[]) FOR UPDATE;
 
+-- name: ended_before_among
+SELECT id FROM jobs_ended WHERE id = ANY(:ids::text[]) AND completed_at < at(:before) FOR UPDATE;
+
 -- name: forget_keys
 DELETE FROM job_keys WHERE job_id = ANY(?::text[]);
 

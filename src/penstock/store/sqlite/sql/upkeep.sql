@@ -63,6 +63,11 @@ WHERE age <= (SELECT value FROM json_each(:keep_last) AS kept WHERE kept.key = j
 SELECT id FROM jobs
 WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('completed', 'cancelled', 'dead_letter');
 
+-- name: ended_before_among
+SELECT id FROM jobs
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND status IN ('completed', 'cancelled', 'dead_letter') AND completed_at < :before;
+
 -- name: forget_keys
 DELETE FROM job_keys WHERE job_id IN (SELECT value FROM json_each(?));
 

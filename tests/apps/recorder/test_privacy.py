@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Penstock, Settings
 from penstock.apps.recorder import privacy as deleting
-from penstock.apps.recorder.demo import BUTTONS, QUERY, RETRIES, played
+from penstock.apps.recorder.demo import BUTTONS, QUERY, RETRIES, Step, played
 from penstock.apps.recorder.extension import TABLES
 from penstock.apps.recorder.privacy import DAY_MS, Choice, Privacy, Published, line_of, retain
 from penstock.apps.recorder.reading import SessionNotFound
@@ -21,7 +21,7 @@ from penstock.events.rebuild import rebuild
 from penstock.model.errors import InvalidOption
 from penstock.operate.actor import Operator
 from penstock.testing.clock import FakeClock
-from tests.apps.recorder.sessions import RECORDER, record
+from tests.apps.recorder.sessions import RECORDER, learn, record
 from tests.support.places import find_place
 
 SAID = "The retry budget was reset by every 429"
@@ -79,6 +79,25 @@ async def test_a_deleted_session_is_gone_from_every_table_and_another_one_stays(
     assert gone not in text
     assert [row.id for row in await app.recorder.sessions.list()] == [kept]
     assert list(await app.recorder.sessions.search("429")) == []
+
+
+async def test_not_even_its_bytes_are_left_in_the_file(tmp_path: Path, clock: FakeClock) -> None:
+    """An index that only marks what is deleted would still hold its words."""
+    path = tmp_path / "work.db"
+    async with Penstock(f"sqlite:///{path}", extensions=["events", RECORDER], clock=clock) as app:
+        words = Step("prompt", 1, {"prompt": "the walrusinthelagoon sings"})
+        session = await record(app, RETRIES._replace(steps=(words, *RETRIES.steps)))
+        await learn(app, content="the walrusinthelagoon learns")
+        await record(app, BUTTONS, "s2")
+        assert b"walrusinthelagoon" in held(path)
+        assert (await Privacy(app).delete(await chosen(app, session))).complete
+        assert b"walrusinthelagoon" not in held(path)
+        assert list(await app.recorder.sessions.search("dark")) != []
+
+
+def held(path: Path) -> bytes:
+    """All bytes of a database and of what is beside it."""
+    return b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
 
 
 async def test_no_rebuild_brings_a_deleted_session_back(app: Penstock) -> None:

@@ -26,7 +26,7 @@ from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
 from penstock.model.wording import counted, few
 from penstock.operate.actor import PROGRAM, Actor
-from penstock.operate.erase import erase_jobs
+from penstock.operate.erase import erase_jobs, scrub
 from penstock.operate.journal import Journal
 from penstock.store.contract import JobFilter
 
@@ -225,9 +225,10 @@ class Privacy:
         ):
             jobs = await self._delete_jobs(chosen)
             await app.transact(partial(_delete_rows, asked=chosen.bindings))
-            erased = await app.events.erase(chosen.session, actor=self._actor)
+            await app.events.erase(chosen.session, actor=self._actor)
             # What a hook wrote meanwhile has no event any more.
             await app.transact(partial(_delete_rows, asked=chosen.bindings))
+            remarks = await scrub(app)
         after = await self.left(chosen)
         gone = {name: count - after[name] for name, count in before.items() if count > after[name]}
         if jobs:
@@ -237,7 +238,7 @@ class Privacy:
             deleted_at=app.store.clock.now(),
             erased=gone,
             left=after,
-            remarks=[*erased.remarks, "backups still hold it"],
+            remarks=[*remarks, "backups still hold it"],
         )
 
     async def rules(self) -> list[Rule]:

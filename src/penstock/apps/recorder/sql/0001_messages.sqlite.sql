@@ -27,19 +27,24 @@ CREATE INDEX recorder_messages_event ON recorder_messages (event_id);
 CREATE INDEX recorder_messages_unvalidated ON recorder_messages (conversation_id)
     WHERE validated IS NULL;
 
--- The words of messages, without their text; of a very long one, the first 20,000 characters.
+-- The words of messages, whose text stands where it is; of a very long one, the first 20,000
+-- characters. What is deleted or redacted leaves the index at once, not only when it is merged.
 CREATE VIRTUAL TABLE recorder_words USING fts5(
-    content, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    content, content = 'recorder_messages', content_rowid = 'n',
+    tokenize = 'unicode61 remove_diacritics 2'
 );
+INSERT INTO recorder_words (recorder_words, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER recorder_words_added AFTER INSERT ON recorder_messages BEGIN
     INSERT INTO recorder_words (rowid, content) VALUES (new.n, substr(new.content, 1, 20000));
 END;
 CREATE TRIGGER recorder_words_changed AFTER UPDATE OF n, content ON recorder_messages BEGIN
-    DELETE FROM recorder_words WHERE rowid = old.n;
+    INSERT INTO recorder_words (recorder_words, rowid, content)
+    VALUES ('delete', old.n, substr(old.content, 1, 20000));
     INSERT INTO recorder_words (rowid, content) VALUES (new.n, substr(new.content, 1, 20000));
 END;
 CREATE TRIGGER recorder_words_removed AFTER DELETE ON recorder_messages BEGIN
-    DELETE FROM recorder_words WHERE rowid = old.n;
+    INSERT INTO recorder_words (recorder_words, rowid, content)
+    VALUES ('delete', old.n, substr(old.content, 1, 20000));
 END;
 
 -- What was taken out, by rule, never the value: the hash is keyed.

@@ -228,6 +228,25 @@ def test_what_cannot_be_made_safe_is_a_stub(
     assert rows(recorder_file, "SELECT * FROM recorder_messages") == []
 
 
+def test_what_the_sanitiser_takes_out_is_nowhere_on_disk_and_counted_by_rule(
+    recorder_file: Path,
+) -> None:
+    token = "ghp_" + "q7Zk2Vx9" * 4 + "mN4p"
+    tell("UserPromptSubmit", prompt=f"Use {token} to push")
+    locked = apsw.Connection(str(recorder_file))
+    locked.execute("BEGIN IMMEDIATE")
+    tell("PostToolUse", tool_response={"stdout": f"token: {token}"})
+    locked.execute("ROLLBACK")
+    locked.close()
+    for file in recorder_file.parent.iterdir():
+        assert token.encode() not in file.read_bytes(), file.name
+    [(content,)] = rows(recorder_file, "SELECT content FROM recorder_messages")
+    assert content == "Use [REDACTED_GITHUB_TOKEN] to push"
+    found = "SELECT replacement, detector, length(original_snippet_hash) FROM recorder_redactions"
+    [counted] = rows(recorder_file, f"{found} WHERE message_id IS NOT NULL")
+    assert counted == ("[REDACTED_GITHUB_TOKEN]", "rule", 64)
+
+
 def test_a_torn_line_of_the_spool_costs_no_other(empty_home: Path) -> None:
     tell("UserPromptSubmit")
     file = empty_home / "recorder.spool"

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Penstock
+from penstock.apps.recorder.hooks_commands import state_of
 from penstock.apps.recorder.install import TOOLS, installing, uninstalling
 from penstock.config import Settings
 from penstock.model.errors import InvalidOption
@@ -90,6 +91,7 @@ def test_settings_name_the_server_for_what_comes_often_and_the_command_for_the_r
     assert told_by_http["headers"] == {"Authorization": "Bearer $PENSTOCK_TOKEN"}
     assert hooks["SessionEnd"][0]["hooks"][0]["type"] == "command"
     assert "not written down" not in file.read_text()
+    assert state_of(tool).state == "installed"
     installing(tool).make()
     assert "http://" not in file.read_text()
     uninstalling(tool).make()

@@ -17,9 +17,10 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from penstock.events import archive, job_archive
+from penstock.events.columns import ORDINARY
 from penstock.events.consumer import Applying, Consumer
 from penstock.events.enrichment import NotEnriched
-from penstock.events.event import ORDINARY, InvalidEvent, NewEvent, Session, identified
+from penstock.events.event import InvalidEvent, NewEvent, Session, identified
 from penstock.events.rebuild import NOT_ITS_OWN, clear, rebuild_session
 from penstock.model.errors import InvalidOption
 from penstock.operate.actor import PROGRAM, Actor

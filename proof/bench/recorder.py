@@ -64,7 +64,8 @@ def hooks(count: int) -> Iterator[Captured]:
             },
             "tool_use_id": f"toolu_{session}_{turn}_{within // 2}",
         }
-        common: dict[str, Any] = {"session_id": session, "cwd": "/srv/shop"}
+        common = {"session_id": session, "cwd": "/srv/shop"}
+        payload: dict[str, Any]
         text = prose(400, chance)
         if within == 0:
             hook, payload, role = "UserPromptSubmit", {"prompt": text}, "user"

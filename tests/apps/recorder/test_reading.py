@@ -203,11 +203,27 @@ async def test_a_search_forgets_what_a_message_no_longer_says(app: Penstock) -> 
 
     await store.tables.db.write(change)
     assert await sessions.search("swordfish") == []
+    assert "swordfish" not in await words_known(store)
     assert len(await sessions.search("redacted")) == 1
     await store.tables.db.write(
         lambda tx: tx.connection.execute("DELETE FROM recorder_messages").fetchall()
     )
     assert await sessions.search("password") == []
+    assert await words_known(store) == set(), "nothing of it is left in the index either"
+
+
+async def words_known(store: Any) -> set[str]:
+    """All words that the index of a SQLite file holds."""
+
+    def ask(tx: Any) -> set[str]:
+        execute = tx.connection.execute
+        execute("CREATE VIRTUAL TABLE temp.known USING fts5vocab(main, recorder_words, row)")
+        found = {str(term) for (term,) in execute("SELECT term FROM temp.known")}
+        execute("DROP TABLE temp.known")
+        return found
+
+    known: set[str] = await store.tables.db.write(ask)
+    return known
 
 
 async def test_messages_come_in_their_order(app: Penstock) -> None:

@@ -162,7 +162,7 @@ async def test_a_request_is_bounded_packed_or_not(http: Http) -> None:  # noqa: 
     packed = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
     whole = gzip.compress(httpx.Request("POST", "http://x", json=logs(PROMPT)).content)
     assert (await http.post(LOGS, content=whole, headers=packed)).status_code == 200
-    bomb = gzip.compress(b" " * (OTLP_LIMIT + 1))
+    bomb = gzip.compress(b"{}" + b" " * OTLP_LIMIT)
     assert (await http.post(LOGS, content=bomb, headers=packed)).status_code == 422
     assert (await http.post(LOGS, content=whole[:-9], headers=packed)).status_code == 422
     assert (await http.post(LOGS, content=b"x", headers=packed)).status_code == 422

@@ -87,6 +87,10 @@ async def test_a_file_that_was_replaced_is_read_from_its_beginning(
     shorter = LINES[: LINES.index(b"\n") + 1].replace(b"u1", b"z1")
     file.write_bytes(shorter)
     assert (await imported(app, folder)).bytes == len(shorter)
+    other = folder / "other"
+    other.write_bytes(shorter + shorter.replace(b"z1", b"z2"))
+    other.replace(file)
+    assert (await imported(app, folder)).bytes == 2 * len(shorter)
 
 
 async def test_lines_that_are_no_records_are_passed_over(app: Penstock, folder: Path) -> None:

@@ -236,7 +236,9 @@ class Fold:
                 state.model = moment.model
         if moment.text and (row.status == "open" or row.answer is None):
             row.answer = moment.text
-        if moment.ends and state.open.get(moment.agent) == n and not self._is_known(moment):
+        silent = state.teller == TELEMETRY  # it does not tell when a turn ends
+        ends = moment.ends and (silent or not self._is_known(moment))
+        if ends and state.open.get(moment.agent) == n:
             self._end(moment.agent, "complete", moment.at)
 
     def _turn_end(self, moment: Moment) -> None:

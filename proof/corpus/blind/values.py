@@ -16,7 +16,7 @@ import random
 import string
 import uuid as uuids
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 R = random.Random(20261116)
@@ -29,6 +29,10 @@ B32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 def j(*parts: str) -> str:
     return "".join(parts)
+
+
+def one_of(makers: Sequence[Callable[[], str]]) -> str:
+    return R.choice(makers)()
 
 
 def some(alphabet: str, n: int) -> str:
@@ -197,21 +201,20 @@ def card(bad: bool = False) -> str:
 
 def iban(spaced: bool = False) -> str:
     up = string.ascii_uppercase
-    land, body = R.choice(
-        [
-            ("DE", lambda: some(DIGITS, 18)),
-            ("GB", lambda: R.choice(["NWBK", "BARC", "LOYD"]) + some(DIGITS, 14)),
-            ("NL", lambda: R.choice(["ABNA", "INGB", "RABO"]) + some(DIGITS, 10)),
-            ("FR", lambda: some(DIGITS, 10) + some(DIGITS + up, 11) + some(DIGITS, 2)),
-            ("CH", lambda: some(DIGITS, 17)),
-            ("ES", lambda: some(DIGITS, 20)),
-            ("IT", lambda: some(up, 1) + some(DIGITS, 22)),
-            ("BE", lambda: some(DIGITS, 12)),
-            ("AT", lambda: some(DIGITS, 16)),
-            ("PL", lambda: some(DIGITS, 24)),
-            ("SE", lambda: some(DIGITS, 20)),
-        ]
-    )
+    lands: list[tuple[str, Callable[[], str]]] = [
+        ("DE", lambda: some(DIGITS, 18)),
+        ("GB", lambda: R.choice(["NWBK", "BARC", "LOYD"]) + some(DIGITS, 14)),
+        ("NL", lambda: R.choice(["ABNA", "INGB", "RABO"]) + some(DIGITS, 10)),
+        ("FR", lambda: some(DIGITS, 10) + some(DIGITS + up, 11) + some(DIGITS, 2)),
+        ("CH", lambda: some(DIGITS, 17)),
+        ("ES", lambda: some(DIGITS, 20)),
+        ("IT", lambda: some(up, 1) + some(DIGITS, 22)),
+        ("BE", lambda: some(DIGITS, 12)),
+        ("AT", lambda: some(DIGITS, 16)),
+        ("PL", lambda: some(DIGITS, 24)),
+        ("SE", lambda: some(DIGITS, 20)),
+    ]
+    land, body = R.choice(lands)
     text = body()
     number = int("".join(str(int(c, 36)) for c in text + land + "00"))
     value = f"{land}{98 - number % 97:02d}{text}"
@@ -423,7 +426,7 @@ def group() -> str:
 
 def phone() -> str:
     d = digits
-    return R.choice(
+    return one_of(
         [
             lambda: f"+1 {us()}-{ex()}-{d(4)}",
             lambda: f"({us()}) {ex()}-{d(4)}",
@@ -440,7 +443,7 @@ def phone() -> str:
             lambda: f"+61 4{d(2)} {d(3)} {d(3)}",
             lambda: f"+48 {some('5678', 1)}{d(2)} {d(3)} {d(3)}",
         ]
-    )()
+    )
 
 
 def ip4() -> str:
@@ -452,13 +455,13 @@ def ip4() -> str:
 
 def ip6() -> str:
     g = group
-    return R.choice(
+    return one_of(
         [
             lambda: f"2a01:4f8:{g()}:{g()}::{R.randrange(2, 9)}",
             lambda: f"2600:1f18:{g()}:{g()}:{g()}:{g()}:{g()}:{g()}",
             lambda: f"2a02:{g()}:{g()}::{g()}",
         ]
-    )()
+    )
 
 
 def mac(sep: str = ":") -> str:
@@ -487,7 +490,7 @@ def shorthost() -> str:
 def password() -> str:
     words = "kettle Orchid velvet Raven tundra Maple copper Falcon saffron Ember glacier Willow pickle Comet".split()
     sym = "!%*+?^_-"
-    return R.choice(
+    return one_of(
         [
             lambda: some(ALNUM + sym, 16 + R.randrange(8)).strip("-_") + some(ALNUM, 1),
             lambda: (
@@ -506,17 +509,17 @@ def password() -> str:
                 + some(ALNUM, 5)
             ),
         ]
-    )()
+    )
 
 
 def urlpass() -> str:
-    return R.choice(
+    return one_of(
         [
             lambda: some(ALNUM, 18),
             lambda: some(ALNUM + "_-", 22),
             lambda: quote(some(ALNUM, 8) + "#" + some(ALNUM, 6) + "/" + some(ALNUM, 2), safe=""),
         ]
-    )()
+    )
 
 
 def uuid() -> str:
@@ -598,13 +601,13 @@ LABELLED: dict[str, tuple[str, Callable[[], str]]] = {
     "doppler": ("doppler_token", lambda: j("dp", ".pt.", some(ALNUM, 43))),
     "fly": (
         "fly_token",
-        lambda: R.choice(
+        lambda: one_of(
             [
                 lambda: j("fo", "1_", some(ALNUM + "_-", 42), some(ALNUM, 1)),
                 lambda: j("fm", "2_", b64(120)),
                 lambda: j("fm", R.choice(["1r_", "1a_"]), b64(120)),
             ]
-        )(),
+        ),
     ),
     "grafana": ("grafana_token", lambda: j("gl", "sa_", some(ALNUM, 32), "_", some(HEX, 8))),
     "postman": ("postman_key", lambda: j("PM", "AK-", some(HEX, 24), "-", some(HEX, 34))),
@@ -640,13 +643,13 @@ LABELLED: dict[str, tuple[str, Callable[[], str]]] = {
     "hkey": ("auth_header", lambda: rich(lambda: some(HEX, 40))),
     "cookie": (
         "cookie",
-        lambda: R.choice(
+        lambda: one_of(
             [
                 lambda: some(ALNUM, 32),
                 lambda: rich(lambda: some(HEX, 40)),
                 lambda: "s%3A" + some(ALNUM + "_-", 31) + some(ALNUM, 1) + "." + some(ALNUM, 43),
             ]
-        )(),
+        ),
     ),
     "k8s": ("kubernetes_secret", lambda: base64.b64encode(password().encode()).decode()),
     "k8sp": ("kubernetes_secret", lambda: rich(password)),

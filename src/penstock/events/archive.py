@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.events.codec import Codec, UnknownDictionary, unpacked
-from penstock.events.columns import EXTRACTED
 from penstock.events.event import Event, Session
 from penstock.events.log import learn
 from penstock.events.parquet import (
@@ -34,7 +33,6 @@ from penstock.store.contract.metrics import DAY_MS
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.events.erase import Eraser
 
 PAGE = 5_000
 PART = 50_000
@@ -181,8 +179,30 @@ async def sessions(app: "Penstock") -> AsyncIterator[Session]:
             yield Session(**row)
 
 
-async def erase(app: "Penstock", eraser: "Eraser") -> int:
-    """Write those files anew that hold events of a subject, without them; how many events."""
+class Replacing(Protocol):
+    """Something that leaves other rows in the place of some."""
+
+    page: int
+
+    def means(self, row: Row) -> bool:
+        """Whether a row is to be replaced."""
+        ...
+
+    def found(self, row: Row) -> Any:
+        """A row as `record` takes it."""
+        ...
+
+    def replace(self, row: Row) -> None:
+        """Change a row."""
+        ...
+
+    def record(self, tx: Any, rows: Sequence[Any]) -> None:
+        """Have all that knows some events look again."""
+        ...
+
+
+async def erase(app: "Penstock", eraser: Replacing) -> int:
+    """Write those files anew that hold events which are to be replaced; how many events."""
     erased = 0
     for file in await files(app):
         if file.subject == EVENTS:
@@ -370,8 +390,8 @@ async def write_file(
     return {"file": file, **told, **written}
 
 
-async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
-    """Write a file anew with tombstones in the place of events; how many."""
+async def _erase_from(app: "Penstock", file: Archived, eraser: Replacing) -> int:
+    """Write a file anew with other rows in the place of events; how many."""
     folder = folder_of(app)
     try:
         async with new_file(app, folder, file.file[:7], EVENTS) as name:
@@ -382,7 +402,7 @@ async def _erase_from(app: "Penstock", file: Archived, eraser: "Eraser") -> int:
                 raise Nothing
             found = [eraser.found(row) for row in gone]
             for row in gone:
-                _bury(row, eraser.subject.left_to)
+                eraser.replace(row)
             told = {"first_at": file.first_at, "last_at": file.last_at, **_counted(rows)}
             written = await write_file(folder, name, table_of(rows), told)
 
@@ -409,14 +429,6 @@ def _same(one: Archived, other: Archived) -> bool:
     """Whether two files are of the same part of the log."""
     span = (one.first_at, one.last_at, one.rows, one.last_sequence)
     return span == (other.first_at, other.last_at, other.rows, other.last_sequence)
-
-
-def _bury(row: Row, left_to: str | None) -> None:
-    """Leave of an archived event what a tombstone of the log has."""
-    row.update(dict.fromkeys(EXTRACTED), session_id=row["event_id"], person=None, body="")
-    row["codec"] = Codec.ERASED.value
-    if left_to is not None:
-        row["tenant_id"] = left_to
 
 
 async def _drop_month(app: "Penstock", begins: int) -> None:

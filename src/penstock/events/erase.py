@@ -17,7 +17,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from penstock.events import archive, job_archive
-from penstock.events.columns import ORDINARY
+from penstock.events.codec import Codec
+from penstock.events.columns import EXTRACTED, ORDINARY
 from penstock.events.consumer import Applying, Consumer
 from penstock.events.enrichment import NotEnriched
 from penstock.events.event import InvalidEvent, NewEvent, Session, identified
@@ -128,7 +129,7 @@ async def erase(app: "Penstock", subject: Subject) -> Erased:
     if subject.session is None:
         parts["archived jobs"] = await job_archive.erase(app, subject.made)
     parts["dead letters"] = await eraser.drop_letters()
-    parts["sessions"], failed = await _derive_anew(app, consumers)
+    parts["sessions"], failed = await derive_anew(app, consumers, REASON)
     parts += await _erase_jobs(app)
     if app.events.stream is not None:
         await app.events.stream.rewrite()
@@ -251,6 +252,13 @@ class Eraser:
         sequence, event_id, timestamp, slot, tenant, platform, session = map(row.get, names)
         return sequence, event_id, timestamp, slot, tenant, platform, session  # type: ignore[return-value]
 
+    def replace(self, row: dict[str, Any]) -> None:
+        """Leave of an archived event what a tombstone of the log has."""
+        row.update(dict.fromkeys(EXTRACTED), session_id=row["event_id"], person=None, body="")
+        row["codec"] = Codec.ERASED.value
+        if self.subject.left_to is not None:
+            row["tenant_id"] = self.subject.left_to
+
     def record(self, tx: Any, rows: Sequence[Found]) -> None:
         """Append the erasure of some events, and have all that knows them look again."""
         queries = tx.events.queries
@@ -313,10 +321,10 @@ def _identified(waiting: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], M
     return found
 
 
-async def _derive_anew(
-    app: "Penstock", consumers: Mapping[str, Consumer]
+async def derive_anew(
+    app: "Penstock", consumers: Mapping[str, Consumer], reason: str
 ) -> tuple[int, Exception | None]:
-    """Make anew, without the erased events, what was derived from their sessions; how many.
+    """Make anew what was derived from sessions that are marked for a reason; how many.
 
     A session that a consumer fails to make anew is cleared. One that it fails to clear is left for
     the next erasure, and the error is returned.
@@ -324,7 +332,7 @@ async def _derive_anew(
     sessions: set[Session] = set()
     failed: Exception | None = None
     after = ("",) * 4
-    while rows := await _rows(app, "reset_marks", (REASON, *after, PAGE)):
+    while rows := await _rows(app, "reset_marks", (reason, *after, PAGE)):
         after = rows[-1]
         for name, *key in rows:
             try:

@@ -129,6 +129,8 @@ class Body(Struct, frozen=True, omit_defaults=True):
     payload: dict[str, Any]
     metadata: dict[str, Any] = {}
     hook_type: str | None = None
+    redacted: bool = False
+    """Whether something was taken out of it after it was appended."""
 
 
 def identified(event: NewEvent, now: int) -> tuple[str, int]:

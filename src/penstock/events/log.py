@@ -180,8 +180,9 @@ class Writing:
 
     def _same(self, row: Row, sequence: int, codec: str, data: bytes, *about: str) -> Appended:
         """An event that is there; another one under its id is refused."""
-        told = (self._body(codec, data), *about)
-        if codec != Codec.ERASED and told != (row.body, *row.about):
+        body = self._body(codec, data)
+        differs = (body, *about) != (row.body, *row.about)
+        if differs and codec != Codec.ERASED and not _decoder.decode(body).redacted:
             problem = "is in the log with another content; give this one an id of its own"
             raise InvalidEvent(row.event_id, problem)
         return Appended(row.event_id, int(sequence), False)

@@ -82,6 +82,11 @@ class Preparer:
         )
         return Row(event_id, timestamp, clean.platform, bindings, body)
 
+    def rewritten(self, body: Body, platform: str) -> tuple[Any, ...]:
+        """A body that takes the place of another: what the columns hold, its codec, its data."""
+        data = packed(_encoder.encode(body), self._codec, platform)
+        return (*extracted(body.payload, body.metadata), self._codec.value, data)
+
     def clean(self, event: NewEvent, now: int) -> NewEvent:
         """An event as it may be written anywhere: checked, through the gate, with id and time."""
         event = _fitting(event)

@@ -102,14 +102,7 @@ def test_the_hook_writes_the_rows_that_penstock_writes(
     [(at,)] = rows(recorder_file, "SELECT timestamp FROM events_log")
 
     async def by_penstock() -> None:
-        app = Penstock(f"sqlite:///{other}", extensions=["events", "recorder"])
-
-        @app.job(name=VALIDATION, queue="recorder", priority=1, max_retries=3)
-        def validate(
-            conversation_id: str, message_ids: list[str], sanitization_version: str
-        ) -> None: ...
-
-        async with app:
+        async with Penstock(f"sqlite:///{other}", extensions=["events", "recorder"]) as app:
             await write(app, [captured._replace(timestamp=at)])
 
     asyncio.run(by_penstock())

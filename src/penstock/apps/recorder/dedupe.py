@@ -113,7 +113,7 @@ def _embedder() -> Any:
     try:
         from pathlib import Path
 
-        import wordllama
+        import wordllama  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingExtra("recorder", "wordllama") from error
     folder = Path(wordllama.__file__).parent

@@ -70,6 +70,12 @@ class PublishSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     confirmations: int = 12
     stuck_after: float = 180
 
+    def __post_init__(self) -> None:
+        if self.enabled and not (self.chain_id > 0 and self.contract and self.key):
+            raise ValueError("publish takes chain_id, contract and key when it is enabled")
+        if self.confirmations < 1 or self.max_fee <= 0 or self.stuck_after <= 0:
+            raise ValueError("publish takes confirmations, max_fee and stuck_after above 0")
+
 
 class RecorderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[penstock.recorder]` in TOML, or `PENSTOCK_RECORDER__RULES`.
@@ -133,10 +139,11 @@ recorder = Extension(
     tables=TABLES,
     namespace="penstock.apps.recorder.namespace:Recorder",
     on_remote="penstock.apps.recorder.remote:RemoteRecorder",
-    blueprint="penstock.apps.recorder.git:blueprint",
+    blueprint="penstock.apps.recorder.jobs:jobs",
     passes=(
         Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),
         Pass(name="spans", every=60.0, run="penstock.apps.recorder.spans:send"),
+        Pass(name="complete", every=15.0, run="penstock.apps.recorder.complete:look"),
         Pass(name="follow", every=10.0, run="penstock.apps.recorder.importing:follow"),
         Pass(name="flush_spool", every=5.0, run="penstock.apps.recorder.forward:flush_at_home"),
         Pass(name="watch_cursor", every=30.0, run="penstock.apps.recorder.cursor_store:watch"),

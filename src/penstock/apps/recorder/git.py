@@ -35,7 +35,7 @@ MOST_FILES = 200
 LONGEST = 200
 SECONDS = 10.0
 
-blueprint = Blueprint()
+_blueprint = Blueprint()
 
 
 class Head(Struct, frozen=True):
@@ -84,7 +84,7 @@ def moved(known: Head | None, event: Event | Captured) -> tuple[Head | None, Loo
     return Head(commit, known.since), look
 
 
-@blueprint.job(queue=QUEUE, priority=7, max_retries=2, timeout=60)
+@_blueprint.job(queue=QUEUE, priority=7, max_retries=2, timeout=60)
 async def read_commits(context: Context, look: Look) -> Looked:
     """Keep what was committed in a session, if its repository is on this machine."""
     commits = await asyncio.to_thread(commits_of, look)

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from penstock.app.transact import table_store
 from penstock.apps.recorder.captured import conversation_id
 from penstock.apps.recorder.dedupe import dedupe_hash
 from penstock.apps.recorder.records import Learning, LearningFilter, Upload
+from penstock.apps.recorder.words import Words
 from penstock.events.columns import ORDINARY
 from penstock.events.consumer import Consumer
 from penstock.events.event import Event, NewEvent, Session
+from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
 from penstock.operate.actor import PROGRAM, Actor
@@ -74,7 +77,8 @@ class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
     confidence: float
     tags: list[str] = []
     source_message_ids: list[str] = []
-    supersedes: str | None = None
+    id: str = ""
+    """What it is known by, even if something is taken out of its text later."""
 
     @property
     def hash(self) -> str:
@@ -106,7 +110,7 @@ def apply(tx: Any, events: Sequence[Event]) -> None:
 def reset(tx: Any, session: Session) -> None:
     """Throw away what the events of a session have made."""
     conversation = (conversation_id(*session.key),)
-    for name in ("forget_learnings", "forget_extractions", "forget_due"):
+    for name in ("forget_learnings", "forget_extractions"):
         tx.recorder.run(name, conversation)
 
 
@@ -139,7 +143,7 @@ def _add(queries: Any, event: Event) -> None:
             "add_learning",
             {
                 **whose,
-                "id": learning_id(event.tenant_id, found.hash),
+                "id": found.id or learning_id(event.tenant_id, found.hash),
                 "conversation_id": conversation,
                 "platform": event.platform,
                 "session_id": event.session_id,
@@ -284,12 +288,19 @@ class Learnings:
         """Learnings, the latest first; `where.text` searches all that they say."""
         if not 1 <= where.limit <= MOST:
             raise InvalidOption("limit", where.limit, f"1 to {MOST}")
-        name, asked = _question(where, self._actor.tenant_of(where.tenant))
-        rows = await self._app.read(lambda tx: tx.recorder.rows(name, asked))
-        return [_learning(row) for row in rows]
+        tenant, words = self._actor.tenant_of(where.tenant), Words(where.text or "")
+
+        def question(tx: Any) -> list[tuple[Any, ...]]:
+            asked = {**_asked(tx, where), "tenant": tenant}
+            if not words:
+                return list(tx.recorder.rows("list_learnings", asked))
+            searched = words.as_query(self._dialect)
+            return list(tx.recorder.rows("find_learnings", {**asked, "words": searched}))
+
+        return [_learning(row) for row in await self._app.read(question)]
 
     async def get(self, learning_id: str) -> Learning:
-        """One of them, by its id."""
+        """One of them, by its id, or as much of its beginning as no other has."""
         row = await self._app.read(partial(_get, learning_id=learning_id, actor=self._actor))
         return row.learning
 
@@ -314,7 +325,7 @@ class Learnings:
                 from penstock.apps.recorder.publish.upload import begin
 
                 begin(tx, row.learning.id, row.session.tenant_id, row.person)
-            return _get(tx, learning_id, self._actor).learning
+            return _get(tx, row.learning.id, self._actor).learning
 
         return await self._change("approve", learning_id, work)
 
@@ -327,8 +338,8 @@ class Learnings:
                 raise CannotChange(learning_id, "reject", "it is published; revoke it instead")
             if row.learning.status != "rejected":
                 record(self._app, tx, row.event(APPROVAL, decision="rejected", by=self._actor.name))
-                tx.recorder.run("withdraw_upload", (tx.now, learning_id))
-            return _get(tx, learning_id, self._actor).learning
+                tx.recorder.run("withdraw_upload", (tx.now, row.learning.id))
+            return _get(tx, row.learning.id, self._actor).learning
 
         return await self._change("reject", learning_id, work)
 
@@ -353,14 +364,14 @@ class Learnings:
                 "category": old.category if category is None else category,
                 "title": old.title if title is None else title.strip(),
                 "content": old.content if content is None else content.strip(),
-                "tags": old.tags if tags is None else list(tags),
             }
-            same = (old.tenant_id, dedupe_hash(said["category"], said["title"], said["content"]))
-            other = tx.recorder.value("same_learning", (*same, learning_id))
+            same = (old.tenant_id, dedupe_hash(**said))
+            other = tx.recorder.value("same_learning", (*same, old.id))
             if other is not None:
                 raise CannotChange(learning_id, "edit", f"learning {other} says the same already")
-            record(self._app, tx, row.event(EDIT, by=self._actor.name, **said))
-            return _get(tx, learning_id, self._actor).learning
+            tagged = old.tags if tags is None else list(tags)
+            record(self._app, tx, row.event(EDIT, by=self._actor.name, tags=tagged, **said))
+            return _get(tx, row.learning.id, self._actor).learning
 
         return await self._change("edit", learning_id, work)
 
@@ -378,9 +389,13 @@ class Learnings:
             if row.learning.upload.revoked_at is None:
                 record(self._app, tx, row.event(REVOCATION, reason=reason, by=self._actor.name))
                 revoke(tx, row.learning, reason, self._actor.name)
-            return _get(tx, learning_id, self._actor).learning
+            return _get(tx, row.learning.id, self._actor).learning
 
         return await self._change("revoke", learning_id, work)
+
+    @property
+    def _dialect(self) -> str:
+        return table_store(self._app, "A search").dialect
 
     async def _change(self, action: str, learning_id: str, work: Any) -> Learning:
         async with self._actor.doing(f"learning.{action}", f"learning:{learning_id}"):
@@ -404,35 +419,27 @@ def _check(title: str | None, content: str | None, category: str | None) -> None
         raise InvalidOption("category", category, f"one of: {', '.join(CATEGORIES)}")
 
 
-def _question(where: LearningFilter, tenant: str | None) -> tuple[str, dict[str, Any]]:
-    at, _, last = (where.before or "").partition("-")
-    if where.before and not (at.isdigit() and last):
-        raise InvalidOption("before", where.before, "the place of a learning, such as 1700000-ab12")
-    asked = {
-        "tenant": tenant,
+def _asked(tx: Any, where: LearningFilter) -> dict[str, Any]:
+    """What a list is asked with; it goes on after the learning `where.before`."""
+    after = LATEST if where.before is None else tx.recorder.value("learning_at", (where.before,))
+    if after is None:
+        raise LearningNotFound(str(where.before))
+    return {
         "status": where.status,
         "category": where.category,
         "conversation_id": where.conversation_id,
-        "before_at": int(at) if at else (1 << 62),
-        "before_id": last,
+        "before_at": after,
+        "before_id": where.before or "",
         "limit": where.limit,
     }
-    words = (where.text or "").split()
-    if not words:
-        return "list_learnings", asked
-    return "find_learnings", {**asked, "words": " ".join(map(_quoted, words))}
-
-
-def _quoted(word: str) -> str:
-    """A word that stands for itself in the queries of both dialects."""
-    return '"' + word.replace('"', " ") + '"'
 
 
 def _get(tx: Any, learning_id: str, actor: Actor) -> _Row:
-    asked = {"id": learning_id, "tenant": actor.tenant}
-    row = tx.recorder.row("get_learning", asked)
-    if row is None:
+    asked = {"id": learning_id, "beyond": f"{learning_id}g", "tenant": actor.tenant}
+    rows = tx.recorder.rows("get_learning", asked)
+    if len(rows) != 1:
         raise LearningNotFound(learning_id)
+    [row] = rows
     tenant_id, (platform, session_id, person) = row[1], row[16:19]
     return _Row(_learning(row), Session(tenant_id, platform, session_id), person)
 

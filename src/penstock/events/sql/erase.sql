@@ -107,3 +107,20 @@ sequence > :after AND codec <> 'erased'
 (CAST(:platform AS TEXT) IS NULL OR platform = :platform)
     AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
     AND (CAST(:person AS TEXT) IS NULL OR person = :person)
+
+-- name: rewrite
+-- A body that something was taken out of, if it is still the one that was read.
+UPDATE events_log SET
+    workspace_hash = ?, project_name = ?, uuid = ?, parent_uuid = ?, request_id = ?, agent_id = ?,
+    is_sidechain = ?, cwd = ?, version = ?, git_branch = ?, message_role = ?, message_model = ?,
+    message_id = ?, input_tokens = ?, output_tokens = ?, cache_creation_input_tokens = ?,
+    cache_read_input_tokens = ?, duration_ms = ?, tokens_used = ?, tool_calls_count = ?,
+    codec = ?, event_data = ?
+WHERE sequence = ? AND timestamp = ? AND event_data = ?;
+
+-- name: letter_texts
+SELECT id, reason, document FROM events_dead
+WHERE tenant_id = ? AND platform = ? AND session_id = ?;
+
+-- name: rewrite_letter
+UPDATE events_dead SET reason = ?, document = ? WHERE id = ?;

@@ -53,7 +53,10 @@ CREATE TABLE recorder_due (
     platform        TEXT NOT NULL,
     session_id      TEXT NOT NULL,
     ended_at        BIGINT,
-    look_at         BIGINT NOT NULL
+    look_at         BIGINT NOT NULL,
+    -- The job that validates its messages, and until when nobody else does.
+    validated_by    TEXT,
+    held_until      BIGINT
 );
 CREATE INDEX recorder_due_time ON recorder_due (look_at);
 

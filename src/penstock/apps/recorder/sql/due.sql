@@ -15,9 +15,21 @@ ON CONFLICT (conversation_id) DO UPDATE SET
         ELSE excluded.look_at END,
     ended_at = CASE WHEN recorder_due.ended_at >= :said_at THEN recorder_due.ended_at END;
 
+-- name: hold_conversation
+UPDATE recorder_due SET validated_by = :job, held_until = :until
+WHERE conversation_id = :conversation_id
+    AND (held_until IS NULL OR held_until < :now OR validated_by = :job);
+
+-- name: let_go
+UPDATE recorder_due SET validated_by = NULL, held_until = NULL
+WHERE conversation_id = ? AND validated_by = ?;
+
 -- name: due
 SELECT conversation_id, tenant_id, person, platform, session_id, ended_at
 FROM recorder_due WHERE look_at <= ? ORDER BY look_at LIMIT ?;
+
+-- name: count_due
+SELECT count(*) FROM recorder_due WHERE look_at <= ?;
 
 -- name: due_of
 SELECT conversation_id, tenant_id, person, platform, session_id, ended_at

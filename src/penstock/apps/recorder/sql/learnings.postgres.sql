@@ -1,3 +1,3 @@
 -- part: found_learnings
 to_tsvector('english', l.title || ' ' || l.content || ' ' || l.tags)
-    @@ websearch_to_tsquery('english', :words)
+    @@ to_tsquery('english', :words)

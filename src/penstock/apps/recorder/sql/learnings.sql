@@ -56,7 +56,12 @@ FROM recorder_learnings WHERE conversation_id = ? ORDER BY id;
 {part learning} WHERE {part found_learnings} AND {part wanted_learnings};
 
 -- name: get_learning
-{part learning} WHERE l.id = :id AND (CAST(:tenant AS TEXT) IS NULL OR l.tenant_id = :tenant);
+{part learning} WHERE l.id >= :id AND l.id < :beyond
+    AND (CAST(:tenant AS TEXT) IS NULL OR l.tenant_id = :tenant)
+LIMIT 2;
+
+-- name: learning_at
+SELECT created_at FROM recorder_learnings WHERE id = ?;
 
 -- name: same_learning
 SELECT id FROM recorder_learnings WHERE tenant_id = ? AND dedupe_hash = ? AND id <> ?;

@@ -1,0 +1,2 @@
+-- name: validated
+UPDATE recorder_messages SET validated = ?, metadata = json_patch(metadata, ?) WHERE id = ?;

@@ -56,7 +56,11 @@ def test_making_and_revoking_are_on_record_without_the_secret(cli: Cli) -> None:
     ("words", "code", "part"),
     [
         (("create", "ci"), 2, "--scopes"),
-        (("create", "ci", "--scopes", "everything"), 2, "one of: enqueue, record, read, operate, admin"),
+        (
+            ("create", "ci", "--scopes", "everything"),
+            2,
+            "one of: enqueue, record, read, operate, admin",
+        ),
         (("create", "ci", "--scopes", ","), 2, "at least one"),
         (("create", "ci", "--scopes", "read", "--expires-in", "soon"), 2, "a span such as"),
         (("revoke", "nobody"), 3, "penstock tokens ls"),

@@ -152,6 +152,21 @@ async def test_figures_are_charted_and_tools_compared(
     assert "claude-sonnet-4-5" in text
 
 
+async def test_what_the_recorder_s_own_models_cost_is_shown(
+    app: Penstock,
+    browser: Browser,  # noqa: F811
+) -> None:
+    await record(app)
+    assert "Our own models" not in await browser.text("recorder/metrics")
+    now = app.store.clock.now()
+    call = ("c1", "", None, "extract_learning", "claude-haiku-4-5", 1_200, 300, 0.0027, now - 1)
+    await app.transact(lambda tx: tx.recorder.run("reserve_cost", call))
+    text = await browser.text("recorder/metrics")
+    assert "Our own models" in text
+    assert "extract learning" in text
+    assert "$0.003" in text
+
+
 async def test_a_learning_is_edited_approved_and_rejected_from_its_page(
     app: Penstock,
     browser: Browser,  # noqa: F811

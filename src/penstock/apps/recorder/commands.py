@@ -22,7 +22,7 @@ from penstock.apps.recorder.records import (
     Tool,
     Turn,
 )
-from penstock.apps.recorder.report import DAY_MS
+from penstock.apps.recorder.report import DAY_MS, own_costs
 from penstock.apps.recorder.report import caught as caught_by
 from penstock.apps.recorder.wording import money, platform, short
 from penstock.events.pool import catch_up
@@ -116,6 +116,7 @@ async def stats(
     found = await Sessions(app).stats(
         tenant=tenant, project=project, since=now - days * DAY_MS, until=now
     )
+    own = await own_costs(app, tenant=tenant, since=now - days * DAY_MS, until=now + 1)
     latency = [
         {
             "tool": name,
@@ -126,7 +127,9 @@ async def stats(
         }
         for name, t in sorted(found.latency.items(), key=lambda item: -item[1].p95)
     ]
-    return Shown((_figures(found), latency or "No tool was used."), document(found))
+    head = _figures(found) | {"our own models": money(sum(each.cost for each in own))}
+    told = document(found) | {"own_models": document(own)}
+    return Shown((head, latency or "No tool was used."), told)
 
 
 async def search(

@@ -21,7 +21,7 @@ from penstock.apps.recorder.records import (
     Tool,
     Turn,
 )
-from penstock.apps.recorder.report import DAY_MS, caught, caught_by_day
+from penstock.apps.recorder.report import DAY_MS, caught, caught_by_day, own_costs
 from penstock.apps.recorder.timeline import DECISIONS, TOOLS, timeline_of
 from penstock.extension import Request
 from penstock.model.clock import from_iso
@@ -186,8 +186,12 @@ async def show_metrics(request: Request) -> dict[str, Any]:
     """How work with assistants goes, over a span of time."""
     name = request.query.get("span", "")
     span = name if name in SPANS else USUAL_SPAN
-    stats = await _stats(request, SPANS[span])
+    stats, now = await _stats(request, SPANS[span]), request.app.store.clock.now()
+    own = await own_costs(
+        request.app, tenant=request.tenant, since=now - SPANS[span], until=now + 1
+    )
     return WORDS | {
+        "own": own,
         "span": span,
         "spans": list(SPANS),
         "stats": stats,

@@ -301,3 +301,14 @@ class Caught(Struct, frozen=True, kw_only=True):
     sessions: int
     confidence: float
     last_at: int
+
+
+class OwnCost(Struct, frozen=True, kw_only=True):
+    """What the recorder's own calls of a model cost, for one purpose."""
+
+    purpose: str
+    model: str
+    calls: int
+    input: int
+    output: int
+    cost: float

@@ -1,8 +1,8 @@
-"""What the sanitiser took out, by rule and by day; what it was is nowhere to be read."""
+"""What the sanitiser took out, never what it was; and what the recorder's own models cost."""
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.apps.recorder.records import Caught
+from penstock.apps.recorder.records import Caught, OwnCost
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -30,6 +30,25 @@ async def caught_by_day(
     asked = {"tenant": tenant, "conversation_id": None, "since": since}
     rows = await app.read(lambda tx: tx.recorder.rows("caught_by_day", asked))
     return [(int(day) * DAY_MS, int(count)) for day, count in rows]
+
+
+async def own_costs(
+    app: "Penstock", *, tenant: str | None = None, since: int, until: int
+) -> list[OwnCost]:
+    """Return what our own calls of models cost in a span of time, by purpose and model."""
+    asked = {"tenant": tenant, "since": since, "until": until}
+    rows = await app.read(lambda tx: tx.recorder.rows("own_costs", asked))
+    return [
+        OwnCost(
+            purpose=purpose,
+            model=model,
+            calls=int(calls),
+            input=int(given),
+            output=int(written),
+            cost=float(cost),
+        )
+        for purpose, model, calls, given, written, cost in rows
+    ]
 
 
 def _caught(row: tuple[Any, ...]) -> Caught:

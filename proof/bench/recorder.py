@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from penstock.app.penstock import Penstock
 from penstock.apps.recorder import conversations, insights, metrics
@@ -153,19 +154,22 @@ def _rate(count: int, began: float) -> str:
 def transcript(path: Path, size: int, chance: random.Random) -> int:
     """Make a transcript of about so many bytes; how many it has."""
     session, n, written = path.stem, 0, 0
+    before = None
     with path.open("wb") as file:
         while written < size:
             n += 1
+            own = str(UUID(int=chance.getrandbits(128), version=4))
             base = {
-                "parentUuid": f"{session}-{n - 1}",
+                "parentUuid": before,
                 "sessionId": session,
                 "timestamp": "2026-01-01T12:00:00.000Z",
                 "cwd": "/srv/shop",
                 "version": "2.1.200",
                 "gitBranch": "main",
                 "isSidechain": False,
-                "uuid": f"{session}-{n}",
+                "uuid": own,
             }
+            before = own
             line = json.dumps({**base, **_record(n, chance)}).encode() + b"\n"
             written += file.write(line)
     return written
@@ -196,8 +200,10 @@ async def importing(app: Penstock, folder: Path, megabytes: int) -> list[tuple[s
     each = min(megabytes, 50) << 20
     total = 0
     for n in range(max(1, (megabytes << 20) // each)):
-        total += transcript(folder / f"session-{n}.jsonl", each, chance)
-    alone = _sanitiser_alone(folder / "session-0.jsonl")
+        name = str(UUID(int=chance.getrandbits(128), version=4))
+        path = folder / f"{name}.jsonl"
+        total += transcript(path, each, chance)
+    alone = _sanitiser_alone(path)
     cores = os.cpu_count() or 1
     await Importer(app, processes=1).run([])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

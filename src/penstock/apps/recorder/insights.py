@@ -98,10 +98,19 @@ def _hear(seen: Seen, event: Event) -> None:
     if event.event_type != "model_answer" or not isinstance(said, list):
         return
     source = str(event.payload.get("model") or "model")
-    for each in said:
-        if isinstance(each, dict) and each.get("kind") in KINDS:
-            title, text = str(each.get("title", ""))[:200], str(each.get("text", ""))[:4_000]
-            seen.told.append((each["kind"], title, text, source, event.timestamp))
+    told = [
+        (
+            each["kind"],
+            str(each.get("title", ""))[:200],
+            str(each.get("text", ""))[:4_000],
+            source,
+            event.timestamp,
+        )
+        for each in said
+        if isinstance(each, dict) and each.get("kind") in KINDS
+    ]
+    if told:
+        seen.told = told  # what it said of the session before is out of date
 
 
 def _see(seen: Seen, fold: Fold) -> None:

@@ -5,6 +5,7 @@ again, in a file that was read before or in a copy that another session began wi
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from penstock.model.errors import InvalidOption, PenstockError
 
 if TYPE_CHECKING:
     from penstock.apps.recorder.capture import Clean
+    from penstock.apps.recorder.captured import Redaction
 
 PLATFORM = "claude_code"
 LARGEST_FILE = 8 << 30
@@ -125,6 +127,7 @@ def captured(chunk: Chunk, file_session: str, clean: "Clean") -> list[Captured]:
     """The events of a chunk, made safe; a line that is no JSON object is left out."""
     found: list[Captured] = []
     since = chunk.since
+    sessions: dict[str, str] = {}
     for line in chunk.data.splitlines():
         try:
             record = msgspec.json.decode(line)
@@ -133,21 +136,21 @@ def captured(chunk: Chunk, file_session: str, clean: "Clean") -> list[Captured]:
         if isinstance(record, dict):
             at = _milliseconds(record.get("timestamp"))
             since = since if at is None else at
-            found.append(_event(record, line, file_session, since, clean))
+            told = record.get("sessionId")
+            session = told if isinstance(told, str) and told else file_session
+            if session not in sessions:
+                sessions[session] = clean(session)[0][:500]
+            found.append(_event(record, line, sessions[session], since, clean))
     return found
 
 
-def _event(
-    record: dict[str, Any], line: bytes, file_session: str, at: int, clean: "Clean"
-) -> Captured:
-    kind = str(record.get("type") or "unknown")[:40]
-    session = record.get("sessionId")
-    session = session if isinstance(session, str) and session else file_session
+def _event(record: dict[str, Any], line: bytes, session: str, at: int, clean: "Clean") -> Captured:
+    kind = record.get("type")
+    kind = kind if isinstance(kind, str) and _PLAIN.fullmatch(kind) else "unknown"
     uuid = record.get("uuid")
     unique = digest(uuid) if isinstance(uuid, str) and uuid else digest(session, str(line))
-    payload: Any = shortened(_lighter(record), LONGEST_READ, 0)
     try:
-        payload, redactions = clean(payload)
+        payload, redactions = _made_safe(shortened(_lighter(record), LONGEST_READ, 0), clean)
         if len(line) > LONGEST_KEPT:
             payload = shortened(payload, LONGEST_KEPT, 0)
         messages = tuple(_messages(payload))
@@ -158,7 +161,7 @@ def _event(
         payload = _bones(payload)
     return Captured(
         platform=PLATFORM,
-        session_id=clean(session)[0][:500],
+        session_id=session,
         hook_type=f"transcript.{kind}",
         event_type=_event_type(kind, payload),
         event_id=f"transcript-{unique}",
@@ -169,6 +172,48 @@ def _event(
         metadata=_metadata(payload),
         redactions=redactions,
     )
+
+
+_PLAIN = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # an id
+    r"|\d{4}-\d\d-\d\dT[\d:.]+Z|\d{1,4}(?:\.\d{1,4}){2}"  # a time, a version
+    r"|[a-z][a-z_-]{0,39}"  # a word
+)
+_AROUND = frozenset(
+    {
+        *("uuid", "parentUuid", "sessionId", "timestamp", "type", "subtype", "level", "userType"),
+        *("version", "leafUuid", "role", "stop_reason", "service_tier", "usage"),
+    }
+)
+"""What stands around texts. Most of a record's fields are such; in an id, a time or a word of
+these the sanitiser has nothing to look for, and to ask it for each takes longer than for a text."""
+
+
+def _made_safe(
+    record: dict[str, Any], clean: "Clean"
+) -> tuple[dict[str, Any], tuple["Redaction", ...]]:
+    """A record without what must not be kept."""
+    message = record.get("message")
+    around = {name: each for name, each in record.items() if _is_plain(name, each)}
+    rest = {name: each for name, each in record.items() if name not in around}
+    within: dict[str, Any] = {}
+    if isinstance(message, dict):
+        within = {name: each for name, each in message.items() if _is_plain(name, each)}
+        rest["message"] = {name: each for name, each in message.items() if name not in within}
+    safe, redactions = clean(rest)
+    if within and isinstance(safe.get("message"), dict):
+        safe["message"] = {**within, **safe["message"]}
+    return {**around, **safe}, redactions
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    if value is None or isinstance(value, int):
+        return True
+    if name not in _AROUND:
+        return False
+    if isinstance(value, dict):
+        return all(_is_plain(each, told) for each, told in value.items())
+    return isinstance(value, str) and _PLAIN.fullmatch(value) is not None
 
 
 def _lighter(record: dict[str, Any]) -> dict[str, Any]:

@@ -151,3 +151,14 @@ FROM recorder_insights WHERE conversation_id = ? ORDER BY kind, n;
 
 -- name: drop_insights
 DELETE FROM recorder_insights WHERE conversation_id = ?;
+
+-- name: to_summarise
+-- Sessions that have ended or are quiet, whose messages are all validated, and of which a model has
+-- said nothing since they were last at work.
+SELECT c.id, c.tenant_id, c.last_at FROM recorder_conversations c
+WHERE (c.ended_at IS NOT NULL OR c.last_at < ?) AND c.last_at >= ? AND c.turns > 0
+    AND NOT EXISTS (SELECT 1 FROM recorder_messages m
+        WHERE m.conversation_id = c.id AND m.validated IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM recorder_insights i
+        WHERE i.conversation_id = c.id AND i.source <> 'heuristic' AND i.at >= c.last_at)
+ORDER BY c.last_at LIMIT ?;

@@ -198,8 +198,8 @@ async def importing(app: Penstock, folder: Path, megabytes: int) -> list[tuple[s
     """How fast transcripts come in, and how much memory that takes."""
     chance = random.Random(17)
     each = min(megabytes, 50) << 20
-    total = 0
-    for n in range(max(1, (megabytes << 20) // each)):
+    total, path = 0, folder
+    for _ in range(max(1, (megabytes << 20) // each)):
         name = str(UUID(int=chance.getrandbits(128), version=4))
         path = folder / f"{name}.jsonl"
         total += transcript(path, each, chance)

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from penstock.apps.recorder.models import Asked, Models, NotAnAnswer, Reply
 
 from penstock import Penstock, Settings
 from penstock.apps.recorder import conversations, insights, summaries
 from penstock.apps.recorder.extension import recorder
+from penstock.apps.recorder.models import Asked, Models, NotAnAnswer, Reply
 from penstock.apps.recorder.reading import Sessions
 from penstock.apps.recorder.records import Turn
 from penstock.apps.recorder.writing import write

@@ -144,6 +144,7 @@ recorder = Extension(
         Pass(name="retain", every=3_600.0, run="penstock.apps.recorder.privacy:retain"),
         Pass(name="spans", every=60.0, run="penstock.apps.recorder.spans:send"),
         Pass(name="complete", every=15.0, run="penstock.apps.recorder.complete:look"),
+        Pass(name="summarise", every=60.0, run="penstock.apps.recorder.summaries:look"),
         Pass(name="follow", every=10.0, run="penstock.apps.recorder.importing:follow"),
         Pass(name="flush_spool", every=5.0, run="penstock.apps.recorder.forward:flush_at_home"),
         Pass(name="watch_cursor", every=30.0, run="penstock.apps.recorder.cursor_store:watch"),

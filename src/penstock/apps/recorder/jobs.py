@@ -16,6 +16,7 @@ from penstock.apps.recorder.outbound import Away, Later
 from penstock.model.outcome import Snooze
 from penstock.model.wording import counted
 
+SUMMARISE = "recorder.summarise"
 UPLOAD = "mine_upload"
 UNPIN = "recorder.unpin"
 SOON = 30.0
@@ -55,6 +56,14 @@ async def extract_learning(
     from penstock.apps.recorder.learn import learn
 
     return await waiting(ctx, lambda: learn(ctx.app, conversation_id, min_confidence, categories))
+
+
+@jobs.job(name=SUMMARISE, queue=QUEUE, priority=8, max_retries=2)
+async def summarise_session(ctx: Context, conversation_id: str) -> Any:
+    """Have the model say what is worth knowing of a session."""
+    from penstock.apps.recorder.summaries import summarise
+
+    return await waiting(ctx, lambda: summarise(ctx.app, conversation_id))
 
 
 @jobs.job(name=UPLOAD, queue=QUEUE, priority=10, max_retries=5, timeout=300)

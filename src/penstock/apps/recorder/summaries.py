@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, to_builtins
 
 from penstock.apps.recorder.captured import QUEUE
+from penstock.apps.recorder.jobs import SUMMARISE
 from penstock.apps.recorder.models import Asked, Models
 from penstock.apps.recorder.reading import Sessions
 from penstock.apps.recorder.records import SessionView, Tool
@@ -19,7 +20,6 @@ from penstock.model.job import KeyScope
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
-SUMMARISE = "recorder.summarise"
 AT_ONCE = 20
 LONG_AGO_MS = 7 * 86_400_000
 LONGEST_TEXT = 600

@@ -10,6 +10,7 @@ import pytest
 
 from penstock import Penstock, Settings
 from penstock.apps.recorder import conversations, importing, transcripts
+from penstock.apps.recorder.captured import QUEUE, VALIDATION
 from penstock.apps.recorder.extension import recorder
 from penstock.apps.recorder.importing import Importer, find, follow
 from penstock.apps.recorder.reading import Sessions
@@ -55,6 +56,15 @@ async def test_an_import_is_a_conversation_with_its_messages(app: Penstock, fold
     assert (view.row.turns, view.row.messages, view.row.title) == (5, 17, "Faster cart")
     texts = [message.content for message in await Sessions(app).messages(view.row.id)]
     assert texts[-2] == "Thanks. ", "what is private is not there"
+    [job] = await app.find()
+    assert job.type == VALIDATION, "one for all that waits of a conversation"
+
+
+async def test_an_import_does_not_wait_for_a_full_queue(app: Penstock, folder: Path) -> None:
+    await app.controls.set_limit(queue=QUEUE, depth=1)
+    await app.find_type(VALIDATION).enqueue(conversation_id="c", message_ids=["m"])
+    done = await imported(app, folder)
+    assert (done.messages, done.unvalidated) == (17, 17)
 
 
 async def test_what_was_imported_is_not_imported_again(app: Penstock, folder: Path) -> None:

@@ -75,7 +75,9 @@ async def keep(
         rows = [row for event in new for row in event.messages if not _is_spoken(row, left)]
         tx.recorder.many("add_message", rows)
         tx.recorder.many("add_redaction", [row for event in new for row in event.redactions])
-        jobs = list(validation(app, rows)) if validate else []
+        # One job looks at all that waits of a conversation.
+        firsts = {row["conversation_id"]: row for row in reversed(rows)}
+        jobs = list(validation(app, list(firsts.values()))) if validate else []
         if jobs:
             tx.enqueue_many(jobs)
         tx.recorder.run("keep_position", (*position, tx.now))

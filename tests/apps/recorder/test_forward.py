@@ -8,7 +8,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.apps.recorder import forward, hook, spool
-from penstock.apps.recorder.captured import QUEUE, VALIDATION, conversation_id
+from penstock.apps.recorder.captured import QUEUE, conversation_id
 from penstock.apps.recorder.forward import Forwarding, flush_at_home, is_home
 from penstock.apps.recorder.home import url
 from penstock.events import InvalidEvent
@@ -117,8 +117,6 @@ async def test_forwarding_goes_on_until_it_is_cancelled(empty_home: Path) -> Non
 
 async def test_a_full_queue_leaves_the_spool_to_the_next_pass(empty_home: Path) -> None:
     async with Penstock(url(), extensions=WITH) as app:
-        if VALIDATION not in app.types:
-            app.job(name=VALIDATION, queue=QUEUE)(_validate)
         await app.controls.set_limit(queue=QUEUE, depth=1)
         spool_session()
         await flush_at_home(app)  # the messages of a session are validated by one job
@@ -132,6 +130,3 @@ async def test_a_full_queue_leaves_the_spool_to_the_next_pass(empty_home: Path) 
     async with Penstock(url(), extensions=WITH) as app:  # one that remembers no limit
         await flush_at_home(app)
         assert not spool.holds_any()
-
-
-def _validate(conversation_id: str, message_ids: list[str], sanitization_version: str) -> None: ...

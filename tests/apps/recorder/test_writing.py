@@ -28,15 +28,7 @@ FOUND = Redaction("pii", "email", "5f3a", "[REDACTED_EMAIL]", 0.99)
 async def app(place: Place) -> AsyncIterator[Penstock]:
     if place.kind == "valkey":
         pytest.skip("it has no tables")
-    made = Penstock(**place.settings, extensions=["events", "recorder"])
-    if VALIDATION not in made.types:
-
-        @made.job(name=VALIDATION, queue=QUEUE, priority=1, max_retries=3)
-        def validate(
-            conversation_id: str, message_ids: list[str], sanitization_version: str
-        ) -> None: ...
-
-    async with made:
+    async with Penstock(**place.settings, extensions=["events", "recorder"]) as made:
         yield made
 
 

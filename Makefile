@@ -19,7 +19,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test long check fix docs site bench bench-events compare torture lock clean
+.PHONY: help run test long check fix docs contract site bench bench-events compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -57,6 +57,9 @@ fix: $(INSTALLED) ## Format the code and apply safe lint fixes
 docs: $(INSTALLED) ## Regenerate the docs that are made from code
 	$(PYTHON) tools/generate_docs.py
 	$(PYTHON) tools/draw_dst.py
+
+contract: $(INSTALLED) ## Compile the registry that learnings are published to (uv brings the compiler)
+	$(PYTHON) tools/build_contract.py
 
 site: $(SITED) ## Build the documentation as a site, into build/site (VERSION=1.2 names its folder)
 	$(PYTHON) tools/build_site.py $(VERSION)

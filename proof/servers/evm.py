@@ -6,7 +6,7 @@ Blocks are mined when somebody says so, or at once. A transaction that offers pr
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -50,7 +50,7 @@ class EvmNode:
             warnings.simplefilter("ignore")
             from eth_tester import EthereumTester, PyEVMBackend  # type: ignore[import-untyped]
 
-            self.tester = EthereumTester(PyEVMBackend())
+            self.tester: Any = EthereumTester(PyEVMBackend())
         self.url = ""
         self.mines = mines
         self.least_tip = 0
@@ -60,19 +60,19 @@ class EvmNode:
         self.sent: list[str] = []
         self.chain_id = int(self.tester.backend.chain.chain_id)
         self._lock = RLock()
-        self._rich = self.tester.get_accounts()[0]
+        self.rich = self.tester.get_accounts()[0]
         self.account = Account.from_key(SENDER)
         self.fund(self.account.address)
         self.contract = self._deploy()
 
     def fund(self, address: str, wei: int = 10 * ETHER) -> None:
         """Give an account something to pay with."""
-        call = {"from": self._rich, "to": address, "value": wei, "gas": 21_000}
+        call = {"from": self.rich, "to": address, "value": wei, "gas": 21_000}
         self.tester.send_transaction({**call, "gas_price": 10 * GWEI})
 
     def _deploy(self) -> str:
         code = json.loads(CONTRACT.read_text())["bytecode"]
-        call = {"from": self._rich, "data": code, "gas": 3_000_000, "gas_price": 10 * GWEI}
+        call = {"from": self.rich, "data": code, "gas": 3_000_000, "gas_price": 10 * GWEI}
         hashed = self.tester.send_transaction(call)
         return str(self.tester.get_transaction_receipt(hashed)["contract_address"])
 
@@ -80,7 +80,7 @@ class EvmNode:
     def total(self) -> int:
         """How many learnings the registry has."""
         data = "0x" + keccak(text="getTotalUploads()")[:4].hex()
-        call = {"from": self._rich, "to": self.contract, "data": data, "gas": 100_000}
+        call = {"from": self.rich, "to": self.contract, "data": data, "gas": 100_000}
         return int(self.tester.call(call), 16)
 
     def send(self, raw: str) -> str:
@@ -168,13 +168,13 @@ def _block(node: EvmNode, number: str, _: bool) -> dict[str, Any] | None:
 
 
 def _call(node: EvmNode, call: dict[str, Any], _: str) -> str:
-    return str(node.tester.call({"from": node._rich, "gas": 1_000_000, **call}))
+    return str(node.tester.call({"from": node.rich, "gas": 1_000_000, **call}))
 
 
 def _estimate(node: EvmNode, call: dict[str, Any]) -> str:
     """So much as an entry takes at most; whether it would revert is found out by trying it."""
     try:
-        _call(node, {**call, "from": node._rich}, "latest")
+        _call(node, {**call, "from": node.rich}, "latest")
         return hex(400_000)
     except Exception as error:
         raise Refused(f"execution reverted: {error}") from error
@@ -195,7 +195,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 @contextmanager
-def evm_node(*, mines: bool = True) -> Iterator[EvmNode]:
+def evm_node(*, mines: bool = True) -> Generator[EvmNode, None, None]:
     """A node that listens on the loopback address."""
     node = EvmNode(mines=mines)
 
@@ -218,7 +218,7 @@ def evm_node(*, mines: bool = True) -> Iterator[EvmNode]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, *_: Any) -> None: ...
+        def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         node.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,7 +1,7 @@
 """A server that speaks the part of Kubo's RPC that publishing uses, with blocks in memory."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from email.message import Message
 from email.parser import BytesParser
@@ -64,7 +64,7 @@ class KuboNode:
 
 
 @contextmanager
-def kubo_node() -> Iterator[KuboNode]:
+def kubo_node() -> Generator[KuboNode, None, None]:
     """A node that listens on the loopback address."""
     node = KuboNode()
 
@@ -90,7 +90,7 @@ def kubo_node() -> Iterator[KuboNode]:
         def do_GET(self) -> None:
             _answer(self, 405, {"Message": "405 - Method Not Allowed"})
 
-        def log_message(self, *_: Any) -> None: ...
+        def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         node.url = f"http://127.0.0.1:{server.server_port}"

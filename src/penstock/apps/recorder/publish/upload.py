@@ -183,6 +183,8 @@ class Uploader:
                 await self._submit(row)
             case "tx_submitted":
                 await self._confirm(row)
+            case _:
+                pass
 
     async def is_revoked(self) -> bool:
         """Whether somebody has withdrawn it."""

@@ -6,7 +6,7 @@ import pytest
 
 from penstock import Penstock, Settings
 from penstock.apps.recorder.extension import recorder
-from penstock.apps.recorder.learnings import CannotChange, LearningNotFound, Learnings
+from penstock.apps.recorder.learnings import CannotChange, LearningNotFound, Learnings, apply
 from penstock.apps.recorder.records import LearningFilter
 from penstock.events.event import Session
 from penstock.events.log import EventFilter
@@ -116,6 +116,15 @@ async def test_a_rebuild_makes_the_same_of_the_events_alone(app: Penstock) -> No
     assert await learnings.list() == before, "what was applied before changes nothing"
     await app.events.pipeline.rebuild("learnings")
     assert await learnings.list() == before
+
+
+async def test_an_event_that_is_applied_late_does_not_undo_a_later_one(app: Penstock) -> None:
+    one = await a_learning(app, "One")
+    await Learnings(app).edit(one.id, title="First")
+    await Learnings(app).edit(one.id, title="Second")
+    late = await app.events.find(EventFilter(session_id="s One", event_type="learning_edit"))
+    await app.transact(lambda tx: apply(tx, late[:1]))
+    assert (await Learnings(app).get(one.id)).title == "Second"
 
 
 async def test_they_go_with_their_session(app: Penstock) -> None:

@@ -155,6 +155,7 @@ class Killing:
 async def test_killed_after_any_step_it_goes_on_and_one_transaction_is_mined(
     evm: EvmNode, node: KuboNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    evm.mines = False  # what was sent waits in the pool, and the registry does not know of it
     async with recorder_app(publish=publishing(evm, node)) as app:
         for step in range(1, 100):
             learning = await approved(app, f"Killed at {step}")

@@ -9,9 +9,9 @@ from penstock.apps.recorder import metrics
 from penstock.apps.recorder.changes import Change, changes_of, takes_back_by_git
 from penstock.apps.recorder.decisions import Decisions
 from penstock.apps.recorder.extension import recorder
-from penstock.apps.recorder.fold import Fold
 from penstock.apps.recorder.metrics import productivity
 from penstock.apps.recorder.prices import cost, price_of
+from penstock.apps.recorder.reconstruction import Reconstruction
 from penstock.apps.recorder.state import Figures, State
 from penstock.apps.recorder.writing import write
 from penstock.events import catch_up
@@ -163,13 +163,13 @@ def test_tools_of_all_assistants_tell_what_they_change(
 
 
 def test_a_prompt_says_by_its_gap_what_somebody_thinks() -> None:
-    fold = Fold(State())
+    conversation = Reconstruction(State())
     at = 0
     for n, gap in enumerate((0, 5, 10, 30, 31)):
         at += gap * SECOND
-        fold.apply(_hook(2 * n, at, "UserPromptSubmit", prompt="Go."))
-        fold.apply(_hook(2 * n + 1, at, "Stop"))
-    assert fold.state.figures.gaps == {"iterating": 1, "reviewing": 2, "accepted": 1}
+        conversation.apply(_hook(2 * n, at, "UserPromptSubmit", prompt="Go."))
+        conversation.apply(_hook(2 * n + 1, at, "Stop"))
+    assert conversation.state.figures.gaps == {"iterating": 1, "reviewing": 2, "accepted": 1}
 
 
 def _hook(n: int, at: int, hook: str, **payload: Any) -> Event:

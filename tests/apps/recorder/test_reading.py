@@ -11,7 +11,7 @@ from penstock.apps.recorder.captured import Captured, Message, conversation_id
 from penstock.apps.recorder.extension import recorder
 from penstock.apps.recorder.reading import DAY, HOUR, SessionNotFound, Sessions, entropy
 from penstock.apps.recorder.records import SessionFilter
-from penstock.apps.recorder.words import Words
+from penstock.apps.recorder.search import Words
 from penstock.apps.recorder.writing import write
 from penstock.events import catch_up
 from penstock.model.errors import InvalidOption

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import astuple
 
 from penstock.apps.recorder.captured import conversation_id, digest
-from penstock.apps.recorder.fold import Fold
 from penstock.apps.recorder.platforms import HOOKS, text_of
+from penstock.apps.recorder.reconstruction import Reconstruction
 from penstock.apps.recorder.state import State, TurnRow
 from penstock.events.consumer import Role, consumer_of
 from penstock.events.event import Event, Session
@@ -72,13 +72,15 @@ class Conversations:
         writing = _Writing(tx.recorder)
         for session, events in grouped:
             id_ = id_of(session)
-            fold = Fold(load_state(tx, id_, NAME), _Written(tx.recorder, id_))
+            conversation = Reconstruction(load_state(tx, id_, NAME), _Written(tx.recorder, id_))
             person = None
             for event in events:
-                fold.apply(event)
+                conversation.apply(event)
                 person = event.person or person
-            if fold.state.started_at:  # if it was all about a session and not of it, there is none
-                writing.add(id_, session, person, fold)
+            if (
+                conversation.state.started_at
+            ):  # if it was all about a session and not of it, there is none
+                writing.add(id_, session, person, conversation)
         writing.write()
 
     def reset(self, tx: Any, session: Session) -> None:
@@ -105,23 +107,27 @@ class _Writing:
         self._queries = queries
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
 
-    def add(self, id_: str, session: Session, person: str | None, fold: Fold) -> None:
+    def add(
+        self, id_: str, session: Session, person: str | None, conversation: Reconstruction
+    ) -> None:
         """Take in what has changed of a conversation."""
-        if fold.spending.anew:
+        if conversation.spending.anew:
             self._queries.run("drop_spent", (id_,))
             self._queries.run("forget_tokens", (id_,))
         of = (id_, session.tenant_id)
         put = partial(self._put, of)
-        put("put_turn", fold.turns.values())
-        put("put_tool", fold.tools.values())
-        put("put_change", fold.decisions.changed.values())
-        put("put_entry", fold.entries.values())
-        for commit in fold.commits:
+        put("put_turn", conversation.turns.values())
+        put("put_tool", conversation.tools.values())
+        put("put_change", conversation.decisions.changed.values())
+        put("put_entry", conversation.entries.values())
+        for commit in conversation.commits:
             self._later("put_commit", (*of, *_commit(commit)))
-        for (model, agent), counts in sorted(fold.spending.added.items()):
+        for (model, agent), counts in sorted(conversation.spending.added.items()):
             self._later("add_spent", (*of, model, agent, *counts))
-        self._later("put_conversation", _conversation(id_, session, person, fold.state))
-        self._later("keep_state", (id_, NAME, session.tenant_id, encode(fold.state).decode()))
+        self._later("put_conversation", _conversation(id_, session, person, conversation.state))
+        self._later(
+            "keep_state", (id_, NAME, session.tenant_id, encode(conversation.state).decode())
+        )
 
     def _put(self, of: tuple[str, str], query: str, rows: Any) -> None:
         for row in rows:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from penstock.apps.recorder.conversations import BATCH, Grouped, by_session, encode, id_of
-from penstock.apps.recorder.fold import Fold
+from penstock.apps.recorder.reconstruction import Reconstruction
 from penstock.apps.recorder.state import State, ToolRow, remember
 from penstock.events.consumer import Role, consumer_of
 from penstock.events.event import Event, Session
@@ -63,10 +63,10 @@ class Insights:
             id_, tenant = id_of(session), session.tenant_id
             text = tx.recorder.value("state", (id_, NAME))
             seen = Seen() if text is None else _decode(text)
-            fold = Fold(seen.state)
+            conversation = Reconstruction(seen.state)
             for event in events:
-                fold.apply(event)
-                _see(seen, fold)
+                conversation.apply(event)
+                _see(seen, conversation)
                 _hear(seen, event)
             if not seen.state.started_at:
                 continue
@@ -115,13 +115,13 @@ def _hear(seen: Seen, event: Event) -> None:
         seen.told = told  # what it said of the session before is out of date
 
 
-def _see(seen: Seen, fold: Fold) -> None:
+def _see(seen: Seen, conversation: Reconstruction) -> None:
     """Count what has failed and what was changed by the latest event."""
-    for tool in fold.ended:
+    for tool in conversation.ended:
         if tool.status == "failed":
             _fail(seen, tool)
         seen.denied += tool.status == "denied"
-    for change in fold.decisions.added:
+    for change in conversation.decisions.added:
         seen.files[change.file_path] = seen.files.get(change.file_path, 0) + 1
 
 

@@ -17,7 +17,7 @@ from penstock.app.transact import table_store
 from penstock.apps.recorder.captured import conversation_id
 from penstock.apps.recorder.dedupe import dedupe_hash
 from penstock.apps.recorder.records import Learning, LearningFilter, Upload
-from penstock.apps.recorder.words import Words
+from penstock.apps.recorder.search import Words
 from penstock.events.columns import ORDINARY
 from penstock.events.consumer import Consumer
 from penstock.events.event import Event, NewEvent, Session

@@ -22,8 +22,8 @@ from penstock.apps.recorder.conversations import (
     id_of,
     load_state,
 )
-from penstock.apps.recorder.fold import Fold
 from penstock.apps.recorder.reading import entropy
+from penstock.apps.recorder.reconstruction import Reconstruction
 from penstock.apps.recorder.state import State
 from penstock.events.consumer import Role, consumer_of
 from penstock.events.event import Event, Session
@@ -71,14 +71,14 @@ class Metrics:
         rows, states = [], []
         for session, events in grouped:
             id_ = id_of(session)
-            fold = Fold(load_state(tx, id_, NAME))
+            conversation = Reconstruction(load_state(tx, id_, NAME))
             for event in events:
-                fold.apply(event)
-                for name, value, labels in fold.told:
+                conversation.apply(event)
+                for name, value, labels in conversation.told:
                     tx.series.record(name, value, event=event, **labels)
-            if fold.state.started_at:
-                rows.append(_row(id_, session, fold.state))
-                text = encode(fold.state).decode()
+            if conversation.state.started_at:
+                rows.append(_row(id_, session, conversation.state))
+                text = encode(conversation.state).decode()
                 states.append((id_, NAME, session.tenant_id, text))
         tx.recorder.many("put_metrics", rows)
         tx.recorder.many("keep_state", states)

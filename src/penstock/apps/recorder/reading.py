@@ -27,7 +27,7 @@ from penstock.apps.recorder.records import (
     Tool,
     Turn,
 )
-from penstock.apps.recorder.words import Words
+from penstock.apps.recorder.search import Words
 from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
 

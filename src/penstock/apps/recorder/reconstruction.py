@@ -54,7 +54,7 @@ class Rows(Protocol):
         ...
 
 
-class Fold:
+class Reconstruction:
     """One conversation: `apply` its events, then write the rows that have changed."""
 
     def __init__(self, state: State, rows: Rows | None = None) -> None:
@@ -470,28 +470,28 @@ class Fold:
         self.spending.count(moment.usage, self._place(moment), moment.agent, moment.model)
 
 
-_HANDLERS: Mapping[str, Callable[[Fold, Moment], None]] = {
-    "prompt": Fold._prompt,
-    "tool_before": Fold._tool_before,
-    "tool_after": Fold._tool_after,
-    "permission_denied": Fold._denied,
-    "decision": Fold._decision,
-    "edit": Fold._edit,
-    "file_changed": Fold._touched,
-    "answer": Fold._answer,
-    "turn_end": Fold._turn_end,
-    "turn": Fold._whole_turn,
-    "turn_failed": Fold._turn_failed,
-    "interruption": Fold._interruption,
-    "subagent_start": Fold._subagent_start,
-    "subagent_end": Fold._subagent_end,
-    "session_start": Fold._session_start,
-    "session_end": Fold._session_end,
-    "compact_before": Fold._compaction,
-    "compact_after": Fold._compaction,
-    "model_switch": Fold._model_switch,
-    "notification": Fold._notification,
-    "title": Fold._title,
-    "commit": Fold._commit,
-    "usage": Fold._usage,
+_HANDLERS: Mapping[str, Callable[[Reconstruction, Moment], None]] = {
+    "prompt": Reconstruction._prompt,
+    "tool_before": Reconstruction._tool_before,
+    "tool_after": Reconstruction._tool_after,
+    "permission_denied": Reconstruction._denied,
+    "decision": Reconstruction._decision,
+    "edit": Reconstruction._edit,
+    "file_changed": Reconstruction._touched,
+    "answer": Reconstruction._answer,
+    "turn_end": Reconstruction._turn_end,
+    "turn": Reconstruction._whole_turn,
+    "turn_failed": Reconstruction._turn_failed,
+    "interruption": Reconstruction._interruption,
+    "subagent_start": Reconstruction._subagent_start,
+    "subagent_end": Reconstruction._subagent_end,
+    "session_start": Reconstruction._session_start,
+    "session_end": Reconstruction._session_end,
+    "compact_before": Reconstruction._compaction,
+    "compact_after": Reconstruction._compaction,
+    "model_switch": Reconstruction._model_switch,
+    "notification": Reconstruction._notification,
+    "title": Reconstruction._title,
+    "commit": Reconstruction._commit,
+    "usage": Reconstruction._usage,
 }

@@ -22,6 +22,14 @@ STORE = "cursor_store"
 TELEMETRY = "telemetry"
 HOOK = "hook"
 
+OURS = frozenset(
+    {
+        *("validation", "redaction", "extraction", "approval", "learning_edit", "supersession"),
+        *("revocation", "model_answer", "erasure"),
+    }
+)
+"""What we say about a session is not part of it."""
+
 
 class Usage(NamedTuple):
     """Tokens of one answer of a model; `cache_write_1h` is a part of `cache_write`."""

@@ -5,7 +5,7 @@ event and go on in another process: what it derives depends on the events and th
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.apps.recorder.captured import digest
 from penstock.apps.recorder.changes import SHELLS, changes_of, edited, edits_files
@@ -13,6 +13,7 @@ from penstock.apps.recorder.decisions import Decisions
 from penstock.apps.recorder.moments import (
     HOOK,
     LONGEST_ERROR,
+    OURS,
     TELEMETRY,
     TRANSCRIPT,
     Moment,
@@ -25,6 +26,7 @@ from penstock.apps.recorder.spending import Spending
 from penstock.apps.recorder.state import (
     REMEMBERED,
     EntryRow,
+    Rows,
     State,
     ToolRow,
     TurnRow,
@@ -36,22 +38,8 @@ from penstock.events.event import Event
 ITERATING_MS, ACCEPTED_MS = 10_000, 30_000
 """A prompt that comes sooner than the first iterates, one that comes later than the second accepts
 what was done; between them somebody reviews."""
+TWICE_MS = 3_000
 TITLE = 80
-OURS = frozenset(
-    {
-        *("validation", "redaction", "extraction", "approval", "learning_edit", "supersession"),
-        *("revocation", "model_answer", "erasure"),
-    }
-)
-"""What we say about a session is not part of it."""
-
-
-class Rows(Protocol):
-    """Where rows are that were written before."""
-
-    def turn(self, n: int) -> TurnRow | None:
-        """Return a turn by its number."""
-        ...
 
 
 class Reconstruction:
@@ -195,6 +183,8 @@ class Reconstruction:
         if self._is_known(moment) and not moment.agent:
             self._meet(moment, digest(text))
             return
+        if self._is_told_twice(moment, digest(text)):
+            return
         self._gap(moment)
         n = self._begin(moment, moment.agent, moment.text)
         if moment.agent:
@@ -205,6 +195,14 @@ class Reconstruction:
             remember(state.prompts, digest(text), waiting, 500)
         if not state.title:
             state.title = cut(" ".join(text.split()), TITLE) or ""
+
+    def _is_told_twice(self, moment: Moment, prompt: str) -> bool:
+        """Tell whether a turn has just begun with the same prompt, as Copilot's first ones do."""
+        state = self.state
+        n = state.open.get(moment.agent, 0)
+        since = state.begun.get(n)
+        soon = since is not None and moment.at - since < TWICE_MS
+        return soon and n in state.prompts.get(prompt, ())
 
     def _meet(self, moment: Moment, prompt: str) -> None:
         """Find the turn that was told of, and of which a transcript tells, too."""

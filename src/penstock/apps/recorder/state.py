@@ -3,7 +3,7 @@
 A state is put away as JSON after every batch, so it holds no more than the next event has to know.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -170,6 +170,14 @@ class State(Struct, omit_defaults=True):
     counts: str = ""
     """The source by which tokens are counted."""
     figures: Figures = field(default_factory=Figures)
+
+
+class Rows(Protocol):
+    """Where rows are that were written before."""
+
+    def turn(self, n: int) -> TurnRow | None:
+        """Return a turn by its number."""
+        ...
 
 
 def count(counts: dict[str, int], word: str) -> None:

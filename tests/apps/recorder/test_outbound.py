@@ -86,6 +86,17 @@ async def test_who_does_not_answer_is_not_asked_for_a_while(
             assert reply.status == 200
 
 
+async def test_a_path_which_may_be_a_key_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    with kubo_node() as node:
+        told = PublishSettings(enabled=True, kubo=node.url, chain_id=1, contract="0x", key="env:K")
+        async with client(RecorderSettings(publish=told), timeout=5) as http:
+            await http.post(f"{node.url}/v3/the-walrus-sings")
+    assert node.url.removeprefix("http://") in caplog.text
+    assert "HTTP Request" in caplog.text
+    assert "walrus" not in caplog.text
+
+
 async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

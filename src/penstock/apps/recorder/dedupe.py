@@ -1,9 +1,11 @@
 """Learnings that say the same: by a hash of their words, by SimHash, by what they mean."""
 
+import logging
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b, sha256
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -102,7 +104,7 @@ def _embedded(text: str) -> Any:
     """What a text means, as a vector of length 1."""
     import numpy
 
-    vector = _embedder().embed([text])[0].astype(numpy.float32)
+    vector = _embedder().embed([canonical(text)])[0].astype(numpy.float32)
     length = float(numpy.linalg.norm(vector))
     return vector / length if length else vector
 
@@ -110,11 +112,14 @@ def _embedded(text: str) -> Any:
 @cache
 def _embedder() -> Any:
     """The embedder whose weights are inside its package: nothing is fetched."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     try:
-        from pathlib import Path
-
         import wordllama  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingExtra("recorder", "wordllama") from error
+    finally:  # it sets up logging for everybody, so that requests would show with all of their URLs
+        root.handlers[:] = handlers
+        root.setLevel(level)
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)

@@ -4,6 +4,7 @@ Every client that it uses is made here, asks before each request, follows no red
 proxy from the environment. Whatever else is addressed is refused.
 """
 
+import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -110,6 +111,7 @@ def client(settings: "RecorderSettings", *, timeout: float) -> "httpx.AsyncClien
         import httpx
     except ImportError as error:
         raise MissingExtra("recorder", "httpx") from error
+    logging.getLogger("httpx").addFilter(_without_paths)
     return httpx.AsyncClient(
         timeout=timeout,
         verify=_certificates(),
@@ -117,6 +119,14 @@ def client(settings: "RecorderSettings", *, timeout: float) -> "httpx.AsyncClien
         follow_redirects=False,
         event_hooks={"request": [asking_first(settings)]},
     )
+
+
+def _without_paths(record: logging.LogRecord) -> bool:
+    """Have httpx log only where a request goes: the path of a node may be its key."""
+    if isinstance(record.args, tuple):
+        told = ((Origin.of(str(each)), each) for each in record.args)
+        record.args = tuple(str(origin) if origin else each for origin, each in told)
+    return True
 
 
 @cache

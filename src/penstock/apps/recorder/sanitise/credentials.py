@@ -1,0 +1,582 @@
+"""Secrets that are known by where they stand: named values, headers, URLs, options, whole files.
+
+A family is a search, cheap enough to run over every text, and a function that looks closer where
+it hits. What a function finds is a tuple: start, end, rule, type, confidence.
+"""
+
+from penstock.apps.recorder.sanitise.checks import DIGITS, LETTERS, WORD, made_up, placeholder
+from penstock.apps.recorder.sanitise.names import LENIENT, RANDOM, Kind, is_secret, kind_of
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
+from penstock.apps.recorder.sanitise.tokens import AHEAD, ALPHABETS, TOKENS, Row
+
+Found = tuple[int, int, str, str, float]
+
+_NAME = frozenset(WORD | set(b"_-.$"))
+
+
+# Tokens
+
+# An escaped line break or a quoted byte before a token ends in a letter that starts no word.
+_EDGE = r"(?:\b|_|\\[nrtbf]|\\u00[0-9a-fA-F]{2}|%[0-9a-fA-F]{2})"
+
+
+def _literal(text: str) -> str:
+    return "".join(f"\\{each}" if not each.isalnum() and each != "_" else each for each in text)
+
+
+def _tokens_trigger() -> str:
+    begins: dict[str, set[str]] = {}
+    for _, _, prefixes, alphabet, _ in TOKENS:
+        begins.setdefault(alphabet, set()).update(prefixes)
+    parts = [
+        f"(?:{'|'.join(map(_literal, sorted(prefixes)))}){ALPHABETS[alphabet]}{{{AHEAD}}}"
+        for alphabet, prefixes in begins.items()
+    ]
+    return f"{_EDGE}(?:{'|'.join(parts)})"
+
+
+_rows: dict[bytes, list[tuple[bytes, Row, Pattern]]] = {}
+for _row in TOKENS:
+    _body = Pattern(_row[4])
+    for _prefix in _row[2]:
+        _begin = _prefix.encode()
+        _rows.setdefault(_begin[:2], []).append((_begin, _row, _body))
+
+_SKIP = {b"\\": 2, b"%": 3, b"_": 1}
+
+
+def token(data: bytes, start: int, end: int) -> Found | None:
+    """The longest token that begins here."""
+    limit = len(data)
+    first = data[start : start + 1]
+    begin = start + (6 if data.startswith(b"\\u", start) else _SKIP.get(first, 0))
+    best: Found | None = None
+    for prefix, (rule, kind, _, _, _), body in _rows.get(data[begin : begin + 2], ()):
+        if data.startswith(prefix, begin):
+            after = begin + len(prefix)
+            stop = body.at(data, after, limit)[1]
+            if stop > 0 and (best is None or stop > best[1]) and _drawn(data[after:stop]):
+                best = (begin, stop, rule, kind, 0.99)
+    return best
+
+
+def _drawn(body: bytes) -> bool:
+    """Tell whether the body of a token was drawn, not written: it has figures, or mixed case."""
+    if made_up(body):
+        return False
+    start = body[:64]
+    return any(each in DIGITS for each in start) or (
+        start.lower() != start and start.upper() != start
+    )
+
+
+# Tokens with a mark inside
+
+_MARKS_TRIGGER = (
+    r"\.atlasv1\.[\w=-]{8}|[0-9]Q~[\w.~-]{8}|JQQJ99[A-Z0-9]{4}"
+    r"|(?:\+(?:ASt|AEh|ABa|ARm|AMC|ACR)|Az(?:Fu|Se|Ca)|ACDb)[A-Za-z0-9+/]{3}"
+    r"|\b[0-9]{8,10}:A[\w-]{34}|\b[0-9a-f]{32}-us[0-9]{1,2}\b|\b[0-9]{15,16}\|[\w-]{27}"
+    r"|\b[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27}|[A-Za-z0-9]{29}_mmk\b"
+    r"|\$(?:2[abxy]|5|6|y|1|apr1|argon2[a-z]{1,2}|scrypt|pbkdf2[\w-]{0,12})\$[^\s\"'\\:,]{16}"
+    r"|[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|security-token))=[A-Za-z0-9%+/=_-]{20}"
+    r"|\b[KL5][1-9A-HJ-NP-Za-km-z]{50,51}\b"
+)
+_MARKED = (
+    (b".atlasv1.", 14, WORD, Pattern(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}"), "terraform-token",
+     "TERRAFORM_TOKEN"),
+    (b"Q~", 4, WORD | set(b"_~."), Pattern(r"[\w~.]{3}[0-9]Q~[\w~.-]{31,34}"), "azure-ad-secret",
+     "AZURE_SECRET"),
+    (b"JQQJ99", 52, WORD, Pattern(r"[A-Za-z0-9]{40,52}JQQJ99[A-Za-z0-9]{20,}"), "azure-ai-key",
+     "AZURE_KEY"),
+)  # fmt: skip
+_AZURE = Pattern(r"[A-Za-z0-9+/]{30,86}(?:={0,2})")
+_CRYPT = Pattern(r"\$[a-z0-9-]{1,16}\$[^\s\"'\\:,]{16,}(?:,[tpm]=[0-9]+[^\s\"'\\:]*)*")
+_SIGNED = Pattern(r"[?&;][A-Za-z-]{3,30}=")
+_PERCENT = Pattern(r"[A-Za-z0-9%+/=_-]{20,}")
+_PLAIN_MARKS = (
+    (Pattern(r"[0-9]{8,10}:A[\w-]{34,36}"), "telegram-bot-token", "TELEGRAM_TOKEN"),
+    (Pattern(r"[0-9a-f]{32}-us[0-9]{1,2}\b"), "mailchimp-key", "MAILCHIMP_KEY"),
+    (Pattern(r"[0-9]{15,16}\|[\w-]{27,40}"), "facebook-app-token", "FACEBOOK_TOKEN"),
+    (Pattern(r"[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27,}"), "discord-token", "DISCORD_TOKEN"),
+)
+
+
+def marked(data: bytes, start: int, end: int) -> Found | None:
+    """A token whose mark is in its middle, or one that is known by its shape alone."""
+    limit = len(data)
+    first = data[start : start + 1]
+    if first == b"$":
+        stop = _CRYPT.at(data, start, limit)[1]
+        return (start, stop, "password-hash", "PASSWORD_HASH", 0.95) if stop > 0 else None
+    if first in (b"?", b"&", b";"):
+        begin = _SIGNED.at(data, start, limit)[1]
+        stop = _PERCENT.at(data, begin, limit)[1]
+        if stop < 0 or placeholder(data[begin:stop]):
+            return None
+        return begin, stop, "signed-url", "SIGNATURE", 0.95
+    for pattern, rule, kind in _PLAIN_MARKS:
+        stop = pattern.at(data, start, limit)[1]
+        if stop > 0:
+            return start, stop, rule, kind, 0.95
+    if first in (b"K", b"L", b"5") and end - start > 50:
+        return _wallet_key(data, start, end)
+    if data.endswith(b"_mmk", 0, end):
+        begin = _back(data, start, WORD | {95}, 40)
+        return begin, end, "maxmind-key", "MAXMIND_KEY", 0.95
+    return _around(data, start, end)
+
+
+def _around(data: bytes, start: int, end: int) -> Found | None:
+    limit = len(data)
+    for mark, reach, letters, pattern, rule, kind in _MARKED:
+        at = data.find(mark, start, end)
+        if at >= 0:
+            lowest = _back(data, at, letters, reach)
+            for begin in range(lowest, min(lowest + 14, at)) if mark == b"JQQJ99" else (lowest,):
+                stop = pattern.at(data, begin, limit)[1]
+                if stop > 0:
+                    return begin, stop, rule, kind, 0.99
+            return None
+    begin = _back(data, start, WORD | set(b"+/"), 90)
+    stop = _AZURE.at(data, begin, limit)[1]
+    if stop - begin in (40, 44, 52, 56, 84, 86, 88) and stop > end:
+        return begin, stop, "azure-key", "AZURE_KEY", 0.95
+    return None
+
+
+def _wallet_key(data: bytes, start: int, end: int) -> Found | None:
+    from penstock.apps.recorder.sanitise.checks import base58check
+
+    body = base58check(data[start:end])
+    if body is None or body[0] not in (0x80, 0xEF):
+        return None
+    return start, end, "wallet-private-key", "CRYPTO_KEY", 0.99
+
+
+def _back(data: bytes, at: int, letters: "frozenset[int] | set[int]", reach: int) -> int:
+    """Where a run of letters that ends at a place begins, at most so far back."""
+    lowest = max(0, at - reach)
+    while at > lowest and data[at - 1] in letters:
+        at -= 1
+    return at
+
+
+# Named values
+
+_WORDS = (
+    r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
+    r"|credentials?|creds|jwt|mnemonic|seed[ _-]?phrase"
+)
+_SUFFIX = (
+    r"(?:[_-]?(?:value|val|prod(?:uction)?|dev(?:elopment)?|staging|live|test|local|b64|base64"
+    r"|plain(?:text)?|text|str|string|raw|env|new|old|default|header|[0-9]{1,3}|s)\b)?"
+)
+_TICKS = r"[\"'\x60]"
+_CLOSE = rf"(?:\\{{0,3}}{_TICKS})?[\])]{{0,2}}"
+_SIGNS = (
+    r"[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?)[ \t]{0,24}"
+    r"|[ \t]{0,4}:[ \t]{0,4}[A-Za-z][\w.\[\]<>| ]{0,40}[ \t]{0,2}=[ \t]{0,4}"
+    r"|[ \t]{0,2},[ \t]{0,4}"
+    r"|[ \t]{1,4}(?:is|was)(?: (?:now|still|currently|set to))?:?[ \t]{1,4}"
+    r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=[ \t]{0,2}"
+    r"|[ \t]{1,4}"
+    r"|>"
+)
+_NAMED_TRIGGER = (
+    rf"(?i)(?:{_WORDS}){_SUFFIX}{_CLOSE}(?:"
+    r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?)|[ \t]{0,2},[ \t]{0,4}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
+    r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|>[^\s<])"
+)
+_NAMED = Pattern(
+    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>|{_SIGNS})(?:[brfuBRFU]{{0,2}}(\\{{0,3}}{_TICKS}))?"
+)
+_BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")
+_BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
+_DEFAULT = Pattern(r"\$\{[\w.]{1,64}:[-=]([^}\s\"']{4,})\}")
+_FALLBACK = Pattern(r"[^\n\"']{0,80}?(?:\|\||\?\?|\bor|,)[ \t]{0,4}[\"']([^\"'\n]{8,200})[\"']")
+
+
+def named(data: bytes, start: int, end: int) -> Found | None:
+    """The value behind a name that says that it is a secret."""
+    limit = len(data)
+    groups = _NAMED.groups(data, start, limit)
+    if groups is None:
+        return None
+    _, (_, name_end), (close_start, close_end), (_, after), (tick_start, tick_end) = groups
+    begin = _back(data, start, _NAME, 64)
+    kind = kind_of(data[begin:name_end].lstrip(b"-.$").removesuffix(b"s"))
+    if kind is None:
+        return None
+    sign = data[close_end:after].strip()
+    closed = close_end > close_start
+    quoted = tick_start >= 0
+    if not _joins(data, begin, sign, kind, closed=closed, quoted=quoted):
+        return None
+    value_start = tick_end if quoted else after
+    value_end = (
+        _quoted_end(data, value_start, data[tick_start:tick_end])
+        if quoted
+        else _bare_end(data, begin, name_end, value_start)
+    )
+    prose = sign in (b"is", b"was", b"is:", b"was:") or (sign == b"" and not quoted)
+    return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
+
+
+def _joins(
+    data: bytes, begin: int, sign: bytes, kind: Kind, *, closed: bool, quoted: bool
+) -> bool:
+    """Tell whether what stands between a name and a value makes it the value of the name."""
+    if sign == b">":
+        return data[begin - 1 : begin] in (b"<", b":")
+    if sign == b",":
+        return closed and quoted
+    if sign == b"":
+        return quoted and kind[1] == LENIENT and not closed
+    return True
+
+
+_JSON_END = Pattern(r"\"\s*[,:}\]]")
+
+
+def _quoted_end(data: bytes, start: int, tick: bytes) -> int:
+    """Where a quoted value ends: at its closing mark, or where a bare one would."""
+    line_end = data.find(b"\n", start)
+    line_end = len(data) if line_end < 0 else line_end
+    at = start
+    while (stop := data.find(tick[-1:], at, line_end)) >= 0:
+        before = data[max(start, stop - 8) : stop]
+        escapes = len(before) - len(before.rstrip(b"\\"))
+        # With an escaped mark all marks are escaped; a plain one ends the text around it.
+        if escapes < len(tick) if len(tick) > 1 else escapes % 2 == 0:
+            if tick != b'"' and (inner := _JSON_END.search(data, start, stop)) != NOWHERE:
+                return inner[0]
+            return stop - (escapes if len(tick) > 1 else 0)
+        at = stop + 1
+    return _BARE.at(data, start, line_end)[1]
+
+
+def _bare_end(data: bytes, begin: int, name_end: int, at: int) -> int:
+    """Where a value without quotes ends; in a file of settings it is all up to a blank."""
+    name = data[begin:name_end]
+    alone = name.isupper() and data[begin - 1 : begin] in (b"", b"\n", b" ", b"+")
+    return (_BARE_LINE if alone else _BARE).at(data, at, len(data))[1]
+
+
+def _judged(
+    data: bytes, start: int, end: int, kind: Kind, sign: bytes, *, quoted: bool, prose: bool
+) -> Found | None:
+    if end <= start:
+        return None
+    value = data[start:end]
+    stripped = value if quoted else value.rstrip(b".,:;!?)")
+    end -= len(value) - len(stripped)
+    type_, level = kind
+    if value.startswith(b"${"):
+        inner = _DEFAULT.groups(data, start, end)
+        if inner and is_secret(RANDOM, data[slice(*inner[1])], quoted=True):
+            return (*inner[1], "named-default", type_, 0.8)
+        return None
+    if sign == b"," and level == LENIENT:
+        level = RANDOM
+    if not quoted and level == LENIENT and _followed_by_words(data, end, stripped):
+        prose = True
+    if is_secret(level, stripped, quoted=quoted, prose=prose):
+        return start, end, f"named-{type_.lower().replace('_', '-')}", type_, 0.85
+    if not quoted:
+        other = _FALLBACK.groups(data, start, len(data))
+        if other and is_secret(RANDOM, data[slice(*other[1])], quoted=True):
+            return (*other[1], "named-fallback", type_, 0.8)
+    return None
+
+
+def _followed_by_words(data: bytes, end: int, value: bytes) -> bool:
+    """`Password: minimum of eight characters` is prose; a password alone on its line is none."""
+    if any(each in DIGITS for each in value):
+        return False
+    rest = data[end : end + 40].split(b"\n", 1)[0].strip()
+    return bool(rest) and not rest.startswith((b"#", b"//", b";", b"&", b"|", b"}", b")", b"<", b"\\"))
+
+
+# Headers
+
+_HEADER_TRIGGER = (
+    r"(?i)(?:authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\S"
+    r"|\b(?:bearer|basic|ssws)[ \t]{1,4}[A-Za-z0-9]"
+)
+_HEADER = Pattern(
+    r"(?i)(authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}"
+    r"(?:[bf]?(\\{0,3}[\"'\x60]))?((?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot"
+    r"|aws4-hmac-sha256|hmac|signature|genie[Kk]ey|splunk)[ \t:]{1,4})?"
+)
+_SCHEME = Pattern(r"(?i)(bearer|basic|ssws)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
+_CREDENTIAL = Pattern(r"[^\s\"'\x60\\,;<>]+")
+_TO_LINE_END = Pattern(r"[^\r\n\"'\x60\\]+")
+_PAIR = Pattern(r"[\w.%$-]{1,128}=")
+_SESSION = Pattern(r"(?i).*(?:sess|sid|auth|token|jwt|login|remember|csrf|xsrf|user|key)")
+
+
+def header(data: bytes, start: int, end: int) -> Found | None:
+    """The credentials in a header, or behind `Bearer` and `Basic` wherever they stand."""
+    limit = len(data)
+    groups = _HEADER.groups(data, start, limit)
+    if groups is None:
+        return _scheme(data, start)
+    (_, after), name, _, scheme = groups
+    if data[slice(*name)].lower().endswith((b"cookie", b"cookie2")):
+        return _cookie(data, after)
+    known = scheme != NOWHERE
+    word = data[slice(*scheme)].strip(b" \t:").lower() if known else b""
+    whole = word in (b"digest", b"aws4-hmac-sha256", b"hmac", b"signature")
+    stop = (_TO_LINE_END if whole else _CREDENTIAL).at(data, after, limit)[1]
+    value = data[after:stop]
+    if stop < 0 or placeholder(value) or value[:1] in (b"$", b"{", b"(", b"["):
+        return None
+    if not (known and len(value) >= 6 and _unlike_code(value)) and not is_secret(
+        RANDOM, value, quoted=True
+    ):
+        return None
+    return after, stop, "authorization-header", "AUTHORIZATION", 0.96
+
+
+def _unlike_code(value: bytes) -> bool:
+    return any(each in DIGITS for each in value) or (
+        len(value) >= 16 and value.lower() != value and b"(" not in value and b"." not in value
+    )
+
+
+def _scheme(data: bytes, start: int) -> Found | None:
+    groups = _SCHEME.groups(data, start, len(data))
+    if groups is None or (start and data[start - 1] in WORD):
+        return None
+    _, word, (begin, stop) = groups
+    value = data[begin:stop].rstrip(b".")
+    stop = begin + len(value)
+    if data[slice(*word)].lower() == b"basic":
+        return (begin, stop, "basic-credentials", "AUTHORIZATION", 0.95) if pair64(value) else None
+    if made_up(value) or placeholder(value) or len(value) < 12:
+        return None
+    if not is_secret(RANDOM, value, quoted=True):
+        return None
+    return begin, stop, "bearer-token", "TOKEN", 0.95
+
+
+def pair64(value: bytes) -> bool:
+    """Tell whether a value is `user:password` in base64."""
+    from binascii import Error, a2b_base64
+
+    try:
+        pair = a2b_base64(value + b"=" * (-len(value) % 4))
+    except (Error, ValueError):
+        return False
+    user, colon, password = pair.partition(b":")
+    if not colon or not user or len(password) < 2:
+        return False
+    return all(32 <= each < 127 for each in pair)
+
+
+def _cookie(data: bytes, at: int) -> Found | None:
+    stop = _TO_LINE_END.at(data, at, len(data))[1]
+    if stop < 0 or _PAIR.at(data, at, stop) == NOWHERE:
+        return None
+    for pair in data[at:stop].split(b";"):
+        name, _, value = pair.strip().partition(b"=")
+        telling = _SESSION.at(name, 0, len(name)) != NOWHERE
+        if placeholder(value) or b"(" in value or len(value) < 6:
+            continue
+        if is_secret(RANDOM, value, quoted=True) or (telling and len(value) >= 8):
+            return at, stop, "cookie-header", "COOKIE", 0.95
+    return None
+
+
+# URLs and options
+
+_URL_TRIGGER = (
+    r"://[^\s/@:\"'<>\x60\\]*:[^\s/\"'<>\x60\\]+@|://[\w-]{20}[\w-]*@"
+    r"|(?:^|[\s\"'])-(?:u|-user)[ =]{0,2}[\"']?[\w.@+%-]+:[^\s:\"'/$]"
+    r"|(?i:(?:^|\s)--?[\w-]*(?:password|passwd|passphrase|token|secret|key|pass|pwd))[ \t]+[^\s-]"
+    r"|\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|redis-cli|docker login|mongosh?) [^\n]"
+    r"|\blogin \S+ password \S|(?i:identified by) [\"']"
+    r"|[\w.*-]+:(?:5432|\*):[\w*.-]+:[\w*.-]+:[^\s:]"
+)
+_PAIRED = Pattern(r"-(?:u|-user)[ =]{0,2}([\"']?)[\w.@+%-]{1,64}:([^\s\"'\x60]+)")
+_OPTION = Pattern(r"(--?[\w-]+)[ \t]{1,4}([\"']?)")
+_TOOL = Pattern(
+    r"(?:mysql\w*|mariadb)\b[^\n|;&]*?\s-p([^\s\"'-][^\s\"']+)"
+    r"|sshpass\b[^\n|;&]*?\s-p\s{0,2}[\"']?([^\s\"']+)"
+    r"|redis-cli\b[^\n|;&]*?\s(?:-a|--pass)\s+[\"']?([^\s\"']+)"
+    r"|docker login\b[^\n|;&]*?\s-p\s+[\"']?([^\s\"']+)"
+    r"|mongo(?:sh)?\b[^\n|;&]*?\s-p\s+[\"']?([^\s\"']+)"
+)
+_NETRC = Pattern(r"login \S{1,80} password (\S+)|(?i:identified by) [\"']([^\"'\n]+)")
+_PGPASS = Pattern(r"[\w.*-]{1,64}:(?:5432|\*):[\w*.-]{1,64}:[\w*.-]{1,64}:([^\s:\"']+)")
+_EXAMPLE_USERS = (b"user", b"username", b"usr", b"user1", b"u", b"me", b"login", b"name", b"foo")
+_EXAMPLE_PASSWORDS = (b"pass", b"password", b"pwd", b"passwd", b"p", b"pw", b"secret", b"bar")
+
+
+def url(data: bytes, start: int, end: int) -> Found | None:
+    """The password of a URL, or of a command line."""
+    if data.startswith(b"://", start):
+        return _in_url(data, start, end)
+    at = start
+    while at < end and data[at] in b" \t\r\n\"'":
+        at += 1
+    if data[at : at + 1] == b"-":
+        return _option(data, at)
+    for pattern, rule in ((_TOOL, "tool-password"), (_NETRC, "login-password"), (_PGPASS, "pgpass")):
+        groups = pattern.groups(data, at, len(data))
+        span = next((each for each in groups[1:] if each != NOWHERE), None) if groups else None
+        if span and is_secret(LENIENT, data[slice(*span)], quoted=True):
+            return (*span, rule, "PASSWORD", 0.9)
+    return None
+
+
+def _in_url(data: bytes, start: int, end: int) -> Found | None:
+    colon = data.find(b":", start + 3, end)
+    if colon < 0:
+        secret = data[start + 3 : end - 1]
+        known = is_secret(RANDOM, secret, quoted=True) and not data.startswith(b"o", end)
+        return (start + 3, end - 1, "url-token", "TOKEN", 0.9) if known else None
+    user, password = data[start + 3 : colon].lower(), data[colon + 1 : end - 1]
+    if placeholder(password) or not password or b"[REDACTED_" in password:
+        return None
+    if user in _EXAMPLE_USERS and password.lower() in _EXAMPLE_PASSWORDS:
+        return None
+    return colon + 1, end - 1, "url-password", "PASSWORD", 0.98
+
+
+def _option(data: bytes, at: int) -> Found | None:
+    limit = len(data)
+    groups = _PAIRED.groups(data, at, limit)
+    if groups is not None:
+        span = groups[2]
+        value = data[slice(*span)]
+        plain = placeholder(value) or value.lower() in _EXAMPLE_PASSWORDS
+        digits_only = value.isdigit() and len(value) < 6
+        return None if plain or digits_only else (*span, "user-option", "PASSWORD", 0.95)
+    groups = _OPTION.groups(data, at, limit)
+    if groups is None:
+        return None
+    (_, begin), option, (tick_start, tick_end) = groups
+    kind = kind_of(data[slice(*option)].lstrip(b"-"))
+    if kind is None:
+        return None
+    quoted = tick_end > tick_start
+    tick = data[tick_start:tick_end]
+    stop = _quoted_end(data, begin, tick) if quoted else _BARE_LINE.at(data, begin, limit)[1]
+    value = data[begin:stop]
+    # Behind an option stands a value, not prose; but code may stand there, too.
+    if not is_secret(kind[1], value, quoted=quoted):
+        return None
+    return begin, stop, "secret-option", kind[0], 0.9
+
+
+# Files that hold keys
+
+
+def documents(data: bytes) -> list[Found]:
+    """What can only be told from more than a line: private keys and Kubernetes secrets."""
+    found: list[Found] = []
+    if b"PRIVATE KEY" in data or b"PuTTY-User-Key-File" in data:
+        found += _private_keys(data)
+    if b"Secret" in data and b"kind" in data:
+        found += _kubernetes(data)
+    if b"AKIA" in data or b"ASIA" in data:
+        found += _aws_pairs(data)
+    return found
+
+
+_BEGIN = Pattern(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
+    r"|PuTTY-User-Key-File"
+)
+_END = Pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- END SSH2|Private-MAC: \w+")
+_BODY = Pattern(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*")
+_FILLED = Pattern(r"[A-Za-z0-9+/=]{16}")
+
+
+def _private_keys(data: bytes) -> list[Found]:
+    found: list[Found] = []
+    limit = len(data)
+    at, last_end = 0, (0, 0)
+    while (span := _BEGIN.search(data, at, limit)) != NOWHERE:
+        begin, after = span
+        if last_end != NOWHERE and last_end[1] <= after:
+            last_end = _END.search(data, after, limit)
+        following = data.find(b"-----BEGIN", after)
+        closed = last_end != NOWHERE and not 0 <= following < last_end[0]
+        stop = last_end[1] if closed else _BODY.at(data, after, limit)[1]
+        at = after
+        if _FILLED.search(data, after, stop) != NOWHERE:
+            found.append((begin, stop, "private-key", "PRIVATE_KEY", 1.0))
+            at = stop
+    return found
+
+
+_SECRET_KIND = Pattern(r"(?m)^[ \t+-]*kind:[ \t]*[\"']?Secret\b|[\"']kind\\{0,3}[\"']\s*:\s*\\{0,3}[\"']Secret\b")
+_DATA_LINE = Pattern(r"(?m)^([ \t+-]*)(?:data|stringData):[ \t]*\r?\n")
+_ENTRY = Pattern(r"([ \t+-]+)[\w.\"'-]{1,128}:[ \t]*(\|[-+]?[ \t]*\r?\n)?[ \t]*[\"']?([^\s\"'#{][^\r\n\"']*)?[\"']?[^\n]*\n?")
+_DATA_JSON = Pattern(r"\\{0,3}\"(?:data|stringData)\\{0,3}\"\s*:\s*\{")
+_JSON_ENTRY = Pattern(r"\s*\\{0,3}\"[^\"\\]{1,128}\\{0,3}\"\s*:\s*\\{0,3}\"([^\"\\]*)\\{0,3}\"\s*,?")
+
+
+def _kubernetes(data: bytes) -> list[Found]:
+    found: list[Found] = []
+    limit = len(data)
+    at = 0
+    while (span := _SECRET_KIND.search(data, at, limit)) != NOWHERE:
+        begin = max(0, data.rfind(b"\n---", 0, span[0]))
+        stop = data.find(b"\n---", span[1])
+        stop = limit if stop < 0 else stop
+        found += _yaml_entries(data, max(begin, at), stop) + _json_entries(data, max(begin, at), stop)
+        at = max(stop, span[1])
+    return found
+
+
+def _yaml_entries(data: bytes, at: int, stop: int) -> list[Found]:
+    found: list[Found] = []
+    while (span := _DATA_LINE.search(data, at, stop)) != NOWHERE:
+        groups = _DATA_LINE.groups(data, span[0], stop)
+        margin = groups[1][1] - groups[1][0] if groups else 0
+        at = span[1]
+        while (entry := _ENTRY.groups(data, at, stop)) is not None:
+            (_, after), (left, right), _, value = entry
+            if right - left <= margin or after == at:
+                break
+            at = after
+            text = data[slice(*value)].strip() if value != NOWHERE else b""
+            if len(text) > 1 and not placeholder(text):
+                found.append((value[0], value[0] + len(text), "kubernetes-secret", "K8S_SECRET", 0.97))
+    return found
+
+
+def _json_entries(data: bytes, at: int, stop: int) -> list[Found]:
+    found: list[Found] = []
+    while (span := _DATA_JSON.search(data, at, stop)) != NOWHERE:
+        at = span[1]
+        while (entry := _JSON_ENTRY.groups(data, at, stop)) is not None:
+            (_, at), value = entry
+            if value[1] - value[0] > 1 and not placeholder(data[slice(*value)]):
+                found.append((*value, "kubernetes-secret", "K8S_SECRET", 0.97))
+    return found
+
+
+_AWS_PAIR = Pattern(r"\bA(?:KI|SI)A[A-Z2-7]{16}\b[\"']?[ \t]*[,:;|\t ][ \t]*[\"']?[A-Za-z0-9+/]{40}\b")
+
+
+def _aws_pairs(data: bytes) -> list[Found]:
+    """The secret beside its id, as the console's CSV has them."""
+    found: list[Found] = []
+    at = 0
+    while (span := _AWS_PAIR.search(data, at, len(data))) != NOWHERE:
+        at = span[1]
+        found.append((at - 40, at, "aws-secret-key", "AWS_SECRET_KEY", 0.95))
+    return found
+
+
+FAMILIES = (
+    (_tokens_trigger(), token),
+    (_MARKS_TRIGGER, marked),
+    (_NAMED_TRIGGER, named),
+    (_HEADER_TRIGGER, header),
+    (_URL_TRIGGER, url),
+)

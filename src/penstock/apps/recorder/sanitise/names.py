@@ -1,0 +1,265 @@
+"""What a name says about its value, and whether the value is one: `DB_PASSWORD`, `apiKey`, `token`.
+
+The name of a secret ends in a word for it: `client_secret` is one, `secret_name` is not. What may
+stand behind a password is nearly anything; behind a key or a token it must look random.
+"""
+
+from penstock.apps.recorder.sanitise.checks import DIGITS, HEX, LETTERS, WORD, entropy, placeholder
+from penstock.apps.recorder.sanitise.pattern import Pattern
+
+LENIENT, RANDOM, STRICT = 1, 2, 3
+"""How much a value must look like a secret to be one: a password, a key or token, any other key."""
+
+Kind = tuple[str, int]
+
+_PASSWORDS = {
+    "password", "passwd", "passphrase", "passcode", "pwd", "pass", "passwort", "kennwort", "pw",
+    "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola",
+}  # fmt: skip
+_PASSWORD_ENDS = ("password", "passwd", "passphrase", "pwd", "passwort", "passcode")
+_JOINED_PASS = {
+    "dbpass", "userpass", "mypass", "smtppass", "rootpass", "adminpass", "sshpass", "vpnpass",
+    "wifipass", "pgpass", "mysqlpass", "mailpass", "ftppass", "redispass", "authpass", "proxypass",
+    "keypass", "storepass", "ldappass", "rabbitmqpass", "mongopass", "emailpass", "loginpass",
+}  # fmt: skip
+_NOT_PASSWORDS = {"by", "com", "one", "tres", "boarding", "no", "tests", "first", "second", "low"}
+
+_SECRET_KEYS = {
+    "api", "access", "secret", "private", "signing", "encryption", "encrypt", "decryption", "master",
+    "account", "shared", "service", "consumer", "app", "application", "admin", "deploy", "client",
+    "subscription", "function", "webhook", "hmac", "jwt", "aes", "root", "crypto", "cipher",
+    "license", "licence", "auth", "authentication", "authorization", "bearer", "ssl", "rsa", "wallet",
+    "project", "write", "ingest", "integration", "instrumentation", "vault", "unseal", "recovery",
+    "bot", "sas", "rapidapi", "sdk", "deployment", "security", "backup", "kms", "fernet", "seed",
+    "wrapping", "session", "cookie", "csrf", "validation", "openai", "anthropic", "stripe", "twilio",
+    "sendgrid", "mailgun", "algolia", "datadog", "dd", "github", "gitlab", "aws", "gcp", "azure",
+    "google", "maps", "firebase", "heroku", "slack", "telegram", "discord", "facebook", "twitter",
+    "paypal", "square", "shopify", "cloudflare", "digitalocean", "mailchimp", "sentry", "rollbar",
+    "segment", "mixpanel", "amplitude", "weather", "openweather", "news", "tmdb", "giphy", "pusher",
+    "intercom", "zendesk", "hubspot", "airtable", "notion", "linear", "jira", "confluence", "okta",
+    "auth0", "circleci", "travis", "jenkins", "sonar", "snyk", "npm", "pypi", "docker", "hf",
+    "huggingface", "cohere", "mistral", "groq", "gemini", "replicate", "pinecone", "supabase",
+    "newrelic", "relic", "grafana", "honeycomb", "pagerduty", "opsgenie", "etherscan", "infura",
+    "alchemy", "binance", "coinbase", "kraken", "plaid", "yelp", "tavily", "serper", "serpapi",
+    "elastic", "mapbox", "here", "fastly", "bugsnag", "loggly", "logz", "papertrail", "contentful",
+    "prismic", "sanity", "storyblok", "imgur", "flickr", "spotify", "steam", "riot", "twitch",
+    "strava", "fitbit", "owm", "alphavantage", "finnhub", "polygon", "iex", "quandl", "nasa", "ssh",
+}  # fmt: skip
+_PLAIN_KEYS = {
+    "public", "pub", "primary", "foreign", "cache", "sort", "partition", "routing", "idempotency",
+    "index", "map", "dict", "hash", "unique", "config", "setting", "object", "lookup", "group",
+    "shard", "dedupe", "dedup", "row", "col", "column", "translation", "i18n", "locale", "message",
+    "json", "react", "event", "query", "tab", "hot", "shortcut", "arrow", "any", "press", "known",
+    "host", "natural", "composite", "candidate", "range", "job", "queue", "limit", "order", "item",
+    "list", "metric", "label", "feature", "flag", "property", "attribute", "field", "param", "env",
+    "registry", "storage", "node", "tree", "entity", "model", "table", "search", "filter", "ui",
+    "publishable", "site", "anon", "verify", "verification", "match", "join", "merge", "bucket",
+    "keyboard", "mon", "don", "tur", "whis", "jo", "hoc", "space", "enter", "escape", "return", "s3",
+    "trace", "span", "data", "image", "file", "folder", "path", "url", "id", "type", "name", "value",
+}  # fmt: skip
+_NOT_TOKENS = {
+    "csrf", "xsrf", "csrfmiddleware", "page", "next", "continuation", "sync", "cancellation",
+    "cancel", "pagination", "stop", "eos", "bos", "pad", "mask", "unk", "special", "start", "end",
+    "eof", "nft", "erc20", "design", "syntax", "lexer", "parser", "prev", "previous", "current",
+    "first", "last", "max", "min", "num", "total", "input", "output", "prompt", "completion", "sep",
+    "cls", "sub", "word", "text", "cache", "reasoning", "resume", "delimiter", "operator", "keyword",
+    "per", "by", "of", "request", "watermark", "fencing", "fence", "lease", "lock", "count", "a",
+}  # fmt: skip
+_NOISE = {
+    "value", "val", "prod", "production", "dev", "development", "staging", "live", "test", "b64",
+    "base64", "plain", "plaintext", "text", "str", "string", "raw", "env", "var", "local", "new",
+    "old", "default", "override", "primary", "secondary", "1", "2", "3", "header", "param",
+}  # fmt: skip
+
+_known: dict[bytes, Kind | None] = {}
+
+
+def kind_of(name: bytes) -> Kind | None:
+    """The type of secret that a value of this name is, and how it must look; None for others."""
+    try:
+        return _known[name]
+    except KeyError:
+        if len(_known) > 4096:
+            _known.clear()
+        found = _known[name] = _kind(_words(name.decode("utf-8", "replace")))
+        return found
+
+
+def _words(name: str) -> list[str]:
+    """`clientSecret`, `CLIENT_SECRET` and `client-secret` are the same two words."""
+    words: list[str] = []
+    word, before = "", ""
+    for n, each in enumerate(name):
+        after = name[n + 1 : n + 2]
+        if not each.isalnum():
+            words.append(word)
+            word = ""
+        elif each.isupper() and (not before.isupper() or after.islower()) and before.isalnum():
+            words.append(word)
+            word = each
+        else:
+            word += each
+        before = each
+    words.append(word)
+    return [each.lower() for each in words if each]
+
+
+def _kind(words: list[str]) -> Kind | None:
+    while len(words) > 1 and words[-1] in _NOISE:
+        words = words[:-1]
+    if not words:
+        return None
+    last = words[-1]
+    before = words[-2] if len(words) > 1 else ""
+    if last in _PASSWORDS or last.endswith(_PASSWORD_ENDS) or last in _JOINED_PASS:
+        return None if before in _NOT_PASSWORDS else ("PASSWORD", LENIENT)
+    if last in ("passwords", "mnemonic") or (before, last) in (("seed", "phrase"),):
+        return "PASSWORD", LENIENT
+    if last in ("credential", "credentials", "creds", "secrets") or last.endswith("secret"):
+        return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
+    if last == "jwt" or last.endswith("token"):
+        return None if before in _NOT_TOKENS else ("TOKEN", RANDOM)
+    if last.endswith("key"):
+        return _key(last.removesuffix("key") or before, upright=len(words) > 1)
+    return None
+
+
+def _key(of: str, *, upright: bool) -> Kind | None:
+    if of in _PLAIN_KEYS:
+        return None
+    if of in _SECRET_KEYS or of.endswith(("api", "secret", "access", "private", "auth")):
+        return ("PRIVATE_KEY" if of == "private" else "API_KEY"), RANDOM
+    return ("API_KEY", STRICT) if upright or not of else None
+
+
+# The value
+
+_ORDINARY = frozenset(
+    b"""a an and any are as at be bool boolean bytes can cannot char could default demo does empty
+    enabled disabled encrypted env error expected expired failed false field file foo bar baz foobar
+    for form found from generated given has have hidden hash hashed header here hello in incorrect
+    input int integer invalid is it key length local localhost long malformed manual may message
+    missing mismatch must name needed new nil no none not null number object of off on once one
+    only optional or other our out password passwd passphrase path plain plaintext prompt public
+    rejected required reset revoked same secret server set short should some string str super text
+    that the their then this to token too true type undefined unknown unset unsupported use used
+    user username value var varchar was when which will with without word world wrong yes you your
+    test testing tests admin root guest none null n/a na tbd todo xxx pass pwd passw0rd credentials
+    credential auth bearer basic digest oauth oauth2 saml ldap apikey api_key api-key jwt session
+    cookie query body json yaml http https local remote random rotate rotated stored storage vault
+    keychain keyring environment config configuration readonly read-only read write base64 sha1
+    sha256 sha512 md5 utf-8 utf8 ed25519 rsa rs256 hs256 es256 aes256 aes-256 aes-256-gcm argon2
+    argon2id bcrypt scrypt pbkdf2 x509 ipv4 ipv6 http2 tls1.2 tls1.3 minimum maximum eight ten
+    characters passwort contrase\xc3\xb1a senha kennwort required|string nullable confirmed
+    changed change changeme changeit letters inherit inherited auto automatic never always
+    Parameter Optional SecretStr""".split()
+)
+
+_UUID = Pattern(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_DATED = Pattern(r"\d{4}-\d\d-\d\d(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?.*|v?\d+(?:\.\d+)+")
+_PATHS = Pattern(
+    r"(?:\.{0,2}/|~/|[A-Za-z]:\\|\\\\)\S*|(?:[\w.@-]+/){2,}[\w.@-]*|[\w./-]+\.(?:pem|key|crt|json"
+    r"|ya?ml|txt|toml|env|py|js|ts|go|rb|java|php|sh|conf|cfg|ini|html?|md|xml|log|lock|enc|gpg|asc)"
+)
+_HASHES = Pattern(r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*")
+_ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|AgA[A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
+_WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
+_CODE = Pattern(
+    r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?|[A-Za-z_$][\w$.]*[(\[].*"
+    r"|[A-Za-z_]\w*<.*|\w+\s*\?.*|(?:new|await|async|not|function|lambda)\b.*"
+)
+_INTERPOLATED = Pattern(r".*?(?:\$\{|\{\{|#\{|%\{|<%|\{[A-Za-z_][\w.!:]*\}|%[sdr]\b|\$[A-Z_]{3,}).*")
+_SNAKE = Pattern(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
+
+
+def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) -> bool:
+    """Tell whether a value whose name says that it is a secret is one."""
+    if not 4 <= len(value) <= 16_384 or _stands_for_one(value):
+        return False
+    digits = sum(each in DIGITS for each in value)
+    letters = sum(each in LETTERS for each in value)
+    if not quoted and _CODE.whole(value) and not _random(value, digits, letters):
+        return False
+    if level == LENIENT:
+        return _is_password(value, digits, letters, quoted=quoted, prose=prose)
+    if b" " in value or b"\t" in value:
+        return False
+    if level == RANDOM:
+        return len(value) >= (12 if prose else 8) and _random(value, digits, letters)
+    mixed = digits > 1 and letters > 5 and not all(each in HEX for each in value)
+    return len(value) >= 20 and mixed and entropy(value) >= 3.7 and not _UUID.whole(value)
+
+
+def _stands_for_one(value: bytes) -> bool:
+    return (
+        value.lower().rstrip(b".:!?,;") in _ORDINARY
+        or placeholder(value)
+        or b"://" in value
+        or b"[REDACTED_" in value
+        or (value[:1] in b"/.~\\ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz@_-"
+            and _PATHS.whole(value) and not _base64(value))
+        or _HASHES.whole(value)
+        or _DATED.whole(value)
+        or _ENCRYPTED.whole(value)
+        or _INTERPOLATED.whole(value)
+    )  # fmt: skip
+
+
+def _base64(value: bytes) -> bool:
+    """Base64 holds slashes, as a path does; its parts are no words."""
+    return (
+        len(value) >= 20
+        and entropy(value) >= 4
+        and any(each in DIGITS for each in value)
+        and not value.startswith((b"/", b"./", b"../", b"~"))
+        and value.lower() != value
+    )
+
+
+def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose: bool) -> bool:
+    size = len(value)
+    if b" " in value:
+        return not prose and quoted and value.count(b" ") in (2, 3, 11, 23) and value.islower()
+    plain = letters + digits
+    if digits == size:
+        return not prose and size >= 4
+    if prose:
+        return size >= 6 and ((digits > 0 and letters > 0) or plain < size - 1)
+    if not value.isascii() and not digits:
+        return False
+    if not digits:
+        if _SNAKE.whole(value):
+            return False
+        if letters == size:
+            # A word alone may be a label, `Password: Required`, or a variable.
+            return size >= 5 and (value.islower() or value.isupper() or not value.istitle())
+        return plain < size
+    return size >= 4
+
+
+def _random(value: bytes, digits: int, letters: int) -> bool:
+    """Tell whether a value looks as if nobody had thought of it."""
+    size = len(value)
+    if _UUID.whole(value):
+        return True
+    if all(each in HEX for each in value):
+        return size >= 16 and digits < size and entropy(value) >= 2.5
+    if digits == size or not letters:
+        return False
+    odd = sum(each not in WORD and each not in b"-_./:" for each in value)
+    if not digits:
+        if odd and size >= 10:
+            return entropy(value) >= 3 and b" " not in value
+        return size >= 16 and _ragged(value) and entropy(value) >= 3.5
+    if _WORDS.whole(value) and not odd:
+        return size >= 10 and digits > 1 and value[-1] in DIGITS and value[:-4].isalnum()
+    return entropy(value) >= 2.75
+
+
+def _ragged(value: bytes) -> bool:
+    """Tell letters whose case changes at random from `camelCase` and `TitleCase`."""
+    changes = sum(
+        (one in LETTERS) and (two in LETTERS) and (one > 96) != (two > 96)
+        for one, two in zip(value, value[1:], strict=False)
+    )
+    return changes * 3 >= len(value)

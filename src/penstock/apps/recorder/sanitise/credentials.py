@@ -5,7 +5,14 @@ it hits. What a function finds is a tuple: start, end, rule, type, confidence.
 """
 
 from penstock.apps.recorder.sanitise.checks import DIGITS, LETTERS, WORD, made_up, placeholder
-from penstock.apps.recorder.sanitise.names import LENIENT, RANDOM, Kind, is_secret, kind_of
+from penstock.apps.recorder.sanitise.names import (
+    LENIENT,
+    RANDOM,
+    Kind,
+    is_secret,
+    kind_of,
+    speaks_for_itself,
+)
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
 from penstock.apps.recorder.sanitise.tokens import AHEAD, ALPHABETS, TOKENS, Row
 
@@ -165,35 +172,45 @@ def _back(data: bytes, at: int, letters: "frozenset[int] | set[int]", reach: int
 
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
-    r"|credentials?|creds|jwt|mnemonic|seed[ _-]?phrase"
+    r"|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp"
 )
 _SUFFIX = (
     r"(?:[_-]?(?:value|val|prod(?:uction)?|dev(?:elopment)?|staging|live|test|local|b64|base64"
-    r"|plain(?:text)?|text|str|string|raw|env|new|old|default|header|[0-9]{1,3}|s)\b)?"
+    r"|plain(?:text)?|text|str|string|raw|env|new|old|default|header|base|[0-9]{1,3}|s)\b)?"
 )
 _TICKS = r"[\"'\x60]"
 _CLOSE = rf"(?:\\{{0,3}}{_TICKS})?[\])]{{0,2}}"
 _SIGNS = (
-    r"[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?)[ \t]{0,24}"
-    r"|[ \t]{0,4}:[ \t]{0,4}[A-Za-z][\w.\[\]<>| ]{0,40}[ \t]{0,2}=[ \t]{0,4}"
+    r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z&][\w.\[\]<>|? ]{0,40}[ \t]=[ \t]{1,4}"
+    r"|[ \t]{0,4}:[ \t]{0,4}(?:str|string|String|bytes)[ \t]{0,4}=[ \t]{0,4}"
+    r"|[ \t]{0,24}:[ \t]{0,4}[|>][+-]?[ \t]*\r?\n[ \t]+"
+    r"|[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?)[ \t]{0,24}"
+    r"|[ \t]*,\s*\\?[\"'](?:value|val)\\?[\"']\s*:\s*"
     r"|[ \t]{0,2},[ \t]{0,4}"
+    r"|\r?\n[ \t+-]*value:[ \t]*"
     r"|[ \t]{1,4}(?:is|was)(?: (?:now|still|currently|set to))?:?[ \t]{1,4}"
     r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=[ \t]{0,2}"
+    r"|[ \t]*\{[^}\"']*?default[ \t]*=[ \t]*"
     r"|[ \t]{1,4}"
+    r"|\([ \t]{0,2}"
     r"|>"
 )
 _NAMED_TRIGGER = (
     rf"(?i)(?:{_WORDS}){_SUFFIX}{_CLOSE}(?:"
-    r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?)|[ \t]{0,2},[ \t]{0,4}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
-    r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|>[^\s<])"
+    r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?)|[ \t]{0,2},\s{0,40}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
+    r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]|\r?\n[ \t+-]*value:"
+    r"|[ \t]*\{[^}\"']*default[ \t]*=)"
 )
 _NAMED = Pattern(
-    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>|{_SIGNS})(?:[brfuBRFU]{{0,2}}(\\{{0,3}}{_TICKS}))?"
+    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>|{_SIGNS})(?:[brfuBRFU@$]{{0,2}}(\\{{0,3}}{_TICKS}))?"
 )
 _BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")
 _BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
 _DEFAULT = Pattern(r"\$\{[\w.]{1,64}:[-=]([^}\s\"']{4,})\}")
-_FALLBACK = Pattern(r"[^\n\"']{0,80}?(?:\|\||\?\?|\bor|,)[ \t]{0,4}[\"']([^\"'\n]{8,200})[\"']")
+_FALLBACK = Pattern(
+    r"[^\n\"']*?(?:\|\||\?\?|\bor|,|\()[ \t]*[brfu@$]?[\"']([^\"'\n]{8,200})[\"']"
+    r"|[\w.]+\([\"'][A-Z0-9_]+[\"'],[ \t]*[\"']([^\"'\n]{8,200})[\"']"
+)
 
 
 def named(data: bytes, start: int, end: int) -> Found | None:
@@ -204,7 +221,7 @@ def named(data: bytes, start: int, end: int) -> Found | None:
         return None
     _, (_, name_end), (close_start, close_end), (_, after), (tick_start, tick_end) = groups
     begin = _back(data, start, _NAME, 64)
-    kind = kind_of(data[begin:name_end].lstrip(b"-.$").removesuffix(b"s"))
+    kind = kind_of(data[begin:name_end].lstrip(b"-.$"))
     if kind is None:
         return None
     sign = data[close_end:after].strip()
@@ -218,7 +235,7 @@ def named(data: bytes, start: int, end: int) -> Found | None:
         if quoted
         else _bare_end(data, begin, name_end, value_start)
     )
-    prose = sign in (b"is", b"was", b"is:", b"was:") or (sign == b"" and not quoted)
+    prose = sign == b"" or sign.startswith((b"is", b"was"))
     return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
 
 
@@ -230,8 +247,10 @@ def _joins(
         return data[begin - 1 : begin] in (b"<", b":")
     if sign == b",":
         return closed and quoted
+    if sign == b"(":
+        return quoted and not closed
     if sign == b"":
-        return quoted and kind[1] == LENIENT and not closed
+        return quoted and not closed
     return True
 
 
@@ -276,7 +295,7 @@ def _judged(
         if inner and is_secret(RANDOM, data[slice(*inner[1])], quoted=True):
             return (*inner[1], "named-default", type_, 0.8)
         return None
-    if sign == b"," and level == LENIENT:
+    if sign == b"(" or (sign == b"," and not any(each in DIGITS for each in value)):
         level = RANDOM
     if not quoted and level == LENIENT and _followed_by_words(data, end, stripped):
         prose = True
@@ -284,8 +303,9 @@ def _judged(
         return start, end, f"named-{type_.lower().replace('_', '-')}", type_, 0.85
     if not quoted:
         other = _FALLBACK.groups(data, start, len(data))
-        if other and is_secret(RANDOM, data[slice(*other[1])], quoted=True):
-            return (*other[1], "named-fallback", type_, 0.8)
+        for span in other[1:] if other else ():
+            if span != NOWHERE and is_secret(RANDOM, data[slice(*span)], quoted=True):
+                return (*span, "named-fallback", type_, 0.8)
     return None
 
 
@@ -300,13 +320,23 @@ def _followed_by_words(data: bytes, end: int, value: bytes) -> bool:
 # Headers
 
 _HEADER_TRIGGER = (
-    r"(?i)(?:authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\S"
+    r"(?:^|[\s\"'])(?:-b|--cookie)[ =][\"']?[\w.%-]+="
+    r"|\b(?:sessionid|csrftoken|PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|[a-z_]*_session"
+    r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?[\w%.+/-]{16}"
+    r"|\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t\S"
+    r"|(?i)(?:authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\S"
     r"|\b(?:bearer|basic|ssws)[ \t]{1,4}[A-Za-z0-9]"
 )
 _HEADER = Pattern(
     r"(?i)(authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}"
     r"(?:[bf]?(\\{0,3}[\"'\x60]))?((?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot"
     r"|aws4-hmac-sha256|hmac|signature|genie[Kk]ey|splunk)[ \t:]{1,4})?"
+)
+_JAR = Pattern(r"\s?[\"']?(?:-b|--cookie)[ =]([\"']?)")
+_MORSEL = Pattern(
+    r"(?:sessionid|csrftoken|PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|[a-z_]*_session"
+    r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?([\w%.+/-]{16,})"
+    r"|\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t(\S+)"
 )
 _SCHEME = Pattern(r"(?i)(bearer|basic|ssws)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _CREDENTIAL = Pattern(r"[^\s\"'\x60\\,;<>]+")
@@ -320,7 +350,7 @@ def header(data: bytes, start: int, end: int) -> Found | None:
     limit = len(data)
     groups = _HEADER.groups(data, start, limit)
     if groups is None:
-        return _scheme(data, start)
+        return _morsel(data, start) or _scheme(data, start)
     (_, after), name, _, scheme = groups
     if data[slice(*name)].lower().endswith((b"cookie", b"cookie2")):
         return _cookie(data, after)
@@ -336,6 +366,21 @@ def header(data: bytes, start: int, end: int) -> Found | None:
     ):
         return None
     return after, stop, "authorization-header", "AUTHORIZATION", 0.96
+
+
+def _morsel(data: bytes, start: int) -> Found | None:
+    """A cookie outside of a header: of a command line, or by one of the names that servers use."""
+    jar = _JAR.groups(data, start, len(data))
+    if jar is not None:
+        return _cookie(data, jar[0][1])
+    groups = _MORSEL.groups(data, start, len(data))
+    if groups is None:
+        return None
+    begin, stop = groups[1] if groups[1] != NOWHERE else groups[2]
+    value = data[begin:stop]
+    if placeholder(value) or not is_secret(RANDOM, value, quoted=True) or value.count(b"-") == 4:
+        return None
+    return begin, stop, "session-cookie", "COOKIE", 0.9
 
 
 def _unlike_code(value: bytes) -> bool:
@@ -395,13 +440,15 @@ _URL_TRIGGER = (
     r"|(?:^|[\s\"'])-(?:u|-user)[ =]{0,2}[\"']?[\w.@+%-]+:[^\s:\"'/$]"
     r"|(?i:(?:^|\s)--?[\w-]*(?:password|passwd|passphrase|token|secret|key|pass|pwd))[ \t]+[^\s-]"
     r"|\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|redis-cli|docker login|mongosh?) [^\n]"
+    r"|\s-[pPwWkKa] ?[\"']?[^\s\"'-][^\s\"']{7}|--from-literal[= ][\"']?[\w.-]+=\S"
+    r"|\b(?:ENV|ARG) [A-Z0-9_]*(?:PASSWORD|PASSWD|TOKEN|SECRET|KEY|PASS|PWD) [^\s=]"
     r"|\blogin \S+ password \S|(?i:identified by) [\"']"
     r"|[\w.*-]+:(?:5432|\*):[\w*.-]+:[\w*.-]+:[^\s:]"
 )
 _PAIRED = Pattern(r"-(?:u|-user)[ =]{0,2}([\"']?)[\w.@+%-]{1,64}:([^\s\"'\x60]+)")
-_OPTION = Pattern(r"(--?[\w-]+)[ \t]{1,4}([\"']?)")
+_OPTION = Pattern(r"([\w-]+)[ \t]{1,4}([\"']?)")
 _TOOL = Pattern(
-    r"(?:mysql\w*|mariadb)\b[^\n|;&]*?\s-p([^\s\"'-][^\s\"']+)"
+    r"(?:mysql\w*|mariadb)\b[^\n|;&]*?\s-p[\"']?([^\s\"'-][^\s\"']+)"
     r"|sshpass\b[^\n|;&]*?\s-p\s{0,2}[\"']?([^\s\"']+)"
     r"|redis-cli\b[^\n|;&]*?\s(?:-a|--pass)\s+[\"']?([^\s\"']+)"
     r"|docker login\b[^\n|;&]*?\s-p\s+[\"']?([^\s\"']+)"
@@ -421,7 +468,9 @@ def url(data: bytes, start: int, end: int) -> Found | None:
     while at < end and data[at] in b" \t\r\n\"'":
         at += 1
     if data[at : at + 1] == b"-":
-        return _option(data, at)
+        return _option(data, at) or _short_option(data, at)
+    if data.startswith((b"ENV ", b"ARG "), at):
+        return _option(data, at + 4)
     for pattern, rule in ((_TOOL, "tool-password"), (_NETRC, "login-password"), (_PGPASS, "pgpass")):
         groups = pattern.groups(data, at, len(data))
         span = next((each for each in groups[1:] if each != NOWHERE), None) if groups else None
@@ -468,6 +517,82 @@ def _option(data: bytes, at: int) -> Found | None:
     if not is_secret(kind[1], value, quoted=quoted):
         return None
     return begin, stop, "secret-option", kind[0], 0.9
+
+
+_SHORT = Pattern(r"-[pPwWkKa] ?[\"']?([^\s\"'-][^\s\"']{7,})|--from-literal[= ][\"']?[\w.-]+=([^\s\"']+)")
+
+
+def _short_option(data: bytes, at: int) -> Found | None:
+    """`-p` and its like say little, so what stands behind must speak for itself."""
+    groups = _SHORT.groups(data, at, len(data))
+    if groups is None:
+        return None
+    _, short, literal = groups
+    if literal != NOWHERE:
+        kept = placeholder(data[slice(*literal)])
+        return None if kept else (*literal, "kubernetes-literal", "K8S_SECRET", 0.95)
+    known = speaks_for_itself(data[slice(*short)])
+    return (*short, "short-option", "PASSWORD", 0.8) if known else None
+
+
+# Prose
+
+_PROSE_TRIGGER = (
+    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credentials?|creds|login|pw"
+    r"|mot de passe|contrase\xc3\xb1a)\b[^\w\n]"
+    r"|(?i:\b(?:jwt\.(?:sign|verify|encode|decode)|createHmac|hmac\.new|fernet|aes\.new|SecretKeySpec"
+    r"|createCipheriv|sign_?with|(?:http)?basic_?auth|login|authenticate|auth|set_?cookie|cookies?\.set"
+    r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
+    r"|(?m:^[ \t]*(?-i:(?:export )?[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24}))"
+)
+_SETTING = Pattern(r"[ \t]*(?:export )?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
+_PUBLIC = Pattern(r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR|ETAG|KEY_ID|SUM)")
+_NEAR = 72
+
+
+def said(data: bytes, start: int, end: int) -> Found | None:
+    """A value that a sentence tells: near the word for it, and like no word of any language."""
+    groups = _SETTING.groups(data, start, len(data))
+    if groups is not None:
+        name, value = data[slice(*groups[1])], data[slice(*groups[2])]
+        if _PUBLIC.whole(name) or not speaks_for_itself(value):
+            return None
+        return (*groups[2], "random-setting", "SECRET", 0.75)
+    if data[end - 1 : end] == b"(":
+        return _argument(data, end)
+    if _PUBLISHED.search(data, max(0, start - 16), start) != NOWHERE:
+        return None
+    stop = data.find(b"\n", end - 1, end + _NEAR)
+    stop = min(len(data), end + _NEAR) if stop < 0 else stop
+    at = end - 1
+    while (word := _BARE_WORD.search(data, at, stop)) != NOWHERE:
+        begin, at = word
+        if at == stop:
+            at = _BARE_WORD.at(data, begin, len(data))[1]
+        value = data[begin:at].lstrip(b"([{<").rstrip(b".,:;?)]}>")
+        begin = at - len(data[begin:at].lstrip(b"([{<"))
+        if speaks_for_itself(value):
+            return begin, begin + len(value), "told-secret", "SECRET", 0.75
+    return None
+
+
+def _argument(data: bytes, at: int) -> Found | None:
+    """A key or password among the arguments of a call that takes one."""
+    stop = data.find(b"\n", at, at + 200)
+    stop = min(len(data), at + 200) if stop < 0 else stop
+    while (span := _ARGUMENT.search(data, at, stop)) != NOWHERE:
+        begin, at = span[0] + 1, span[1] - 1
+        if speaks_for_itself(data[begin:at]) or (
+            at - begin >= 16 and is_secret(RANDOM, data[begin:at], quoted=True)
+        ):
+            return begin, at, "secret-argument", "SECRET", 0.75
+        at += 1
+    return None
+
+
+_BARE_WORD = Pattern(r"[^\s\"'\x60\\]{8,}")
+_ARGUMENT = Pattern(r"[\"']([^\"'\n]{8,200})[\"']")
+_PUBLISHED = Pattern(r"(?i)public|fingerprint|checksum|digest|sha[0-9-]*")
 
 
 # Files that hold keys
@@ -579,4 +704,5 @@ FAMILIES = (
     (_NAMED_TRIGGER, named),
     (_HEADER_TRIGGER, header),
     (_URL_TRIGGER, url),
+    (_PROSE_TRIGGER, said),
 )

@@ -5,22 +5,24 @@ stand behind a password is nearly anything; behind a key or a token it must look
 """
 
 from penstock.apps.recorder.sanitise.checks import DIGITS, HEX, LETTERS, WORD, entropy, placeholder
-from penstock.apps.recorder.sanitise.pattern import Pattern
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
 
-LENIENT, RANDOM, STRICT = 1, 2, 3
-"""How much a value must look like a secret to be one: a password, a key or token, any other key."""
+LENIENT, RANDOM, STRICT, NUMBER = 1, 2, 3, 4
+"""How a value must look to be one: a password, a key or token, any other key, a few digits."""
 
 Kind = tuple[str, int]
 
 _PASSWORDS = {
     "password", "passwd", "passphrase", "passcode", "pwd", "pass", "passwort", "kennwort", "pw",
-    "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola",
+    "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola", "psk", "passwords",
 }  # fmt: skip
+_SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
+_NUMBERS = {"pin", "cvv", "cvc", "otp"}
 _PASSWORD_ENDS = ("password", "passwd", "passphrase", "pwd", "passwort", "passcode")
 _JOINED_PASS = {
     "dbpass", "userpass", "mypass", "smtppass", "rootpass", "adminpass", "sshpass", "vpnpass",
     "wifipass", "pgpass", "mysqlpass", "mailpass", "ftppass", "redispass", "authpass", "proxypass",
-    "keypass", "storepass", "ldappass", "rabbitmqpass", "mongopass", "emailpass", "loginpass",
+    "keypass", "storepass", "bindpw", "rootpw", "userpw", "adminpw", "dbpw", "ldappass", "rabbitmqpass", "mongopass", "emailpass", "loginpass",
 }  # fmt: skip
 _NOT_PASSWORDS = {"by", "com", "one", "tres", "boarding", "no", "tests", "first", "second", "low"}
 
@@ -68,7 +70,7 @@ _NOT_TOKENS = {
 _NOISE = {
     "value", "val", "prod", "production", "dev", "development", "staging", "live", "test", "b64",
     "base64", "plain", "plaintext", "text", "str", "string", "raw", "env", "var", "local", "new",
-    "old", "default", "override", "primary", "secondary", "1", "2", "3", "header", "param",
+    "old", "default", "override", "secondary", "1", "2", "3", "header", "param", "base", "data",
 }  # fmt: skip
 
 _known: dict[bytes, Kind | None] = {}
@@ -81,7 +83,10 @@ def kind_of(name: bytes) -> Kind | None:
     except KeyError:
         if len(_known) > 4096:
             _known.clear()
-        found = _known[name] = _kind(_words(name.decode("utf-8", "replace")))
+        found = _kind(_words(name.decode("utf-8", "replace")))
+        if found is not None and found[1] == STRICT and name.isupper() and b"_" in name:
+            found = (found[0], RANDOM)  # a variable of the environment
+        _known[name] = found
         return found
 
 
@@ -113,11 +118,15 @@ def _kind(words: list[str]) -> Kind | None:
     before = words[-2] if len(words) > 1 else ""
     if last in _PASSWORDS or last.endswith(_PASSWORD_ENDS) or last in _JOINED_PASS:
         return None if before in _NOT_PASSWORDS else ("PASSWORD", LENIENT)
-    if last in ("passwords", "mnemonic") or (before, last) in (("seed", "phrase"),):
+    if last == "mnemonic" or (last == "phrase" and before in ("seed", "recovery", "pass")):
         return "PASSWORD", LENIENT
+    if last in _SALTS:
+        return "SECRET", RANDOM
+    if last in _NUMBERS:
+        return "PIN", NUMBER
     if last in ("credential", "credentials", "creds", "secrets") or last.endswith("secret"):
         return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
-    if last == "jwt" or last.endswith("token"):
+    if last in ("jwt", "auth") or last.endswith("token"):
         return None if before in _NOT_TOKENS else ("TOKEN", RANDOM)
     if last.endswith("key"):
         return _key(last.removesuffix("key") or before, upright=len(words) > 1)
@@ -164,9 +173,9 @@ _PATHS = Pattern(
 _HASHES = Pattern(r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*")
 _ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|AgA[A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
 _WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
-_CODE = Pattern(
-    r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?|[A-Za-z_$][\w$.]*[(\[].*"
-    r"|[A-Za-z_]\w*<.*|\w+\s*\?.*|(?:new|await|async|not|function|lambda)\b.*"
+_CODE = Pattern(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
+_CALL = Pattern(
+    r"[A-Za-z_$][\w$.]*[(\[].*|[A-Za-z_]\w*<.*|\w+\s*\?.*|(?:new|await|async|not|function|lambda)\b.*"
 )
 _INTERPOLATED = Pattern(r".*?(?:\$\{|\{\{|#\{|%\{|<%|\{[A-Za-z_][\w.!:]*\}|%[sdr]\b|\$[A-Z_]{3,}).*")
 _SNAKE = Pattern(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
@@ -174,11 +183,15 @@ _SNAKE = Pattern(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]?[a-z
 
 def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) -> bool:
     """Tell whether a value whose name says that it is a secret is one."""
+    if level == NUMBER:
+        return value.isdigit() and (4 if quoted else 3) <= len(value) <= 8
     if not 4 <= len(value) <= 16_384 or _stands_for_one(value):
         return False
     digits = sum(each in DIGITS for each in value)
     letters = sum(each in LETTERS for each in value)
-    if not quoted and _CODE.whole(value) and not _random(value, digits, letters):
+    if not quoted and (
+        _CALL.whole(value) or (_CODE.whole(value) and not _random(value, digits, letters))
+    ):
         return False
     if level == LENIENT:
         return _is_password(value, digits, letters, quoted=quoted, prose=prose)
@@ -251,15 +264,35 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
         if odd and size >= 10:
             return entropy(value) >= 3 and b" " not in value
         return size >= 16 and _ragged(value) and entropy(value) >= 3.5
-    if _WORDS.whole(value) and not odd:
+    if not odd and not _ragged(value) and digits * 6 < size and value.isalnum():
+        return size < 16 and entropy(value) >= 2.75
+    if _WORDS.whole(value) and not odd and not _ragged(value):
         return size >= 10 and digits > 1 and value[-1] in DIGITS and value[:-4].isalnum()
     return entropy(value) >= 2.75
 
 
 def _ragged(value: bytes) -> bool:
     """Tell letters whose case changes at random from `camelCase` and `TitleCase`."""
-    changes = sum(
-        (one in LETTERS) and (two in LETTERS) and (one > 96) != (two > 96)
-        for one, two in zip(value, value[1:], strict=False)
-    )
+    changes = sum(_sort(one) != _sort(two) for one, two in zip(value, value[1:], strict=False))
     return changes * 3 >= len(value)
+
+
+def _sort(letter: int) -> int:
+    return 0 if letter in DIGITS else 1 if letter > 96 else 2
+
+
+_LIKE_CODE = Pattern(
+    r"[^(]*[(\[{]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|;.)|AAAA[BCE][2-3]|ssh-|[\w.]+[=?:][^=]|@[\w-]+/|/"
+)
+
+
+def speaks_for_itself(value: bytes) -> bool:
+    """Tell whether a word of prose can only be a password or a key: nobody writes such words."""
+    if not 10 <= len(value) <= 128 or _stands_for_one(value) or not value.isascii():
+        return False
+    sorts = {_sort(each) for each in value if each in WORD}
+    if len(sorts) < 3 or _UUID.whole(value) or _CODE.whole(value) or _LIKE_CODE.at(value, 0, len(value)) != NOWHERE:
+        return False
+    if any(each in b"!@#$%^&*~?+" for each in value.strip(b"!?")):
+        return entropy(value) >= 3
+    return len(value) >= 12 and _ragged(value) and entropy(value) >= 3.3

@@ -49,6 +49,12 @@ _FILES = frozenset(
 )
 
 
+_PATH_STARTS = frozenset(bytes((each,)) for each in (*WORD, *b"/~.")) - {b"", b"n"}
+_ON_MACHINES = Pattern(
+    r"(?i)\b(?:ssh|scp|sftp|rsync|mosh|ssh-copy-id) |(?:message-id|in-reply-to|references):"
+)
+
+
 def email(data: bytes, start: int, end: int) -> Found | None:
     """An address of a person, with all that is glued to it."""
     encoded = data.startswith(b"%40", start + 1)
@@ -67,10 +73,10 @@ def email(data: bytes, start: int, end: int) -> Found | None:
     domain = data[after:stop].rstrip(b".-").lower()
     stop = after + len(domain)
     local = data[begin:at].lower()
-    return None if _nobodys(data, local, domain, stop) else (begin, stop, "email", "EMAIL", 0.97)
+    return None if _nobodys(data, local, domain, begin, stop) else (begin, stop, "email", "EMAIL", 0.97)
 
 
-def _nobodys(data: bytes, local: bytes, domain: bytes, stop: int) -> bool:
+def _nobodys(data: bytes, local: bytes, domain: bytes, begin: int, stop: int) -> bool:
     last = domain.rpartition(b".")[2]
     return (
         domain in _EXAMPLE_DOMAINS
@@ -80,8 +86,10 @@ def _nobodys(data: bytes, local: bytes, domain: bytes, stop: int) -> bool:
         or (len(last) > 2 and last.isascii() and last not in _DOMAINS_ENDS)
         or (local in _NOBODY and (local != b"git" or data[stop : stop + 1] in (b":", b"/")))
         # An account on another machine, not a mailbox: `deploy@host.name:/srv`.
-        or (data[stop : stop + 1] == b":" and data[stop + 1 : stop + 2] in (b"/", b"~"))
-        or local.endswith((b"://", b"/"))
+        or (data[stop : stop + 1] == b":" and data[stop + 1 : stop + 2] in _PATH_STARTS)
+        or data[begin - 3 : begin] == b"://"
+        or data[begin - 1 : begin] == b"@"
+        or _ON_MACHINES.search(data, data.rfind(b"\n", 0, begin) + 1, begin) != NOWHERE
     )
 
 
@@ -95,6 +103,7 @@ _NUMBER_TRIGGER = (
     r"|\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b|\b[0-9]{3} [0-9]{2} [0-9]{4}\b"
     r"|\b[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}\b|\b[0-9]{2}\.[0-9]{3}\.[0-9]{3}/[0-9]{4}-[0-9]{2}\b"
     r"|\b[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]\b|\b[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}\.[0-9]{2}\b"
+    r"|\b756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}\b"
     r"|\b(?:19|20)?[0-9]{6}[-+][0-9]{4}\b|\b[0-9]{6}-[1-8][0-9]{6}\b|\b[0-9]{6}[-A][0-9]{3}[0-9A-Y]\b"
     r"|\b[1-9][0-9]{5}(?:19|20)[0-9]{9}[0-9Xx]\b|\b[0-9]{8}-?[A-HJ-NP-TV-Z]\b"
     r"|\b[1-9][0-9]{3} [0-9]{4} [0-9]{4}\b|\b[0-9]{3}[ -][0-9]{3}[ -][0-9]{3}\b"
@@ -129,12 +138,12 @@ _PRIVATE_IP = (
 )  # fmt: skip
 _KNOWN_IP = (b"8.8.8.8", b"8.8.4.4", b"1.1.1.1", b"1.0.0.1", b"9.9.9.9", b"208.67.222.222")
 _IP_WORDS = Pattern(
-    r"(?i).*(?:\bip|addr|host|from|client|server|peer|remote|source|src|dst|dest|ping|ssh|via|gateway"
-    r"|forwarded|connect|listen|bind|dns|nameserver|traceroute|curl|to|by|at|user@|://|@|\[|login)"
+    r"(?i).*(?:\bip|addr|host|client|server|peer|remote|source|src|dst|dest|ping|ssh|gateway"
+    r"|forwarded|connect|listen|bind|dns|nameserver|traceroute|curl|://|@|login)"
 )
 _VERSION_WORDS = Pattern(
     r"(?i).*(?:version|release|\bver\.?|build|\brev|chrome|safari|firefox|edge|\bv|==|>=|<=|~=|\^|~"
-    r"|[A-Za-z]-|[A-Za-z]@|[A-Za-z]/|update|upgrade|patch|sdk|runtime|driver|firmware|assembly"
+    r"|[A-Za-z]-|[A-Za-z]/|update|upgrade|patch|sdk|runtime|driver|firmware|assembly"
     r"|package|dependency|requires?|since|tag|section|§|oid|\bsdk)[\s\"'=:v(]*"
 )
 _FILE_AFTER = Pattern(r"[-_.][A-Za-z0-9]|\+|-?(?:alpha|beta|rc|dev)")
@@ -198,6 +207,7 @@ _CHINESE = Pattern(r"[1-9][0-9]{5}(?:19|20)[0-9]{9}[0-9Xx]\b")
 _SPANISH = Pattern(r"[0-9]{8}-?[A-HJ-NP-TV-Z]\b")
 _FRENCH = Pattern(r"[12] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b")
 _AADHAAR = Pattern(r"[2-9][0-9]{3} [0-9]{4} [0-9]{4}\b")
+_SWISS = Pattern(r"756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}\b")
 _NINE = Pattern(r"[0-9]{3}[ -][0-9]{3}[ -][0-9]{3}\b")
 
 
@@ -262,6 +272,11 @@ def _french(text: bytes) -> bool:
     return 1 <= int(digits[3:5]) <= 12 and 97 - int(digits[:13]) % 97 == int(digits[13:])
 
 
+def _swiss(text: bytes) -> bool:
+    digits = only_digits(text)
+    return -weighted(digits[:12], (1, 3) * 6) % 10 == digits[12] - 48
+
+
 def _sin(text: bytes) -> bool:
     digits = only_digits(text)
     return digits[0] not in b"08" and len(set(digits)) > 2 and luhn(digits)
@@ -279,15 +294,24 @@ _NATIONAL = (
     (_CHINESE, _chinese, "cn-resident-id", 0.97),
     (_SPANISH, _spanish, "es-dni", 0.95),
     (_FRENCH, _french, "fr-insee", 0.95),
+    (_SWISS, _swiss, "ch-ahv", 0.97),
     (_AADHAAR, lambda text: verhoeff(only_digits(text)), "in-aadhaar", 0.9),
     (_NINE, _sin, "ca-sin", 0.8),
 )
+_WORDED = {
+    "in-aadhaar": Pattern(r"(?i)aadhaa?r|uidai|\buid\b"),
+    "ca-sin": Pattern(r"(?i)\bsin\b|social|insurance|\bnas\b"),
+}
+"""Shapes that other numbers have, too: a word before them must say it."""
 
 
 def _national(data: bytes, start: int, end: int) -> Found | None:
     for pattern, check, rule, confidence in _NATIONAL:
         stop = pattern.at(data, start, len(data))[1]
         if stop > 0 and check(data[start:stop]) and data[stop : stop + 1] not in (b"-", b"/"):
+            worded = _WORDED.get(rule)
+            if worded and worded.search(data, max(0, start - 40), start) == NOWHERE:
+                continue
             return start, stop, rule, "NATIONAL_ID", confidence
     return None
 
@@ -325,7 +349,8 @@ def _phone(data: bytes, start: int, end: int) -> Found | None:
     digits = only_digits(data[start:after])
     if before in (b"-", b".", b"/", b"_", b"#", b"$", b"=") or data[after : after + 1] in (b"-", b".", b"/", b"_") and data[after + 1 : after + 2].isdigit():  # fmt: skip
         return None
-    if not 9 <= len(digits) <= 13 or len(set(digits)) < 3:
+    grouped = before == b" " and data[start - 2 : start - 1].isdigit()
+    if not 9 <= len(digits) <= 13 or len(set(digits)) < 3 or grouped:
         return None
     return start, after, "phone", "PHONE", 0.85
 
@@ -476,19 +501,20 @@ _CODES = (
 # Homes and machines
 
 _PLACE_TRIGGER = (
-    r"(?:/home/|/Users/|/usr/home/|/export/home/|\\{1,4}Users\\{1,4}|[/\\\"' ]-(?:Users|home)-"
+    r"(?:/home/|/Users/|/usr/home/|/export/home/|\\{1,4}(?:Users|home)\\{1,4}|[/\\\"' =:]-(?:Users|home)-"
     r"|%2[Ff](?:Users|home)%2[Ff]|\\/(?:Users|home)\\/)[A-Za-z0-9_.\x80-\xff-]"
     r"|\.(?:local|lan|internal|corp|intranet|intra|localdomain|home\.arpa)\b"
     r"|\b(?:DESKTOP|LAPTOP|WIN)-[A-Z0-9]{6}[A-Z0-9]*\b"
     r"|-(?:MacBook|iMac|Mac-mini|Mac-Studio|MacBookPro|MacBookAir|MBP|iPhone|iPad|ThinkPad|XPS)\b"
-    r"|[\w.-]@[\w-]+:[~/][\w./~-]*[$#] "
+    r"|[\w.-]@[\w.-]+(?::[~/][\w./~-]*[$#]| [~/][\w./~-]* [%$#]| [\w./~-]+\][$#])(?: |$)"
+    r"|\b(?i:host|server|node|machine|instance)[\"']?[ \t]?[:=][ \t]?[\"']?[a-z][a-z0-9]*-[a-z0-9-]*[0-9]"
     r"|(?i:\b(?:host_?name|computer_?name|machine_?name|node_?name|nodename)[\"']?\]?[ \t]{0,4}[:=]"
     r"[ \t]{0,4}[\"']?[A-Za-z])"
     r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 0-9][0-9] [0-9:]{8} [\w.-]+ [\w./-]+(?:\[[0-9]+\])?:"
     r"|\bLinux [\w.-]+ [0-9]+\.[0-9]+\.[0-9]|\bec2-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b"
 )
 _HOME = Pattern(
-    r"(?:/home/|/Users/|/usr/home/|/export/home/|\\{1,4}Users\\{1,4}|[/\\\"' ]-(?:Users|home)-"
+    r"(?:/home/|/Users/|/usr/home/|/export/home/|\\{1,4}(?:Users|home)\\{1,4}|[/\\\"' =:]-(?:Users|home)-"
     r"|%2[Ff](?:Users|home)%2[Ff]|\\/(?:Users|home)\\/)([A-Za-z0-9_.\x80-\xff-]+)"
 )
 _DASHED = Pattern(r"[A-Za-z0-9_.]+")
@@ -512,7 +538,10 @@ _TOLD = Pattern(
     r"[ \t]{0,4}[\"']?([A-Za-z0-9][\w.-]{2,62})(.)?"
 )
 _SYSLOG = Pattern(r"[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ([\w.-]{2,63}) |Linux ([\w.-]{2,63}) ")
-_PROMPT = Pattern(r"[\w.-]@([\w-]{2,63}):")
+_PROMPT = Pattern(r"[\w.-]@([\w.-]{2,63})(?::| )")
+_SERVER = Pattern(
+    r"(?i:host|server|node|machine|instance)[\"']?[ \t]?[:=][ \t]?[\"']?([a-z][a-z0-9]*-[a-z0-9-]*[a-z0-9])"
+)
 
 
 def place(data: bytes, start: int, end: int) -> Found | None:
@@ -521,7 +550,7 @@ def place(data: bytes, start: int, end: int) -> Found | None:
     first = data[start : start + 1]
     groups = _HOME.groups(data, start, limit)
     if groups is not None:
-        return _home(data, groups[1], dashed=b"-" in data[start : groups[1][0]])
+        return _home(data, start, groups[1])
     if first == b".":
         return _machine(data, start, end)
     if first == b"-":
@@ -535,7 +564,7 @@ def place(data: bytes, start: int, end: int) -> Found | None:
         return start, end, "windows-machine", "HOSTNAME", 0.9
     if first == b"e" and data.startswith(b"ec2-", start):
         return start, end, "ec2-machine", "HOSTNAME", 0.9
-    for pattern, rule in ((_PROMPT, "shell-prompt"), (_SYSLOG, "syslog-machine"), (_TOLD, "named-machine")):  # fmt: skip
+    for pattern, rule in ((_PROMPT, "shell-prompt"), (_SYSLOG, "syslog-machine"), (_TOLD, "named-machine"), (_SERVER, "named-machine")):  # fmt: skip
         told = pattern.groups(data, start, limit)
         if told is not None:
             span = told[1] if told[1] != NOWHERE or len(told) < 3 else told[2]
@@ -543,8 +572,18 @@ def place(data: bytes, start: int, end: int) -> Found | None:
     return None
 
 
-def _home(data: bytes, span: tuple[int, int], *, dashed: bool) -> Found | None:
+_PATH_BEFORE = frozenset(WORD | set(b"/\\.:-_+$@%~"))
+_PAGE = Pattern(r"(?i)https?:/|[\w-]+(?:\.[\w-]+)*(?::[0-9]+)?(?:/|$)")
+
+
+def _home(data: bytes, start: int, span: tuple[int, int]) -> Found | None:
     begin, stop = span
+    dashed = b"-" in data[start:begin]
+    # Below another folder it is an address of a page, `/shop/home/basket`.
+    if not dashed and data[start : start + 1] == b"/" and start and data[start - 1] in _INSIDE:
+        before = data[_run(data, start, _PATH_BEFORE) : start]
+        if _PAGE.at(before, 0, len(before)) != NOWHERE and before[1:2] != b":":
+            return None
     if dashed:
         stop = _DASHED.at(data, begin, stop)[1]
     name = data[begin:stop].rstrip(b".")
@@ -556,9 +595,16 @@ def _home(data: bytes, span: tuple[int, int], *, dashed: bool) -> Found | None:
     return begin, begin + len(name), "home-path", "USER", 0.9
 
 
+_INSIDE = frozenset(WORD | set(b".-_)}]%*"))
+
+
 def _run_back(data: bytes, at: int) -> int:
+    return _run(data, at, _MACHINE)
+
+
+def _run(data: bytes, at: int, letters: "frozenset[int]") -> int:
     lowest = max(0, at - 100)
-    while at > lowest and data[at - 1] in _MACHINE:
+    while at > lowest and data[at - 1] in letters:
         at -= 1
     return at
 
@@ -598,37 +644,58 @@ def _is_machine(data: bytes, begin: int, stop: int) -> bool:
 
 # Authors of commits
 
+_WORD = r"[A-Z\xc3-\xc5][\w'.\x80-\xff-]*"
+_CAPITALISED = rf"{_WORD}(?:[ \t](?:(?:van|de|der|von|la|di|da|bin|al) )*{_WORD}){{1,3}}"
+_TRAILER = (
+    r"author|commit(?:ter)?|tagger|(?:co-authored|signed-off|reviewed|acked|tested|reported|helped"
+    r"|suggested)-by|from|to|cc|maintainer"
+)
+_SET = r"(?i:\b(?:author|committer)(?:[_ ]?name)?)\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?"
 _AUTHOR_TRIGGER = (
-    r"(?i)\b(?:author|commit(?:ter)?|tagger|(?:co-authored|signed-off|reviewed|acked|tested|reported"
-    r"|helped|suggested)-by|from|to|cc|maintainer)[\"']?:?[ \t]+[\"']?[^\s<\"'][^<\n\"']*[ \t]<[^@\s>]+@"
+    rf"(?i:\b(?:{_TRAILER}))[\"']?:?[ \t]+[\"']?[^\s<\"'][^<\n\"']*[ \t]<[^@\s>]+@"
+    rf"|{_CAPITALISED}[ \t]<[^@\s>]+@"
+    rf"|{_SET}{_CAPITALISED}"
     r"|\buser\.name[\"']?[ \t=]+[\"']?[A-Za-z\x80-\xff]|\bGIT_(?:AUTHOR|COMMITTER)_NAME[\"']?[ \t]*[=:]"
+    r"|[\"']name\\{0,3}[\"']\s*:\s*\\{0,3}[\"'][^\"'\\]+\\{0,3}[\"']\s*,\s*\\{0,3}[\"']email"
+    r"|\[user\]\s+(?:email\s*=[^\n]*\n\s*)?name\s*=\s*\S"
+    r"|\bname\s*=\s*[\"'][^\"'\n]+[\"']\s*,\s*email\s*="
+    r"|(?m:^[ \t]*\^?[0-9a-f]{7,40} (?:[\w./-]+ +)?\([^()\d\n]+ [0-9]{4}-[0-9]{2}-[0-9]{2} )"
+    rf"|(?m:^[ \t]+[0-9]+\t{_CAPITALISED}(?: <[^>]+>)?$)"
 )
-_AUTHOR = Pattern(
-    r"(?i)[a-z-]+[\"']?:?[ \t]{1,8}[\"']?([^\s<\"'][^<\n\"']{0,60}?)[ \t]+<[^@\s>]{1,80}@"
-)
-_CONFIGURED = Pattern(
-    r"(?:user\.name[\"']?[ \t=]{1,6}|GIT_(?:AUTHOR|COMMITTER)_NAME[\"']?[ \t]{0,4}[=:][ \t]{0,4})"
-    r"(?:[\"']([^\"'\n]{2,60})[\"']|([A-Za-z\x80-\xff][\w.\x80-\xff-]{1,40}))"
+_AUTHORS = (
+    Pattern(
+        r"(?:user\.name[\"']?[ \t=]+|GIT_(?:AUTHOR|COMMITTER)_NAME[\"']?[ \t]*[=:][ \t]*)"
+        r"(?:[\"']([^\"'\n]{2,60})[\"']|([A-Za-z\x80-\xff][\w.\x80-\xff-]{1,40}))"
+    ),
+    Pattern(rf"(?i:{_TRAILER})[\"']?:?[ \t]+[\"']?([^\s<\"'][^<\n\"']*?)[ \t]+<[^@\s>]+@"),
+    Pattern(rf"({_CAPITALISED})[ \t]<[^@\s>]+@"),
+    Pattern(rf"{_SET}({_CAPITALISED})"),
+    Pattern(r"[\"']name\\{0,3}[\"']\s*:\s*\\{0,3}[\"']([^\"'\\]+)"),
+    Pattern(r"\[user\]\s+(?:email\s*=[^\n]*\n\s*)?name\s*=\s*[\"']?([^\s\"'][^\"'\n]*)"),
+    Pattern(r"name\s*=\s*[\"']([^\"'\n]+)[\"']"),
+    Pattern(r"[ \t]*\^?[0-9a-f]{7,40} (?:[\w./-]+ +)?\(([^()\d\n]+?) +[0-9]{4}-"),
+    Pattern(rf"[ \t]+[0-9]+\t({_CAPITALISED})"),
 )
 _BOTS = (
     b"[bot]", b"claude", b"github", b"gitlab", b"dependabot", b"renovate", b"copilot", b"codex",
-    b"cursor", b"gemini", b"action", b"web-flow", b"root", b"your name", b"semantic-release", b"ci",
+    b"cursor", b"gemini", b"action", b"web-flow", b"your name", b"semantic-release", b"not committed",
+    b"example", b"[redacted_", b"redacted", b"ci bot", b"jenkins", b"first last", b"john doe",
 )  # fmt: skip
 
 
 def author(data: bytes, start: int, end: int) -> Found | None:
     """The name beside an address, as git and mail write it."""
-    limit = len(data)
-    groups = _CONFIGURED.groups(data, start, limit) or _AUTHOR.groups(data, start, limit)
-    if groups is None:
-        return None
-    begin, stop = next((each for each in groups[1:] if each != NOWHERE), NOWHERE)
-    name = data[begin:stop].lower()
-    if begin < 0 or any(each in name for each in _BOTS[:-1]) or name == b"ci" or b"[redacted_" in name:
-        return None
-    if name.startswith((b"<", b"$", b"{", b"%")) or b"example" in name:
-        return None
-    return begin, stop, "author-name", "NAME", 0.85
+    for pattern in _AUTHORS:
+        groups = pattern.groups(data, start, len(data))
+        if groups is not None:
+            begin, stop = next((each for each in groups[1:] if each != NOWHERE), NOWHERE)
+            name = data[begin:stop].rstrip()
+            lowered = name.lower()
+            plain = name.startswith((b"<", b"$", b"{", b"%", b"[")) or lowered in (b"root", b"ci")
+            if not name or plain or any(each in lowered for each in _BOTS):
+                return None
+            return begin, begin + len(name), "author-name", "NAME", 0.85
+    return None
 
 
 FAMILIES = (

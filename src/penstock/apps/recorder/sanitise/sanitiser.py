@@ -9,7 +9,7 @@ What has passed it comes through again unchanged. If anything goes wrong, none o
 from penstock.apps.recorder.sanitise import credentials, people
 from penstock.apps.recorder.sanitise.checks import DIGITS
 from penstock.apps.recorder.sanitise.credentials import Found
-from penstock.apps.recorder.sanitise.names import LENIENT, is_secret, kind_of
+from penstock.apps.recorder.sanitise.names import LENIENT, NUMBER, is_secret, kind_of
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
 
 TYPE_CHECKING = False  # not from typing, which a hook need not load
@@ -139,8 +139,13 @@ class Sanitiser:
     ) -> "dict[str, Any]":
         if document.get("kind") == "Secret":
             document = self._without_data(document, findings)
+        # A list of variables names its values beside them: `{"name": "TOKEN", "value": "…"}`.
+        beside = document.get("name", document.get("key"))
+        other = beside if isinstance(beside, str) and kind_of(beside.encode("utf-8", "replace")) else ""
         return {
-            self._text(str(name), findings): self._named(str(name), value, findings, depth)
+            self._text(str(name), findings): self._named(
+                other if other and name == "value" else str(name), value, findings, depth
+            )
             for name, value in document.items()
         }
 
@@ -151,8 +156,8 @@ class Sanitiser:
         if isinstance(value, bool) or not isinstance(value, str | int):
             return self._value(value, findings, depth + 1)
         raw = str(value).encode("utf-8", "replace")
-        kind = kind_of(name.encode("utf-8", "replace").removesuffix(b"s"))
-        if kind is not None and (isinstance(value, str) or kind[1] == LENIENT):
+        kind = kind_of(name.encode("utf-8", "replace"))
+        if kind is not None and (isinstance(value, str) or kind[1] in (LENIENT, NUMBER)):
             if self._kept(raw):
                 return value
             if is_secret(kind[1], raw, quoted=True):
@@ -307,6 +312,8 @@ _seen = 0
 def find(data: bytes) -> list[Found]:
     """All that the rules find; what overlaps is found twice."""
     global _seen
+    if b"[" in data and _COLOUR.search(data, 0, len(data)) != NOWHERE:
+        data = _uncoloured(data)
     found = credentials.documents(data)
     for start, stop in windows(data):
         # All families as one search are soon worth their compilation, but not to a hook.
@@ -322,6 +329,19 @@ def find(data: bytes) -> list[Found]:
                         found.append(hit)
                         at = max(at, hit[1])
     return found
+
+
+_COLOUR = Pattern(r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;]*m")
+
+
+def _uncoloured(data: bytes) -> bytes:
+    """The text with blanks for colours, whose last letter would hide where a word begins."""
+    pieces: list[bytes] = []
+    at = 0
+    while (span := _COLOUR.search(data, at, len(data))) != NOWHERE:
+        pieces += (data[at : span[0]], b" " * (span[1] - span[0]))
+        at = span[1]
+    return b"".join((*pieces, data[at:]))
 
 
 def windows(data: bytes) -> "Iterator[tuple[int, int]]":

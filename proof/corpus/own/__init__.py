@@ -1,0 +1,1 @@
+"""The half of the corpus that was written beside the rules."""

@@ -1,5 +1,7 @@
 """Made-up values with the right alphabet, length and checksum; nobody's."""
 
+# ruff: noqa: E501 - a value and how it is made stand on one line
+
 import base64
 import hashlib
 import random
@@ -59,7 +61,7 @@ def _letters(parts: Any) -> str:
 def tokens(chance: random.Random) -> list[tuple[str, str]]:
     """One token for every prefix of the table, with the category that it has there."""
     made = []
-    for _, kind, prefixes, _, body in TOKENS:
+    for _, kind, prefixes, body in TOKENS:
         for prefix in prefixes:
             text = prefix + drawn(body.replace(r"\s", "").replace(r"\b", ""), chance)
             made.append((kind.lower(), text[:-1] + "7" if text[-1] in "-=_" else text))
@@ -76,7 +78,18 @@ def _of(letters: str, n: int, chance: random.Random) -> str:
     return "".join(chance.choice(letters) for _ in range(n))
 
 
-_WORDS = "tiger maple river stone cloud amber piano rocket velvet copper saffron walnut".split()
+_WORDS = [
+    "tiger",
+    "maple",
+    "river",
+    "stone",
+    "cloud",
+    "amber",
+    "piano",
+    "rocket",
+    "velvet",
+    "copper",
+]
 _PEOPLE = ["Ada Byron", "Grace Murray", "Jörg Müller", "Marie Dubois", "Ken Tanaka", "Ana Silva"]
 _USERS = ["ada", "gmurray", "j.mueller", "marie-d", "ktanaka", "anasilva", "bob42", "li_wei"]
 
@@ -147,7 +160,7 @@ def _cpf(chance: random.Random) -> str:
 
 
 def _fiscale(chance: random.Random) -> str:
-    from penstock.apps.recorder.sanitise.people import _fiscale as right
+    from penstock.apps.recorder.sanitise.numbers import _fiscale as right
 
     letters = string.ascii_uppercase
     body = f"{_of(letters, 6, chance)}{chance.randint(40, 99)}{chance.choice('ABCDEHLMPRST')}"
@@ -161,7 +174,9 @@ def _dni(chance: random.Random) -> str:
 
 
 def _swedish(chance: random.Random) -> str:
-    ten = _luhn(f"{chance.randint(40, 99)}0{chance.randint(1, 9)}1{chance.randint(0, 9)}{_of(string.digits, 3, chance)}")
+    ten = _luhn(
+        f"{chance.randint(40, 99)}0{chance.randint(1, 9)}1{chance.randint(0, 9)}{_of(string.digits, 3, chance)}"
+    )
     return f"{ten[:6]}-{ten[6:]}"
 
 
@@ -190,7 +205,11 @@ def _insee(chance: random.Random) -> str:
 def _bitcoin(chance: random.Random) -> str:
     raw = b"\0" + chance.randbytes(20)
     raw += hashlib.sha256(hashlib.sha256(raw).digest()).digest()[:4]
-    letters, number, text = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", int.from_bytes(raw), ""
+    letters, number, text = (
+        "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
+        int.from_bytes(raw),
+        "",
+    )
     while number:
         number, figure = divmod(number, 58)
         text = letters[figure] + text
@@ -208,7 +227,9 @@ def _segwit(chance: random.Random) -> str:
     for figure in figures:
         top = check >> 25
         check = (check & 0x1FFFFFF) << 5 ^ figure
-        for bit, generator in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+        for bit, generator in enumerate(
+            (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+        ):
             check ^= generator * (top >> bit & 1)
     text = body + "".join(letters[((check ^ 1) >> 5 * (5 - n)) & 31] for n in range(6))
     assert bech32(text.encode())
@@ -259,7 +280,10 @@ VALUES: dict[str, tuple[str, Maker]] = {
     "random24": ("generic_secret", lambda c: _of(ALNUM, 23, c) + "4"),
     "random32": ("generic_secret", lambda c: _of(ALNUM + "_-", 30, c) + "a7"),
     "random43": ("generic_secret", lambda c: _of(ALNUM + "_-", 41, c) + "Z9"),
-    "lower26": ("generic_secret", lambda c: _of(string.ascii_lowercase + string.digits, 25, c) + "5"),
+    "lower26": (
+        "generic_secret",
+        lambda c: _of(string.ascii_lowercase + string.digits, 25, c) + "5",
+    ),
     "hex32": ("generic_secret", lambda c: _of(HEX, 32, c)),
     "hexup32": ("generic_secret", lambda c: _of(HEX.upper(), 32, c)),
     "hex64": ("generic_secret", lambda c: _of(HEX, 64, c)),
@@ -268,7 +292,7 @@ VALUES: dict[str, tuple[str, Maker]] = {
     "base88": ("generic_secret", lambda c: _of(BASE64, 86, c) + "=="),
     "crypt": ("generic_secret", _crypt),
     "basic": ("auth_header", _basic),
-    "pemkind": ("", lambda c: ""),
+    "pemkind": ("", lambda _: ""),
     "pem": ("private_key", lambda c: "\n".join(_of(BASE64, 64, c) for _ in range(4))),
     "pemline": ("private_key", lambda c: _of(BASE64, 64, c)),
     "b64": ("kubernetes_secret", lambda c: base64.b64encode(password(c).encode()).decode()),
@@ -289,15 +313,26 @@ VALUES: dict[str, tuple[str, Maker]] = {
     "chinese": ("national_id", _chinese),
     "insee": ("national_id", _insee),
     "ip": ("ip", _ip),
-    "ip6": ("ip", lambda c: f"2a02:{_of(HEX[1:], 4, c)}:{_of(HEX[1:], 3, c)}::{_of(HEX[1:], 2, c)}"),
+    "ip6": (
+        "ip",
+        lambda c: f"2a02:{_of(HEX[1:], 4, c)}:{_of(HEX[1:], 3, c)}::{_of(HEX[1:], 2, c)}",
+    ),
     "mac": ("mac", _mac),
     "bitcoin": ("crypto_address", _bitcoin),
     "segwit": ("crypto_address", _segwit),
     "ethereum": ("crypto_address", lambda c: "0x" + _of(HEX, 40, c)),
     "user": ("home_path", lambda c: c.choice(_USERS)),
     "machine": ("hostname", lambda c: f"{c.choice(_WORDS)}-{c.randint(1, 99):02d}"),
-    "local": ("hostname", lambda c: f"{c.choice(_WORDS)}-{c.randint(1, 99)}.{c.choice(['local', 'lan', 'internal', 'corp'])}"),
-    "desktop": ("hostname", lambda c: f"DESKTOP-{_of(string.ascii_uppercase + string.digits, 7, c)}"),
+    "local": (
+        "hostname",
+        lambda c: (
+            f"{c.choice(_WORDS)}-{c.randint(1, 99)}.{c.choice(['local', 'lan', 'internal', 'corp'])}"
+        ),
+    ),
+    "desktop": (
+        "hostname",
+        lambda c: f"DESKTOP-{_of(string.ascii_uppercase + string.digits, 7, c)}",
+    ),
     "person": ("git_author", lambda c: c.choice(_PEOPLE)),
 }
 

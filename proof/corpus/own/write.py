@@ -76,7 +76,9 @@ def made() -> list[dict[str, Any]]:
 def main() -> None:
     """Write the file and say what is in it."""
     lines = made()
-    (HERE / "lines.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+    (HERE / "lines.jsonl").write_bytes(
+        b"".join(msgspec.json.encode(each) + b"\n" for each in lines)
+    )
     counts = Counter(label["category"] for line in lines for label in line["found"])
     clean = sum(not line["found"] for line in lines)
     sys.stdout.write(f"{len(lines)} lines, {clean} of them clean, {sum(counts.values())} labels\n")

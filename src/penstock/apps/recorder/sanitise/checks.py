@@ -8,11 +8,17 @@ from math import log2
 DIGITS = frozenset(b"0123456789")
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 WORD = LETTERS | DIGITS
-HEX = frozenset(b"0123456789abcdefABCDEF")
+FILES = frozenset(
+    b"png jpg jpeg svg gif webp ico css scss js mjs cjs jsx ts tsx py pyc rb rs go java kt cs cpp "
+    b"hpp h c md mdx json yaml yml toml xml html htm txt csv lock log sh bat ps zip gz tar tgz whl "
+    b"jar so dll exe map vue svelte php pl sql ipynb".split()
+)
+"""How files are called that are no hosts: `icon@2x.png`."""
 
 
 def entropy(value: bytes) -> float:
     """The bits that one character of a value carries; random hex has at most 4."""
+    value = value[:4096]
     size = len(value)
     if not size:
         return 0.0
@@ -26,6 +32,14 @@ def entropy(value: bytes) -> float:
 def only_digits(value: bytes) -> bytes:
     """The digits of a value, without what separates them."""
     return bytes(each for each in value if each in DIGITS)
+
+
+def back(data: bytes, at: int, letters: frozenset[int] | set[int], reach: int) -> int:
+    """Where a run of letters that ends at a place begins, at most so far back."""
+    lowest = max(0, at - reach)
+    while at > lowest and data[at - 1] in letters:
+        at -= 1
+    return at
 
 
 # Checksums
@@ -97,12 +111,11 @@ def iban(value: bytes) -> int:
     text = value.decode("ascii", "replace").upper()
     length = _IBAN_LENGTHS.get(text[:2], 0)
     taken, letters = 0, ""
-    for taken, each in enumerate(text, 1):
-        if each not in " -\u00a0":
-            letters += each
-        if len(letters) == length:
-            break
-    else:
+    while len(letters) < length and taken < len(text):
+        if text[taken] not in " -":
+            letters += text[taken]
+        taken += 1
+    if not length or len(letters) < length:
         return 0
     turned = letters[4:] + letters[:4]
     if not turned.isalnum():
@@ -191,6 +204,7 @@ _STANDING_FOR = (
     b"enter_", b"enter-", b"<your", b"secret-here", b"key-here", b"key_here", b"token-here",
     b"token_here", b"fake", b"\xe2\x80\xa6",
 )  # fmt: skip
+
 
 def placeholder(value: bytes) -> bool:
     """Tell whether a value only stands for one: `${TOKEN}`, `<password>`, `xxxx`, `your-key`."""

@@ -1,10 +1,6 @@
-"""Secrets that are known by where they stand: named values, headers, URLs, options, whole files.
+"""Secrets that are known by where they stand: named values, headers, URLs, options, prose."""
 
-A family is a search, cheap enough to run over every text, and a function that looks closer where
-it hits. What a function finds is a tuple: start, end, rule, type, confidence.
-"""
-
-from penstock.apps.recorder.sanitise.checks import DIGITS, LETTERS, WORD, made_up, placeholder
+from penstock.apps.recorder.sanitise.checks import DIGITS, WORD, back, made_up, placeholder
 from penstock.apps.recorder.sanitise.names import (
     LENIENT,
     RANDOM,
@@ -13,166 +9,20 @@ from penstock.apps.recorder.sanitise.names import (
     kind_of,
     speaks_for_itself,
 )
-from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
-from penstock.apps.recorder.sanitise.tokens import AHEAD, ALPHABETS, TOKENS, Row
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
-Found = tuple[int, int, str, str, float]
+LONGEST = 16_384
+"""No value that has a name is longer; a text without blanks is read in such portions."""
 
 _NAME = frozenset(WORD | set(b"_-.$"))
-
-
-# Tokens
-
-# An escaped line break or a quoted byte before a token ends in a letter that starts no word.
-_EDGE = r"(?:\b|_|\\[nrtbf]|\\u00[0-9a-fA-F]{2}|%[0-9a-fA-F]{2})"
-
-
-def _literal(text: str) -> str:
-    return "".join(f"\\{each}" if not each.isalnum() and each != "_" else each for each in text)
-
-
-def _tokens_trigger() -> str:
-    begins: dict[str, set[str]] = {}
-    for _, _, prefixes, alphabet, _ in TOKENS:
-        begins.setdefault(alphabet, set()).update(prefixes)
-    parts = [
-        f"(?:{'|'.join(map(_literal, sorted(prefixes)))}){ALPHABETS[alphabet]}{{{AHEAD}}}"
-        for alphabet, prefixes in begins.items()
-    ]
-    return f"{_EDGE}(?:{'|'.join(parts)})"
-
-
-_rows: dict[bytes, list[tuple[bytes, Row, Pattern]]] = {}
-for _row in TOKENS:
-    _body = Pattern(_row[4])
-    for _prefix in _row[2]:
-        _begin = _prefix.encode()
-        _rows.setdefault(_begin[:2], []).append((_begin, _row, _body))
-
-_SKIP = {b"\\": 2, b"%": 3, b"_": 1}
-
-
-def token(data: bytes, start: int, end: int) -> Found | None:
-    """The longest token that begins here."""
-    limit = len(data)
-    first = data[start : start + 1]
-    begin = start + (6 if data.startswith(b"\\u", start) else _SKIP.get(first, 0))
-    best: Found | None = None
-    for prefix, (rule, kind, _, _, _), body in _rows.get(data[begin : begin + 2], ()):
-        if data.startswith(prefix, begin):
-            after = begin + len(prefix)
-            stop = body.at(data, after, limit)[1]
-            if stop > 0 and (best is None or stop > best[1]) and _drawn(data[after:stop]):
-                best = (begin, stop, rule, kind, 0.99)
-    return best
-
-
-def _drawn(body: bytes) -> bool:
-    """Tell whether the body of a token was drawn, not written: it has figures, or mixed case."""
-    if made_up(body):
-        return False
-    start = body[:64]
-    return any(each in DIGITS for each in start) or (
-        start.lower() != start and start.upper() != start
-    )
-
-
-# Tokens with a mark inside
-
-_MARKS_TRIGGER = (
-    r"\.atlasv1\.[\w=-]{8}|[0-9]Q~[\w.~-]{8}|JQQJ99[A-Z0-9]{4}"
-    r"|(?:\+(?:ASt|AEh|ABa|ARm|AMC|ACR)|Az(?:Fu|Se|Ca)|ACDb)[A-Za-z0-9+/]{3}"
-    r"|\b[0-9]{8,10}:A[\w-]{34}|\b[0-9a-f]{32}-us[0-9]{1,2}\b|\b[0-9]{15,16}\|[\w-]{27}"
-    r"|\b[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27}|[A-Za-z0-9]{29}_mmk\b"
-    r"|\$(?:2[abxy]|5|6|y|1|apr1|argon2[a-z]{1,2}|scrypt|pbkdf2[\w-]{0,12})\$[^\s\"'\\:,]{16}"
-    r"|[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|security-token))=[A-Za-z0-9%+/=_-]{20}"
-    r"|\b[KL5][1-9A-HJ-NP-Za-km-z]{50,51}\b"
-)
-_MARKED = (
-    (b".atlasv1.", 14, WORD, Pattern(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}"), "terraform-token",
-     "TERRAFORM_TOKEN"),
-    (b"Q~", 4, WORD | set(b"_~."), Pattern(r"[\w~.]{3}[0-9]Q~[\w~.-]{31,34}"), "azure-ad-secret",
-     "AZURE_SECRET"),
-    (b"JQQJ99", 52, WORD, Pattern(r"[A-Za-z0-9]{40,52}JQQJ99[A-Za-z0-9]{20,}"), "azure-ai-key",
-     "AZURE_KEY"),
-)  # fmt: skip
-_AZURE = Pattern(r"[A-Za-z0-9+/]{30,86}(?:={0,2})")
-_CRYPT = Pattern(r"\$[a-z0-9-]{1,16}\$[^\s\"'\\:,]{16,}(?:,[tpm]=[0-9]+[^\s\"'\\:]*)*")
-_SIGNED = Pattern(r"[?&;][A-Za-z-]{3,30}=")
-_PERCENT = Pattern(r"[A-Za-z0-9%+/=_-]{20,}")
-_PLAIN_MARKS = (
-    (Pattern(r"[0-9]{8,10}:A[\w-]{34,36}"), "telegram-bot-token", "TELEGRAM_TOKEN"),
-    (Pattern(r"[0-9a-f]{32}-us[0-9]{1,2}\b"), "mailchimp-key", "MAILCHIMP_KEY"),
-    (Pattern(r"[0-9]{15,16}\|[\w-]{27,40}"), "facebook-app-token", "FACEBOOK_TOKEN"),
-    (Pattern(r"[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27,}"), "discord-token", "DISCORD_TOKEN"),
-)
-
-
-def marked(data: bytes, start: int, end: int) -> Found | None:
-    """A token whose mark is in its middle, or one that is known by its shape alone."""
-    limit = len(data)
-    first = data[start : start + 1]
-    if first == b"$":
-        stop = _CRYPT.at(data, start, limit)[1]
-        return (start, stop, "password-hash", "PASSWORD_HASH", 0.95) if stop > 0 else None
-    if first in (b"?", b"&", b";"):
-        begin = _SIGNED.at(data, start, limit)[1]
-        stop = _PERCENT.at(data, begin, limit)[1]
-        if stop < 0 or placeholder(data[begin:stop]):
-            return None
-        return begin, stop, "signed-url", "SIGNATURE", 0.95
-    for pattern, rule, kind in _PLAIN_MARKS:
-        stop = pattern.at(data, start, limit)[1]
-        if stop > 0:
-            return start, stop, rule, kind, 0.95
-    if first in (b"K", b"L", b"5") and end - start > 50:
-        return _wallet_key(data, start, end)
-    if data.endswith(b"_mmk", 0, end):
-        begin = _back(data, start, WORD | {95}, 40)
-        return begin, end, "maxmind-key", "MAXMIND_KEY", 0.95
-    return _around(data, start, end)
-
-
-def _around(data: bytes, start: int, end: int) -> Found | None:
-    limit = len(data)
-    for mark, reach, letters, pattern, rule, kind in _MARKED:
-        at = data.find(mark, start, end)
-        if at >= 0:
-            lowest = _back(data, at, letters, reach)
-            for begin in range(lowest, min(lowest + 14, at)) if mark == b"JQQJ99" else (lowest,):
-                stop = pattern.at(data, begin, limit)[1]
-                if stop > 0:
-                    return begin, stop, rule, kind, 0.99
-            return None
-    begin = _back(data, start, WORD | set(b"+/"), 90)
-    stop = _AZURE.at(data, begin, limit)[1]
-    if stop - begin in (40, 44, 52, 56, 84, 86, 88) and stop > end:
-        return begin, stop, "azure-key", "AZURE_KEY", 0.95
-    return None
-
-
-def _wallet_key(data: bytes, start: int, end: int) -> Found | None:
-    from penstock.apps.recorder.sanitise.checks import base58check
-
-    body = base58check(data[start:end])
-    if body is None or body[0] not in (0x80, 0xEF):
-        return None
-    return start, end, "wallet-private-key", "CRYPTO_KEY", 0.99
-
-
-def _back(data: bytes, at: int, letters: "frozenset[int] | set[int]", reach: int) -> int:
-    """Where a run of letters that ends at a place begins, at most so far back."""
-    lowest = max(0, at - reach)
-    while at > lowest and data[at - 1] in letters:
-        at -= 1
-    return at
 
 
 # Named values
 
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
-    r"|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp"
+    r"|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
+    r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp"
 )
 _SUFFIX = (
     r"(?:[_-]?(?:value|val|prod(?:uction)?|dev(?:elopment)?|staging|live|test|local|b64|base64"
@@ -198,11 +48,13 @@ _SIGNS = (
 _NAMED_TRIGGER = (
     rf"(?i)(?:{_WORDS}){_SUFFIX}{_CLOSE}(?:"
     r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?)|[ \t]{0,2},\s{0,40}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
-    r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]|\r?\n[ \t+-]*value:"
+    r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]"
+    r"|\r?\n[ \t+-]*value:"
     r"|[ \t]*\{[^}\"']*default[ \t]*=)"
 )
 _NAMED = Pattern(
-    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>|{_SIGNS})(?:[brfuBRFU@$]{{0,2}}(\\{{0,3}}{_TICKS}))?"
+    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>"
+    rf"|{_SIGNS})(?:[brfuBRFU@$]{{0,2}}(\\{{0,3}}{_TICKS}))?"
 )
 _BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")
 _BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
@@ -213,21 +65,21 @@ _FALLBACK = Pattern(
 )
 
 
-def named(data: bytes, start: int, end: int) -> Found | None:
+def named(data: bytes, start: int, __: int) -> Found | None:
     """The value behind a name that says that it is a secret."""
     limit = len(data)
     groups = _NAMED.groups(data, start, limit)
     if groups is None:
         return None
     _, (_, name_end), (close_start, close_end), (_, after), (tick_start, tick_end) = groups
-    begin = _back(data, start, _NAME, 64)
+    begin = back(data, start, _NAME, 64)
     kind = kind_of(data[begin:name_end].lstrip(b"-.$"))
     if kind is None:
         return None
     sign = data[close_end:after].strip()
     closed = close_end > close_start
     quoted = tick_start >= 0
-    if not _joins(data, begin, sign, kind, closed=closed, quoted=quoted):
+    if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
     value_start = tick_end if quoted else after
     value_end = (
@@ -239,9 +91,7 @@ def named(data: bytes, start: int, end: int) -> Found | None:
     return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
 
 
-def _joins(
-    data: bytes, begin: int, sign: bytes, kind: Kind, *, closed: bool, quoted: bool
-) -> bool:
+def _joins(data: bytes, begin: int, sign: bytes, *, closed: bool, quoted: bool) -> bool:
     """Tell whether what stands between a name and a value makes it the value of the name."""
     if sign == b">":
         return data[begin - 1 : begin] in (b"<", b":")
@@ -259,8 +109,8 @@ _JSON_END = Pattern(r"\"\s*[,:}\]]")
 
 def _quoted_end(data: bytes, start: int, tick: bytes) -> int:
     """Where a quoted value ends: at its closing mark, or where a bare one would."""
-    line_end = data.find(b"\n", start)
-    line_end = len(data) if line_end < 0 else line_end
+    line_end = data.find(b"\n", start, start + LONGEST)
+    line_end = min(len(data), start + LONGEST) if line_end < 0 else line_end
     at = start
     while (stop := data.find(tick[-1:], at, line_end)) >= 0:
         before = data[max(start, stop - 8) : stop]
@@ -278,7 +128,7 @@ def _bare_end(data: bytes, begin: int, name_end: int, at: int) -> int:
     """Where a value without quotes ends; in a file of settings it is all up to a blank."""
     name = data[begin:name_end]
     alone = name.isupper() and data[begin - 1 : begin] in (b"", b"\n", b" ", b"+")
-    return (_BARE_LINE if alone else _BARE).at(data, at, len(data))[1]
+    return (_BARE_LINE if alone else _BARE).at(data, at, min(len(data), at + LONGEST))[1]
 
 
 def _judged(
@@ -314,28 +164,34 @@ def _followed_by_words(data: bytes, end: int, value: bytes) -> bool:
     if any(each in DIGITS for each in value):
         return False
     rest = data[end : end + 40].split(b"\n", 1)[0].strip()
-    return bool(rest) and not rest.startswith((b"#", b"//", b";", b"&", b"|", b"}", b")", b"<", b"\\"))
+    return bool(rest) and not rest.startswith(
+        (b"#", b"//", b";", b"&", b"|", b"}", b")", b"<", b"\\")
+    )
 
 
 # Headers
 
 _HEADER_TRIGGER = (
     r"(?:^|[\s\"'])(?:-b|--cookie)[ =][\"']?[\w.%-]+="
-    r"|\b(?:sessionid|csrftoken|PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|[a-z_]*_session"
-    r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?[\w%.+/-]{16}"
+    r"|\b(?:sessionid|csrftoken|PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid"
+    r"|[a-z_]*_session"
+    r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at"
+    r"|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?[\w%.+/-]{16}"
     r"|\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t\S"
     r"|(?i)(?:authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\S"
     r"|\b(?:bearer|basic|ssws)[ \t]{1,4}[A-Za-z0-9]"
 )
 _HEADER = Pattern(
     r"(?i)(authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}"
-    r"(?:[bf]?(\\{0,3}[\"'\x60]))?((?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot"
+    r"(?:[bf]?(\\{0,3}[\"'\x60]))?((?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws"
+    r"|bot"
     r"|aws4-hmac-sha256|hmac|signature|genie[Kk]ey|splunk)[ \t:]{1,4})?"
 )
 _JAR = Pattern(r"\s?[\"']?(?:-b|--cookie)[ =]([\"']?)")
 _MORSEL = Pattern(
     r"(?:sessionid|csrftoken|PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|[a-z_]*_session"
-    r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?([\w%.+/-]{16,})"
+    r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at"
+    r"|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?([\w%.+/-]{16,})"
     r"|\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t(\S+)"
 )
 _SCHEME = Pattern(r"(?i)(bearer|basic|ssws)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
@@ -345,7 +201,7 @@ _PAIR = Pattern(r"[\w.%$-]{1,128}=")
 _SESSION = Pattern(r"(?i).*(?:sess|sid|auth|token|jwt|login|remember|csrf|xsrf|user|key)")
 
 
-def header(data: bytes, start: int, end: int) -> Found | None:
+def header(data: bytes, start: int, __: int) -> Found | None:
     """The credentials in a header, or behind `Bearer` and `Basic` wherever they stand."""
     limit = len(data)
     groups = _HEADER.groups(data, start, limit)
@@ -357,7 +213,7 @@ def header(data: bytes, start: int, end: int) -> Found | None:
     known = scheme != NOWHERE
     word = data[slice(*scheme)].strip(b" \t:").lower() if known else b""
     whole = word in (b"digest", b"aws4-hmac-sha256", b"hmac", b"signature")
-    stop = (_TO_LINE_END if whole else _CREDENTIAL).at(data, after, limit)[1]
+    stop = (_TO_LINE_END if whole else _CREDENTIAL).at(data, after, min(limit, after + LONGEST))[1]
     value = data[after:stop]
     if stop < 0 or placeholder(value) or value[:1] in (b"$", b"{", b"(", b"["):
         return None
@@ -420,7 +276,7 @@ def pair64(value: bytes) -> bool:
 
 
 def _cookie(data: bytes, at: int) -> Found | None:
-    stop = _TO_LINE_END.at(data, at, len(data))[1]
+    stop = _TO_LINE_END.at(data, at, min(len(data), at + LONGEST))[1]
     if stop < 0 or _PAIR.at(data, at, stop) == NOWHERE:
         return None
     for pair in data[at:stop].split(b";"):
@@ -471,7 +327,11 @@ def url(data: bytes, start: int, end: int) -> Found | None:
         return _option(data, at) or _short_option(data, at)
     if data.startswith((b"ENV ", b"ARG "), at):
         return _option(data, at + 4)
-    for pattern, rule in ((_TOOL, "tool-password"), (_NETRC, "login-password"), (_PGPASS, "pgpass")):
+    for pattern, rule in (
+        (_TOOL, "tool-password"),
+        (_NETRC, "login-password"),
+        (_PGPASS, "pgpass"),
+    ):
         groups = pattern.groups(data, at, len(data))
         span = next((each for each in groups[1:] if each != NOWHERE), None) if groups else None
         if span and is_secret(LENIENT, data[slice(*span)], quoted=True):
@@ -519,7 +379,9 @@ def _option(data: bytes, at: int) -> Found | None:
     return begin, stop, "secret-option", kind[0], 0.9
 
 
-_SHORT = Pattern(r"-[pPwWkKa] ?[\"']?([^\s\"'-][^\s\"']{7,})|--from-literal[= ][\"']?[\w.-]+=([^\s\"']+)")
+_SHORT = Pattern(
+    r"-[pPwWkKa] ?[\"']?([^\s\"'-][^\s\"']{7,})|--from-literal[= ][\"']?[\w.-]+=([^\s\"']+)"
+)
 
 
 def _short_option(data: bytes, at: int) -> Found | None:
@@ -538,21 +400,29 @@ def _short_option(data: bytes, at: int) -> Found | None:
 # Prose
 
 _PROSE_TRIGGER = (
-    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credentials?|creds|login|pw"
+    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credentials?|creds|login"
+    r"|pw"
     r"|mot de passe|contrase\xc3\xb1a)\b[^\w\n]"
-    r"|(?i:\b(?:jwt\.(?:sign|verify|encode|decode)|createHmac|hmac\.new|fernet|aes\.new|SecretKeySpec"
-    r"|createCipheriv|sign_?with|(?:http)?basic_?auth|login|authenticate|auth|set_?cookie|cookies?\.set"
+    r"|(?i:\b(?:jwt\.(?:sign|verify|encode|decode)|createHmac|hmac\.new|fernet|aes\.new"
+    r"|SecretKeySpec"
+    r"|createCipheriv|sign_?with|(?:http)?basic_?auth|login|authenticate|auth|set_?cookie"
+    r"|cookies?\.set"
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
     r"|(?m:^[ \t]*(?-i:(?:export )?[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24}))"
 )
 _SETTING = Pattern(r"[ \t]*(?:export )?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
-_PUBLIC = Pattern(r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR|ETAG|KEY_ID|SUM)")
+_PUBLIC = Pattern(
+    r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR"
+    r"|ETAG|KEY_ID|SUM)"
+)
 _NEAR = 72
 
 
 def said(data: bytes, start: int, end: int) -> Found | None:
     """A value that a sentence tells: near the word for it, and like no word of any language."""
-    groups = _SETTING.groups(data, start, len(data))
+    groups = None
+    if data.find(b"=", start, end) >= 0:
+        groups = _SETTING.groups(data, start, len(data))
     if groups is not None:
         name, value = data[slice(*groups[1])], data[slice(*groups[2])]
         if _PUBLIC.whole(name) or not speaks_for_itself(value):
@@ -560,18 +430,18 @@ def said(data: bytes, start: int, end: int) -> Found | None:
         return (*groups[2], "random-setting", "SECRET", 0.75)
     if data[end - 1 : end] == b"(":
         return _argument(data, end)
-    if _PUBLISHED.search(data, max(0, start - 16), start) != NOWHERE:
-        return None
     stop = data.find(b"\n", end - 1, end + _NEAR)
     stop = min(len(data), end + _NEAR) if stop < 0 else stop
     at = end - 1
     while (word := _BARE_WORD.search(data, at, stop)) != NOWHERE:
         begin, at = word
         if at == stop:
-            at = _BARE_WORD.at(data, begin, len(data))[1]
+            at = _BARE_WORD.at(data, begin, min(len(data), begin + 200))[1]
         value = data[begin:at].lstrip(b"([{<").rstrip(b".,:;?)]}>")
         begin = at - len(data[begin:at].lstrip(b"([{<"))
         if speaks_for_itself(value):
+            if _PUBLISHED.search(data, max(0, start - 16), start) != NOWHERE:
+                return None
             return begin, begin + len(value), "told-secret", "SECRET", 0.75
     return None
 
@@ -595,112 +465,7 @@ _ARGUMENT = Pattern(r"[\"']([^\"'\n]{8,200})[\"']")
 _PUBLISHED = Pattern(r"(?i)public|fingerprint|checksum|digest|sha[0-9-]*")
 
 
-# Files that hold keys
-
-
-def documents(data: bytes) -> list[Found]:
-    """What can only be told from more than a line: private keys and Kubernetes secrets."""
-    found: list[Found] = []
-    if b"PRIVATE KEY" in data or b"PuTTY-User-Key-File" in data:
-        found += _private_keys(data)
-    if b"Secret" in data and b"kind" in data:
-        found += _kubernetes(data)
-    if b"AKIA" in data or b"ASIA" in data:
-        found += _aws_pairs(data)
-    return found
-
-
-_BEGIN = Pattern(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
-    r"|PuTTY-User-Key-File"
-)
-_END = Pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- END SSH2|Private-MAC: \w+")
-_BODY = Pattern(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*")
-_FILLED = Pattern(r"[A-Za-z0-9+/=]{16}")
-
-
-def _private_keys(data: bytes) -> list[Found]:
-    found: list[Found] = []
-    limit = len(data)
-    at, last_end = 0, (0, 0)
-    while (span := _BEGIN.search(data, at, limit)) != NOWHERE:
-        begin, after = span
-        if last_end != NOWHERE and last_end[1] <= after:
-            last_end = _END.search(data, after, limit)
-        following = data.find(b"-----BEGIN", after)
-        closed = last_end != NOWHERE and not 0 <= following < last_end[0]
-        stop = last_end[1] if closed else _BODY.at(data, after, limit)[1]
-        at = after
-        if _FILLED.search(data, after, stop) != NOWHERE:
-            found.append((begin, stop, "private-key", "PRIVATE_KEY", 1.0))
-            at = stop
-    return found
-
-
-_SECRET_KIND = Pattern(r"(?m)^[ \t+-]*kind:[ \t]*[\"']?Secret\b|[\"']kind\\{0,3}[\"']\s*:\s*\\{0,3}[\"']Secret\b")
-_DATA_LINE = Pattern(r"(?m)^([ \t+-]*)(?:data|stringData):[ \t]*\r?\n")
-_ENTRY = Pattern(r"([ \t+-]+)[\w.\"'-]{1,128}:[ \t]*(\|[-+]?[ \t]*\r?\n)?[ \t]*[\"']?([^\s\"'#{][^\r\n\"']*)?[\"']?[^\n]*\n?")
-_DATA_JSON = Pattern(r"\\{0,3}\"(?:data|stringData)\\{0,3}\"\s*:\s*\{")
-_JSON_ENTRY = Pattern(r"\s*\\{0,3}\"[^\"\\]{1,128}\\{0,3}\"\s*:\s*\\{0,3}\"([^\"\\]*)\\{0,3}\"\s*,?")
-
-
-def _kubernetes(data: bytes) -> list[Found]:
-    found: list[Found] = []
-    limit = len(data)
-    at = 0
-    while (span := _SECRET_KIND.search(data, at, limit)) != NOWHERE:
-        begin = max(0, data.rfind(b"\n---", 0, span[0]))
-        stop = data.find(b"\n---", span[1])
-        stop = limit if stop < 0 else stop
-        found += _yaml_entries(data, max(begin, at), stop) + _json_entries(data, max(begin, at), stop)
-        at = max(stop, span[1])
-    return found
-
-
-def _yaml_entries(data: bytes, at: int, stop: int) -> list[Found]:
-    found: list[Found] = []
-    while (span := _DATA_LINE.search(data, at, stop)) != NOWHERE:
-        groups = _DATA_LINE.groups(data, span[0], stop)
-        margin = groups[1][1] - groups[1][0] if groups else 0
-        at = span[1]
-        while (entry := _ENTRY.groups(data, at, stop)) is not None:
-            (_, after), (left, right), _, value = entry
-            if right - left <= margin or after == at:
-                break
-            at = after
-            text = data[slice(*value)].strip() if value != NOWHERE else b""
-            if len(text) > 1 and not placeholder(text):
-                found.append((value[0], value[0] + len(text), "kubernetes-secret", "K8S_SECRET", 0.97))
-    return found
-
-
-def _json_entries(data: bytes, at: int, stop: int) -> list[Found]:
-    found: list[Found] = []
-    while (span := _DATA_JSON.search(data, at, stop)) != NOWHERE:
-        at = span[1]
-        while (entry := _JSON_ENTRY.groups(data, at, stop)) is not None:
-            (_, at), value = entry
-            if value[1] - value[0] > 1 and not placeholder(data[slice(*value)]):
-                found.append((*value, "kubernetes-secret", "K8S_SECRET", 0.97))
-    return found
-
-
-_AWS_PAIR = Pattern(r"\bA(?:KI|SI)A[A-Z2-7]{16}\b[\"']?[ \t]*[,:;|\t ][ \t]*[\"']?[A-Za-z0-9+/]{40}\b")
-
-
-def _aws_pairs(data: bytes) -> list[Found]:
-    """The secret beside its id, as the console's CSV has them."""
-    found: list[Found] = []
-    at = 0
-    while (span := _AWS_PAIR.search(data, at, len(data))) != NOWHERE:
-        at = span[1]
-        found.append((at - 40, at, "aws-secret-key", "AWS_SECRET_KEY", 0.95))
-    return found
-
-
 FAMILIES = (
-    (_tokens_trigger(), token),
-    (_MARKS_TRIGGER, marked),
     (_NAMED_TRIGGER, named),
     (_HEADER_TRIGGER, header),
     (_URL_TRIGGER, url),

@@ -1,4 +1,4 @@
-"""The key that makes hashes of what was found: a file in the user's home that nobody else can read."""
+"""The key that makes hashes of what was found: a file that only its user can read."""
 
 import os
 

@@ -4,7 +4,9 @@ The name of a secret ends in a word for it: `client_secret` is one, `secret_name
 stand behind a password is nearly anything; behind a key or a token it must look random.
 """
 
-from penstock.apps.recorder.sanitise.checks import DIGITS, HEX, LETTERS, WORD, entropy, placeholder
+from itertools import pairwise
+
+from penstock.apps.recorder.sanitise.checks import DIGITS, WORD, entropy, placeholder
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
 
 LENIENT, RANDOM, STRICT, NUMBER = 1, 2, 3, 4
@@ -12,9 +14,21 @@ LENIENT, RANDOM, STRICT, NUMBER = 1, 2, 3, 4
 
 Kind = tuple[str, int]
 
+FIGURES = b"0123456789"
+ALPHABET = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+HEXADECIMAL = b"0123456789abcdefABCDEF"
+ORDINARY = FIGURES + ALPHABET + b"-_./:"
+
+
+def amount(value: bytes, letters: bytes) -> int:
+    """How many of these letters there are."""
+    return len(value) - len(value.translate(None, letters))
+
+
 _PASSWORDS = {
     "password", "passwd", "passphrase", "passcode", "pwd", "pass", "passwort", "kennwort", "pw",
-    "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola", "psk", "passwords",
+    "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola",
+    "psk", "passwords",
 }  # fmt: skip
 _SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
 _NUMBERS = {"pin", "cvv", "cvc", "otp"}
@@ -22,30 +36,32 @@ _PASSWORD_ENDS = ("password", "passwd", "passphrase", "pwd", "passwort", "passco
 _JOINED_PASS = {
     "dbpass", "userpass", "mypass", "smtppass", "rootpass", "adminpass", "sshpass", "vpnpass",
     "wifipass", "pgpass", "mysqlpass", "mailpass", "ftppass", "redispass", "authpass", "proxypass",
-    "keypass", "storepass", "bindpw", "rootpw", "userpw", "adminpw", "dbpw", "ldappass", "rabbitmqpass", "mongopass", "emailpass", "loginpass",
+    "keypass", "storepass", "bindpw", "rootpw", "userpw", "adminpw", "dbpw", "ldappass",
+    "rabbitmqpass", "mongopass", "emailpass", "loginpass",
 }  # fmt: skip
 _NOT_PASSWORDS = {"by", "com", "one", "tres", "boarding", "no", "tests", "first", "second", "low"}
 
 _SECRET_KEYS = {
-    "api", "access", "secret", "private", "signing", "encryption", "encrypt", "decryption", "master",
-    "account", "shared", "service", "consumer", "app", "application", "admin", "deploy", "client",
-    "subscription", "function", "webhook", "hmac", "jwt", "aes", "root", "crypto", "cipher",
-    "license", "licence", "auth", "authentication", "authorization", "bearer", "ssl", "rsa", "wallet",
-    "project", "write", "ingest", "integration", "instrumentation", "vault", "unseal", "recovery",
-    "bot", "sas", "rapidapi", "sdk", "deployment", "security", "backup", "kms", "fernet", "seed",
-    "wrapping", "session", "cookie", "csrf", "validation", "openai", "anthropic", "stripe", "twilio",
-    "sendgrid", "mailgun", "algolia", "datadog", "dd", "github", "gitlab", "aws", "gcp", "azure",
-    "google", "maps", "firebase", "heroku", "slack", "telegram", "discord", "facebook", "twitter",
-    "paypal", "square", "shopify", "cloudflare", "digitalocean", "mailchimp", "sentry", "rollbar",
-    "segment", "mixpanel", "amplitude", "weather", "openweather", "news", "tmdb", "giphy", "pusher",
-    "intercom", "zendesk", "hubspot", "airtable", "notion", "linear", "jira", "confluence", "okta",
-    "auth0", "circleci", "travis", "jenkins", "sonar", "snyk", "npm", "pypi", "docker", "hf",
-    "huggingface", "cohere", "mistral", "groq", "gemini", "replicate", "pinecone", "supabase",
-    "newrelic", "relic", "grafana", "honeycomb", "pagerduty", "opsgenie", "etherscan", "infura",
-    "alchemy", "binance", "coinbase", "kraken", "plaid", "yelp", "tavily", "serper", "serpapi",
-    "elastic", "mapbox", "here", "fastly", "bugsnag", "loggly", "logz", "papertrail", "contentful",
-    "prismic", "sanity", "storyblok", "imgur", "flickr", "spotify", "steam", "riot", "twitch",
-    "strava", "fitbit", "owm", "alphavantage", "finnhub", "polygon", "iex", "quandl", "nasa", "ssh",
+    "api", "access", "secret", "private", "signing", "encryption", "encrypt", "decryption",
+    "master", "account", "shared", "service", "consumer", "app", "application", "admin", "deploy",
+    "client", "subscription", "function", "webhook", "hmac", "jwt", "aes", "root", "crypto",
+    "cipher", "license", "licence", "auth", "authentication", "authorization", "bearer", "ssl",
+    "rsa", "wallet", "project", "write", "ingest", "integration", "instrumentation", "vault",
+    "unseal", "recovery", "bot", "sas", "rapidapi", "sdk", "deployment", "security", "backup",
+    "kms", "fernet", "seed", "wrapping", "session", "cookie", "csrf", "validation", "openai",
+    "anthropic", "stripe", "twilio", "sendgrid", "mailgun", "algolia", "datadog", "dd", "github",
+    "gitlab", "aws", "gcp", "azure", "google", "maps", "firebase", "heroku", "slack", "telegram",
+    "discord", "facebook", "twitter", "paypal", "square", "shopify", "cloudflare", "digitalocean",
+    "mailchimp", "sentry", "rollbar", "segment", "mixpanel", "amplitude", "weather", "openweather",
+    "news", "tmdb", "giphy", "pusher", "intercom", "zendesk", "hubspot", "airtable", "notion",
+    "linear", "jira", "confluence", "okta", "auth0", "circleci", "travis", "jenkins", "sonar",
+    "snyk", "npm", "pypi", "docker", "hf", "huggingface", "cohere", "mistral", "groq", "gemini",
+    "replicate", "pinecone", "supabase", "newrelic", "relic", "grafana", "honeycomb", "pagerduty",
+    "opsgenie", "etherscan", "infura", "alchemy", "binance", "coinbase", "kraken", "plaid", "yelp",
+    "tavily", "serper", "serpapi", "elastic", "mapbox", "here", "fastly", "bugsnag", "loggly",
+    "logz", "papertrail", "contentful", "prismic", "sanity", "storyblok", "imgur", "flickr",
+    "spotify", "steam", "riot", "twitch", "strava", "fitbit", "owm", "alphavantage", "finnhub",
+    "polygon", "iex", "quandl", "nasa", "ssh",
 }  # fmt: skip
 _PLAIN_KEYS = {
     "public", "pub", "primary", "foreign", "cache", "sort", "partition", "routing", "idempotency",
@@ -56,16 +72,18 @@ _PLAIN_KEYS = {
     "list", "metric", "label", "feature", "flag", "property", "attribute", "field", "param", "env",
     "registry", "storage", "node", "tree", "entity", "model", "table", "search", "filter", "ui",
     "publishable", "site", "anon", "verify", "verification", "match", "join", "merge", "bucket",
-    "keyboard", "mon", "don", "tur", "whis", "jo", "hoc", "space", "enter", "escape", "return", "s3",
-    "trace", "span", "data", "image", "file", "folder", "path", "url", "id", "type", "name", "value",
+    "keyboard", "mon", "don", "tur", "whis", "jo", "hoc", "space", "enter", "escape", "return",
+    "s3", "trace", "span", "data", "image", "file", "folder", "path", "url", "id", "type", "name",
+    "value",
 }  # fmt: skip
 _NOT_TOKENS = {
     "csrf", "xsrf", "csrfmiddleware", "page", "next", "continuation", "sync", "cancellation",
     "cancel", "pagination", "stop", "eos", "bos", "pad", "mask", "unk", "special", "start", "end",
     "eof", "nft", "erc20", "design", "syntax", "lexer", "parser", "prev", "previous", "current",
-    "first", "last", "max", "min", "num", "total", "input", "output", "prompt", "completion", "sep",
-    "cls", "sub", "word", "text", "cache", "reasoning", "resume", "delimiter", "operator", "keyword",
-    "per", "by", "of", "request", "watermark", "fencing", "fence", "lease", "lock", "count", "a",
+    "first", "last", "max", "min", "num", "total", "input", "output", "prompt", "completion",
+    "sep", "cls", "sub", "word", "text", "cache", "reasoning", "resume", "delimiter", "operator",
+    "keyword", "per", "by", "of", "request", "watermark", "fencing", "fence", "lease", "lock",
+    "count", "a",
 }  # fmt: skip
 _NOISE = {
     "value", "val", "prod", "production", "dev", "development", "staging", "live", "test", "b64",
@@ -168,16 +186,20 @@ _UUID = Pattern(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 _DATED = Pattern(r"\d{4}-\d\d-\d\d(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?.*|v?\d+(?:\.\d+)+")
 _PATHS = Pattern(
     r"(?:\.{0,2}/|~/|[A-Za-z]:\\|\\\\)\S*|(?:[\w.@-]+/){2,}[\w.@-]*|[\w./-]+\.(?:pem|key|crt|json"
-    r"|ya?ml|txt|toml|env|py|js|ts|go|rb|java|php|sh|conf|cfg|ini|html?|md|xml|log|lock|enc|gpg|asc)"
+    r"|ya?ml|txt|toml|env|py|js|ts|go|rb|java|php|sh|conf|cfg|ini|html?|md|xml|log|lock|enc|gpg"
+    r"|asc)"
 )
 _HASHES = Pattern(r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*")
 _ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|AgA[A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
 _WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
 _CODE = Pattern(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
 _CALL = Pattern(
-    r"[A-Za-z_$][\w$.]*[(\[].*|[A-Za-z_]\w*<.*|\w+\s*\?.*|(?:new|await|async|not|function|lambda)\b.*"
+    r"[A-Za-z_$][\w$.]*[(\[].*|[A-Za-z_]\w*<.*|\w+\s*\?.*|(?:new|await|async|not|function"
+    r"|lambda)\b.*"
 )
-_INTERPOLATED = Pattern(r".*?(?:\$\{|\{\{|#\{|%\{|<%|\{[A-Za-z_][\w.!:]*\}|%[sdr]\b|\$[A-Z_]{3,}).*")
+_INTERPOLATED = Pattern(
+    r".*?(?:\$\{|\{\{|#\{|%\{|<%|\{[A-Za-z_][\w.!:]*\}|%[sdr]\b|\$[A-Z_]{3,}).*"
+)
 _SNAKE = Pattern(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
 
 
@@ -187,8 +209,7 @@ def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) ->
         return value.isdigit() and (4 if quoted else 3) <= len(value) <= 8
     if not 4 <= len(value) <= 16_384 or _stands_for_one(value):
         return False
-    digits = sum(each in DIGITS for each in value)
-    letters = sum(each in LETTERS for each in value)
+    digits, letters = amount(value, FIGURES), amount(value, ALPHABET)
     if not quoted and (
         _CALL.whole(value) or (_CODE.whole(value) and not _random(value, digits, letters))
     ):
@@ -199,7 +220,7 @@ def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) ->
         return False
     if level == RANDOM:
         return len(value) >= (12 if prose else 8) and _random(value, digits, letters)
-    mixed = digits > 1 and letters > 5 and not all(each in HEX for each in value)
+    mixed = digits > 1 and letters > 5 and bool(value.translate(None, HEXADECIMAL))
     return len(value) >= 20 and mixed and entropy(value) >= 3.7 and not _UUID.whole(value)
 
 
@@ -223,7 +244,7 @@ def _base64(value: bytes) -> bool:
     return (
         len(value) >= 20
         and entropy(value) >= 4
-        and any(each in DIGITS for each in value)
+        and amount(value, FIGURES) > 0
         and not value.startswith((b"/", b"./", b"../", b"~"))
         and value.lower() != value
     )
@@ -255,11 +276,11 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
     size = len(value)
     if _UUID.whole(value):
         return True
-    if all(each in HEX for each in value):
+    if not value.translate(None, HEXADECIMAL):
         return size >= 16 and digits < size and entropy(value) >= 2.5
     if digits == size or not letters:
         return False
-    odd = sum(each not in WORD and each not in b"-_./:" for each in value)
+    odd = len(value.translate(None, ORDINARY))
     if not digits:
         if odd and size >= 10:
             return entropy(value) >= 3 and b" " not in value
@@ -273,7 +294,8 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
 
 def _ragged(value: bytes) -> bool:
     """Tell letters whose case changes at random from `camelCase` and `TitleCase`."""
-    changes = sum(_sort(one) != _sort(two) for one, two in zip(value, value[1:], strict=False))
+    value = value[:128]
+    changes = sum(_sort(one) != _sort(two) for one, two in pairwise(value))
     return changes * 3 >= len(value)
 
 
@@ -282,16 +304,24 @@ def _sort(letter: int) -> int:
 
 
 _LIKE_CODE = Pattern(
-    r"[^(]*[(\[{]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|;.)|AAAA[BCE][2-3]|ssh-|[\w.]+[=?:][^=]|@[\w-]+/|/"
+    r"[^(]*[(\[{]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|;.)|AAAA[BCE][2-3]|ssh-"
+    r"|[\w.]+[=?:][^=]|@[\w-]+/|/"
 )
 
 
 def speaks_for_itself(value: bytes) -> bool:
     """Tell whether a word of prose can only be a password or a key: nobody writes such words."""
-    if not 10 <= len(value) <= 128 or _stands_for_one(value) or not value.isascii():
+    if not 10 <= len(value) <= 128 or value.islower() or value.isupper() or value.isalpha():
+        return False
+    if not value.isascii() or _stands_for_one(value):
         return False
     sorts = {_sort(each) for each in value if each in WORD}
-    if len(sorts) < 3 or _UUID.whole(value) or _CODE.whole(value) or _LIKE_CODE.at(value, 0, len(value)) != NOWHERE:
+    if (
+        len(sorts) < 3
+        or _UUID.whole(value)
+        or _CODE.whole(value)
+        or _LIKE_CODE.at(value, 0, len(value)) != NOWHERE
+    ):
         return False
     if any(each in b"!@#$%^&*~?+" for each in value.strip(b"!?")):
         return entropy(value) >= 3

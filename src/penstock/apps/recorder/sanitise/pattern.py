@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 NOWHERE: Span = (-1, -1)
 
+Found = tuple[int, int, str, str, float]
+"""What a rule found: start, end, rule, type, confidence.
+
+A family is a search, cheap enough to run over every text, and a function that looks closer where
+it hits. It returns what it found, None, or a number: up to there, there is nothing, so that no
+text is looked at again and again.
+"""
+
 
 class Pattern:
     """A regular expression that is compiled when it is first used."""

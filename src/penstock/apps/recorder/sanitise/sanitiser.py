@@ -6,11 +6,9 @@
 What has passed it comes through again unchanged. If anything goes wrong, none of the text is kept.
 """
 
-from penstock.apps.recorder.sanitise import credentials, people
-from penstock.apps.recorder.sanitise.checks import DIGITS
-from penstock.apps.recorder.sanitise.credentials import Found
+from penstock.apps.recorder.sanitise import credentials, files, formats, machines, numbers, people
 from penstock.apps.recorder.sanitise.names import LENIENT, NUMBER, is_secret, kind_of
-from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 TYPE_CHECKING = False  # not from typing, which a hook need not load
 
@@ -27,9 +25,11 @@ VERSION = "1"
 STUB = "[REDACTED_TEXT]"
 """Stands for a text that could not be shown to be clean."""
 
-WINDOW = 32_768
+WINDOW = 4_096
 MANY = 262_144
 PASSES = 6
+PATIENCE = 32
+REACH = 2_048
 DEEPEST = 200
 
 
@@ -39,13 +39,13 @@ class Finding:
     __slots__ = ("category", "confidence", "hash", "replacement", "rule_id")
 
     def __init__(
-        self, category: str, rule_id: str, replacement: str, confidence: float, hash: str
+        self, category: str, rule_id: str, replacement: str, confidence: float, hashed: str
     ) -> None:
         self.category = category
         self.rule_id = rule_id
         self.replacement = replacement
         self.confidence = confidence
-        self.hash = hash
+        self.hash = hashed
 
     def __repr__(self) -> str:
         return f"Finding({self.rule_id!r}, {self.replacement!r})"
@@ -84,13 +84,16 @@ class Sanitiser:
         key: bytes | None = None,
     ) -> None:
         self._key = key
+        self._hashes: dict[bytes, str] = {}
         self._session = session.encode("utf-8", "replace") if pseudonyms else None
         self._user_rules: UserRules | None = None
         if user_rules:
-            from penstock.apps.recorder.sanitise.user_rules import UserRules
+            from penstock.apps.recorder.sanitise import user_rules as own
 
-            given = isinstance(user_rules, UserRules)
-            self._user_rules = user_rules if given else UserRules.load(user_rules)  # type: ignore[assignment, arg-type]
+            if isinstance(user_rules, own.UserRules):
+                self._user_rules = user_rules
+            else:
+                self._user_rules = own.UserRules.load(user_rules)
 
     def text(self, text: str) -> Cleaned:
         """A text without what must not be kept; the same object if there was nothing."""
@@ -107,14 +110,19 @@ class Sanitiser:
 
     def hash(self, value: str | bytes) -> str:
         """The keyed hash of a value; whoever has not the key cannot try values."""
+        raw = value.encode("utf-8", "replace") if isinstance(value, str) else value
+        if raw in self._hashes:
+            return self._hashes[raw]
         from hmac import digest
 
         if self._key is None:
             from penstock.apps.recorder.sanitise.key import home_key
 
             self._key = home_key()
-        raw = value.encode("utf-8", "replace") if isinstance(value, str) else value
-        return digest(self._key, raw, "sha256").hex() if self._key else ""
+        made = digest(self._key, raw, "sha256").hex() if self._key else ""
+        if len(self._hashes) < 256:
+            self._hashes[raw] = made
+        return made
 
     # Documents
 
@@ -141,7 +149,9 @@ class Sanitiser:
             document = self._without_data(document, findings)
         # A list of variables names its values beside them: `{"name": "TOKEN", "value": "…"}`.
         beside = document.get("name", document.get("key"))
-        other = beside if isinstance(beside, str) and kind_of(beside.encode("utf-8", "replace")) else ""
+        other = (
+            beside if isinstance(beside, str) and kind_of(beside.encode("utf-8", "replace")) else ""
+        )
         return {
             self._text(str(name), findings): self._named(
                 other if other and name == "value" else str(name), value, findings, depth
@@ -223,24 +233,38 @@ class Sanitiser:
 
     def _clean(self, text: str, findings: list[Finding]) -> str:
         if len(text) < 4:
-            return text if text.isprintable() else _storable(text)
+            return _storable(text)
         data = text.encode("utf-8", "replace")
-        changed = False
+        cleaned = self._settled(data, self._in_all, findings)
+        if len(cleaned) <= WINDOW:
+            cleaned = self._settled(cleaned, self._in_lines, findings)
+        else:
+            parts = [
+                self._settled(cleaned[start:stop], self._in_lines, findings)
+                for start, stop in windows(cleaned)
+            ]
+            cleaned = b"".join(parts)
+        return _storable(text if cleaned == data else cleaned.decode("utf-8", "replace"))
+
+    def _settled(self, data: bytes, search: "Any", findings: list[Finding]) -> bytes:
+        """What is left when a search finds nothing any more."""
         for _ in range(PASSES):
-            found = self._find(data)
+            found = search(data)
             if not found:
-                cleaned = data.decode("utf-8", "replace") if changed else text
-                return _storable(cleaned)
-            data = self._replaced(data, found, findings)
-            changed = True
+                return data
+            data = self._replaced(data, apart(found), findings)
         # A text that keeps changing cannot be shown to be clean.
         raise ValueError("not clean")
 
-    def _find(self, data: bytes) -> list[Found]:
-        found = find(data)
+    def _in_all(self, data: bytes) -> list[Found]:
+        found = files.documents(data)
         if self._user_rules is not None:
-            found = self._user_rules.judge(data, found)
-        return apart(found) if len(found) > 1 else found
+            found = self._user_rules.allowed(data, found) + self._user_rules.find(data)
+        return found
+
+    def _in_lines(self, data: bytes) -> list[Found]:
+        found = search(data)
+        return found if self._user_rules is None else self._user_rules.allowed(data, found)
 
     def _replaced(self, data: bytes, found: list[Found], findings: list[Finding]) -> bytes:
         pieces: list[bytes] = []
@@ -301,34 +325,87 @@ def _tick(data: bytes, start: int, end: int) -> bytes:
 
 # The search
 
-_families = [
-    (Pattern(trigger), look) for trigger, look in (*credentials.FAMILIES, *people.FAMILIES)
-]
-_any = Pattern("|".join(f"(?:{pattern.source})" for pattern, _ in _families))
+_FAMILIES = {
+    look: Pattern(trigger)
+    for module in (formats, credentials, people, numbers, machines)
+    for trigger, look in module.FAMILIES
+}
+_TOGETHER: "tuple[tuple[Any, ...], ...]" = (
+    (formats.token, credentials.url, people.email, machines.place, credentials.header),
+    (formats.marked, numbers.code, people.author),
+    (numbers.number,),
+    (credentials.named,),
+    (credentials.said,),
+)
+"""Families that rarely hit are searched for together, as many as RE2 does at full speed."""
 
+
+def _group(looks: "tuple[Any, ...]") -> "tuple[Pattern, list[tuple[Pattern, Any]]]":
+    families = [(_FAMILIES[look], look) for look in looks]
+    if len(families) == 1:
+        return families[0][0], families
+    return Pattern("|".join(f"(?:{pattern.source})" for pattern, _ in families)), families
+
+
+_groups = [_group(looks) for looks in _TOGETHER]
 _seen = 0
 
 
 def find(data: bytes) -> list[Found]:
-    """All that the rules find; what overlaps is found twice."""
+    """All that our own rules find at the first look."""
+    return apart(files.documents(data) + search(data))
+
+
+def search(data: bytes) -> list[Found]:
+    """What the families find; what overlaps is found twice."""
     global _seen
-    if b"[" in data and _COLOUR.search(data, 0, len(data)) != NOWHERE:
+    size = len(data)
+    if b"[" in data and _COLOUR.search(data, 0, size) != NOWHERE:
         data = _uncoloured(data)
-    found = credentials.documents(data)
-    for start, stop in windows(data):
-        # All families as one search are soon worth their compilation, but not to a hook.
-        _seen += stop - start
-        first = _any.search(data, start, stop)[0] if _seen > MANY else start
+    found: list[Found] = []
+    # A hook looks at so little that a search for several at once is not worth its compilation.
+    _seen += size
+    for together, families in _groups:
+        first = together.search(data, 0, size)[0] if _seen > MANY and len(families) > 1 else 0
         if first >= 0:
-            for pattern, look in _families:
-                at = first
-                while (span := pattern.search(data, at, stop)) != NOWHERE:
-                    hit = look(data, *span)
-                    at = span[0] + 1
-                    if hit is not None:
-                        found.append(hit)
-                        at = max(at, hit[1])
+            for pattern, look in families:
+                _look(data, first, size, pattern, look, found)
     return found
+
+
+def _look(
+    data: bytes, at: int, stop: int, pattern: Pattern, look: "Any", found: list[Found]
+) -> None:
+    """Look closer wherever a family's search hits."""
+    misses = 0
+    recent: list[int] = []
+    while (span := pattern.search(data, at, stop)) != NOWHERE:
+        hit = look(data, *span)
+        at = span[0] + 1
+        if hit is not None and not isinstance(hit, int):
+            found.append(hit)
+            at = max(at, hit[1])
+            continue
+        misses += 1
+        if hit:
+            at = max(at, hit)
+        if misses > PATIENCE:
+            at = max([at, *(_after_repeats(data, last, span[0]) for last in recent)])
+            del recent[:-3]
+            recent.append(span[0])
+
+
+def _after_repeats(data: bytes, last: int, now: int) -> int:
+    """Where a text that only repeats itself ends, less what a look may reach; 0 if it does not.
+
+    What was missed here would be missed in every one of the repeats.
+    """
+    size = REACH
+    if now - last > 256 or data[last : last + size] != data[now : now + size]:
+        return 0
+    while now + size < len(data) and data[last : last + 2 * size] == data[now : now + 2 * size]:
+        size *= 2
+    return now + size - REACH if size > REACH else 0
 
 
 _COLOUR = Pattern(r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;]*m")
@@ -345,10 +422,14 @@ def _uncoloured(data: bytes) -> bytes:
 
 
 def windows(data: bytes) -> "Iterator[tuple[int, int]]":
-    """Lines in portions, so that one hit does not have every family search all of a long text."""
+    """Portions of whole paragraphs: what belongs together is indented, or on one line."""
     at, size = 0, len(data)
     while size - at > WINDOW:
         stop = data.find(b"\n", at + WINDOW) + 1
+        for _ in range(64):
+            if not stop or data[stop : stop + 1] not in (b" ", b"\t"):
+                break
+            stop = data.find(b"\n", stop) + 1
         if not stop:
             break
         yield at, stop
@@ -358,7 +439,7 @@ def windows(data: bytes) -> "Iterator[tuple[int, int]]":
 
 
 def apart(found: list[Found]) -> list[Found]:
-    """Of findings that overlap, keep the one that is surer, or longer; another look finds the rest."""
+    """Keep the surer, or longer, of findings that overlap; another look finds the rest."""
     found.sort()
     kept: list[Found] = []
     for each in found:

@@ -1,0 +1,119 @@
+"""What can only be told from more than a line: private keys, Kubernetes secrets, pairs of keys."""
+
+from penstock.apps.recorder.sanitise.checks import placeholder
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
+
+
+def documents(data: bytes) -> list[Found]:
+    """What can only be told from more than a line: private keys and Kubernetes secrets."""
+    found: list[Found] = []
+    if b"PRIVATE KEY" in data or b"PuTTY-User-Key-File" in data:
+        found += _private_keys(data)
+    if b"Secret" in data and b"kind" in data:
+        found += _kubernetes(data)
+    if b"AKIA" in data or b"ASIA" in data:
+        found += _aws_pairs(data)
+    return found
+
+
+_BEGIN = Pattern(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
+    r"|PuTTY-User-Key-File"
+)
+_END = Pattern(
+    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- END SSH2|Private-MAC: \w+"
+)
+_BODY = Pattern(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*")
+_FILLED = Pattern(r"[A-Za-z0-9+/=]{16}")
+
+
+def _private_keys(data: bytes) -> list[Found]:
+    found: list[Found] = []
+    limit = len(data)
+    at, last_end = 0, (0, 0)
+    while (span := _BEGIN.search(data, at, limit)) != NOWHERE:
+        begin, after = span
+        if last_end != NOWHERE and last_end[1] <= after:
+            last_end = _END.search(data, after, limit)
+        following = data.find(b"-----BEGIN", after)
+        closed = last_end != NOWHERE and not 0 <= following < last_end[0]
+        stop = last_end[1] if closed else _BODY.at(data, after, limit)[1]
+        at = after
+        if _FILLED.search(data, after, stop) != NOWHERE:
+            found.append((begin, stop, "private-key", "PRIVATE_KEY", 1.0))
+            at = stop
+    return found
+
+
+_SECRET_KIND = Pattern(
+    r"(?m)^[ \t+-]*kind:[ \t]*[\"']?Secret\b|[\"']kind\\{0,3}[\"']\s*:\s*\\{0,3}[\"']Secret\b"
+)
+_DATA_LINE = Pattern(r"(?m)^([ \t+-]*)(?:data|stringData):[ \t]*\r?\n")
+_ENTRY = Pattern(
+    r"([ \t+-]+)[\w.\"'-]{1,128}:[ \t]*(\|[-+]?[ \t]*\r?\n)?[ \t]*[\"']?"
+    r"([^\s\"'#{][^\r\n\"']*)?[\"']?[^\n]*\n?"
+)
+_DATA_JSON = Pattern(r"\\{0,3}\"(?:data|stringData)\\{0,3}\"\s*:\s*\{")
+_JSON_ENTRY = Pattern(
+    r"\s*\\{0,3}\"[^\"\\]{1,128}\\{0,3}\"\s*:\s*\\{0,3}\"([^\"\\]*)\\{0,3}\"\s*,?"
+)
+
+
+def _kubernetes(data: bytes) -> list[Found]:
+    found: list[Found] = []
+    limit = len(data)
+    at = 0
+    while (span := _SECRET_KIND.search(data, at, limit)) != NOWHERE:
+        begin = max(0, data.rfind(b"\n---", 0, span[0]))
+        stop = data.find(b"\n---", span[1])
+        stop = limit if stop < 0 else stop
+        found += _yaml_entries(data, max(begin, at), stop) + _json_entries(
+            data, max(begin, at), stop
+        )
+        at = max(stop, span[1])
+    return found
+
+
+def _yaml_entries(data: bytes, at: int, stop: int) -> list[Found]:
+    found: list[Found] = []
+    while (span := _DATA_LINE.search(data, at, stop)) != NOWHERE:
+        groups = _DATA_LINE.groups(data, span[0], stop)
+        margin = groups[1][1] - groups[1][0] if groups else 0
+        at = span[1]
+        while (entry := _ENTRY.groups(data, at, stop)) is not None:
+            (_, after), (left, right), _, value = entry
+            if right - left <= margin or after == at:
+                break
+            at = after
+            text = data[slice(*value)].strip() if value != NOWHERE else b""
+            if len(text) > 1 and not placeholder(text):
+                found.append(
+                    (value[0], value[0] + len(text), "kubernetes-secret", "K8S_SECRET", 0.97)
+                )
+    return found
+
+
+def _json_entries(data: bytes, at: int, stop: int) -> list[Found]:
+    found: list[Found] = []
+    while (span := _DATA_JSON.search(data, at, stop)) != NOWHERE:
+        at = span[1]
+        while (entry := _JSON_ENTRY.groups(data, at, stop)) is not None:
+            (_, at), value = entry
+            if value[1] - value[0] > 1 and not placeholder(data[slice(*value)]):
+                found.append((*value, "kubernetes-secret", "K8S_SECRET", 0.97))
+    return found
+
+
+_AWS_PAIR = Pattern(
+    r"\bA(?:KI|SI)A[A-Z2-7]{16}\b[\"']?[ \t]*[,:;|\t ][ \t]*[\"']?[A-Za-z0-9+/]{40}\b"
+)
+
+
+def _aws_pairs(data: bytes) -> list[Found]:
+    """The secret beside its id, as the console's CSV has them."""
+    found: list[Found] = []
+    at = 0
+    while (span := _AWS_PAIR.search(data, at, len(data))) != NOWHERE:
+        at = span[1]
+        found.append((at - 40, at, "aws-secret-key", "AWS_SECRET_KEY", 0.95))
+    return found

@@ -60,4 +60,4 @@ async def test_learnings_are_decided_from_afar(app: Penstock, remote: Remote) ->
     assert (await there.approve(learning)).status == "approved"
     assert (await there.reject(learning)).status == "rejected"
     assert await there.get(learning) == await app.recorder.learnings.get(learning)
-    assert await remote.recorder.caught() == []
+    assert {each.rule_id for each in await remote.recorder.caught()} >= {"aws-access-key"}

@@ -18,6 +18,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from penstock import Penstock
+from penstock.model.redact import drop_rules
 from penstock.testing import Drained, FakeClock, in_memory
 from penstock.testing import drain as drain_app
 from proof.servers import PostgresServer, RedisServer, ValkeyCluster
@@ -53,6 +54,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _patient_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a store that is well may take seconds to answer; tests of that say so."""
     monkeypatch.setattr("penstock.operate.health.PING_SECONDS", 60)
+
+
+@pytest.fixture(autouse=True)
+def _own_rules() -> Iterator[None]:
+    """An extension's rules hold for the whole process, and not for the next test."""
+    yield
+    drop_rules()
 
 
 @pytest.fixture(autouse=True)

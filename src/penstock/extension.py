@@ -115,9 +115,9 @@ class Follower(Struct, frozen=True, kw_only=True):
 class Command(Struct, frozen=True, kw_only=True):
     """A command of the group `penstock NAME`: `async def run(app, …)`; options are its parameters.
 
-    A parameter without a default is an argument. A text in `Annotated[str, "Where it grows."]` is
-    its help, and one that begins with `-` its name. A parameter `actor` is who types, and
-    `progress(what, done, of_how_many)` shows a bar.
+    A parameter without a default is an argument, and `*words` are as many as are given. A text in
+    `Annotated[str, "Where it grows."]` is its help, and one that begins with `-` its name. A
+    parameter `actor` is who types, and `progress(what, done, of_how_many)` shows a bar.
 
     What it returns is printed: a list as a table, a record line by line, a text as it is, and all
     of it as JSON with `--json`, or `Shown`. What a generator yields is printed as it comes, as
@@ -344,6 +344,8 @@ class Extension(Struct, frozen=True, kw_only=True):
     group of commands and its namespace on `app`. `needs` names the extra of the wheel without
     which `namespace`, routes and commands cannot be loaded.
 
+    `alone` are commands that stand beside its group: `penstock NAME`.
+
     `panel` is where `penstock --help` lists its group. `home(makes)` is the URL of the store that
     its commands use where nobody names one; for one that `writes`, it makes the place for it.
 
@@ -375,6 +377,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     processes: tuple[Process, ...] = ()
     commands: tuple[Command, ...] = ()
     groups: tuple[Group, ...] = ()
+    alone: tuple[Command, ...] = ()
     help: str = ""
     panel: str = "Extensions"
     home: Loaded | None = None
@@ -389,7 +392,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     checks: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
     doctor: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
     gates: tuple[Gate, ...] = ()
-    redact: Callable[[str], str] | None = None
+    redact: Loaded | None = None
     erase: Loaded | None = None
     keeps_jobs: str = ""
     namespace: Loaded | None = None

@@ -69,7 +69,7 @@ class Extensions:
         if extension.blueprint is not None:
             self._app.include(load(extension.blueprint))
         if extension.redact is not None:
-            add_rule(extension.redact)
+            add_rule(load(extension.redact))
         self._enabled[extension.name] = extension
         self.gates += [(extension, gate) for gate in extension.gates]
         if extension.settings is not None:

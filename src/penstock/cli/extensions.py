@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -63,6 +64,23 @@ def groups_of(found: "Mapping[str, Extension]") -> dict[str, TyperGroup]:
     return made
 
 
+def commands_of(found: "Mapping[str, Extension]") -> dict[str, Callable[[], Any]]:
+    """The commands of extensions that stand beside their groups, by name, to be made when used."""
+    return {
+        each.name: partial(_command_of, extension, each)
+        for extension in found.values()
+        for each in extension.alone
+    }
+
+
+def _command_of(extension: "Extension", declared: "Command") -> Any:
+    alone = typer.Typer(add_completion=False)
+    alone.command(declared.name, rich_help_panel=extension.panel)(_function_of(extension, declared))
+    made = typer.main.get_command(alone)
+    made.name = declared.name
+    return made
+
+
 class ExtensionGroup(TyperGroup):
     """Loads the function behind a command when it is asked for."""
 
@@ -83,13 +101,7 @@ class ExtensionGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """One of them."""
         declared = self._declared.get(cmd_name)
-        if declared is None:
-            return None
-        alone = typer.Typer(add_completion=False)
-        alone.command(cmd_name)(_function_of(self._extension, declared))
-        made = typer.main.get_command(alone)
-        made.name = cmd_name
-        return made
+        return None if declared is None else _command_of(self._extension, declared)
 
 
 def _function_of(extension: "Extension", command: "Command") -> Callable[..., None]:
@@ -101,6 +113,7 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
     parameters = inspect.signature(work).parameters
     asked = [_explained(each, work) for name, each in parameters.items() if name not in GIVEN]
     by_whom = {"actor": actor()} if "actor" in parameters else {}
+    rest = next((name for name, each in parameters.items() if each.kind == each.VAR_POSITIONAL), "")
 
     def called(ctx: typer.Context, as_json: bool, target: str | None = None, **given: Any) -> None:
         named = session(ctx).names_a_store
@@ -121,10 +134,11 @@ def _function_of(extension: "Extension", command: "Command") -> Callable[..., No
                 return await called_with()
 
         async def called_with() -> Any:
+            words = (given.pop(rest) or ()) if rest else ()
             if "progress" not in parameters:
-                return await _ended(work(app, **by_whom, **given), as_json=as_json)
+                return await _ended(work(app, *words, **by_whom, **given), as_json=as_json)
             with progress_bars() as progress:
-                return await work(app, progress=progress, **by_whom, **given)
+                return await work(app, *words, progress=progress, **by_whom, **given)
 
         answer = run(opened())
         if answer is not SHOWN_ALREADY:
@@ -163,7 +177,10 @@ def _explained(parameter: inspect.Parameter, work: Any) -> inspect.Parameter:
     alone = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     names = inspect.unwrap(work).__globals__
     hint = get_type_hints(alone, names, include_extras=True)[parameter.name]
-    return parameter.replace(annotation=_annotated(parameter, hint))
+    annotation = _annotated(parameter, hint)
+    if parameter.kind == parameter.VAR_POSITIONAL:
+        return parameter.replace(annotation=annotation, kind=parameter.KEYWORD_ONLY, default=None)
+    return parameter.replace(annotation=annotation)
 
 
 def _annotated(parameter: inspect.Parameter, hint: Any) -> Any:
@@ -173,6 +190,9 @@ def _annotated(parameter: inspect.Parameter, hint: Any) -> Any:
     texts = [note for note in notes if isinstance(note, str)]
     names = [text for text in texts if text.startswith("-")]
     words = " ".join(text for text in texts if not text.startswith("-")) or None
+    if parameter.kind == parameter.VAR_POSITIONAL:
+        several = typer.Argument(metavar=f"[{parameter.name.upper()}]...", help=words)
+        return Annotated[list[kind] | None, several]  # type: ignore[valid-type]
     if parameter.default is inspect.Parameter.empty:
         return Annotated[kind, typer.Argument(metavar=parameter.name.upper(), help=words)]
     if kind is bool and not names:

@@ -22,28 +22,30 @@ class Root(TyperGroup):
         """Our commands, then the groups and the processes of extensions."""
         own = list(super().list_commands(ctx))
         try:
-            from penstock.cli.extensions import extensions_of, groups_of
+            from penstock.cli.extensions import commands_of, extensions_of, groups_of
             from penstock.cli.processes import processes_of
 
             found = extensions_of(ctx)
         except Exception:
             return own  # one that cannot be loaded says so where it is called
-        return own + [n for n in (*groups_of(found), *processes_of(found)) if n not in own]
+        theirs = (*groups_of(found), *commands_of(found), *processes_of(found))
+        return own + [name for name in theirs if name not in own]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of ours, the group of the extension of this name, or what one runs."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return without_types_of_flags(own, ctx)
-        from penstock.cli.extensions import extensions_of, groups_of
+        from penstock.cli.extensions import commands_of, extensions_of, groups_of
         from penstock.cli.processes import command_of, processes_of
 
         found = extensions_of(ctx)
         running = processes_of(found).get(cmd_name)
         if running is not None:
             return without_types_of_flags(command_of(running), ctx)
-        group = groups_of(found).get(cmd_name)
-        return None if group is None else without_types_of_flags(group, ctx)
+        alone = commands_of(found).get(cmd_name)
+        command = groups_of(found).get(cmd_name) if alone is None else alone()
+        return None if command is None else without_types_of_flags(command, ctx)
 
     def get_params(self, ctx: Any) -> Any:
         """The global options, with their flags as flags."""

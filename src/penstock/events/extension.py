@@ -66,8 +66,10 @@ class PressureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`[penstock.events]` in TOML, or `PENSTOCK_EVENTS__GATE`.
 
-    `gate` takes out of an event what must not be kept; `codec` is the best that is installed;
-    `event_limit` is the largest body in bytes; `types` are priorities of types of your own.
+    `gate` takes out of an event what must not be kept, as `module:name`; without it, that of an
+    extension does (the recorder's, where it is enabled), or our own. `codec` is the best that is
+    installed; `event_limit` is the largest body in bytes; `types` are priorities of types of your
+    own.
 
     `stream` is the URL of a Redis: events are appended to `telemetry:events` there, and ingest
     writes them into the log. With `mirror`, the log is mirrored to `cdc:events` there. `spool` is
@@ -79,7 +81,7 @@ class EventSettings(Struct, frozen=True, forbid_unknown_fields=True):
     older than `jobs_archive_days`: while that is above 0, nothing else deletes ended jobs.
     """
 
-    gate: str = "penstock.events.gate:redacting"
+    gate: str = ""
     codec: str | None = None
     event_limit: int = LIMIT
     types: dict[str, Any] = {}

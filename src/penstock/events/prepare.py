@@ -43,12 +43,22 @@ class Row(Struct, frozen=True):
         return self.bindings[3], self.bindings[4], self.platform
 
 
+def _gate(app: "Penstock", named: str) -> Gate:
+    """The gate that the settings name, else that of an extension, else our own."""
+    if named:
+        gate: Gate = load(named)
+        return gate
+    made = (extension.adds.get("events.gate") for extension in app.extensions)
+    make = next((each for each in made if each), None)
+    return redacting if make is None else load(make)(app)
+
+
 class Preparer:
     """Makes rows of events: checked, through the gate, compressed."""
 
     def __init__(self, app: "Penstock") -> None:
         settings = app.extensions.settings("events")
-        self.gate: Gate = load(settings.gate)
+        self.gate: Gate = _gate(app, settings.gate)
         self._codec = Codec(settings.codec or best())
         self._largest: int = settings.event_limit
         self._priorities = {**PRIORITIES, **settings.types}

@@ -255,6 +255,11 @@ def add_rule(rule: Callable[[str], str]) -> None:
         _added.append(rule)
 
 
+def drop_rules() -> None:
+    """Have our own rules alone look at texts again, as tests do after one another."""
+    _added.clear()
+
+
 def rules_added() -> bool:
     """Whether other rules than our own look at every text."""
     return bool(_added)

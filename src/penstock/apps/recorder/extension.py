@@ -200,6 +200,7 @@ recorder = Extension(
     ),
     adds={
         "events.types": TYPES,
+        "events.gate": "penstock.apps.recorder.gate:EventGate",
         "events.consumers": (
             "penstock.apps.recorder.git:consumer",
             "penstock.apps.recorder.metrics:consumer",
@@ -213,6 +214,12 @@ recorder = Extension(
         ),
     },
     home="penstock.apps.recorder.home:url",
+    alone=(
+        Command(
+            name="sanitise", run="penstock.apps.recorder.sanitise_command:sanitise", opens=False
+        ),
+    ),
+    redact="penstock.apps.recorder.gate:redact",
     groups=(
         Group(
             name="hooks",

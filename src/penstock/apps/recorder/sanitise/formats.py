@@ -49,11 +49,17 @@ for _row in TOKENS:
 _SKIP = {b"\\": 2, b"%": 3, b"_": 1}
 
 
+def _begin(data: bytes, start: int) -> int:
+    """Where a token begins, behind what may stand at its edge."""
+    if data.startswith(b"\\u", start):
+        return start + 6
+    return start + _SKIP.get(data[start : start + 1], 0)
+
+
 def token(data: bytes, start: int, __: int) -> Found | int | None:
     """The longest token that begins here."""
     limit = len(data)
-    first = data[start : start + 1]
-    begin = start + (6 if data.startswith(b"\\u", start) else _SKIP.get(first, 0))
+    begin = _begin(data, start)
     best: Found | None = None
     seen = 0
     for prefix, (rule, kind, _, _), body in _rows.get(data[begin : begin + 2], ()):
@@ -76,8 +82,8 @@ def _drawn(body: bytes) -> bool:
 _MARKS_TRIGGER = (
     r"\.atlasv1\.[\w=-]{8}|[0-9]Q~[\w.~-]{8}|JQQJ99[A-Z0-9]{4}"
     r"|(?:\+(?:ASt|AEh|ABa|ARm|AMC|ACR)|Az(?:Fu|Se|Ca)|ACDb)[A-Za-z0-9+/]{3}"
-    r"|\b[0-9]{8,10}:A[\w-]{34}|\b[0-9a-f]{32}-us[0-9]{1,2}\b|\b[0-9]{15,16}\|[\w-]{27}"
-    r"|\b[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27}|[A-Za-z0-9]{29}_mmk\b"
+    rf"|{_EDGE}(?:[0-9]{{8,10}}:A[\w-]{{34}}|[0-9a-f]{{32}}-us[0-9]{{1,2}}\b|[0-9]{{15,16}}\|[\w-]{{27}}"
+    r"|[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27})|[A-Za-z0-9]{29}_mmk\b"
     r"|\$(?:2[abxy]|5|6|y|1|apr1|argon2[a-z]{1,2}|scrypt|pbkdf2[\w-]{0,12})\$[^\s\"'\\:,]{16}"
     r"|[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|security-token))=[A-Za-z0-9%+/=_-]{20}"
     r"|\b[KL5][1-9A-HJ-NP-Za-km-z]{50,51}\b"
@@ -115,10 +121,11 @@ def marked(data: bytes, start: int, end: int) -> Found | None:
         if stop < 0 or placeholder(data[begin:stop]):
             return None
         return begin, stop, "signed-url", "SIGNATURE", 0.95
+    begin = _begin(data, start)
     for pattern, rule, kind in _PLAIN_MARKS:
-        stop = pattern.at(data, start, limit)[1]
+        stop = pattern.at(data, begin, limit)[1]
         if stop > 0:
-            return start, stop, rule, kind, 0.95
+            return begin, stop, rule, kind, 0.95
     if first in (b"K", b"L", b"5") and end - start > 50:
         return _wallet_key(data, start, end)
     if data.endswith(b"_mmk", 0, end):

@@ -90,7 +90,9 @@ def place(data: bytes, start: int, end: int) -> Found | None:
 
 
 _PATH_BEFORE = frozenset(WORD | set(b"/\\.:-_+$@%~"))
-_PAGE = Pattern(r"(?i)https?:/|[\w-]+(?:\.[\w-]+)*(?::[0-9]+)?(?:/|$)")
+_PAGE = Pattern(
+    r"(?i)https?:/|[\w-]+(?:\.[\w-]+)*(?::[0-9]+)?(?:/|$)|/(?:api|v[0-9]+|app|pages?|routes?|docs)(?:/|$)"
+)
 
 
 def _home(data: bytes, start: int, span: tuple[int, int]) -> Found | None:

@@ -47,7 +47,8 @@ class UserRule:
         if not self.type or not set(self.type) <= _LETTERS:
             raise InvalidRules(f"{where}: the type {self.type!r} is not of A-Z, 0-9 and _.")
         self.pattern = _pattern(source, f"{where}, {self.id}")
-        if self.pattern.at(f"[REDACTED_{self.type}]".encode(), 0, 200) != NOWHERE:
+        mark = f"[REDACTED_{self.type}]".encode()
+        if self.pattern.search(mark, 0, len(mark)) != NOWHERE:
             raise InvalidRules(f"{where}: the pattern of {self.id} matches what it would leave.")
         self.keywords = tuple(str(each).lower().encode() for each in words)
         self.entropy = float(table.get("entropy", 0))

@@ -97,12 +97,8 @@ def cleaner(session: str = "") -> tuple[Clean, str]:
     Rules of the user's own, and pseudonyms within a session, are what `[penstock.recorder]` says;
     a hook has them from its launcher, as it reads no settings.
     """
-    try:
-        from penstock.apps.recorder.sanitise import VERSION, Sanitiser
-    except ModuleNotFoundError:  # until it has landed
-        from penstock.events.gate import _redacted
+    from penstock.apps.recorder.sanitise import VERSION, Sanitiser
 
-        return lambda found: (_redacted(found), ()), "0"
     pseudonyms = os.environ.get(PSEUDONYMS, "").lower() in ("1", "true", "yes")
     rules = os.environ.get(RULES) or None
     sanitiser = Sanitiser(rules, pseudonyms=pseudonyms, session=session)

@@ -17,13 +17,9 @@ from penstock.apps.recorder.captured import (
     twins,
     validation_key,
 )
+from penstock.apps.recorder.sanitise import VERSION
 from penstock.events.event import NewEvent
 from penstock.model.job import KeyScope
-
-try:
-    from penstock.apps.recorder.sanitise import VERSION
-except ModuleNotFoundError:  # until it has landed
-    VERSION = "0"
 
 if TYPE_CHECKING:
     from penstock.app.job_type import Prepared

@@ -43,8 +43,8 @@ _rows: dict[bytes, list[tuple[bytes, Row, Pattern]]] = {}
 for _row in TOKENS:
     _body = Pattern(_row[3])
     for _prefix in _row[2]:
-        _begin = _prefix.encode()
-        _rows.setdefault(_begin[:2], []).append((_begin, _row, _body))
+        _first = _prefix.encode()
+        _rows.setdefault(_first[:2], []).append((_first, _row, _body))
 
 _SKIP = {b"\\": 2, b"%": 3, b"_": 1}
 

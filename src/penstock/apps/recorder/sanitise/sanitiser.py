@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # not from typing, which a hook need not load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from os import PathLike
     from typing import Any
 
     from penstock.apps.recorder.sanitise.user_rules import UserRules
@@ -77,7 +77,7 @@ class Sanitiser:
 
     def __init__(
         self,
-        user_rules: "str | Path | UserRules | None" = None,
+        user_rules: "str | PathLike[str] | UserRules | None" = None,
         *,
         pseudonyms: bool = False,
         session: str = "",

@@ -18,7 +18,7 @@ from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern, com
 TYPE_CHECKING = False  # not from typing, which a hook need not load
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from os import PathLike
     from typing import Any
 
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -70,7 +70,7 @@ class UserRules:
         self._patterns = [_pattern(str(each), where) for each in allow.get("patterns", ())]
 
     @classmethod
-    def load(cls, path: "str | Path") -> "UserRules":
+    def load(cls, path: "str | PathLike[str]") -> "UserRules":
         """Read a file."""
         import tomllib
 

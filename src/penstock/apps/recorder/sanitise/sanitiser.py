@@ -113,13 +113,13 @@ class Sanitiser:
         raw = value.encode("utf-8", "replace") if isinstance(value, str) else value
         if raw in self._hashes:
             return self._hashes[raw]
-        from hmac import digest
+        from penstock.apps.recorder.light import hmac_sha256
 
         if self._key is None:
             from penstock.apps.recorder.sanitise.key import home_key
 
             self._key = home_key()
-        made = digest(self._key, raw, "sha256").hex() if self._key else ""
+        made = hmac_sha256(self._key, raw) if self._key else ""
         if len(self._hashes) < 256:
             self._hashes[raw] = made
         return made

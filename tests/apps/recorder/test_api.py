@@ -109,6 +109,8 @@ async def test_learnings_are_changed_and_decided(app: Penstock, http: Http) -> N
     listed = await http.get("/api/recorder/learnings?status=rejected")
     page = msgspec.json.decode(listed.content, type=LearningList)
     assert [each.id for each in page.learnings] == [learning]
+    revoked = await http.post(f"{path}/revoke")
+    assert (revoked.status_code, "was not published" in revoked.text) == (422, True)
     assert (await http.get("/api/recorder/learnings/nobody")).status_code == 404
 
 

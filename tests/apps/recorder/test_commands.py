@@ -72,6 +72,7 @@ def test_a_learning_is_approved_edited_and_rejected(cli: Cli, session: str) -> N
     assert cli("recorder", "approve", row["id"]).out == "Approved: Budgets\n"
     assert cli("recorder", "reject", row["id"]).out == "Rejected: Budgets\n"
     assert "rejected" in cli("recorder", "learning", row["id"]).out
+    assert cli("recorder", "revoke", row["id"]).says("was not published")
     assert cli("recorder", "learnings", "--state", "proposed").out == "No learning matches.\n"
 
 

@@ -103,6 +103,18 @@ async def test_a_file_that_was_replaced_is_read_from_its_beginning(
     assert (await imported(app, folder)).bytes == 2 * len(shorter)
 
 
+async def test_rules_of_the_user_hold_for_an_import(tmp_path: Path, folder: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rules]]\nid = "cart"\ntype = "PROJECT"\npattern = "Speed up"\n')
+    settings = Settings(
+        url=f"sqlite:///{tmp_path}/ruled.db", extension={"recorder": {"rules": str(rules)}}
+    )
+    async with Penstock(settings=settings, extensions=[recorder]) as app:
+        await imported(app, folder)
+        assert await Sessions(app).search('"speed up"') == []
+        assert len(await Sessions(app).search("redacted project")) == 1
+
+
 async def test_lines_that_are_no_records_are_passed_over(app: Penstock, folder: Path) -> None:
     file = folder / "-work-shop" / "tr-1.jsonl"
     file.write_bytes(b'[1]\nnonsense\n{"type": "new-kind", "sessionId": "tr-1"}\n\xff\n')

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Struct
 
@@ -31,6 +31,8 @@ from penstock.model.wording import counted
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.apps.recorder.capture import Clean
+    from penstock.apps.recorder.extension import RecorderSettings
     from penstock.events.prepare import Preparer
 
 ENDING = ".jsonl"
@@ -94,17 +96,33 @@ def find(path: str) -> list[Source]:
     return sorted(found, key=lambda source: source.path.removesuffix(ENDING))
 
 
-_here: dict[str, Any] = {}
+class Maker:
+    """Makes lines safe and events of them ready, with the settings of an application."""
+
+    def __init__(self, preparer: "Preparer", settings: "RecorderSettings") -> None:
+        self._preparer = preparer
+        self._settings = settings
+        self._cleaners: dict[str, Clean] = {}
+
+    def make(self, chunk: Chunk, session: str, now: int) -> list[Ready]:
+        """The events of a chunk of a session's file."""
+        clean = self._cleaners.get(session)
+        if clean is None:
+            clean = cleaner(session, self._settings)[0]
+            self._cleaners = {session: clean}  # one file comes after the other
+        return ready(captured(chunk, session, clean), self._preparer, now)
 
 
-def _begin(preparer: "Preparer") -> None:
-    """Make a process ready."""
-    _here["preparer"] = preparer
-    _here["clean"] = cleaner()[0]
+_makers: list[Maker] = []
+"""That of this process, if it is one of several."""
 
 
-def _ready(chunk: Chunk, session: str, now: int) -> list[Ready]:
-    return ready(captured(chunk, session, _here["clean"]), _here["preparer"], now)
+def _begin(maker: Maker) -> None:
+    _makers[:] = [maker]
+
+
+def _make(chunk: Chunk, session: str, now: int) -> list[Ready]:
+    return _makers[0].make(chunk, session, now)
 
 
 class Importer:
@@ -115,17 +133,15 @@ class Importer:
         self._app = app
         self._again = again
         self._processes = processes or os.cpu_count() or 1
+        self._maker = Maker(app.events.preparer, app.extensions.settings("recorder"))
         self._pool: ProcessPoolExecutor | None = None
 
     async def run(self, sources: Sequence[Source], show: Progress | None = None) -> Imported:
         """Import all of them; one that cannot be trusted is left out and told of."""
         total = sum(source.size for source in sources)
-        preparer = self._app.events.preparer
-        _begin(preparer)
         if total > SMALL and self._processes > 1:
             context = get_context("spawn")
-            told = (preparer,)
-            self._pool = ProcessPoolExecutor(self._processes, context, _begin, told)
+            self._pool = ProcessPoolExecutor(self._processes, context, _begin, (self._maker,))
         try:
             before = 0
             for source in sources:
@@ -161,8 +177,8 @@ class Importer:
     def _submit(self, chunk: Chunk, session: str) -> Awaitable[list[Ready]]:
         now = self._app.store.clock.now()
         if self._pool is None:
-            return asyncio.to_thread(_ready, chunk, session, now)
-        return asyncio.wrap_future(self._pool.submit(_ready, chunk, session, now))
+            return asyncio.to_thread(self._maker.make, chunk, session, now)
+        return asyncio.wrap_future(self._pool.submit(_make, chunk, session, now))
 
     async def _position(self, source: Source, file: int) -> Position:
         """Where to go on reading."""

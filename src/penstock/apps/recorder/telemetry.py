@@ -82,7 +82,8 @@ def _unpacked(request: "Request") -> bytes:
 
 async def _keep(app: "Penstock", records: Sequence[Record], tenant: str | None) -> None:
     """Write records down, without texts that hooks or a transcript have written down before."""
-    clean, now = cleaner()[0], app.store.clock.now()
+    clean = cleaner(settings=app.extensions.settings("recorder"))[0]
+    now = app.store.clock.now()
     ordered = sorted(enumerate(records), key=lambda each: _sequence(each[1], each[0]))
     kept = []
     for _, record in ordered:

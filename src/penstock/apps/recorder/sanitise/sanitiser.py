@@ -33,6 +33,10 @@ REACH = 2_048
 DEEPEST = 200
 
 
+SHORT = 64
+MOST_HARMLESS = 4_096
+
+
 class Finding:
     """What was taken out: its rule and a keyed hash, by which equal values are known. No value."""
 
@@ -85,6 +89,8 @@ class Sanitiser:
     ) -> None:
         self._key = key
         self._hashes: dict[bytes, str] = {}
+        self._harmless: set[str] = set()
+        """Short texts in which nothing was found: the names in documents come again and again."""
         self._session = session.encode("utf-8", "replace") if pseudonyms else None
         self._user_rules: UserRules | None = None
         if user_rules:
@@ -222,6 +228,8 @@ class Sanitiser:
     # Texts
 
     def _text(self, text: str, findings: list[Finding]) -> str:
+        if text in self._harmless:
+            return text
         seen: list[Finding] = []
         try:
             cleaned = self._clean(text, seen)
@@ -229,6 +237,8 @@ class Sanitiser:
             findings.append(self._failed())
             return STUB
         findings += seen
+        if len(text) <= SHORT and cleaned == text and len(self._harmless) < MOST_HARMLESS:
+            self._harmless.add(text)
         return cleaned
 
     def _clean(self, text: str, findings: list[Finding]) -> str:

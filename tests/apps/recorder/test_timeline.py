@@ -83,6 +83,15 @@ def test_a_failure_stays_visible_among_what_is_merged() -> None:
     assert lane(drawn.lanes, "Bash").note == "9, 1 failed"
 
 
+def test_what_took_no_time_is_seen() -> None:
+    denied = a_tool(1, 60, status="denied", duration_ms=None)
+    drawn = timeline_of(a_view([a_turn(1, 0, 60)], [denied]), NOON)
+    assert drawn is not None
+    [bar] = lane(drawn.lanes, "Bash").bars
+    assert bar.width > 0
+    assert bar.x + bar.width <= 100
+
+
 def test_changes_and_commits_have_lanes_of_their_own() -> None:
     view = a_view(
         [a_turn(1, 0, 60)],

@@ -26,6 +26,7 @@ from penstock.apps.recorder.timeline import DECISIONS, TOOLS, timeline_of
 from penstock.extension import Request
 from penstock.model.clock import from_iso
 from penstock.model.errors import InvalidOption
+from penstock.model.wording import span as duration
 from penstock.operate.actor import Operator
 
 if TYPE_CHECKING:
@@ -66,13 +67,11 @@ WORDS = {
 
 
 class TurnShown(Struct, frozen=True, kw_only=True):
-    """A turn with its tools and how many lines it changed."""
+    """A turn with its tools, and what there is to say about it in a line."""
 
     turn: Turn
     tools: list[Tool]
-    added: int
-    removed: int
-    took_ms: int | None
+    about: str
     prompt: str
     answer: str
     clipped: bool
@@ -302,15 +301,28 @@ def _turns_shown(view: SessionView, number: int) -> list[TurnShown]:
             TurnShown(
                 turn=turn,
                 tools=[tool for tool in view.tools if tool.turn == turn.n],
-                added=sum(change.added for change in changes),
-                removed=sum(change.removed for change in changes),
-                took_ms=None if turn.ended_at is None else turn.ended_at - turn.started_at,
+                about=_about(turn, changes),
                 prompt=prompt[:CLIPPED],
                 answer=answer[:CLIPPED],
                 clipped=len(prompt) > CLIPPED or len(answer) > CLIPPED,
             )
         )
     return shown
+
+
+def _about(turn: Turn, changes: Sequence[CodeChange]) -> str:
+    """How long a turn took, what it changed and what it cost."""
+    told = []
+    if turn.ended_at is not None:
+        told.append(duration(turn.ended_at - turn.started_at))
+    if turn.response_ms is not None:
+        told.append(f"first tool after {duration(turn.response_ms)}")
+    if changes:
+        added, removed = (sum(getattr(c, name) for c in changes) for name in ("added", "removed"))
+        told.append(f"+{added:,} −{removed:,}")
+    if turn.tokens.cost is not None:
+        told.append(wording.money(turn.tokens.cost))
+    return ", ".join(told)
 
 
 def _files(changes: Sequence[CodeChange]) -> list[tuple[str, int, int, int, list[str | None]]]:

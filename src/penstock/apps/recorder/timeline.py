@@ -25,6 +25,8 @@ NUMBERED = 2.4
 """A turn that is narrower is drawn without its number."""
 CLOSE = 0.12
 """Bars of one kind that are closer to each other are drawn as one."""
+NARROWEST = 0.15
+"""What took no time is seen, too: a browser draws nothing of a bar without a width."""
 MARKS_APART = 11.0
 SHORTEST_MS = 1_000
 
@@ -224,7 +226,7 @@ def _merged(bars: Sequence[Bar], name: str) -> Iterable[Bar]:
     for bar in bars[1:]:
         last = run[-1]
         near = bar.x - (last.x + last.width) < CLOSE and bar.x - run[0].x < MARKS_APART
-        tiny = bar.width < CLOSE and last.width < CLOSE
+        tiny = max(bar.width, last.width) <= NARROWEST
         if near and tiny and bar.colour == last.colour and bar.turn == last.turn:
             run.append(bar)
         else:
@@ -292,8 +294,8 @@ def _notes(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _place(scale: Scale, start: int, end: int) -> tuple[float, float]:
-    x = scale.at(start)
-    return x, max(0.0, scale.at(end) - x)
+    x = min(scale.at(start), 100 - NARROWEST)
+    return x, max(NARROWEST, scale.at(end) - x)
 
 
 def _turn_end(turn: Turn, view: SessionView, now: int) -> int:

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from penstock.apps.recorder.extension import RecorderSettings
-
     Clean = Callable[[Any], tuple[Any, tuple[Redaction, ...]]]
     """Takes out of a JSON value what must not be kept, and says what it was by rule."""
 
@@ -93,7 +91,9 @@ def capture(
     )
 
 
-def cleaner(session: str = "", settings: RecorderSettings | None = None) -> tuple[Clean, str]:
+def cleaner(
+    session: str = "", rules: str | None = None, *, pseudonyms: bool | None = None
+) -> tuple[Clean, str]:
     """The sanitiser as hooks use it, and the version of its rules.
 
     Rules of the user's own, and pseudonyms within a session, are what `[penstock.recorder]` says;
@@ -101,12 +101,11 @@ def cleaner(session: str = "", settings: RecorderSettings | None = None) -> tupl
     """
     from penstock.apps.recorder.sanitise import VERSION, Sanitiser
 
-    if settings is None:
+    if rules is None:
+        rules = os.environ.get(RULES, "")
+    if pseudonyms is None:
         pseudonyms = os.environ.get(PSEUDONYMS, "").lower() in ("1", "true", "yes")
-        rules = os.environ.get(RULES) or None
-    else:
-        pseudonyms, rules = settings.pseudonyms, settings.rules or None
-    sanitiser = Sanitiser(rules, pseudonyms=pseudonyms, session=session)
+    sanitiser = Sanitiser(rules or None, pseudonyms=pseudonyms, session=session)
 
     def clean(found: Any) -> tuple[Any, tuple[Redaction, ...]]:
         cleaned = sanitiser.value(found)

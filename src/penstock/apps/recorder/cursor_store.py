@@ -142,7 +142,7 @@ async def take(
     known = await position_of(app, id_)
     position = known if known and not again else Position(id_, KIND, 0, "0", 0)
     until = int(position.mark) if waits else None
-    clean, kept = cleaner(settings=app.extensions.settings("recorder"))[0], Kept(0, 0)
+    clean, kept = cleaner(rules=app.extensions.settings("recorder").rules)[0], Kept(0, 0)
     while True:
         after, now = position.position, app.store.clock.now()
         rows, greatest = await asyncio.to_thread(look, root, path, after, until)

@@ -82,7 +82,7 @@ def _unpacked(request: "Request") -> bytes:
 
 async def _keep(app: "Penstock", records: Sequence[Record], tenant: str | None) -> None:
     """Write records down, without texts that hooks or a transcript have written down before."""
-    clean = cleaner(settings=app.extensions.settings("recorder"))[0]
+    clean = cleaner(rules=app.extensions.settings("recorder").rules)[0]
     now = app.store.clock.now()
     ordered = sorted(enumerate(records), key=lambda each: _sequence(each[1], each[0]))
     kept = []

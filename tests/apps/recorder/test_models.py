@@ -17,6 +17,7 @@ from penstock.apps.recorder.models import Asked, Models, NotAnAnswer, Reply
 from penstock.apps.recorder.outbound import Away
 from penstock.events.event import Session
 from tests.apps.recorder.publishing import recorder_app
+from tests.support.places import find_place
 
 KEY = "".join(("not-", "a-", "key"))
 S1 = Session("", "cursor", "s1")
@@ -181,9 +182,12 @@ class Counting:
     "budget",
     [{"daily_tokens": 5_000}, {"session_tokens": 5_000}, {"daily_dollars": 0.0075}],
 )
-async def test_budgets_hold_for_calls_at_the_same_time(budget: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_budgets_hold_for_calls_at_the_same_time(
+    budget: dict[str, Any], kind: str, request: pytest.FixtureRequest
+) -> None:
     model = Counting()
-    async with recorder_app(model=budget) as app:
+    async with recorder_app(url=find_place(kind, request).url, model=budget) as app:
         models = Models(app, model)
         answers = await asyncio.gather(*(ask(app, models) for _ in range(20)))
         assert 1 <= model.asked <= 5

@@ -29,7 +29,7 @@ from tests.apps.recorder.publishing import (
     publishing,
     recorder_app,
 )
-from tests.support.places import LONG
+from tests.support.places import LONG, find_place
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,14 @@ async def upload_of(app: Penstock, learning: Learning) -> Upload:
     return upload
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_an_approved_learning_is_on_ipfs_and_in_the_registry(
-    evm: EvmNode, node: KuboNode
+    evm: EvmNode, node: KuboNode, kind: str, request: pytest.FixtureRequest
 ) -> None:
     before = evm.total
-    async with recorder_app(publish=publishing(evm, node)) as app:
-        learning = await approved(app, "Once")
+    url = find_place(kind, request).url
+    async with recorder_app(url=url, publish=publishing(evm, node)) as app:
+        learning = await approved(app, f"Once on {kind}")
         await drain(app)
         upload = await upload_of(app, learning)
         assert upload.status == "confirmed"

@@ -5,6 +5,7 @@ Blocks are mined when somebody says so, or at once. A transaction that offers pr
 """
 
 import json
+import sys
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,10 +14,14 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any
 
-from eth_account import Account
-from eth_account.typed_transactions.typed_transaction import TypedTransaction
-from eth_utils.crypto import keccak
-from hexbytes import HexBytes
+_DEEPEST = sys.getrecursionlimit()
+"""These libraries raise it for everybody in the process; it is set back after each."""
+from eth_account import Account  # noqa: E402
+from eth_account.typed_transactions.typed_transaction import TypedTransaction  # noqa: E402
+from eth_utils.crypto import keccak  # noqa: E402
+from hexbytes import HexBytes  # noqa: E402
+
+sys.setrecursionlimit(_DEEPEST)
 
 CONTRACT = Path("src/penstock/apps/recorder/publish/LearningRegistry.json")
 ETHER = 10**18
@@ -51,6 +56,7 @@ class EvmNode:
             from eth_tester import EthereumTester, PyEVMBackend  # type: ignore[import-untyped]
 
             self.tester: Any = EthereumTester(PyEVMBackend())
+        sys.setrecursionlimit(_DEEPEST)
         self.url = ""
         self.mines = mines
         self.least_tip = 0

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -292,9 +294,17 @@ async def test_what_somebody_else_has_entered_is_given_up_for_good(
 
 
 def evm_address(key: str) -> str:
-    from eth_account import Account
+    return str(chain.account_of(key).address)
 
-    return str(Account.from_key(key).address)
+
+def test_the_library_that_signs_leaves_the_recursion_limit_as_it_was() -> None:
+    script = (
+        "import sys; before = sys.getrecursionlimit()\n"
+        "from penstock.apps.recorder.publish.chain import account_of\n"
+        "account_of('0x' + '11' * 32)\n"
+        "assert sys.getrecursionlimit() == before"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 async def test_uploads_at_the_same_time_take_nonces_of_their_own(

@@ -1,5 +1,6 @@
 """The chain: read over JSON-RPC, and written to by transactions that are signed here."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from msgspec import DecodeError, Struct
@@ -74,14 +75,10 @@ class Chain:
     """A node's JSON-RPC, the registry on its chain, and the account that writes there."""
 
     def __init__(self, settings: "RecorderSettings", http: "AsyncClient", now: int) -> None:
-        try:
-            import eth_account
-        except ImportError as error:
-            raise MissingExtra("publish", "eth-account") from error
         self._publish: PublishSettings = settings.publish
         self._http = http
         self._now = now
-        self._account = eth_account.Account.from_key(read_key(self._publish.key))
+        self._account = account_of(read_key(self._publish.key))
 
     @property
     def address(self) -> str:
@@ -192,6 +189,22 @@ class Chain:
         if told.get("error"):
             raise RpcError(method, redact(str(told["error"].get("message", "")))[:200])
         return told.get("result")
+
+
+def account_of(key: str) -> Any:
+    """The account that a key opens.
+
+    A library that signs raises the recursion limit of the whole process, and with it the depth at
+    which a document would end the process instead of being refused: it is set back.
+    """
+    deepest = sys.getrecursionlimit()
+    try:
+        from eth_account import Account
+    except ImportError as error:
+        raise MissingExtra("publish", "eth-account") from error
+    finally:
+        sys.setrecursionlimit(deepest)
+    return Account.from_key(key)
 
 
 _SENT_BEFORE = (

@@ -2,9 +2,11 @@
 
 from penstock.apps.recorder.sanitise.checks import DIGITS, WORD, back, made_up, placeholder
 from penstock.apps.recorder.sanitise.names import (
+    FIGURES,
     LENIENT,
     RANDOM,
     Kind,
+    amount,
     is_secret,
     kind_of,
     speaks_for_itself,
@@ -34,6 +36,7 @@ _SIGNS = (
     r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z&][\w.\[\]<>|? ]{0,40}[ \t]=[ \t]{1,4}"
     r"|[ \t]{0,4}:[ \t]{0,4}(?:str|string|String|bytes)[ \t]{0,4}=[ \t]{0,4}"
     r"|[ \t]{0,24}:[ \t]{0,4}[|>][+-]?[ \t]*\r?\n[ \t]+"
+    r"|:[ \t]*\r?\n[ \t]*-[ \t]+"
     r"|[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?)[ \t]{0,24}"
     r"|[ \t]*,\s*\\?[\"'](?:value|val)\\?[\"']\s*:\s*"
     r"|[ \t]{0,2},[ \t]{0,4}"
@@ -60,7 +63,7 @@ _BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")
 _BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
 _DEFAULT = Pattern(r"\$\{[\w.]{1,64}:[-=]([^}\s\"']{4,})\}")
 _FALLBACK = Pattern(
-    r"[^\n\"']*?(?:\|\||\?\?|\bor|,|\()[ \t]*[brfu@$]?[\"']([^\"'\n]{8,200})[\"']"
+    r"[^\n\"']*?(?:\|\||\?\?|\bor|\belse| :|,|\()[ \t]*[brfu@$]?[\"']([^\"'\n]{8,200})[\"']"
     r"|[\w.]+\([\"'][A-Z0-9_]+[\"'],[ \t]*[\"']([^\"'\n]{8,200})[\"']"
 )
 
@@ -400,22 +403,24 @@ def _short_option(data: bytes, at: int) -> Found | None:
 # Prose
 
 _PROSE_TRIGGER = (
-    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credentials?|creds|login"
-    r"|pw"
-    r"|mot de passe|contrase\xc3\xb1a)\b[^\w\n]"
-    r"|(?i:\b(?:jwt\.(?:sign|verify|encode|decode)|createHmac|hmac\.new|fernet|aes\.new"
-    r"|SecretKeySpec"
-    r"|createCipheriv|sign_?with|(?:http)?basic_?auth|login|authenticate|auth|set_?cookie"
-    r"|cookies?\.set"
+    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credential|cred|login"
+    r"|pw|mdp|kennwort|wachtwoord|senha|clave|parola|wi-?fi|wlan|vpn|ssid|admin|root|log(?:ged)? ?in"
+    r"|sign(?:ed)? ?in|unlock|access code|mot de passe)s?\b(?:[^\w\n]|$)"
+    r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
+    r"|\xe5\xaf\x86\xe7\xa0\x81"
+    r"|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89"
+    r"|(?i:\b\w*(?:jwt\.encode|jwt\.decode|hmac\w*|hmac\.new|fernet|aes\.new|SecretKeySpec|cipher\w*"
+    r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect|set_?cookie|cookies?\.set"
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
-    r"|(?m:^[ \t]*(?-i:(?:export )?[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24}))"
+    r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
 )
-_SETTING = Pattern(r"[ \t]*(?:export )?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
+_SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
     r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR"
     r"|ETAG|KEY_ID|SUM)"
 )
 _NEAR = 72
+_BEFORE = 48
 
 
 def said(data: bytes, start: int, end: int) -> Found | None:
@@ -430,15 +435,23 @@ def said(data: bytes, start: int, end: int) -> Found | None:
         return (*groups[2], "random-setting", "SECRET", 0.75)
     if data[end - 1 : end] == b"(":
         return _argument(data, end)
-    stop = data.find(b"\n", end - 1, end + _NEAR)
-    stop = min(len(data), end + _NEAR) if stop < 0 else stop
-    at = end - 1
+    line_end = data.find(b"\n", end - 1, end + _NEAR)
+    stop = min(len(data), end + _NEAR) if line_end < 0 else line_end
+    return _telling(data, start, end - 1, stop) or _telling(
+        data, start, max(start - _BEFORE, data.rfind(b"\n", 0, start) + 1), start
+    )
+
+
+def _telling(data: bytes, start: int, at: int, stop: int) -> Found | None:
+    """The first word between two places that can only be a secret."""
+    if not amount(data[at:stop], FIGURES):
+        return None
     while (word := _BARE_WORD.search(data, at, stop)) != NOWHERE:
         begin, at = word
-        if at == stop:
+        if at == stop > start:
             at = _BARE_WORD.at(data, begin, min(len(data), begin + 200))[1]
-        value = data[begin:at].lstrip(b"([{<").rstrip(b".,:;?)]}>")
         begin = at - len(data[begin:at].lstrip(b"([{<"))
+        value = data[begin:at].rstrip(b".,:;?)]}>")
         if speaks_for_itself(value):
             if _PUBLISHED.search(data, max(0, start - 16), start) != NOWHERE:
                 return None

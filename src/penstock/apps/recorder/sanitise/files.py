@@ -11,6 +11,8 @@ def documents(data: bytes) -> list[Found]:
         found += _private_keys(data)
     if b"Secret" in data and b"kind" in data:
         found += _kubernetes(data)
+    if b".data" in data:
+        found += _answers(data)
     if b"AKIA" in data or b"ASIA" in data:
         found += _aws_pairs(data)
     return found
@@ -101,6 +103,19 @@ def _json_entries(data: bytes, at: int, stop: int) -> list[Found]:
             (_, at), value = entry
             if value[1] - value[0] > 1 and not placeholder(data[slice(*value)]):
                 found.append((*value, "kubernetes-secret", "K8S_SECRET", 0.97))
+    return found
+
+
+_ASKED = Pattern(r"\{\{? ?\.data[.\[ ][^\n]*\n[A-Za-z0-9+/]{8,}={0,2}")
+
+
+def _answers(data: bytes) -> list[Found]:
+    """What `kubectl … -o jsonpath='{.data.password}'` wrote, on the line behind it."""
+    found: list[Found] = []
+    at = 0
+    while (span := _ASKED.search(data, at, len(data))) != NOWHERE:
+        at = span[1]
+        found.append((data.rfind(b"\n", 0, at) + 1, at, "kubernetes-secret", "K8S_SECRET", 0.9))
     return found
 
 

@@ -17,6 +17,7 @@ _PLACE_TRIGGER = (
     r"[ \t]{0,4}[\"']?[A-Za-z])"
     r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov"
     r"|Dec) [ 0-9][0-9] [0-9:]{8} [\w.-]+ [\w./-]+(?:\[[0-9]+\])?:"
+    r"|\b(?:ssh|mosh|ping) (?:-\S+ )*(?:[\w.-]+@)?[a-z][a-z0-9]*-[a-z0-9-]*[0-9]\b"
     r"|\bLinux [\w.-]+ [0-9]+\.[0-9]+\.[0-9]|\bec2-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b"
 )
 _HOME = Pattern(
@@ -53,11 +54,15 @@ _SERVER = Pattern(
 )
 
 
+_REACHED = Pattern(
+    r"(?:ssh|mosh|ping) (?:-\S+ )*(?:[\w.-]+@)?([a-z][a-z0-9]*-[a-z0-9-]*[0-9])(?:[\s\"';|]|$)"
+)
 _TELLING = (
     (_PROMPT, "shell-prompt"),
     (_SYSLOG, "syslog-machine"),
     (_TOLD, "named-machine"),
     (_SERVER, "named-machine"),
+    (_REACHED, "reached-machine"),
 )
 
 

@@ -76,6 +76,17 @@ _PLAIN_KEYS = {
     "s3", "trace", "span", "data", "image", "file", "folder", "path", "url", "id", "type", "name",
     "value",
 }  # fmt: skip
+_PUBLIC_KEYS = {
+    "public",
+    "pub",
+    "primary",
+    "foreign",
+    "publishable",
+    "site",
+    "anon",
+    "cache",
+    "sort",
+}
 _NOT_TOKENS = {
     "csrf", "xsrf", "csrfmiddleware", "page", "next", "continuation", "sync", "cancellation",
     "cancel", "pagination", "stop", "eos", "bos", "pad", "mask", "unk", "special", "start", "end",
@@ -144,8 +155,9 @@ def _kind(words: list[str]) -> Kind | None:
         return "PIN", NUMBER
     if last in ("credential", "credentials", "creds", "secrets") or last.endswith("secret"):
         return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
-    if last in ("jwt", "auth") or last.endswith("token"):
-        return None if before in _NOT_TOKENS else ("TOKEN", RANDOM)
+    if last in ("jwt", "auth", "tokens") or last.endswith("token"):
+        level = STRICT if last == "tokens" else RANDOM
+        return None if before in _NOT_TOKENS else ("TOKEN", level)
     if last.endswith("key"):
         return _key(last.removesuffix("key") or before, upright=len(words) > 1)
     return None
@@ -153,7 +165,7 @@ def _kind(words: list[str]) -> Kind | None:
 
 def _key(of: str, *, upright: bool) -> Kind | None:
     if of in _PLAIN_KEYS:
-        return None
+        return None if of in _PUBLIC_KEYS else ("API_KEY", STRICT)
     if of in _SECRET_KEYS or of.endswith(("api", "secret", "access", "private", "auth")):
         return ("PRIVATE_KEY" if of == "private" else "API_KEY"), RANDOM
     return ("API_KEY", STRICT) if upright or not of else None
@@ -194,7 +206,7 @@ _ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|AgA[A-Za-z0-9+/]{40,}={0,2}|!.*|\$AN
 _WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
 _CODE = Pattern(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
 _CALL = Pattern(
-    r"[A-Za-z_$][\w$.]*[(\[].*|[A-Za-z_]\w*<.*|\w+\s*\?.*|(?:new|await|async|not|function"
+    r"[A-Za-z_$][\w$.]*[(\[].*|[A-Za-z_]\w*<.*|(?:new|await|async|not|function"
     r"|lambda)\b.*"
 )
 _INTERPOLATED = Pattern(
@@ -221,7 +233,9 @@ def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) ->
     if level == RANDOM:
         return len(value) >= (12 if prose else 8) and _random(value, digits, letters)
     mixed = digits > 1 and letters > 5 and bool(value.translate(None, HEXADECIMAL))
-    return len(value) >= 20 and mixed and entropy(value) >= 3.7 and not _UUID.whole(value)
+    if len(value) < 16 or not mixed or _UUID.whole(value):
+        return False
+    return speaks_for_itself(value) or (len(value) >= 20 and entropy(value) >= 3.7)
 
 
 def _stands_for_one(value: bytes) -> bool:
@@ -245,8 +259,8 @@ def _base64(value: bytes) -> bool:
         len(value) >= 20
         and entropy(value) >= 4
         and amount(value, FIGURES) > 0
-        and not value.startswith((b"/", b"./", b"../", b"~"))
         and value.lower() != value
+        and (_ragged(value) or not value.startswith((b"/", b"./", b"../", b"~")))
     )
 
 
@@ -304,8 +318,8 @@ def _sort(letter: int) -> int:
 
 
 _LIKE_CODE = Pattern(
-    r"[^(]*[(\[{]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|;.)|AAAA[BCE][2-3]|ssh-"
-    r"|[\w.]+[=?:][^=]|@[\w-]+/|/"
+    r"[\w.]*\w[(\[{<]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|\)[;,{.]|\(\))|AAAA[BCE][2-3]|ssh-"
+    r"|[a-z_.]+[=:][^=]|@[\w-]+/|/|[\w-]+(?:,[\w-]*)+$|[\w.]+[;,][\w.]+[=;(]"
 )
 
 

@@ -404,7 +404,8 @@ def _short_option(data: bytes, at: int) -> Found | None:
 
 _PROSE_TRIGGER = (
     r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credential|cred|login"
-    r"|pw|mdp|kennwort|wachtwoord|senha|clave|parola|wi-?fi|wlan|vpn|ssid|admin|root|log(?:ged)? ?in"
+    r"|pw|mdp|kennwort|wachtwoord|senha|clave|parola|wi-?fi|wlan|vpn|ssid|admin|root"
+    r"|log(?:ged)? ?in"
     r"|sign(?:ed)? ?in|unlock|access code|mot de passe)s?\b(?:[^\w\n]|$)"
     r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
     r"|\xe5\xaf\x86\xe7\xa0\x81"

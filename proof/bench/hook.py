@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median, quantiles
 from typing import Any
 
@@ -84,6 +85,14 @@ class Stopwatch:
         taken = 1000 * (time.perf_counter() - began)
         assert not ended.stdout
         return taken
+
+
+def processor_ms(work: Callable[[], float]) -> float:
+    """How long processors were busy with it, whatever else they had to do."""
+    before = getrusage(RUSAGE_CHILDREN)
+    work()
+    after = getrusage(RUSAGE_CHILDREN)
+    return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def at_once(work: Callable[[], float]) -> list[float]:
@@ -243,6 +252,9 @@ def measure(count: int) -> list[tuple[str, str, str]]:
     turns(3, *each)
     hook, bare = turns(count, *each)
     found = [figure("alone", hook, bare)]
+    busy: list[Any] = [lambda: [processor_ms(watch.hook)], lambda: [processor_ms(watch.bare)]]
+    hook, bare = turns(count, *busy)
+    found.append(figure("processor time, alone", hook, bare))
     with draining():
         hook, bare = turns(count, *each)
     found.append(figure("beside a worker that drains the same file", hook, bare))

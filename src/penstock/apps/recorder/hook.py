@@ -89,9 +89,10 @@ def _write(captured: "Captured", version: str, now: int) -> None:
 
     path = home.place(home.DATABASE)
     os.stat(path)  # an installation that lives elsewhere has none: everything is forwarded
-    from penstock.apps.recorder.local import LocalFile
+    from penstock.apps.recorder.local import BUSY_MS, LocalFile
 
-    file = LocalFile(path, version)
+    # While something waits in the spool, somebody has waited for the file in vain.
+    file = LocalFile(path, version, 0 if spool.holds_any() else BUSY_MS)
     _open.append(file)
     while spool.holds_any():
         taken = spool.taken()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-BUSY_MS = 20
+BUSY_MS = 10
 """So long it waits for another commit to end, and no longer."""
 WAL_PAGES = 200
 """Every process reads the whole log of a file that nobody else has open: it is kept short."""
@@ -86,12 +86,12 @@ def versions() -> dict[str, int]:
 class LocalFile:
     """The file, open for one commit; it is never waited for."""
 
-    def __init__(self, path: str, version: str) -> None:
+    def __init__(self, path: str, version: str, busy_ms: int = BUSY_MS) -> None:
         self._sanitised_by = version
         self._statements = statements()
         try:
             self._connection = apsw.Connection(path, apsw.SQLITE_OPEN_READWRITE)
-            self._connection.set_busy_timeout(BUSY_MS)
+            self._connection.set_busy_timeout(busy_ms)
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
             self._connection.execute("PRAGMA secure_delete = ON")

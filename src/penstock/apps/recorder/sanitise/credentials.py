@@ -82,6 +82,8 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     sign = data[close_end:after].strip()
     closed = close_end > close_start
     quoted = tick_start >= 0
+    if sign == b"," and data[begin:name_end] == b"auth":
+        return None  # the first of a pair of names, as in a list of migrations
     if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
     value_start = tick_end if quoted else after
@@ -140,7 +142,7 @@ def _judged(
     if end <= start:
         return None
     value = data[start:end]
-    stripped = value if quoted else value.rstrip(b".,:;!?)")
+    stripped = value if quoted else value.rstrip(b".,:;!?)}")
     end -= len(value) - len(stripped)
     type_, level = kind
     if value.startswith(b"${"):
@@ -152,7 +154,8 @@ def _judged(
         level = RANDOM
     if not quoted and level == LENIENT and _followed_by_words(data, end, stripped):
         prose = True
-    if is_secret(level, stripped, quoted=quoted, prose=prose):
+    called = not quoted and data[end : end + 1] in (b"(", b"[")
+    if not called and is_secret(level, stripped, quoted=quoted, prose=prose):
         return start, end, f"named-{type_.lower().replace('_', '-')}", type_, 0.85
     if not quoted:
         other = _FALLBACK.groups(data, start, len(data))
@@ -218,7 +221,7 @@ def header(data: bytes, start: int, __: int) -> Found | None:
     whole = word in (b"digest", b"aws4-hmac-sha256", b"hmac", b"signature")
     stop = (_TO_LINE_END if whole else _CREDENTIAL).at(data, after, min(limit, after + LONGEST))[1]
     value = data[after:stop]
-    if stop < 0 or placeholder(value) or value[:1] in (b"$", b"{", b"(", b"["):
+    if stop < 0 or placeholder(value) or value[:1] in (b"$", b"{", b"[") or b"(" in value:
         return None
     if not (known and len(value) >= 6 and _unlike_code(value)) and not is_secret(
         RANDOM, value, quoted=True
@@ -348,7 +351,7 @@ def _in_url(data: bytes, start: int, end: int) -> Found | None:
         secret = data[start + 3 : end - 1]
         known = is_secret(RANDOM, secret, quoted=True) and not data.startswith(b"o", end)
         return (start + 3, end - 1, "url-token", "TOKEN", 0.9) if known else None
-    user, password = data[start + 3 : colon].lower(), data[colon + 1 : end - 1]
+    user, password = data[start + 3 : colon].lower().lstrip(b"["), data[colon + 1 : end - 1]
     if placeholder(password) or not password or b"[REDACTED_" in password:
         return None
     if user in _EXAMPLE_USERS and password.lower() in _EXAMPLE_PASSWORDS:
@@ -377,7 +380,7 @@ def _option(data: bytes, at: int) -> Found | None:
     stop = _quoted_end(data, begin, tick) if quoted else _BARE_LINE.at(data, begin, limit)[1]
     value = data[begin:stop]
     # Behind an option stands a value, not prose; but code may stand there, too.
-    if not is_secret(kind[1], value, quoted=quoted):
+    if not is_secret(kind[1], value, quoted=quoted, prose=value.isalpha()):
         return None
     return begin, stop, "secret-option", kind[0], 0.9
 

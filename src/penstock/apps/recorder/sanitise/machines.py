@@ -90,7 +90,11 @@ def place(data: bytes, start: int, end: int) -> Found | None:
         told = pattern.groups(data, start, limit)
         if told is not None:
             span = told[1] if told[1] != NOWHERE or len(told) < 3 else told[2]
-            return (*span, rule, "HOSTNAME", 0.85) if _is_machine(data, *span) else None
+            plain = rule == "named-machine" and data[span[0] - 1 : span[0]] not in (b'"', b"'")
+            telling = any(each in DIGITS or each == 45 for each in data[slice(*span)])
+            if (plain and not telling) or not _is_machine(data, *span):
+                return None
+            return (*span, rule, "HOSTNAME", 0.85)
     return None
 
 

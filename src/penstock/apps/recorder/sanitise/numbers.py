@@ -322,6 +322,8 @@ def _announced(data: bytes, start: int) -> Found | None:
     digits = only_digits(text)
     if not 6 <= len(digits) <= 15 or len(set(digits)) < 3 or b"  " in text:
         return None
+    if data[slice(*groups[1])].lower() == b"sin" and not (len(digits) == 9 and luhn(digits)):
+        return None
     return begin, stop, "announced-id", "NATIONAL_ID", 0.8
 
 

@@ -149,6 +149,18 @@ def test_pictures_and_what_stands_there_twice_are_left_out() -> None:
     assert one.payload["toolUseResult"] == {"interrupted": False}
 
 
+@pytest.mark.parametrize("escaped", [False, True])
+def test_what_is_private_is_gone_however_it_is_written(escaped: bool) -> None:
+    text = "Thanks. <private>My name is Ann.</private> a\0b \ud800"
+    line = json.dumps({**RECORDS[1], "message": {"role": "user", "content": text}}).encode()
+    if escaped:
+        line = line.replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
+    [one] = transcripts.captured(Chunk(line + b"\n", 0, 0), "tr-1", goldens.clean)
+    assert b"Ann" not in json.dumps(one.payload).encode()
+    assert [message.content[:10] for message in one.messages] == ["Thanks.  a"]
+    assert "\0" not in one.messages[0].content
+
+
 def test_a_record_that_cannot_be_made_safe_is_a_stub() -> None:
     def broken(found: Any) -> Any:
         if isinstance(found, str):

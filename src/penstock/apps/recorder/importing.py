@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from penstock.apps.recorder import cursor_store
 from penstock.apps.recorder.bulk import Kept, Position, Ready, keep, position_of, ready
@@ -123,7 +124,9 @@ def _begin(maker: Maker) -> None:
 
 
 def _make(chunk: Chunk, session: str, now: int) -> list[Ready]:
-    return _makers[0].make(chunk, session, now)
+    """Make events in another process; what is only compared with what is there stays here."""
+    made = _makers[0].make(chunk, session, now)
+    return [each._replace(row=replace(each.row, body=b"")) for each in made]
 
 
 class Importer:

@@ -4,6 +4,7 @@ A file has one JSON document a line. An event has the id of its record, so a rec
 again, in a file that was read before or in a copy that another session began with, is there once.
 """
 
+import json
 import os
 import re
 import stat
@@ -129,10 +130,7 @@ def captured(chunk: Chunk, file_session: str, clean: "Clean") -> list[Captured]:
     since = chunk.since
     sessions: dict[str, str] = {}
     for line in chunk.data.splitlines():
-        try:
-            record = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
+        record = _decoded(line)
         if isinstance(record, dict):
             at = _milliseconds(record.get("timestamp"))
             since = since if at is None else at
@@ -150,8 +148,11 @@ def _event(record: dict[str, Any], line: bytes, session: str, at: int, clean: "C
     uuid = record.get("uuid")
     unique = digest(uuid) if isinstance(uuid, str) and uuid else digest(session, str(line))
     try:
-        payload, redactions = _made_safe(shortened(_lighter(record), LONGEST_READ, 0), clean)
-        if len(line) > LONGEST_KEPT:
+        payload, short = _lighter(record), len(line) <= LONGEST_KEPT
+        if not short or any(each in line for each in _UNUSUAL):
+            payload = shortened(payload, LONGEST_READ, 0)
+        payload, redactions = _made_safe(payload, clean)
+        if not short:
             payload = shortened(payload, LONGEST_KEPT, 0)
         messages = tuple(_messages(payload))
     except Exception as error:
@@ -174,6 +175,9 @@ def _event(record: dict[str, Any], line: bytes, session: str, at: int, clean: "C
     )
 
 
+_UNUSUAL = (b"<private", b"\\u003", b"\\u0000", b"\\ud", b"\\uD")
+"""Without one of these, as JSON writes them, a short line has no private part, no NUL and no half
+of a surrogate pair."""
 _PLAIN = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # an id
     r"|\d{4}-\d\d-\d\dT[\d:.]+Z|\d{1,4}(?:\.\d{1,4}){2}"  # a time, a version

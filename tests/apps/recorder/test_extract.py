@@ -14,14 +14,15 @@ def said(*texts: tuple[str, str]) -> list[Said]:
 
 
 def test_planted_learnings_are_found_with_little_junk() -> None:
+    """Over both halves; two thirds of what is planted is in the half that weights were fitted to."""
     halves = [measure(path) for path in sorted(CORPUS.glob("*/sessions.jsonl"))]
     planted, found, learnings, junk = (sum(figures) for figures in zip(*halves, strict=True))
     assert found / planted >= RECALL
     assert junk / learnings <= JUNK
 
 
-def test_most_are_found_in_sessions_that_nothing_was_fitted_to() -> None:
-    """They are put more tersely there; a figure that falls is a step back."""
+def test_more_than_half_are_found_where_no_weight_was_fitted() -> None:
+    """Short of 0.7 and 0.1, which are reached over both halves alone; no figure may fall."""
     blind = measure(CORPUS / "blind/sessions.jsonl")
     assert blind.recall >= 0.55
     assert blind.junk_share <= 0.3

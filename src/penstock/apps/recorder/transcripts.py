@@ -142,6 +142,18 @@ def captured(chunk: Chunk, file_session: str, clean: "Clean") -> list[Captured]:
     return found
 
 
+def _decoded(line: bytes) -> Any:
+    """A line of JSON; None if it is none."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        return json.loads(line)  # it bears half a surrogate pair, as JavaScript writes one
+    except ValueError:
+        return None
+
+
 def _event(record: dict[str, Any], line: bytes, session: str, at: int, clean: "Clean") -> Captured:
     kind = record.get("type")
     kind = kind if isinstance(kind, str) and _PLAIN.fullmatch(kind) else "unknown"

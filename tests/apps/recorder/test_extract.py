@@ -14,7 +14,7 @@ def said(*texts: tuple[str, str]) -> list[Said]:
 
 
 def test_planted_learnings_are_found_with_little_junk() -> None:
-    """Over both halves; two thirds of what is planted is in the half that weights were fitted to."""
+    """Over both halves; two thirds of it all are in the one that weights were fitted to."""
     halves = [measure(path) for path in sorted(CORPUS.glob("*/sessions.jsonl"))]
     planted, found, learnings, junk = (sum(figures) for figures in zip(*halves, strict=True))
     assert found / planted >= RECALL

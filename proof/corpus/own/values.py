@@ -160,7 +160,7 @@ def _cpf(chance: random.Random) -> str:
 
 
 def _fiscale(chance: random.Random) -> str:
-    from penstock.apps.recorder.sanitise.numbers import _fiscale as right
+    from penstock.apps.recorder.sanitise.numbers import is_codice_fiscale as right
 
     letters = string.ascii_uppercase
     body = f"{_of(letters, 6, chance)}{chance.randint(40, 99)}{chance.choice('ABCDEHLMPRST')}"

@@ -193,7 +193,9 @@ async def _done(look: Callable[[], Awaitable[Any]], show: Show | None = None) ->
 
 
 def _file(document: dict[str, Any]) -> Archived:
-    times = {name: from_iso(document[name]) for name in ("first_at", "last_at", "made_at")}
+    times: dict[str, Any] = {
+        name: from_iso(document[name]) for name in ("first_at", "last_at", "made_at")
+    }
     return Archived(**document | times)
 
 

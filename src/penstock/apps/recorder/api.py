@@ -45,7 +45,7 @@ ProofDocument: Any = documented(Proof)
 class SessionList(Struct, kw_only=True):
     """A page of sessions, those with the latest activity first."""
 
-    sessions: list[SessionRowDocument]
+    sessions: list[SessionRowDocument]  # pyright: ignore[reportInvalidTypeForm]
     next: Next
 
 
@@ -75,7 +75,7 @@ class WantedStats(Struct, kw_only=True):
 class HitList(Struct, kw_only=True):
     """Messages in which words occur, the latest first."""
 
-    hits: list[HitDocument]
+    hits: list[HitDocument]  # pyright: ignore[reportInvalidTypeForm]
 
 
 class WantedHits(Struct, kw_only=True):
@@ -89,7 +89,7 @@ class WantedHits(Struct, kw_only=True):
 class LearningList(Struct, kw_only=True):
     """A page of learnings, the latest first."""
 
-    learnings: list[LearningDocument]
+    learnings: list[LearningDocument]  # pyright: ignore[reportInvalidTypeForm]
     next: Next
 
 
@@ -126,7 +126,7 @@ MaybeRevocation = Revocation | None
 class CaughtList(Struct, kw_only=True):
     """What each rule of the sanitiser has taken out."""
 
-    rules: list[CaughtDocument]
+    rules: list[CaughtDocument]  # pyright: ignore[reportInvalidTypeForm]
 
 
 class WantedCaught(Struct, kw_only=True):

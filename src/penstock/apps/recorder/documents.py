@@ -54,14 +54,16 @@ def is_time(name: str) -> bool:
 
 
 def _timed(hint: Any) -> Any:
-    return Moment | None if type(None) in get_args(hint) else Moment
+    timed: Any = Moment
+    return timed | None if type(None) in get_args(hint) else timed
 
 
 def _opened(hint: Any) -> Any:
     """A type with the records in it replaced."""
     if isinstance(hint, type) and issubclass(hint, Struct):
         return documented(hint)
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin: Any = get_origin(hint)
+    arguments = get_args(hint)
     if origin in (Union, UnionType):
         return Union[tuple(_opened(each) for each in arguments)]  # noqa: UP007
     if origin in (list, dict):

@@ -70,7 +70,7 @@ class Insights:
                 _hear(seen, event)
             if not seen.state.started_at:
                 continue
-            numbers = dict.fromkeys(KINDS, 0)
+            numbers: dict[str, int] = dict.fromkeys(KINDS, 0)
             for kind, *told in _insights(seen):
                 numbers[kind] += 1
                 rows.append((id_, tenant, kind, numbers[kind], *told))

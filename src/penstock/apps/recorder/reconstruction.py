@@ -5,7 +5,7 @@ event and go on in another process: what it derives depends on the events and th
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.apps.recorder.captured import digest
 from penstock.apps.recorder.changes import SHELLS, changes_of, edited, edits_files
@@ -74,7 +74,7 @@ class Reconstruction:
         self._know(event)
         for moment in moments(event):
             self.decisions.settle(moment.at)
-            handle = _HANDLERS.get(moment.kind)
+            handle = self.handlers.get(moment.kind)
             if handle is not None:
                 handle(self, moment)
             if moment.uuid and moment.uuid not in state.uuids[-2:]:
@@ -467,29 +467,28 @@ class Reconstruction:
                 row.forget_tokens()
         self.spending.count(moment.usage, self._place(moment), moment.agent, moment.model)
 
-
-_HANDLERS: Mapping[str, Callable[[Reconstruction, Moment], None]] = {
-    "prompt": Reconstruction._prompt,
-    "tool_before": Reconstruction._tool_before,
-    "tool_after": Reconstruction._tool_after,
-    "permission_denied": Reconstruction._denied,
-    "decision": Reconstruction._decision,
-    "edit": Reconstruction._edit,
-    "file_changed": Reconstruction._touched,
-    "answer": Reconstruction._answer,
-    "turn_end": Reconstruction._turn_end,
-    "turn": Reconstruction._whole_turn,
-    "turn_failed": Reconstruction._turn_failed,
-    "interruption": Reconstruction._interruption,
-    "subagent_start": Reconstruction._subagent_start,
-    "subagent_end": Reconstruction._subagent_end,
-    "session_start": Reconstruction._session_start,
-    "session_end": Reconstruction._session_end,
-    "compact_before": Reconstruction._compaction,
-    "compact_after": Reconstruction._compaction,
-    "model_switch": Reconstruction._model_switch,
-    "notification": Reconstruction._notification,
-    "title": Reconstruction._title,
-    "commit": Reconstruction._commit,
-    "usage": Reconstruction._usage,
-}
+    handlers: ClassVar[Mapping[str, Callable[["Reconstruction", Moment], None]]] = {
+        "prompt": _prompt,
+        "tool_before": _tool_before,
+        "tool_after": _tool_after,
+        "permission_denied": _denied,
+        "decision": _decision,
+        "edit": _edit,
+        "file_changed": _touched,
+        "answer": _answer,
+        "turn_end": _turn_end,
+        "turn": _whole_turn,
+        "turn_failed": _turn_failed,
+        "interruption": _interruption,
+        "subagent_start": _subagent_start,
+        "subagent_end": _subagent_end,
+        "session_start": _session_start,
+        "session_end": _session_end,
+        "compact_before": _compaction,
+        "compact_after": _compaction,
+        "model_switch": _model_switch,
+        "notification": _notification,
+        "title": _title,
+        "commit": _commit,
+        "usage": _usage,
+    }

@@ -381,7 +381,8 @@ _ODD = dict(
 )  # fmt: skip
 
 
-def _fiscale(data: bytes, start: int, stop: int) -> bool:
+def is_codice_fiscale(data: bytes, start: int, stop: int) -> bool:
+    """Whether the last letter of an Italian tax code is the one that the others add up to."""
     text = data[start:stop].decode()
     total = sum(
         _ODD[each] if n % 2 == 0 else (int(each) if each.isdigit() else ord(each) - 65)
@@ -461,7 +462,7 @@ def _segwit(data: bytes, start: int, stop: int) -> bool:
 _CODES = (
     (_MAC, _lone_mac, "mac-address", "MAC_ADDRESS", 0.95),
     (_NINO, _nino, "uk-nino", "NATIONAL_ID", 0.85),
-    (_FISCALE, _fiscale, "it-codice-fiscale", "NATIONAL_ID", 0.97),
+    (_FISCALE, is_codice_fiscale, "it-codice-fiscale", "NATIONAL_ID", 0.97),
     (_CURP, _curp, "mx-curp", "NATIONAL_ID", 0.95),
     (_PAN, _pan, "in-pan", "NATIONAL_ID", 0.8),
     (_NIE, _nie, "es-nie", "NATIONAL_ID", 0.95),

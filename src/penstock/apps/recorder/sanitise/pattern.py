@@ -34,19 +34,19 @@ class Pattern:
     def search(self, data: bytes, start: int, end: int) -> Span:
         """Where it first matches between two places, or `NOWHERE`."""
         match = self._match or self._compile()
-        found: Span = match(_UNANCHORED, data, start, end)[0]
+        found: Span = match(_unanchored, data, start, end)[0]
         return found
 
     def at(self, data: bytes, start: int, end: int) -> Span:
         """Where it ends if it matches at a place, or `NOWHERE`."""
         match = self._match or self._compile()
-        found: Span = match(_ANCHORED, data, start, end)[0]
+        found: Span = match(_anchored, data, start, end)[0]
         return found
 
     def groups(self, data: bytes, start: int, end: int) -> "list[Span] | None":
         """Where it and each of its groups match at a place; None if it does not."""
         match = self._match or self._compile()
-        found: list[Span] = match(_ANCHORED, data, start, end)
+        found: list[Span] = match(_anchored, data, start, end)
         return found if found[0] != NOWHERE else None
 
     def whole(self, data: bytes) -> bool:
@@ -58,17 +58,17 @@ class Pattern:
         return self._match
 
 
-_UNANCHORED: "Any" = None
-_ANCHORED: "Any" = None
+_unanchored: "Any" = None
+_anchored: "Any" = None
 
 
 def compiled(source: str) -> "Any":
     """An RE2 object; raises ValueError if it cannot be read."""
-    global _UNANCHORED, _ANCHORED
+    global _unanchored, _anchored
     from re2 import Options, _re2  # type: ignore[import-untyped]
 
-    if _UNANCHORED is None:
-        _UNANCHORED, _ANCHORED = _re2.RE2.Anchor.UNANCHORED, _re2.RE2.Anchor.ANCHOR_START
+    if _unanchored is None:
+        _unanchored, _anchored = _re2.RE2.Anchor.UNANCHORED, _re2.RE2.Anchor.ANCHOR_START
     options = Options()
     options.encoding = Options.Encoding.LATIN1
     options.max_mem = 64 << 20

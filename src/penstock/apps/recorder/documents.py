@@ -67,5 +67,5 @@ def _opened(hint: Any) -> Any:
     if origin in (Union, UnionType):
         return Union[tuple(_opened(each) for each in arguments)]  # noqa: UP007
     if origin in (list, dict):
-        return origin[tuple(_opened(each) for each in arguments)]
+        return origin.__class_getitem__(tuple(_opened(each) for each in arguments))
     return hint

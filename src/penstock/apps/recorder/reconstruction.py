@@ -467,7 +467,7 @@ class Reconstruction:
                 row.forget_tokens()
         self.spending.count(moment.usage, self._place(moment), moment.agent, moment.model)
 
-    handlers: ClassVar[Mapping[str, Callable[["Reconstruction", Moment], None]]] = {
+    handlers: ClassVar[Mapping[str, Callable[[Any, Moment], None]]] = {
         "prompt": _prompt,
         "tool_before": _tool_before,
         "tool_after": _tool_after,

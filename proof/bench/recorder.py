@@ -227,7 +227,7 @@ def _sanitiser_alone(path: Path) -> float:
     """MB of transcripts a second that one core reads, makes safe and makes events of."""
     clean = cleaner()[0]
     with path.open("rb") as file:
-        data = file.read(8 * CHUNK)
+        data = file.read(4 * CHUNK)
     data = data[: data.rfind(b"\n") + 1]
     captured(Chunk(data[: data.index(b"\n") + 1], 0, 0), "x", clean)
     began = time.perf_counter()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PLATFORM = "claude_code"
 LARGEST_FILE = 8 << 30
 LONGEST_LINE = 64 << 20
-CHUNK = 1 << 20
+CHUNK = 2 << 20
 LARGEST_EVENT = 900_000
 RESULTS = frozenset(
     {"structuredPatch", "type", "interrupted", "durationMs", "totalDurationMs", "agentId", "status"}

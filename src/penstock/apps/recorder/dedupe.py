@@ -85,9 +85,9 @@ def nearest(text: str, known: Sequence[Known]) -> tuple[Known, float] | None:
     """The learning that means most nearly the same, and the cosine; None without any."""
     if not known:
         return None
+    ours = _embedded(text)
     import numpy
 
-    ours = _embedded(text)
     theirs = numpy.stack([_embedded(each.text) for each in known])
     cosines = theirs @ ours
     best = int(cosines.argmax())
@@ -102,9 +102,10 @@ def _simhash(text: str) -> int:
 @lru_cache(maxsize=20_000)
 def _embedded(text: str) -> Any:
     """What a text means, as a vector of length 1."""
+    embedder = _embedder()
     import numpy
 
-    vector = _embedder().embed([canonical(text)])[0].astype(numpy.float32)
+    vector = embedder.embed([canonical(text)])[0].astype(numpy.float32)
     length = float(numpy.linalg.norm(vector))
     return vector / length if length else vector
 

@@ -215,11 +215,14 @@ def run(*words: str) -> str:
 
 def test_the_commands_install_show_a_diff_and_undo(own_home: Path, empty_home: Path) -> None:
     file = own_home / ".claude" / "settings.json"
-    assert "was not changed" in run("hooks", "install", "claude-code", "--dry-run")
+    whole = run("hooks", "install", "claude-code", "--dry-run")
+    assert '+    "UserPromptSubmit": [' in whole
+    assert "was not changed" in whole
     assert not file.exists()
     assert not (empty_home / "penstock-hook.py").exists()
     shown = run("hooks", "install", "claude-code")
-    assert '+    "UserPromptSubmit": [' in shown
+    assert '+    "SessionStart": [' in shown
+    assert "more lines like these; --dry-run shows all." in shown
     assert "are installed in" in shown
     assert "Nothing to change" in run("hooks", "install", "claude-code")
     status = json.loads(run("hooks", "status", "all", "--json"))

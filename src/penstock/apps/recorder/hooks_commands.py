@@ -19,6 +19,11 @@ Project = Annotated[bool, "Only for the project in this folder, instead of all o
 DryRun = Annotated[bool, "Show what would change, and change nothing."]
 
 
+MOST_SHOWN = 40
+LINES_SHOWN = 22
+"""Of a diff that has more lines than the first figure, so many are shown."""
+
+
 class Installed(Struct, frozen=True, kw_only=True):
     """An assistant, its settings, and how many of its events run the hook."""
 
@@ -124,7 +129,19 @@ def _shown(tool: Tool, change: Change, done: str, warning: str = "", *, dry_run:
     else:
         said = f"The hooks of {tool.title} are {done} in {change.file}."
     document = {"file": str(change.file), "changed": bool(change.diff), "diff": change.diff}
-    return Shown(tuple(part for part in (change.diff, said, warning) if part), document)
+    diff = change.diff if dry_run else _begun(change.diff)
+    return Shown(tuple(part for part in (diff, said, warning) if part), document)
+
+
+def _begun(diff: str) -> str:
+    """A diff as far as somebody reads it who knows what it is about."""
+    lines = diff.splitlines()
+    if len(lines) <= MOST_SHOWN:
+        return diff
+    left = len(lines) - LINES_SHOWN
+    return "\n".join(
+        [*lines[:LINES_SHOWN], f"… and {left} more lines like these; --dry-run shows all."]
+    )
 
 
 def _write_launcher(app: "Penstock") -> None:

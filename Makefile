@@ -19,13 +19,13 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test long check fix docs contract site bench bench-events compare torture lock clean
+.PHONY: help run test long check fix docs contract site bench bench-events bench-recorder compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUNNING) ## Set up if needed, then start a live demonstration with its dashboard (ARGS="..." is passed on)
 	$(VENV)/bin/penstock up penstock.demo.live:app --open --log-level error $(ARGS)
@@ -69,6 +69,9 @@ bench: $(INSTALLED) ## Measure speed against the raw limit and a peer
 
 bench-events: $(INSTALLED) ## Measure how fast events are appended, applied and compressed
 	$(PYTHON) -m proof.bench.events $(ARGS)
+
+bench-recorder: $(INSTALLED) ## Measure the hook, the sanitiser, sessions, imports and the recorder's jobs
+	$(PYTHON) -m proof.bench.recorder_page
 
 compare: $(INSTALLED) ## Measure speed beside other job systems, installed for it
 	$(PYTHON) -m proof.bench --compare $(ARGS)

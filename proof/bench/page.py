@@ -1,11 +1,13 @@
-"""`benchmarks/RESULTS.md`: a page of three parts, each rewritten by a command of its own."""
+"""`benchmarks/RESULTS.md`: a page of four parts, each rewritten by a command of its own."""
 
 import re
 from pathlib import Path
 
 EVENTS = "Events"
+RECORDER = "The recorder"
 COMPARISON = "Compared with others"
-_PART = re.compile(rf"^# ({EVENTS}|{COMPARISON})\n", re.MULTILINE)
+_ORDER = (EVENTS, RECORDER, COMPARISON)
+_PART = re.compile(rf"^# ({'|'.join(_ORDER)})\n", re.MULTILINE)
 
 
 def find_checkout() -> Path | None:
@@ -32,7 +34,5 @@ def _parts(page: Path) -> tuple[str, dict[str, str]]:
 
 
 def _write(page: Path, first: str, others: dict[str, str]) -> None:
-    parts = [
-        f"# {name}\n\n{others[name].strip()}\n" for name in (EVENTS, COMPARISON) if name in others
-    ]
+    parts = [f"# {name}\n\n{others[name].strip()}\n" for name in _ORDER if name in others]
     page.write_text("\n".join([f"{first.rstrip()}\n", *parts]), "utf-8")

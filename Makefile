@@ -11,7 +11,7 @@ COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 
 LIKE_DEV := --constraint requirements/dev.lock
 
 BROWSER := src/penstock/server/dashboard/browser
-SHIPPED := events fast postgres recorder redis remote server
+SHIPPED := agents events fast postgres recorder redis remote server
 
 # A name on PATH may be a stub that cannot run, so each candidate is tried.
 CANDIDATES := python3.13 python3.12 python3.11 python3

@@ -1,0 +1,99 @@
+"""The agent workers as one object; everything that takes time to load stands as a text."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from penstock.extension import Extension, Table, Tables
+
+
+class EmbedderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.embedder]`: who turns texts into vectors.
+
+    `provider` is `wordllama`, whose weights are in its wheel, or the `module:name` of something
+    that is called with `settings` and has what `vectors.embedder.Embedder` asks for.
+    """
+
+    provider: str = "wordllama"
+    settings: dict[str, Any] = {}
+
+
+class VectorSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.vectors]`: where vectors are searched.
+
+    `provider` is `usearch`, `pgvector`, or a `module:name`; empty, it is pgvector where the tables
+    are in a PostgreSQL that has it, and usearch elsewhere. The last three are those of its HNSW
+    graph. Under `least_recall`, measured against an exact search, an index is built anew.
+    """
+
+    provider: str = ""
+    settings: dict[str, Any] = {}
+    m: int = 32
+    ef_construction: int = 200
+    ef_search: int = 100
+    least_recall: float = 0.95
+
+
+class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.model]`: which model writes summaries, if any.
+
+    `provider` is empty (texts are summarised here, by extraction), `anthropic`, or a `module:name`.
+    `key` says where the key is: `env:NAME`, `file:PATH` (0600) or `keyring:SERVICE/NAME`.
+    """
+
+    provider: str = ""
+    settings: dict[str, Any] = {}
+    name: str = "claude-haiku-4-5"
+    key: str = "env:ANTHROPIC_API_KEY"
+    base_url: str = "https://api.anthropic.com"
+    timeout: float = 30
+
+
+class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents]` in TOML, or `PENSTOCK_AGENTS__FOLDER`.
+
+    `folder` is for what is kept in files: vector indexes, archived sessions, exports. Without it
+    they are beside the SQLite file, in `NAME.agents`; on a server it has to be named.
+    """
+
+    folder: str = ""
+    embedder: EmbedderSettings = EmbedderSettings()
+    vectors: VectorSettings = VectorSettings()
+    model: ModelSettings = ModelSettings()
+
+
+TABLES = Tables(
+    extension="agents",
+    package="penstock.apps.agents",
+    tables=(
+        Table("agents_memories", key=("id",), tenant="tenant_id", person="user_id"),
+        Table("agents_edges", key=("source", "target", "edge_type"), tenant="tenant_id"),
+        Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id"),
+        Table("agents_vectors", key=("namespace", "id"), tenant="tenant_id", person="user_id"),
+        Table("agents_indexes", key=("namespace",)),
+        Table("agents_sessions", key=("id",), tenant="tenant_id", person="user_id"),
+        Table("agents_turns", key=("session_id", "n"), tenant="tenant_id", person="user_id"),
+        Table("agents_trajectories", key=("id",), tenant="tenant_id", person="user_id"),
+        Table("agents_patterns", key=("id",), tenant="tenant_id"),
+        Table("agents_classifiers", key=("id",), tenant="tenant_id"),
+        Table("agents_archives", key=("id",), tenant="tenant_id"),
+        Table("agents_webhooks", key=("id",), tenant="tenant_id", person="owner"),
+        Table("agents_subscriptions", key=("webhook_id", "topic"), tenant="tenant_id"),
+        Table("agents_webhook_deliveries", key=("id",), tenant="tenant_id"),
+        Table("agents_quotas", key=("tenant_id", "measure"), tenant="tenant_id"),
+        Table("agents_usage", key=("tenant_id", "measure", "period", "slot"), tenant="tenant_id"),
+        Table("agents_exports", key=("id",), tenant="tenant_id"),
+        Table("agents_deletions", key=("id",), stays=True),
+    ),
+)
+
+agents = Extension(
+    name="agents",
+    title="Agents",
+    needs="agents",
+    help="Memory, embeddings, learning, webhooks and maintenance of an agent platform.",
+    settings=AgentsSettings,
+    tables=TABLES,
+    namespace="penstock.apps.agents.namespace:Agents",
+    blueprint="penstock.apps.agents.jobs:jobs",
+)

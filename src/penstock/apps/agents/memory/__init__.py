@@ -1,0 +1,1 @@
+"""What an agent remembers: kept, consolidated, forgotten, found again."""

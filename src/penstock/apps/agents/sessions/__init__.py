@@ -1,0 +1,1 @@
+"""Sessions of an agent: opened, continued, expired, archived, restored."""

@@ -1,0 +1,1 @@
+"""Webhooks: what is delivered to whom, safely, and what became of it."""

@@ -1,6 +1,5 @@
 """`app.agents`: memories, sessions, webhooks and the rest, for programs."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

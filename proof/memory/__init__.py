@@ -1,0 +1,1 @@
+"""Labelled conversations and questions for measuring how well a memory answers."""

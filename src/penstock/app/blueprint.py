@@ -86,6 +86,8 @@ class Registry:
         retry_cap: float | None = None,
         concurrency: int | None = None,
         rate: str | None = None,
+        per_worker: int | None = None,
+        rate_per_worker: str | None = None,
         breaker: str | None = None,
         critical: bool = False,
         **options: Unpack[OptionFields],
@@ -110,6 +112,8 @@ class Registry:
             budgets=budgets or {},
             retry_cap=retry_cap,
             critical=critical,
+            per_worker=per_worker,
+            rate_per_worker=rate_per_worker,
         )
         if concurrency is not None or rate is not None:
             for each in made.names:

@@ -1,7 +1,7 @@
 """What a handler knows of its own execution, and what is called around it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
@@ -12,7 +12,7 @@ from penstock.app.arguments import encode
 from penstock.model.clock import utc
 from penstock.model.errors import InvalidOption, PayloadTooLarge
 from penstock.model.job import Lease
-from penstock.model.redact import redact
+from penstock.model.redact import redact, redact_document
 
 if TYPE_CHECKING:
     from penstock.app.flow import Flow, FlowHandle
@@ -22,12 +22,28 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 MAX_CHECKPOINT = 1_048_576
+MAX_PROGRESS = 4_000
+"""Characters of an object, as JSON text."""
+
 LEVELS = ("debug", "info", "warning", "error")
 
 
 def cleaned(message: object) -> str:
     """A line as it is kept with a job: without secrets, and bounded."""
     return redact(str(message))[:4000]
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far a job is: in percent, in words, and as the object that says more, as JSON text."""
+
+    percent: float | None
+    message: str | None = None
+    document: str | None = None
+
+    @property
+    def value(self) -> Any:
+        """What the handler said: an object, or a number."""
+        return self.percent if self.document is None else msgspec.json.decode(self.document)
 
 
 class Reporter(Protocol):
@@ -37,7 +53,7 @@ class Reporter(Protocol):
         """The store's wall clock, in milliseconds since the epoch."""
         ...
 
-    def progress(self, percent: float, message: str | None) -> None:
+    def progress(self, progress: Progress) -> None:
         """Remember the latest progress; written soon."""
         ...
 
@@ -118,15 +134,22 @@ class Context:
         """The awaitable methods for handlers that are plain functions."""
         return SyncContext(self)
 
-    def progress(self, percent: float, message: str | None = None) -> None:
-        """Tell how far the job is, 0 to 100."""
-        try:
-            done = float(percent)
-        except (TypeError, ValueError):
-            done = -1.0
-        if not 0 <= done <= 100:
-            raise InvalidOption("percent", percent, "a number from 0 to 100")
-        self._reporter.progress(done, None if message is None else redact(str(message))[:500])
+    def progress(self, progress: float | Mapping[str, Any], message: str | None = None) -> None:
+        """Tell how far the job is: 0 to 100, or an object: `{"phase": "load", "percent": 5}`.
+
+        An object is kept as it is. Its `percent`, and its `message` or else its `phase`, are shown
+        wherever those of a number would be.
+        """
+        if not isinstance(progress, Mapping):
+            self._reporter.progress(Progress(_percent(progress), _words(message)))
+            return
+        percent = progress.get("percent")
+        said = message or progress.get("message") or progress.get("phase")
+        self._reporter.progress(
+            Progress(
+                None if percent is None else _percent(percent), _words(said), _document(progress)
+            )
+        )
 
     def log(self, message: str, level: str = "info") -> None:
         """Keep a line with the job; secrets in it are redacted."""
@@ -188,6 +211,30 @@ class Context:
         if self._loop is None:
             return asyncio.run(start())
         return asyncio.run_coroutine_threadsafe(start(), self._loop).result()
+
+
+def _percent(value: Any) -> float:
+    try:
+        percent = float(value)
+    except (TypeError, ValueError):
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise InvalidOption("percent", value, "a number from 0 to 100")
+    return percent
+
+
+def _words(message: object) -> str | None:
+    return None if message is None else redact(str(message))[:500]
+
+
+def _document(progress: Mapping[str, Any]) -> str:
+    try:
+        text = redact_document(encode(progress))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidOption("progress", progress, "something JSON can hold") from error
+    if len(text) > MAX_PROGRESS:
+        raise InvalidOption("progress", f"{len(text):,} characters", f"at most {MAX_PROGRESS:,}")
+    return text
 
 
 class SyncContext:

@@ -23,8 +23,9 @@ import msgspec
 from penstock.app.admission import check_wait
 from penstock.app.after import Wait, awaited
 from penstock.app.arguments import Arguments, decoder, deeper_than, depth, encode
-from penstock.app.context import Context
+from penstock.app.context import Context, Hooks
 from penstock.app.options import CallFields, OptionFields, RunIn, with_options
+from penstock.model.controls import parse_rate
 from penstock.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -131,6 +132,8 @@ class JobType(Generic[P, Q, R]):
         budgets: Mapping[ErrorClass, int],
         retry_cap: float | None,
         critical: bool = False,
+        per_worker: int | None = None,
+        rate_per_worker: str | None = None,
     ) -> None:
         update_wrapper(self, function)
         if app is not None:
@@ -156,6 +159,12 @@ class JobType(Generic[P, Q, R]):
             raise InvalidOption("run_in", "thread", "'loop' or 'process' for an async handler")
         self.lease = lease
         self.critical = critical
+        self.per_worker = None if per_worker is None else _at_once(per_worker)
+        """How many of them one worker runs at once, at most."""
+        self.rate_per_worker = None if rate_per_worker is None else parse_rate(rate_per_worker)
+        """How many one worker begins in how many milliseconds, at most."""
+        self.hooks = Hooks()
+        """Those of this type alone, called after those of the application."""
         self.classify = _classifiers(classify)
         self.budgets = dict(budgets)
         self.retry_cap_ms = _cap_ms(retry_cap)
@@ -371,6 +380,13 @@ def _classifiers(given: Any) -> tuple[Classifier, ...]:
         if not isinstance(classifier, Mapping) and not callable(classifier):
             raise InvalidOption("classify", classifier, "a function or a mapping of exceptions")
     return tuple(several)
+
+
+def _at_once(per_worker: Any) -> int:
+    whole = isinstance(per_worker, int) and not isinstance(per_worker, bool)
+    if not whole or per_worker < 1:
+        raise InvalidOption("per_worker", per_worker, "a whole number, 1 or more")
+    return int(per_worker)
 
 
 def _cap_ms(seconds: float | None) -> int:

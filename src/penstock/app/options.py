@@ -54,6 +54,8 @@ class Registration(OptionFields, total=False):
     retry_cap: float | None
     concurrency: int | None
     rate: str | None
+    per_worker: int | None
+    rate_per_worker: str | None
     breaker: str | None
     critical: bool
 

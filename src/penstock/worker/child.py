@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from penstock.app import context as contexts
 from penstock.app import tracing
 from penstock.app.context import Context, cleaned
 from penstock.app.job_type import JobType
@@ -224,9 +225,9 @@ class ChildReporter:
         """The wall clock of the application's store, as this process opens it."""
         return self._type.app.store.clock.now()
 
-    def progress(self, percent: float, message: str | None) -> None:
+    def progress(self, progress: contexts.Progress) -> None:
         """Pass progress on to the worker."""
-        self._child.send(Progress(self._number, percent, message))
+        self._child.send(Progress(self._number, progress))
 
     def log(self, level: str, message: str) -> None:
         """Pass a line on to the worker."""

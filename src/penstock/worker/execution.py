@@ -87,8 +87,8 @@ class Executor:
         running.executor = self
         running_here.set(running)
         try:
-            if self._hooks.start:
-                await self._tell(running, self._hooks.start)
+            if self._hooks.start or running.type.hooks.start:
+                await self._tell(running, [*self._hooks.start, *running.type.hooks.start])
                 running.begin(self._clock.monotonic())
             self._memory.enter(running, running.lease.type)
             try:
@@ -99,13 +99,16 @@ class Executor:
                 raise value
             settlement = self._completed(running, value, usage)
             hooks: Sequence[Hook] = self._hooks.complete
+            of_type: Sequence[Hook] = running.type.hooks.complete
         except BaseException as raised:
             value = self._cause(running, raised)
             settlement = self._judge(running, value, self._verdict(running, usage))
-            hooks = self._hooks.failed if self._is_failure(running, value) else ()
+            is_failure = self._is_failure(running, value)
+            hooks = self._hooks.failed if is_failure else ()
+            of_type = running.type.hooks.failed if is_failure else ()
         running.settlement = settlement
-        if hooks and settlement is not None:
-            await self._tell_the_end(running, hooks, value)
+        if (hooks or of_type) and settlement is not None:
+            await self._tell_the_end(running, [*hooks, *of_type], value)
         return settlement
 
     def _call(self, running: Running, usage: "_Usage") -> Awaitable[Any]:
@@ -151,6 +154,7 @@ class Executor:
                 reporter.context = Context(
                     running.lease, reporter, self._loop, app, self._reports.owner
                 )
+                reporter.hooks = running.type.hooks.progress
                 if running.context is None:
                     running.reporter, running.context = reporter, reporter.context
         return running.context

@@ -123,8 +123,8 @@ class JobProcess:
         self._writer.write(frame(run))
         while True:
             match await self._next():
-                case Progress(run.number, percent, message):
-                    reporter.progress(percent, message)
+                case Progress(run.number, progress):
+                    reporter.progress(progress)
                 case Log(run.number) as line:
                     reporter.log(line.level, line.message)
                     show(line.logger, line.level, line.message, run.lease)

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from penstock.app import context
 from penstock.config import Settings
 from penstock.model.job import Lease
 from penstock.worker.target import Place
@@ -39,8 +40,7 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
     """The handler reports progress."""
 
     run: int
-    percent: float
-    message: str | None
+    progress: context.Progress
 
 
 class Log(msgspec.Struct, frozen=True, tag=True):

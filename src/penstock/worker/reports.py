@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from penstock.app.context import Context
+from penstock.app.context import Context, Hook, Progress
 from penstock.model.errors import PenstockError
 from penstock.model.outcome import Settlement
 from penstock.model.wording import counted
@@ -28,6 +28,7 @@ MAX_LINES = 10_000
 """What is kept of one execution until it is written; more is dropped, and said so."""
 
 Key = tuple[str, int]
+NOTHING_SAID = Progress(None)
 
 
 class Reports:
@@ -44,7 +45,7 @@ class Reports:
         self._store: Store = app.store
         self._waiting: dict[Key, JobReporter] = {}
         self._unwritten: dict[Key, list[Report]] = {}
-        self._progress: list[tuple[Context, float, str | None]] = []
+        self._progress: list[tuple[Context, Progress, Sequence[Hook]]] = []
         self._may_warn = Seldom()
         self._early: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
@@ -89,14 +90,17 @@ class Reports:
                 self.put_back(reports)
                 raise
         made, self._progress = self._progress, []
-        for progress in made:
-            seconds = self.app.settings.hook_timeout
-            await notify(self.app.hooks.progress, *progress, seconds=seconds)
+        seconds = self.app.settings.hook_timeout
+        for context, progress, of_type in made:
+            told = (progress.percent, progress.message)
+            await notify(self.app.hooks.progress, context, *told, seconds=seconds)
+            if of_type:
+                await notify(of_type, context, progress.value, seconds=seconds)
 
-    def progressed(self, context: Context, percent: float, message: str | None) -> None:
+    def progressed(self, context: Context, progress: Progress, of_type: Sequence[Hook]) -> None:
         """Have the progress hooks told at the next flush."""
-        if self.app.hooks.progress:
-            self._progress.append((context, percent, message))
+        if self.app.hooks.progress or of_type:
+            self._progress.append((context, progress, of_type))
 
     async def write(self, reports: Sequence[Report]) -> None:
         """Write reports; a stale lease's words are dropped with it."""
@@ -138,24 +142,26 @@ class Reports:
 class JobReporter:
     """The `Reporter` of a handler that runs in this process."""
 
-    __slots__ = ("_dropped", "_lines", "_progress", "_reports", "context", "key")
+    __slots__ = ("_dropped", "_lines", "_progress", "_reports", "context", "hooks", "key")
 
     def __init__(self, reports: Reports, job_id: str, fence: int) -> None:
         self._reports = reports
-        self._progress: tuple[float, str | None] | None = None
+        self._progress: Progress | None = None
         self._lines: list[tuple[int, str, str]] = []
         self._dropped = 0
         self.key = (job_id, fence)
         self.context: Context | None = None
+        self.hooks: Sequence[Hook] = ()
+        """Those of its type that hear of progress."""
 
     def now(self) -> int:
         """The store's wall clock."""
         return self._reports.app.store.clock.now()
 
-    def progress(self, percent: float, message: str | None) -> None:
+    def progress(self, progress: Progress) -> None:
         """Keep the latest progress."""
         with self._reports.lock:
-            self._progress = (percent, message)
+            self._progress = progress
             self._reports.note(self)
 
     def log(self, level: str, message: str) -> None:
@@ -198,14 +204,14 @@ class JobReporter:
             self._dropped = 0
         if progress is None and not lines:
             return None
-        percent, message = progress or (None, None)
-        if percent is not None and self.context is not None:
-            self._reports.progressed(self.context, percent, message)
+        if progress is not None and self.context is not None:
+            self._reports.progressed(self.context, progress, self.hooks)
         job_id, fence = self.key
+        said = progress or NOTHING_SAID
         return Report(
             id=job_id,
             fence=fence,
-            progress_percent=percent,
-            progress_message=message,
+            progress_percent=said.percent,
+            progress_message=said.message,
             logs=lines,
         )

@@ -1,8 +1,16 @@
 """`app.agents`: memories, sessions, webhooks and the rest, for programs."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+from msgspec import Struct
+
+from penstock.app.options import CallFields
+from penstock.apps.agents.worker import prepared
 
 if TYPE_CHECKING:
+    from penstock.app.handle import JobHandle
+    from penstock.app.job_type import Prepared
     from penstock.app.penstock import Penstock
 
 
@@ -11,3 +19,15 @@ class Agents:
 
     def __init__(self, app: "Penstock") -> None:
         self._app = app
+
+    def new(
+        self, name: str, data: Struct | Mapping[str, Any], **options: Unpack[CallFields]
+    ) -> "Prepared[Any]":
+        """Check a job without enqueueing it, for `tx.enqueue` and `ctx.enqueue`."""
+        return prepared(self._app.find_type(name), data, options)
+
+    async def enqueue(
+        self, name: str, data: Struct | Mapping[str, Any], **options: Unpack[CallFields]
+    ) -> "JobHandle[Any]":
+        """Enqueue a job: `app.agents.enqueue("session-cleanup", {"maxAge": 1}, tenant="north")`."""
+        return await self._app.enqueue(self.new(name, data, **options))

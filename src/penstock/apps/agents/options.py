@@ -5,7 +5,11 @@ there; a fleet has as many times that. `retry_delay` is the first one's; with `b
 further one is twice as long, with 1 they are all the same.
 """
 
-from msgspec import Struct
+from typing import cast
+
+from msgspec import Struct, structs
+
+from penstock.app.options import Registration
 
 QUEUE = "agents"
 WEBHOOKS = "webhooks"
@@ -29,6 +33,10 @@ class Options(Struct, frozen=True, kw_only=True):
     rate_per_worker: str | None = None
     queue: str = QUEUE
     critical: bool = False
+
+    def registration(self) -> Registration:
+        """Return them as `@app.job` takes them."""
+        return cast("Registration", structs.asdict(self))
 
 
 OPTIONS: dict[str, Options] = {

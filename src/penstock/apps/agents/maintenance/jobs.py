@@ -1,0 +1,7 @@
+"""The types of jobs about maintenance."""
+
+from typing import Any
+
+from penstock.apps.agents.worker import Worker
+
+WORKERS: tuple[type[Worker[Any, Any]], ...] = ()

@@ -34,6 +34,20 @@ class VectorSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     least_recall: float = 0.95
 
 
+class TargetSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.targets.NAME]`: rows that learn the id of their vector.
+
+    `embedding-batch` writes it into `column` of the row whose `id` is the item's source. The table
+    is one of an installed extension, or one that `tables_of_mine` lists. With `tenant`, only rows
+    of the job's tenant are written.
+    """
+
+    table: str
+    id: str = "id"
+    column: str = "embedding_id"
+    tenant: str = ""
+
+
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[penstock.agents.model]`: which model writes summaries, if any.
 
@@ -54,12 +68,16 @@ class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     `folder` is for what is kept in files: vector indexes, archived sessions, exports. Without it
     they are beside the SQLite file, in `NAME.agents`; on a server it has to be named.
+    `former_embedder` is the one that vectors are of until `embedding-reindex` has run.
     """
 
     folder: str = ""
     embedder: EmbedderSettings = EmbedderSettings()
+    former_embedder: EmbedderSettings | None = None
     vectors: VectorSettings = VectorSettings()
     model: ModelSettings = ModelSettings()
+    targets: dict[str, TargetSettings] = {}
+    tables_of_mine: tuple[str, ...] = ()
 
 
 TABLES = Tables(
@@ -69,8 +87,13 @@ TABLES = Tables(
         Table("agents_memories", key=("id",), tenant="tenant_id", person="user_id"),
         Table("agents_edges", key=("source", "target", "edge_type"), tenant="tenant_id"),
         Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id"),
-        Table("agents_vectors", key=("namespace", "id"), tenant="tenant_id", person="user_id"),
-        Table("agents_indexes", key=("namespace",)),
+        Table(
+            "agents_vectors",
+            key=("namespace", "tenant_id", "model", "id"),
+            tenant="tenant_id",
+            person="user_id",
+        ),
+        Table("agents_indexes", key=("namespace", "tenant_id"), tenant="tenant_id"),
         Table("agents_sessions", key=("id",), tenant="tenant_id", person="user_id"),
         Table("agents_turns", key=("session_id", "n"), tenant="tenant_id", person="user_id"),
         Table("agents_trajectories", key=("id",), tenant="tenant_id", person="user_id"),

@@ -1,6 +1,7 @@
 """`app.agents`: memories, sessions, webhooks and the rest, for programs."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.job_type import Prepared
     from penstock.app.penstock import Penstock
+    from penstock.apps.agents.vectors.store import VectorStore
 
 
 class Agents:
@@ -31,3 +33,15 @@ class Agents:
     ) -> "JobHandle[Any]":
         """Enqueue a job: `app.agents.enqueue("session-cleanup", {"maxAge": 1}, tenant="north")`."""
         return await self._app.enqueue(self.new(name, data, **options))
+
+    @cached_property
+    def vectors(self) -> "VectorStore":
+        """Vectors of every namespace; a search sees what was committed before it."""
+        from penstock.apps.agents.vectors.provider import make_store
+
+        return make_store(self._app)
+
+    async def close(self) -> None:
+        """Close what holds something open."""
+        if "vectors" in self.__dict__:
+            await self.vectors.close()

@@ -163,6 +163,7 @@ class Consumers:
     def __init__(self, app: "Penstock") -> None:
         self._app = app
         self._declared: dict[str, Consumer] = {}
+        self._made: dict[Any, Consumer | None] = {}
         self.breakers: dict[str, Breaker] = {}
         """Those around what consumers are enriched by, in this process."""
 
@@ -188,9 +189,17 @@ class Consumers:
         found = dict(self._declared)
         for extension in self._app.extensions:
             for each in extension.adds.get("events.consumers", ()):
-                consumer: Consumer = load(each)
-                found.setdefault(consumer.name, consumer)
+                consumer = self._of_extension(each)
+                if consumer is not None:
+                    found.setdefault(consumer.name, consumer)
         return found
+
+    def _of_extension(self, given: Any) -> Consumer | None:
+        """A consumer, or what a function of the application makes: none if its settings say so."""
+        if given not in self._made:
+            loaded = load(given)
+            self._made[given] = loaded if isinstance(loaded, Consumer) else loaded(self._app)
+        return self._made[given]
 
     def get(self, name: str) -> Consumer:
         """One of them."""

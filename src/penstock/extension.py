@@ -6,10 +6,10 @@ to load stands as a text, `"module:name"`, and is loaded when it is first used.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ __all__ = [
     "Body",
     "Command",
     "Concern",
+    "Counter",
     "Erasing",
     "Extension",
     "Follower",
@@ -41,6 +42,7 @@ __all__ = [
     "Measure",
     "Measured",
     "Metric",
+    "NotKnownYet",
     "Page",
     "Pass",
     "Process",
@@ -330,6 +332,35 @@ Gate = Callable[["Penstock", Asking], str | None]
 """Says why a job may not come in, in a sentence; None lets it in. It may be asked again."""
 
 
+class NotKnownYet(BaseException):
+    """Raised by a gate or a counter that has to look first: `await look()`, and it is asked again.
+
+    It passes every `except Exception` of the work that asks.
+    """
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        self.look = look
+
+
+class Counter(Protocol):
+    """Counts the jobs that come in, all those of a call together; it has one for each application.
+
+    It is called from any thread, and awaits nothing.
+    """
+
+    def take(self, jobs: Sequence[NewJob], way: Way) -> str | None:
+        """Count jobs that are about to come in, or say in a sentence why none of them may."""
+        ...
+
+    def give_back(self, jobs: Sequence[NewJob]) -> None:
+        """Uncount jobs that did not come in after all."""
+        ...
+
+    async def close(self) -> None:
+        """Write down what was counted; the store is closed next."""
+        ...
+
+
 class Erasing(Struct, frozen=True, kw_only=True):
     """Whose traces are to go: those of a tenant, of a person, or of a person within a tenant."""
 
@@ -359,6 +390,8 @@ class Extension(Struct, frozen=True, kw_only=True):
     `redact` is asked for every text that is kept, after
     our own rules. `concerns(app)` lists what is wrong. `erase(app, erasing)`
     removes what is not in its tables, or in those that `stay`, and says how much it was.
+
+    `counter(app)` is a `Counter`: told of jobs that come in, when every gate has let them.
 
     `keeps_jobs` names a setting of it: while that is above 0, ended jobs are not pruned, and it
     deletes them itself, once it has them elsewhere.
@@ -392,6 +425,7 @@ class Extension(Struct, frozen=True, kw_only=True):
     checks: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
     doctor: "Mapping[str, Callable[[Penstock], Awaitable[Check]] | str]" = {}
     gates: tuple[Gate, ...] = ()
+    counter: Loaded | None = None
     redact: Loaded | None = None
     erase: Loaded | None = None
     keeps_jobs: str = ""

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
@@ -12,11 +12,12 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from penstock.app import job_log, tracing
-from penstock.extension import Way, asking
+from penstock.app.gates import Gates, known, there_already
+from penstock.extension import NotKnownYet, Way
 from penstock.model.clock import utc
 from penstock.model.controls import DepthLimits
-from penstock.model.errors import InvalidOption, NotAdmitted, PenstockError, QueueFull
-from penstock.model.job import Enqueued, Job, NewJob
+from penstock.model.errors import InvalidOption, PenstockError, QueueFull
+from penstock.model.job import Enqueued, NewJob
 from penstock.model.options import MAX_SECONDS
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ class Admission:
 
     def __init__(self, app: "Penstock") -> None:
         self.rates = DrainRates(app)
+        self.gates = Gates(app)
         self._app = app
         self._hooks: list[Hook] = []
         self._capacities: dict[str, Capacity] = {}
@@ -220,15 +222,24 @@ class Admission:
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             return None
-        if self._app.extensions.gates:
-            self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
+        try:
+            if self._app.extensions.gates or self._app.extensions.counters:
+                self.gates.let_in(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
+        except NotKnownYet:
+            return None
         write = self._app.store.jobs.enqueue_now
-        with _Inside(entering):
-            if tracing.is_off():
-                answers = write(jobs)
-            else:
-                with tracing.sending(jobs) as sent:
-                    answers = write(sent)
+        try:
+            with _Inside(entering):
+                if tracing.is_off():
+                    answers = write(jobs)
+                else:
+                    with tracing.sending(jobs) as sent:
+                        answers = write(sent)
+        except Exception:
+            self.gates.give_back(jobs)
+            raise
+        if self._app.extensions.counters:
+            self.gates.give_back(there_already(jobs, answers))
         if self._log is not None:
             job_log.tell_enqueued(self._log, jobs, answers)
         return answers
@@ -242,12 +253,22 @@ class Admission:
         connection = how.get("connection")
         wait = self._wait_seconds(how.get("wait"))
         if self._app.extensions.gates:
-            self.ask_gates(jobs, Way.CHILD if how.get("force") else Way.ENQUEUE)
+            way = Way.CHILD if how.get("force") else Way.ENQUEUE
+            await known(lambda: self.gates.ask(jobs, way))
         entering = [] if how.get("force") else self._enter_at_once(jobs)
         if entering is None:
             entering = await self._enter(jobs, wait if connection is None else 0)
-        with _Inside(entering):
-            answers = await write(jobs, connection=connection)
+        if self._app.extensions.counters:
+            way = Way.CHILD if how.get("force") else Way.ENQUEUE
+            await known(lambda: self.gates.take(jobs, way))
+        try:
+            with _Inside(entering):
+                answers = await write(jobs, connection=connection)
+        except Exception:  # who gives up waiting does not know whether they were written
+            self.gates.give_back(jobs)
+            raise
+        if self._app.extensions.counters:
+            self.gates.give_back(there_already(jobs, answers))
         if self._log is not None:
             job_log.tell_enqueued(self._log, jobs, answers)
         return answers
@@ -288,7 +309,7 @@ class Admission:
                 if inspect.iscoroutine(answer):
                     answer.close()
                 raise InvalidOption("admit", hook, "a plain function, to be asked in a transaction")
-        self.ask_gates(jobs, Way.ENQUEUE)
+        self.gates.ask(jobs, Way.ENQUEUE)
         now = time.monotonic()
         return all(
             queue in measured or self._capacity(queue).surely_has(len(found), now)
@@ -308,24 +329,6 @@ class Admission:
         for queue, found in ready.items():
             await self._find_capacity(self._capacity(queue), found, 0)
         return list(ready)
-
-    def refusals(self, jobs: Sequence[NewJob | Job], way: Way) -> Iterator[NotAdmitted]:
-        """What the gates of extensions have against jobs that want in."""
-        for extension, gate in self._app.extensions.gates:
-            for job in jobs:
-                reason = gate(self._app, asking(job, way))
-                if reason is not None:
-                    yield NotAdmitted(job.type, extension.name, reason)
-
-    def ask_gates(self, jobs: Sequence[NewJob | Job], way: Way) -> None:
-        """Refuse jobs that a gate keeps out."""
-        for refusal in self.refusals(jobs, way):
-            raise refusal
-
-    async def ask_again(self, ids: Sequence[str]) -> None:
-        """Ask the gates about jobs that are to run again."""
-        if self._app.extensions.gates:
-            self.ask_gates(await self._app.store.reader.get(ids), Way.REQUEUE)
 
     def ahead_in(self, queue: str) -> int | None:
         """Return how many jobs wait in a queue; None if there are more than anybody counts."""

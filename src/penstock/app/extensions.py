@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.extension import Extension, Gate, load
+from penstock.extension import Counter, Extension, Gate, load
 from penstock.model.errors import NOT_SHOWN, InvalidOption, MissingExtra
 from penstock.model.redact import add_rule
 
@@ -47,6 +47,8 @@ class Extensions:
         self._enabled: dict[str, Extension] = {}
         self.gates: list[tuple[Extension, Gate]] = []
         """Those of all that are enabled: every enqueue looks whether there are any."""
+        self.counters: list[tuple[Extension, Counter]] = []
+        """Likewise."""
         self._namespaces: dict[str, Any] = {}
         self._settings: dict[str, Any] = {}
         for one in (*given, *app.settings.extensions):
@@ -72,6 +74,8 @@ class Extensions:
             add_rule(load(extension.redact))
         self._enabled[extension.name] = extension
         self.gates += [(extension, gate) for gate in extension.gates]
+        if extension.counter is not None:
+            self.counters.append((extension, loaded_part(extension, extension.counter)(self._app)))
         if extension.settings is not None:
             self.settings(extension.name)
 
@@ -117,7 +121,9 @@ class Extensions:
         return self._namespaces[name]
 
     async def close(self) -> None:
-        """Close the namespaces that hold something open: those with an `async def close()`."""
+        """Close counters, and namespaces that hold something open: with an `async def close()`."""
+        for _, counter in self.counters:
+            await counter.close()
         for namespace in self._namespaces.values():
             close = getattr(namespace, "close", None)
             if close is not None:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.app import tracing
@@ -10,7 +11,7 @@ from penstock.app.extensions import loaded_part
 from penstock.app.flow import Batch
 from penstock.app.handle import JobHandle
 from penstock.app.sync import in_work
-from penstock.extension import Extension, Tables
+from penstock.extension import Extension, NotKnownYet, Tables, Way
 from penstock.model.errors import InvalidOption
 from penstock.model.job import Enqueued, NewJob
 from penstock.model.redact import without_password
@@ -51,6 +52,7 @@ class Unit:
         self._measured = measured
         self._spaces: dict[str, Any] = {}
         self._jobs: list[NewJob] = []
+        self._undone_by: list[Callable[[], object]] = []
 
     @property
     def now(self) -> int:
@@ -67,6 +69,7 @@ class Unit:
         jobs = [call.job for call in batch.calls]
         if not self._app.admission.admit_now(jobs, self._measured):
             raise _Unmeasured(jobs)
+        self._count(jobs)
         with tracing.sending(jobs) as sent:
             answers = self._insert(sent)
         self._jobs += jobs
@@ -76,10 +79,27 @@ class Unit:
         ]
         return batch.handles(self._app, handles)
 
+    def _count(self, jobs: list[NewJob]) -> None:
+        gates = self._app.admission.gates
+        gates.take(jobs, Way.ENQUEUE)
+        if self._app.extensions.counters:
+            Unit.undo_by(self, partial(gates.give_back, jobs))
+
     @classmethod
     def jobs_of(cls, unit: "Unit") -> list[NewJob]:
         """What was enqueued; no name that an extension might have."""
         return unit._jobs
+
+    @classmethod
+    def undo_by(cls, unit: "Unit", undo: Callable[[], object]) -> None:
+        """Have something called if the unit is repeated, or is not committed."""
+        unit._undone_by.append(undo)
+
+    @classmethod
+    def undo(cls, unit: "Unit") -> None:
+        """Call all of it."""
+        while unit._undone_by:
+            unit._undone_by.pop()()
 
     def _insert(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         if self._app.beside is None:
@@ -111,18 +131,31 @@ class Unit:
 async def transact(app: "Penstock", work: Callable[[Any], T]) -> T:
     """Run `work(tx)` in one commit; it may be repeated, and so has no effects outside `tx`."""
     jobs: list[NewJob] = []
+    units: list[Unit] = []
     here = copy_context()  # the writer has a thread of its own
 
     def run(unit: Unit) -> T:
+        _undo(units)
+        units.append(unit)
         answer = here.run(_plain, work, unit)
         jobs[:] = Unit.jobs_of(unit)
         return answer
 
-    answer = await _repeated(app, run, table_store(app, "A unit of work").write)
+    try:
+        answer = await _repeated(app, run, table_store(app, "A unit of work").write)
+    except Exception:
+        _undo(units)
+        raise
     app.admission.took(jobs)
     if jobs and app.beside is not None:
         await _deliver_soon(app, [job.id for job in jobs])
     return answer
+
+
+def _undo(units: list[Unit]) -> None:
+    """Undo what units did elsewhere that were not committed."""
+    while units:
+        Unit.undo(units.pop())
 
 
 async def _deliver_soon(app: "Penstock", ids: list[str]) -> None:
@@ -163,6 +196,8 @@ async def _repeated(app: "Penstock", work: Callable[[Unit], T], perform: Any) ->
             await make_tables(app, lacking.tables)
         except _Unmeasured as unmeasured:
             measured.update(await app.admission.find_room(unmeasured.jobs))
+        except NotKnownYet as lacking:
+            await lacking.look()
         else:
             return found
 

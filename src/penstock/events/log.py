@@ -1,7 +1,7 @@
 """The log: events are appended in one commit, each once, and read by sequence."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -9,8 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from penstock.app.gates import known
+from penstock.app.transact import Unit
 from penstock.events.codec import Codec, UnknownDictionary, unpacked
 from penstock.events.codec import learn as learn_dictionary
+from penstock.events.counting import Counters, give_back, take
 from penstock.events.event import (
     Body,
     Event,
@@ -29,7 +32,6 @@ from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-    from penstock.app.transact import Unit
     from penstock.events.archive import Archived, Show
     from penstock.events.background import Background
     from penstock.events.dead import DeadEvents
@@ -93,10 +95,11 @@ class Narrowed(TypedDict, total=False):
 class Writing:
     """`tx.events`: what a unit of work does with the log."""
 
-    def __init__(self, queries: "Queries", app: "Penstock", unit: "Unit") -> None:
+    def __init__(self, queries: "Queries", app: "Penstock", unit: Unit) -> None:
         self.queries = queries
         self.now = unit.now
         self._app = app
+        self._unit = unit
 
     def append(self, event: str | NewEvent, /, **fields: Unpack[EventFields]) -> Appended:
         """Append an event in this commit; one that is there already changes nothing."""
@@ -106,6 +109,10 @@ class Writing:
         """Append events in this commit, in their order."""
         preparer = self._app.events.preparer
         rows = preparer.rows(events, self.now)
+        counters = self._app.events.counters
+        if counters:
+            take(counters, events)
+            Unit.undo_by(self._unit, partial(give_back, counters, events))
         for platform in {row.platform for row in rows}:
             self.keep_dictionary(platform)
         return self.write(rows)
@@ -262,12 +269,32 @@ class Events:
         """Append events in one commit, all of them or, if one is refused, none."""
         if not events:
             return []
+        counters = self.counters
+        if not counters:
+            return await self._append(events)
+        await known(lambda: take(counters, events))
+        try:
+            appended = await self._append(events)
+        except Exception:
+            give_back(counters, events)
+            raise
+        there = [event for event, each in zip(events, appended, strict=True) if not each.created]
+        give_back(counters, there)
+        return appended
+
+    async def _append(self, events: Sequence[NewEvent]) -> list[Appended]:
         now = self._app.store.clock.now()
         if self.intake is None:
             return await self.write(self.preparer.rows(events, now))
         clean = [self.preparer.clean(event, now) for event in events]
         appended = await self.intake.accept(clean)
         return appended or [Appended(event.event_id, 0, True) for event in clean]
+
+    @cached_property
+    def counters(self) -> Counters:
+        """What counts events that come in: `adds={"events.counter": …}` of extensions."""
+        named = [(each.name, each.adds.get("events.counter")) for each in self._app.extensions]
+        return [(name, load(counter)(self._app)) for name, counter in named if counter]
 
     @cached_property
     def stream(self) -> "Stream | None":

@@ -259,7 +259,7 @@ class DeadLetters:
             text = await amended(self._app, job, arguments or {}, payload)
             await self._store.jobs.amend(job_id, text)
             if requeue:
-                await self._app.admission.ask_again([job_id])
+                await self._app.admission.gates.ask_again([job_id])
                 await self._store.jobs.requeue([job_id])
         return await self._jobs.get(job_id)
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
+from penstock.app.gates import known
 from penstock.extension import Way
 from penstock.model.controls import PauseScope
 from penstock.model.dependency import Edge
@@ -68,7 +69,7 @@ async def _requeue(
 ) -> None:
     """Requeue all; where one is refused, each half by itself, down to that one."""
     try:
-        await app.admission.ask_again(ids)
+        await app.admission.gates.ask_again(ids)
         done = await app.store.jobs.requeue(ids, spread_ms=spread_ms, delay_ms=delay_ms)
         answer.done.extend(done)
     except StoreError:
@@ -253,7 +254,8 @@ class Jobs:
         named = named_in(found)
         kept_out: list[str] = []
         if found.job.status in sources("requeue"):
-            refusals = self.app.admission.refusals([found.job], Way.REQUEUE)
+            gates, job = self.app.admission.gates, found.job
+            refusals = await known(lambda: list(gates.refusals([job], Way.REQUEUE)))
             kept_out = [str(refusal) for refusal in refusals]
         return explain(without(found, named - await self.own_ids(named)), kept_out)
 
@@ -273,7 +275,7 @@ class Jobs:
     async def requeue(self, job_id: str) -> Job:
         """Run a cancelled or dead job again, with a fresh retry budget."""
         async with self.doing("requeue", job_id):
-            await self.app.admission.ask_again([job_id])
+            await self.app.admission.gates.ask_again([job_id])
             await self.app.store.jobs.requeue([job_id])
         return await self.get(job_id)
 
@@ -281,7 +283,7 @@ class Jobs:
         """Run cancelled or dead jobs again: all of them, or none."""
         own = await self._all(ids)
         async with self.actor.on_jobs("requeue", own):
-            await self.app.admission.ask_again([job.id for job in own])
+            await self.app.admission.gates.ask_again([job.id for job in own])
             return await self.app.store.jobs.requeue([job.id for job in own])
 
     async def run_again(self, job_id: str) -> Job:

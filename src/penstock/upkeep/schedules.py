@@ -1,13 +1,15 @@
 """Firing schedules: at every tick one job, however many processes watch for it."""
 
 import asyncio
+from functools import partial
 from typing import NamedTuple
 
 import structlog
 
+from penstock.app.gates import known
 from penstock.app.penstock import Penstock
 from penstock.extension import Way
-from penstock.model.errors import PenstockError
+from penstock.model.errors import NotAdmitted, PenstockError
 from penstock.model.job import NewJob
 from penstock.model.schedule import MOST_AT_ONCE, Schedule, due_ticks, tick_jobs
 from penstock.model.store_errors import StoreError
@@ -84,9 +86,9 @@ async def _fire_one(app: Penstock, schedule: Schedule) -> int:
     store = app.store
     try:
         ticks, upcoming = due_ticks(schedule, store.clock.now())
-        jobs = _let_in(app, schedule, tick_jobs(schedule, ticks))
+        jobs = await _let_in(app, schedule, tick_jobs(schedule, ticks))
         last = ticks[-1] if ticks else None
-        done = await store.schedules.fire(schedule, jobs, upcoming, last_run_at=last)
+        done = await _fire(app, schedule, jobs, upcoming, last)
     except (PenstockError, ValueError, TypeError, OverflowError) as error:
         if isinstance(error, StoreError) and type(error) is not StoreError:
             raise
@@ -95,16 +97,33 @@ async def _fire_one(app: Penstock, schedule: Schedule) -> int:
     return len(jobs) if done else 0
 
 
-def _let_in(app: Penstock, schedule: Schedule, jobs: list[NewJob]) -> list[NewJob]:
-    """The jobs that no gate keeps out; a tick of one that is kept out passes."""
+async def _let_in(app: Penstock, schedule: Schedule, jobs: list[NewJob]) -> list[NewJob]:
+    """The jobs that nothing keeps out; a tick of one that is kept out passes."""
+    if not (app.extensions.gates or app.extensions.counters):
+        return jobs
     admitted = []
     for job in jobs:
-        refusal = next(app.admission.refusals([job], Way.SCHEDULE), None)
-        if refusal is None:
-            admitted.append(job)
-        else:
+        try:
+            await known(partial(app.admission.gates.let_in, [job], Way.SCHEDULE))
+        except NotAdmitted as refusal:
             log.warning("tick_not_admitted", schedule=schedule.name, error=str(refusal))
+        else:
+            admitted.append(job)
     return admitted
+
+
+async def _fire(
+    app: Penstock, schedule: Schedule, jobs: list[NewJob], upcoming: int | None, last: int | None
+) -> bool:
+    """Enqueue the jobs and advance the schedule; False, and none counted, if somebody else did."""
+    try:
+        done = await app.store.schedules.fire(schedule, jobs, upcoming, last_run_at=last)
+    except Exception:
+        app.admission.gates.give_back(jobs)
+        raise
+    if not done:
+        app.admission.gates.give_back(jobs)
+    return done
 
 
 async def _set_aside(store: Store, schedule: Schedule, error: Exception) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.extension import Extension, Table, Tables
+from penstock.extension import Asking, Extension, Table, Tables, Way, load
 
 
 class EmbedderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -105,10 +105,23 @@ TABLES = Tables(
         Table("agents_webhook_deliveries", key=("id",), tenant="tenant_id"),
         Table("agents_quotas", key=("tenant_id", "measure"), tenant="tenant_id"),
         Table("agents_usage", key=("tenant_id", "measure", "period", "slot"), tenant="tenant_id"),
-        Table("agents_exports", key=("id",), tenant="tenant_id"),
+        Table("agents_standings", key=("tenant_id", "measure"), tenant="tenant_id"),
+        Table("agents_reservations", key=("id",), tenant="tenant_id"),
+        Table("agents_exports", key=("id",), tenant="tenant_id", person="user_id"),
         Table("agents_deletions", key=("id",), stays=True),
     ),
 )
+
+COUNTING = "penstock.apps.agents.maintenance.counting"
+
+
+def _is_used_up(app: Any, asking: Asking) -> str | None:
+    """Why a job may not run again; jobs that come in are counted, which says so, too."""
+    if asking.way is not Way.REQUEUE:
+        return None
+    reason: str | None = load(f"{COUNTING}:asked_again")(app, asking)
+    return reason
+
 
 agents = Extension(
     name="agents",
@@ -119,4 +132,7 @@ agents = Extension(
     tables=TABLES,
     namespace="penstock.apps.agents.namespace:Agents",
     blueprint="penstock.apps.agents.jobs:jobs",
+    gates=(_is_used_up,),
+    counter=f"{COUNTING}:JobCounter",
+    adds={"events.counter": f"{COUNTING}:EventCounter"},
 )

@@ -110,9 +110,13 @@ class TableStore(Protocol):
         ...
 
     async def page(
-        self, table: Table, after: Sequence[Any] | None, limit: int
+        self,
+        table: Table,
+        after: Sequence[Any] | None,
+        limit: int,
+        where: Mapping[str, str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows by key, from the first one after a key."""
+        """Rows by key, from the first one after a key; those with these values, or all."""
         ...
 
     async def put(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -127,8 +131,12 @@ class TableStore(Protocol):
         """How many rows there are and a sum over their values, in whatever order they come."""
         ...
 
-    async def count(self, table: Table) -> int:
-        """How many rows there are."""
+    async def count(self, table: Table, where: Mapping[str, str] | None = None) -> int:
+        """How many rows there are with these values in these columns, or at all."""
+        ...
+
+    async def sizes(self, table: Table) -> dict[str, int]:
+        """How many bytes the values of each tenant's rows take; none if rows are nobody's."""
         ...
 
     async def delete(self, table: Table, where: Mapping[str, str] | None = None) -> int:

@@ -59,6 +59,11 @@ class PostgresTables(RelationalTables):
             return quoted(column)
         return f"{quoted(column)}::int" if kind == "boolean" else f"{quoted(column)}::text"
 
+    def size(self, column: str, kind: str) -> str:
+        """As a text, numbers included; bytes are not decoded for it."""
+        plain = kind in ("bytea", "text")
+        return f"octet_length({quoted(column)}{'' if plain else '::text'})"
+
     def insert(self, kind: str) -> str:
         """Whatever was read elsewhere, as the column's type reads it."""
         return "?" if kind == "bytea" else f"CAST(?::text AS {kind})"

@@ -85,6 +85,10 @@ class RelationalTables(ABC):
         """A column as a value that every store can write: text, number, bytes or nothing."""
 
     @abstractmethod
+    def size(self, column: str, kind: str) -> str:
+        """How many bytes the value of a column takes, about."""
+
+    @abstractmethod
     def insert(self, kind: str) -> str:
         """A placeholder for such a value."""
 
@@ -169,9 +173,13 @@ class RelationalTables(ABC):
         return found
 
     async def page(
-        self, table: Table, after: Sequence[Any] | None, limit: int
+        self,
+        table: Table,
+        after: Sequence[Any] | None,
+        limit: int,
+        where: Mapping[str, str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows by key, from the first one after a key."""
+        """Rows by key, from the first one after a key; those with these values, or all."""
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
             self.before_reading(tx)
@@ -179,9 +187,11 @@ class RelationalTables(ABC):
             shown = ", ".join(self.select(column, kind) for column, kind in kinds.items())
             key = ", ".join(map(quoted, table.key))
             beyond = ", ".join(self.insert(kinds[column]) for column in table.key)
-            where = "" if after is None else f"WHERE ({key}) > ({beyond})"
-            sql = f"SELECT {shown} FROM {quoted(table.name)} {where} ORDER BY {key} LIMIT ?"
-            rows = self._one(tx, sql).rows("one", (*(after or ()), limit))
+            later = () if after is None else (f"({key}) > ({beyond})",)
+            wanted = _where(where, *later)
+            sql = f"SELECT {shown} FROM {quoted(table.name)}{wanted} ORDER BY {key} LIMIT ?"
+            bindings = (*(where or {}).values(), *(after or ()), limit)
+            rows = self._one(tx, sql).rows("one", bindings)
             return [dict(zip(kinds, row, strict=True)) for row in rows]
 
         return await self.db.read(read)
@@ -225,16 +235,29 @@ class RelationalTables(ABC):
             after = [rows[-1][column] for column in table.key]
         return count, total
 
-    async def count(self, table: Table) -> int:
-        """How many rows there are."""
-        sql = f"SELECT count(*) FROM {quoted(table.name)}"
-        return int(await self.db.read(lambda tx: self._one(tx, sql).value("one")))
+    async def count(self, table: Table, where: Mapping[str, str] | None = None) -> int:
+        """How many rows there are with these values in these columns, or at all."""
+        sql = f"SELECT count(*) FROM {quoted(table.name)}{_where(where)}"
+        bindings = tuple((where or {}).values())
+        return int(await self.db.read(lambda tx: self._one(tx, sql).value("one", bindings)))
+
+    async def sizes(self, table: Table) -> dict[str, int]:
+        """How many bytes the values of each tenant's rows take; none if rows are nobody's."""
+        if table.tenant is None:
+            return {}
+        tenant = quoted(table.tenant)
+
+        def read(tx: Transaction) -> dict[str, int]:
+            kinds = self._columns(tx, table)
+            each = (f"coalesce({self.size(name, kind)}, 0)" for name, kind in kinds.items())
+            sql = f"SELECT {tenant}, sum({' + '.join(each)}) FROM {quoted(table.name)} GROUP BY 1"
+            return {str(name): int(total) for name, total in self._one(tx, sql).rows("one")}
+
+        return await self.db.read(read)
 
     async def delete(self, table: Table, where: Mapping[str, str] | None = None) -> int:
         """Delete the rows with these values in these columns, or all; how many."""
-        named = [f"{quoted(column)} = ?" for column in where or ()]
-        narrowed = f" WHERE {' AND '.join(named)}" if named else ""
-        sql = f"DELETE FROM {quoted(table.name)}{narrowed}"
+        sql = f"DELETE FROM {quoted(table.name)}{_where(where)}"
         bindings = tuple((where or {}).values())
         return await self.db.write(lambda tx: self._one(tx, sql).run("one", bindings))
 
@@ -246,6 +269,12 @@ class RelationalTables(ABC):
         if not found:
             raise InvalidOption("table", table.name, "one that the extension's steps make")
         return found
+
+
+def _where(values: Mapping[str, str] | None, *further: str) -> str:
+    """The condition that columns have these values, which are bound in their order."""
+    named = [f"{quoted(column)} = ?" for column in values or ()]
+    return f" WHERE {' AND '.join((*named, *further))}" if named or further else ""
 
 
 def load_steps(package: str, dialect: str) -> dict[int, str]:

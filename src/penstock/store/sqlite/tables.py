@@ -42,6 +42,10 @@ class SqliteTables(RelationalTables):
         """A column as it is."""
         return quoted(column)
 
+    def size(self, column: str, kind: str) -> str:
+        """As a text, numbers included."""
+        return f"octet_length({quoted(column)})"
+
     def insert(self, kind: str) -> str:
         """SQLite makes a number of a text where its column is one."""
         return "?"

@@ -1,0 +1,137 @@
+-- name: any_quota
+SELECT 1 FROM agents_quotas LIMIT 1;
+
+-- name: quotas_of
+SELECT tenant_id, measure, period, most, warn_at, action, throttle, updated_at
+FROM agents_quotas WHERE tenant_id = :tenant OR tenant_id = '*'
+ORDER BY tenant_id = '*' DESC, measure;
+
+-- name: quotas
+SELECT tenant_id, measure, period, most, warn_at, action, throttle, updated_at
+FROM agents_quotas ORDER BY tenant_id, measure;
+
+-- name: set_quota
+INSERT INTO agents_quotas (tenant_id, measure, period, most, warn_at, action, throttle, updated_at)
+VALUES (:tenant_id, :measure, :period, :most, :warn_at, :action, :throttle, :updated_at)
+ON CONFLICT (tenant_id, measure) DO UPDATE SET
+    period = excluded.period, most = excluded.most, warn_at = excluded.warn_at,
+    action = excluded.action, throttle = excluded.throttle, updated_at = excluded.updated_at;
+
+-- name: remove_quota
+DELETE FROM agents_quotas WHERE tenant_id = ? AND measure = ?;
+
+-- name: quota_used
+SELECT coalesce(sum(used), 0) FROM agents_usage
+WHERE tenant_id = ? AND measure = ? AND period = ?;
+
+-- name: add_usage
+INSERT INTO agents_usage (tenant_id, measure, period, slot, used) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (tenant_id, measure, period, slot) DO UPDATE
+SET used = agents_usage.used + excluded.used;
+
+-- name: set_usage
+INSERT INTO agents_usage (tenant_id, measure, period, slot, used) VALUES (?, ?, ?, 0, ?)
+ON CONFLICT (tenant_id, measure, period, slot) DO UPDATE SET used = excluded.used;
+
+-- name: usage_of
+SELECT tenant_id, measure, period, sum(used) FROM agents_usage
+WHERE tenant_id = :tenant GROUP BY 1, 2, 3 ORDER BY 2, 3;
+
+-- name: usage_tenants
+SELECT DISTINCT tenant_id FROM agents_usage WHERE tenant_id > ? ORDER BY tenant_id LIMIT ?;
+
+-- name: forget_usage
+DELETE FROM agents_usage WHERE tenant_id = ? AND measure = ? AND period = ?;
+
+-- name: forget_unmeasured
+DELETE FROM agents_usage WHERE measure = 'storage' AND tenant_id = ?;
+
+-- name: standing
+SELECT period, state, limited FROM agents_standings WHERE tenant_id = ? AND measure = ?;
+
+-- name: standings
+SELECT tenant_id, measure, period, state, used, limited, changed_at
+FROM agents_standings ORDER BY tenant_id, measure;
+
+-- name: set_standing
+INSERT INTO agents_standings (tenant_id, measure, period, state, used, limited, changed_at)
+VALUES (:tenant_id, :measure, :period, :state, :used, :limited, :changed_at)
+ON CONFLICT (tenant_id, measure) DO UPDATE SET
+    period = excluded.period, state = excluded.state, used = excluded.used,
+    limited = excluded.limited, changed_at = excluded.changed_at;
+
+-- name: mark_limited
+UPDATE agents_standings SET limited = ? WHERE tenant_id = ? AND measure = ?;
+
+-- name: throttled_besides
+SELECT measure FROM agents_standings
+WHERE tenant_id = ? AND state = 'throttled' AND limited = 0 ORDER BY measure LIMIT 1;
+
+-- name: forget_standing
+DELETE FROM agents_standings WHERE tenant_id = ? AND measure = ?;
+
+-- name: blocked_storage
+SELECT 1 FROM agents_standings WHERE tenant_id = ? AND measure = 'storage' AND state = 'blocked';
+
+-- name: add_reservation
+INSERT INTO agents_reservations (id, tenant_id, amounts, created_at) VALUES (?, ?, ?, ?);
+
+-- name: take_reservation
+DELETE FROM agents_reservations WHERE id = ? RETURNING amounts;
+
+-- name: old_reservations
+SELECT id, tenant_id FROM agents_reservations WHERE created_at < ? ORDER BY created_at LIMIT ?;
+
+-- name: begin_export
+INSERT INTO agents_exports (id, tenant_id, user_id, kind, file, contents, status, created_at)
+VALUES (?, ?, ?, ?, ?, '{}', 'running', ?)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: end_export
+UPDATE agents_exports
+SET sha256 = :sha256, bytes = :bytes, contents = :contents, status = 'done', ended_at = :ended_at
+WHERE id = :id AND status <> 'done';
+
+-- name: export_by_id
+SELECT id, tenant_id, user_id, kind, file, sha256, bytes, contents, status, created_at, ended_at
+FROM agents_exports WHERE id = ?;
+
+-- name: exports
+SELECT id, tenant_id, user_id, kind, file, sha256, bytes, contents, status, created_at, ended_at
+FROM agents_exports
+WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: exports_holding
+SELECT id, file FROM agents_exports
+WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant OR tenant_id = '')
+  AND (CAST(:person AS TEXT) IS NULL OR user_id IS NULL OR user_id = :person)
+  AND kind = 'data'
+ORDER BY id LIMIT :limit;
+
+-- name: exported_bytes
+SELECT tenant_id, sum(bytes) FROM agents_exports WHERE bytes IS NOT NULL GROUP BY 1;
+
+-- name: forget_export
+DELETE FROM agents_exports WHERE id = ?;
+
+-- name: request_deletion
+INSERT INTO agents_deletions (id, subject, subject_hash, jobs, status, created_at)
+VALUES (?, ?, ?, ?, 'requested', ?)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: deletion
+SELECT id, subject, subject_hash, jobs, found, status, certificate, created_at, ended_at
+FROM agents_deletions WHERE id = ?;
+
+-- name: deletions
+SELECT id, subject, subject_hash, jobs, found, status, certificate, created_at, ended_at
+FROM agents_deletions ORDER BY created_at DESC, id DESC LIMIT ?;
+
+-- name: deletion_found
+UPDATE agents_deletions SET found = ?, status = 'erasing' WHERE id = ? AND found IS NULL;
+
+-- name: deletion_done
+UPDATE agents_deletions
+SET subject = NULL, jobs = '[]', status = 'done', certificate = ?, ended_at = ?
+WHERE id = ? AND status <> 'done';

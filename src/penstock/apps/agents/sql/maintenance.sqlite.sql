@@ -1,0 +1,2 @@
+-- name: hold_quota
+SELECT 1 WHERE ? <> ?;

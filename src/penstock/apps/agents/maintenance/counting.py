@@ -142,7 +142,7 @@ class Meter:
                     block.wanted = max(block.wanted, number)
                     raise NotKnownYet(partial(self.look, [*counts]))
                 if block.left < number:
-                    return block.quota.refusal(block.used)
+                    return block.quota.refusal(block.used + block.spent)
                 taken.append((block, number))
             for block, number in taken:
                 block.left -= number
@@ -176,7 +176,7 @@ class Meter:
             if block.until <= self._app.store.clock.now():
                 raise NotKnownYet(partial(self.look, [tenant]))
             used_up = block.is_last and block.left < 1
-            return block.quota.refusal(block.used) if used_up else None
+            return block.quota.refusal(block.used + block.spent) if used_up else None
 
     def _account(self, tenant: str, now: float, asked: list[str]) -> Account:
         account = self._accounts.get(tenant)
@@ -320,10 +320,13 @@ def _block(quota: Quota, used: float, ask: Asked, now: int) -> tuple[int, bool]:
     its events come in slowly, at the same rate in every process.
     """
     wish = max(ask.wanted, 2 * ask.spent, min(SMALL_BLOCK, int(quota.most) // 200), 1)
+    remaining = max(0, int(quota.most - used))
+    modest = max(ask.wanted, 1, min(wish, remaining // 4))
     if quota.action is Action.BLOCK:
-        remaining = max(0, int(quota.most - used))
-        block = min(remaining, max(ask.wanted, 1, min(wish, remaining // 4)))
+        block = min(remaining, modest)
         return block, block >= remaining
+    if quota.action is Action.THROTTLE and remaining:
+        return modest, False
     if quota.measure is Measure.EVENTS and quota.state(used) is State.THROTTLED:
         most, interval = parse_rate(quota.throttle)
         return min(most, ask.left + most * (now - ask.at) // interval), True

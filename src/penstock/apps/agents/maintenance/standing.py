@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from penstock.apps.agents.maintenance.quotas import Measure, Quota, State, amount
-
 from penstock.model.not_found import LimitNotFound
 
 if TYPE_CHECKING:

@@ -69,9 +69,11 @@ class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     `folder` is for what is kept in files: vector indexes, archived sessions, exports. Without it
     they are beside the SQLite file, in `NAME.agents`; on a server it has to be named.
     `former_embedder` is the one that vectors are of until `embedding-reindex` has run.
+    With `schedules = false` none of the default schedules is declared.
     """
 
     folder: str = ""
+    schedules: bool = True
     embedder: EmbedderSettings = EmbedderSettings()
     former_embedder: EmbedderSettings | None = None
     vectors: VectorSettings = VectorSettings()

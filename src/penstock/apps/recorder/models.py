@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from penstock.apps.recorder.keys import read_key
+from penstock.app.keys import read_key
 from penstock.apps.recorder.outbound import Away, asking_first, breaker_of
 from penstock.apps.recorder.prices import cost
 from penstock.model.errors import MissingExtra, PenstockError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import DecodeError, Struct
 from msgspec.json import decode
 
-from penstock.apps.recorder.keys import read_key
+from penstock.app.keys import read_key
 from penstock.apps.recorder.outbound import Away, post
 from penstock.model.errors import InvalidOption, MissingExtra, PenstockError
 from penstock.model.redact import redact

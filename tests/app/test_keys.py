@@ -7,7 +7,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from penstock.apps.recorder.keys import NoKey, read_key
+from penstock.app.keys import NoKey, read_key
 
 KEY = "".join(("not-", "a-", "secret"))
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
 
 GROUP = "penstock.extensions"
+_OF_UNITS = frozenset({"now", "enqueue_many", "set_column"})
 
 
 @cache
@@ -141,7 +142,7 @@ class Extensions:
 
 def _is_ours(app: "Penstock", name: str) -> bool:
     """Whether an application, or a unit of work, has something of that name itself."""
-    return name in vars(app) or hasattr(type(app), name) or name in {"now", "enqueue_many"}
+    return name in vars(app) or hasattr(type(app), name) or name in _OF_UNITS
 
 
 def loaded_part(extension: Extension, part: Any) -> Any:

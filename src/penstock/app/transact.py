@@ -1,7 +1,7 @@
 """A unit of work: an extension's rows and the jobs that belong to them, all in one commit."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -84,6 +84,13 @@ class Unit:
         gates.take(jobs, Way.ENQUEUE)
         if self._app.extensions.counters:
             Unit.undo_by(self, partial(gates.give_back, jobs))
+
+    def set_column(self, table: str, column: str, value: Any, where: Mapping[str, Any]) -> int:
+        """Write one column of the rows with these values in these columns; how many.
+
+        For a table that settings name, of an extension or of your own.
+        """
+        return self._raw.set_column(table, column, value, where)
 
     @classmethod
     def jobs_of(cls, unit: "Unit") -> list[NewJob]:

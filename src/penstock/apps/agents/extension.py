@@ -85,6 +85,7 @@ class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 TABLES = Tables(
     extension="agents",
     package="penstock.apps.agents",
+    functions=("agents_index_near",),
     tables=(
         Table("agents_memories", key=("id",), tenant="tenant_id", person="user_id"),
         Table("agents_edges", key=("source", "target", "edge_type"), tenant="tenant_id"),
@@ -94,6 +95,7 @@ TABLES = Tables(
             key=("namespace", "tenant_id", "model", "id"),
             tenant="tenant_id",
             person="user_id",
+            derived=("embedding",),
         ),
         Table("agents_indexes", key=("namespace", "tenant_id"), tenant="tenant_id"),
         Table("agents_sessions", key=("id",), tenant="tenant_id", person="user_id"),

@@ -16,7 +16,8 @@ class Table(Struct, frozen=True):
 
     Rows with a `tenant` column are seen by that tenant alone where the server keeps tenants apart,
     and go when it is erased; those with a `person` column go when that person is erased. Of one
-    that `stays`, the extension's own `erase` decides what goes.
+    that `stays`, the extension's own `erase` decides what goes. Columns that are `derived` from
+    others are neither moved nor compared: the extension fills them anew.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Table(Struct, frozen=True):
     tenant: str | None = None
     person: str | None = None
     stays: bool = False
+    derived: tuple[str, ...] = ()
 
 
 class Tables(Struct, frozen=True):
@@ -82,6 +84,13 @@ class TableTransaction(Protocol):
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs in this transaction."""
+        ...
+
+    def set_column(self, table: str, column: str, value: Any, where: Mapping[str, Any]) -> int:
+        """Write one column of the rows with these values in these columns; how many.
+
+        For a table that settings name; its name may begin with that of a schema.
+        """
         ...
 
 

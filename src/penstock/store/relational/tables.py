@@ -52,6 +52,10 @@ class Unit:
         """Insert jobs in this transaction."""
         return self._store.enqueue(self._tx, jobs)
 
+    def set_column(self, table: str, column: str, value: Any, where: Mapping[str, Any]) -> int:
+        """Write one column of the rows with these values in these columns; how many."""
+        return self._store.set_column(self._tx, table, column, value, where)
+
 
 class RelationalTables(ABC):
     """`TableStore` in SQL; making tables is the dialect's affair."""
@@ -222,7 +226,11 @@ class RelationalTables(ABC):
     async def columns(self, table: Table) -> dict[str, bool]:
         """Its columns, and whether each reads alike in every dialect; none if it is not there."""
         found = await self.db.read(lambda tx: tx.rows("table_columns", (table.name,)))
-        return {str(name): self.reads_alike(str(kind)) for name, kind in found}
+        return {
+            str(name): self.reads_alike(str(kind))
+            for name, kind in found
+            if name not in table.derived
+        }
 
     async def digest(self, table: Table, columns: Sequence[str]) -> tuple[int, int]:
         """How many rows there are and a sum over their values, in whatever order they come."""
@@ -261,11 +269,24 @@ class RelationalTables(ABC):
         bindings = tuple((where or {}).values())
         return await self.db.write(lambda tx: self._one(tx, sql).run("one", bindings))
 
+    def set_column(
+        self, tx: Transaction, table: str, column: str, value: Any, where: Mapping[str, Any]
+    ) -> int:
+        """Write one column of the rows with these values in these columns; how many."""
+        name = ".".join(quoted(part) for part in table.split(".", 1))
+        narrowed = " AND ".join(f"{quoted(each)} = ?" for each in where)
+        sql = f"UPDATE {name} SET {quoted(column)} = ? WHERE {narrowed}"
+        return self._one(tx, sql).run("one", (value, *where.values()))
+
     def _one(self, tx: Transaction, sql: str) -> Transaction:
         return tx.using({"one": self.ready(sql)})
 
     def _columns(self, tx: Transaction, table: Table) -> dict[str, str]:
-        found = {str(name): str(kind) for name, kind in tx.rows("table_columns", (table.name,))}
+        found = {
+            str(name): str(kind)
+            for name, kind in tx.rows("table_columns", (table.name,))
+            if name not in table.derived
+        }
         if not found:
             raise InvalidOption("table", table.name, "one that the extension's steps make")
         return found

@@ -20,6 +20,8 @@ CREATE UNIQUE INDEX agents_vectors_number
     ON agents_vectors (namespace, tenant_id, model, number);
 CREATE UNIQUE INDEX agents_vectors_revision
     ON agents_vectors (namespace, tenant_id, model, revision);
+CREATE INDEX agents_vectors_buried
+    ON agents_vectors (namespace, tenant_id, model) WHERE vector IS NULL;
 
 -- One row for each namespace of each tenant: which model its vectors are sought by, and how its
 -- index is. Whoever writes vectors counts `revision` up first, and so waits for others who do.

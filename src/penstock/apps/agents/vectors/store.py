@@ -194,7 +194,7 @@ class VectorStore(Protocol):
         ...
 
     async def forget(self, *, tenant: str | None = None, person: str | None = None) -> int:
-        """Leave nothing of erased rows in any index or file; return how many were built anew."""
+        """Leave nothing of erased rows in any index or file; return how many were changed."""
         ...
 
     async def close(self) -> None:

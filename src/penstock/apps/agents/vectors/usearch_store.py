@@ -1,0 +1,267 @@
+"""Vectors searched by usearch: a graph for each index in memory, and as a file in the folder.
+
+Whoever searches first has its graph catch up with the rows. Several processes share the file: each
+has a graph of its own, one of them at a time writes, and nobody needs to: what a file lacks, or a
+file that is not there, is taken from the rows.
+"""
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.app.sync import SharedLock
+from penstock.apps.agents.files import find_folder
+from penstock.apps.agents.vectors.graph import (
+    Graph,
+    Row,
+    Seen,
+    files_in,
+    path_of,
+    read_about,
+    remove,
+    try_lock,
+)
+from penstock.apps.agents.vectors.rows import PAGE, Index, VectorRows, json
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+    from penstock.apps.agents.extension import VectorSettings
+    from penstock.apps.agents.vectors.store import Vector, Vectors
+
+WORTH_SAVING = 1_000
+"""So many changes, or a tenth of the graph if that is more, are written to the file."""
+MOST_GRAPHS = 256
+MOST_VECTORS = 4_000_000
+"""Graphs that were not used for long are let go beyond these."""
+
+LOOK_AGAIN_SECONDS = 0.01
+
+Key = tuple[str, str, str]
+
+
+class UsearchStore(VectorRows):
+    """`VectorStore` by usearch."""
+
+    def __init__(self, app: "Penstock", settings: "VectorSettings") -> None:
+        super().__init__(app)
+        self.settings = settings
+        self._graphs: OrderedDict[Key, Graph] = OrderedDict()
+        self._locks: dict[Key, SharedLock] = {}
+
+    async def near(self, index: Index, vector: "Vector", most: int) -> list[int]:
+        """Return the numbers of the nearest vectors."""
+        graph = await self._graph(index)
+        if graph.is_busy:
+            return await asyncio.to_thread(graph.near, vector, most)
+        return graph.near(vector, most)
+
+    async def near_each(
+        self, index: Index, vectors: "Vectors", most: int
+    ) -> list[list[tuple[int, float]]]:
+        """Return numbers and scores of the nearest ones of each vector."""
+        graph = await self._graph(index)
+        return await asyncio.to_thread(graph.near_each, vectors, most)
+
+    async def catch_up(self, namespace: str, tenant: str) -> int:
+        """Have the index know every vector, and keep it; return how many it holds."""
+        index = await self.find(namespace, tenant)
+        return 0 if index is None else len(await self._graph(index))
+
+    async def prepare(self, index: Index) -> None:
+        """Make an index ready that is about to be switched to."""
+        await self._graph(index)
+
+    async def rebuild(self, namespace: str, tenant: str) -> int:
+        """Build the index anew from the rows; return how many vectors it holds.
+
+        It begins a new generation, which tells other processes to let go of what they have.
+        """
+        index = await self.find(namespace, tenant)
+        if index is None:
+            return 0
+        async with self._alone(index):
+            following = msgspec.structs.replace(index, generation=index.generation + 1)
+            graph = Graph(following, self.settings)
+            await self._read(graph)
+            bindings = {**index.where, "generation": index.generation}
+
+            def work(tx: Any) -> bool:
+                if not tx.agents.run("begin_generation", {**bindings, "now": tx.now}):
+                    return False
+                tx.agents.run("drop_buried", {**index.where, "revision": graph.revision})
+                return True
+
+            if await self._app.transact(work):
+                await self._keep(graph)
+                self._graphs[_key(index)] = graph
+        return len(graph)
+
+    async def discard(self, index: Index) -> None:
+        """Leave nothing of an index outside of the rows."""
+        self._graphs.pop(_key(index), None)
+        folder = find_folder(self._app)
+        if folder is not None and (path := path_of(folder, index)).parent.is_dir():
+            async with self._alone(index):
+                remove(path)
+
+    async def forget(self, *, tenant: str | None = None, person: str | None = None) -> int:
+        """Leave nothing of erased rows in any index or file; return how many were changed."""
+        changed = 0
+        for key, graph in list(self._graphs.items()):
+            if tenant in (None, graph.index.tenant_id) and await self._holds_erased(graph):
+                del self._graphs[key]
+        folder = find_folder(self._app)
+        for path in [] if folder is None else files_in(folder):
+            about = read_about(path)
+            if about is None:
+                remove(path)
+                continue
+            if tenant not in (None, about.tenant_id):
+                continue
+            index = await self.find(about.namespace, about.tenant_id)
+            if index is None or index.model != about.model:
+                gone = Index(
+                    namespace=about.namespace,
+                    tenant_id=about.tenant_id,
+                    model=about.model,
+                    dimensions=about.dimensions,
+                    revision=about.revision,
+                    generation=about.generation,
+                )
+                await self.discard(gone)
+                changed += 1
+                continue
+            graph = Graph(index, self.settings)
+            if not await asyncio.to_thread(graph.load, path) or await self._holds_erased(graph):
+                await self.rebuild(index.namespace, index.tenant_id)
+                changed += 1
+        return changed
+
+    async def _holds_erased(self, graph: Graph) -> bool:
+        where = graph.index.where
+        rows = await self._app.read(lambda tx: tx.agents.rows("all_ids", where))
+        return bool(graph.numbers - {int(number) for number, _ in rows})
+
+    async def close(self) -> None:
+        """Let go of memory; what was worth keeping is in files already."""
+        self._graphs.clear()
+
+    async def _graph(self, index: Index) -> Graph:
+        """Return the graph of an index, which has seen all that the index has."""
+        key = _key(index)
+        graph = self._graphs.get(key)
+        if graph is not None and _is_of(graph, index) and graph.revision >= index.revision:
+            self._graphs.move_to_end(key)
+            return graph
+        async with self._locks.setdefault(key, SharedLock()):
+            graph = self._graphs.get(key)
+            if graph is None or not _is_of(graph, index):
+                graph = await self._opened(index)
+                self._graphs[key] = graph
+                self._let_go()
+            if graph.revision < index.revision:
+                graph.index = index
+                await self._read(graph)
+                await self._save(graph)
+        return graph
+
+    async def _opened(self, index: Index) -> Graph:
+        """Read the file, or build the graph while nobody else does."""
+        graph = await self._loaded(index)
+        if index.revision - graph.revision < WORTH_SAVING or find_folder(self._app) is None:
+            return graph
+        async with self._alone(index):
+            graph = await self._loaded(index)
+            if index.revision - graph.revision >= WORTH_SAVING:
+                await self._read(graph)
+                await self._keep(graph)
+        return graph
+
+    async def _loaded(self, index: Index) -> Graph:
+        """Return what the file holds, if it is one of these rows; else a graph that is empty."""
+        folder = find_folder(self._app)
+        graph = Graph(index, self.settings)
+        if folder is None or not await asyncio.to_thread(graph.load, path_of(folder, index)):
+            return Graph(index, self.settings)
+        numbers = json.encode([seen.number for seen in graph.last]).decode()
+        bindings = {**index.where, "numbers": numbers}
+        rows = await self._app.read(lambda tx: tx.agents.rows("vectors_seen", bindings))
+        known = graph.belongs_to([Seen(*map(int, row)) for row in rows])
+        return graph if known else Graph(index, self.settings)
+
+    async def _read(self, graph: Graph) -> None:
+        """Have a graph take in every row that it has not seen."""
+        where = graph.index.where
+        while True:
+            bindings = {**where, "after": graph.revision, "most": PAGE}
+            rows = await self._app.read(
+                lambda tx, bindings=bindings: tx.agents.rows("vectors_after", bindings)
+            )
+            found = [Row(*row) for row in rows]
+            if len(found) > 10:
+                await asyncio.to_thread(graph.take_in, found)
+            else:
+                graph.take_in(found)
+            if len(found) < PAGE:
+                break
+        # Numbers that were taken by writes which changed nothing, or by another model, are no rows.
+        graph.revision = max(graph.revision, graph.index.revision)
+
+    async def _save(self, graph: Graph) -> None:
+        """Write the file, if there is much in the graph that it lacks."""
+        if graph.revision - graph.saved < max(WORTH_SAVING, len(graph) // 10):
+            return
+        if find_folder(self._app) is not None:
+            async with self._alone(graph.index):
+                await self._keep(graph)
+
+    async def _keep(self, graph: Graph) -> None:
+        """Write the file while nobody else does, unless a better one is there."""
+        index, folder = graph.index, find_folder(self._app)
+        if folder is None:
+            return
+        now = await self.find(index.namespace, index.tenant_id)
+        following = now is not None and now.model != index.model
+        if now is None or not (following or now.generation == index.generation):
+            return
+        path = path_of(folder, index)
+        there = read_about(path)
+        if there is None or (there.generation, there.revision) < (index.generation, graph.revision):
+            await asyncio.to_thread(graph.save, path)
+
+    @asynccontextmanager
+    async def _alone(self, index: Index) -> AsyncGenerator[None, None]:
+        """Keep out other processes that would write the file of the same index."""
+        folder = find_folder(self._app)
+        if folder is None:
+            yield
+            return
+        path = path_of(folder, index)
+        while (held := try_lock(path)) is None:  # noqa: ASYNC110  # another process has it
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        try:
+            yield
+        finally:
+            os.close(held)
+
+    def _let_go(self) -> None:
+        graphs = self._graphs
+        while len(graphs) > 1 and (
+            len(graphs) > MOST_GRAPHS or sum(map(len, graphs.values())) > MOST_VECTORS
+        ):
+            graphs.popitem(last=False)
+
+
+def _key(index: Index) -> Key:
+    return index.namespace, index.tenant_id, index.model
+
+
+def _is_of(graph: Graph, index: Index) -> bool:
+    """Tell whether a graph is of the same generation."""
+    mine = graph.index
+    return (mine.generation, mine.dimensions) == (index.generation, index.dimensions)

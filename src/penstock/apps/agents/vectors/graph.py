@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAGIC = b"penstock vectors 1"
 SUFFIX = ".usearch"
 REMEMBERED = 8
-"""So many of the last rows seen are compared when a file is read, to know it by."""
+"""So many of the last vectors seen are compared when a file is read, to know it by."""
 TOGETHER = 1_000
 """So many vectors are added before a search may come in between."""
 FEW = 3_000
@@ -128,7 +128,7 @@ class Graph:
             vectors = numpy.frombuffer(joined, numpy.float32).reshape(len(there), -1)
             self._searched.add(keys, vectors)
         self.revision = rows[-1].revision
-        kept = [*self.last, *(Seen(r.number, r.revision, r.updated_at) for r in rows)]
+        kept = [*self.last, *(Seen(r.number, r.revision, r.updated_at) for r in there)]
         self.last = kept[-REMEMBERED:]
 
     def near(self, vector: "Vector", most: int) -> list[int]:

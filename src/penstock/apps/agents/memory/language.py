@@ -1,0 +1,229 @@
+"""What can be told of a sentence without a model: its words, names, values, and whether it denies.
+
+It is meant for short statements in English, as agents keep them. In other languages words and
+numbers are still words and numbers; names, tenses and negations are then not seen.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from hashlib import blake2b
+
+from msgspec import Struct
+
+_WORD = re.compile(r"[^\W_]+(?:['’.,:-][^\W_]+)*%?")
+_CLAUSE = re.compile(r"(?<=[.!?])\s+|\n+")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_NOT = re.compile(r"n['’]t$")
+
+_GRAMMAR = frozenset(
+    "a about after again all also am an and any are as at be because been before being both but by "
+    "can come could did do does doing done each else ever every for from get gets getting go goes "
+    "got had has have having he her hers him his how i if in instead into is it its just made make "
+    "makes many me more most much my now of off on once one only or other our out over own per she "
+    "should so some such take takes taken than that the their them then there these they this "
+    "those to too under until up upon us use used uses very was we were what when where which "
+    "while who whom whose why will with would yet you your still shall may might must let lets "
+    "mr mrs ms dr currently ago anyone someone somebody anybody something anything else".split()
+)
+"""Words that carry grammar and no content."""
+
+_NEGATIONS = frozenset(
+    "not no never none nobody nothing neither nor without cannot stop stopped stops quit avoid "
+    "avoids refuse refuses refused dislike dislikes hate hates except hardly nowhere unable "
+    "cancelled canceled".split()
+)
+_CHANGES = frozenset(
+    "now longer moved moves anymore instead changed changes switched switch new since became "
+    "becomes postponed delayed rescheduled replaced replaces left leaves leaving sold retired "
+    "stopped quit again finally today extended extends shortened raised lowered increased "
+    "decreased renamed joined leaving promoted already anymore off returned back only".split()
+)
+"""Words of a statement that something is not as it was."""
+
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_COUNTS = dict(
+    zip(
+        "one two three four five six seven eight nine ten eleven twelve".split(),
+        range(1, 13),
+        strict=True,
+    )
+)
+_TENS = dict(
+    zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10))
+)
+_PAST = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|used to|back then|earlier|"
+    r"initial(?:ly)?|at first|at the (?:start|beginning|outset)|once|no longer|until|ago|"
+    r"last (?:year|spring|summer|autumn|fall|winter|month|week)|did .{0,60}\buse to|had been|"
+    r"(?:was|were|had|did)\b)",
+    re.IGNORECASE,
+)
+_STRONGLY_PAST = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|used to|use to|back then|earlier|"
+    r"initial(?:ly)?|at first|first|old|at the (?:start|beginning|outset)|until|"
+    r"last (?:year|spring|summer|autumn|fall|winter))\b",
+    re.IGNORECASE,
+)
+_PRESENT = re.compile(
+    r"\b(?:now|nowadays|currently|current|these days|at present|at the moment|today|still|"
+    r"by now|latest|newest|present(?:ly)?|any ?more)\b",
+    re.IGNORECASE,
+)
+
+
+class Statement(Struct, frozen=True):
+    """A text by what it consists of; words are stems, in their order, without grammar."""
+
+    words: tuple[str, ...]
+    names: frozenset[str]
+    values: frozenset[str]
+    """Numbers, days and months: `1620`, `mon`, `2026-06`."""
+    kinds: frozenset[str]
+    """What its values are of: `day`, `month`, `year`, `number`."""
+    is_negative: bool
+    tells_change: bool
+
+    @property
+    def set(self) -> frozenset[str]:
+        """Its words, each once."""
+        return frozenset(self.words)
+
+
+class Question(Struct, frozen=True):
+    """What somebody wants to know, as far as its wording tells."""
+
+    statement: Statement
+    past: float
+    """How clearly it asks for what was and is no more, 0 to 1."""
+    wants: frozenset[str]
+    """What an answer has in it: a `date`, a `name`, a `number`; empty if anything."""
+    parts: tuple[str, ...]
+    """Things it asks about at once, each as a text."""
+
+
+def plain(text: str) -> str:
+    """A text in lower case without accents."""
+    apart = unicodedata.normalize("NFKD", text.lower())
+    return "".join(letter for letter in apart if not unicodedata.combining(letter))
+
+
+def stem(word: str) -> str:
+    """A word without its ending, so that forms of it are the same."""
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: len(word) - len(ending)] + instead
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeioulsz":
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
+
+
+_ENDINGS = (
+    *(("ational", "at"), ("ization", "iz"), ("isation", "is"), ("fulness", "ful")),
+    *(("ations", "at"), ("ation", "at"), ("ments", ""), ("ment", ""), ("ness", "")),
+    *(("ingly", ""), ("edly", ""), ("ings", ""), ("ing", ""), ("ied", "y"), ("ies", "y")),
+    *(("ers", ""), ("ed", ""), ("es", ""), ("ly", ""), ("er", ""), ("ss", "ss"), ("s", "")),
+)
+
+
+def content_hash(text: str) -> str:
+    """What texts share that have the same words, whatever their case and punctuation."""
+    words = " ".join(_WORD.findall(plain(text)))
+    return blake2b(words.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [part.strip() for part in _CLAUSE.split(text) if part.strip()]
+
+
+@lru_cache(maxsize=50_000)
+def statement(text: str) -> Statement:
+    """Take a text apart."""
+    words: list[str] = []
+    names: set[str] = set()
+    values: set[str] = set()
+    kinds: set[str] = set()
+    negative = changes = False
+    for sentence in sentences(text):
+        for place, written in enumerate(_WORD.findall(sentence)):
+            bare = _POSSESSIVE.sub("", written)
+            word = plain(bare)
+            if word in _NEGATIONS or _NOT.search(word):
+                negative = True
+            changes = changes or word in _CHANGES
+            kind = _value(word, bare, values)
+            if kind:
+                kinds.add(kind)
+                words.append(word if kind in ("number", "year") else word[:3])
+                continue
+            if word in _GRAMMAR or _NOT.search(word) or word in ("not", "no", "never"):
+                continue
+            root = stem(word)
+            words.append(root)
+            if bare[0].isupper() and (place > 0 or _is_name(bare, sentence)):
+                names.add(root)
+    return Statement(
+        tuple(words), frozenset(names), frozenset(values), frozenset(kinds), negative, changes
+    )
+
+
+def _is_name(word: str, sentence: str) -> bool:
+    """Whether a capital at the beginning of a sentence is more than that."""
+    rest = sentence[len(word) :]
+    return rest.startswith(("'s", "’s")) or word in rest or plain(word) not in _COMMON_FIRST
+
+
+_COMMON_FIRST = _GRAMMAR | _NEGATIONS | frozenset({*_MONTHS, *_DAYS, *_COUNTS})
+
+
+def _value(word: str, written: str, values: set[str]) -> str:
+    """Note a number, day or month; return what it is, or nothing."""
+    if word.rstrip("s") in _DAYS:
+        values.add(word[:3])
+        return "day"
+    if word in _MONTHS and (word not in ("may", "march") or written[0].isupper()):
+        values.add(word[:3])
+        return "month"
+    digits = word.replace(",", "").rstrip("%")
+    if re.fullmatch(r"\d+(?:[.:-]\d+)*(?:st|nd|rd|th|am|pm|h|km|kg|k|m)?", digits):
+        values.add(digits)
+        return "year" if re.fullmatch(r"(?:19|20)\d\d", digits) else "number"
+    if word in _COUNTS and word != "one":
+        values.add(str(_COUNTS[word]))
+        return "number"
+    if word in _TENS:
+        values.add(str(_TENS[word]))
+        return "number"
+    return ""
+
+
+_WANTS = (
+    (re.compile(r"\b(?:when|what (?:day|date|time|month|year)|which (?:day|date|month|year)|how "
+                r"long|since when|until when|by when|what days|which days)\b", re.I), "date"),
+    (re.compile(r"\b(?:who|whom|whose|called|name|named)\b", re.I), "name"),
+    (re.compile(r"\b(?:how (?:many|much|old|big|large|far|often)|what (?:price|number|amount|sum))"
+                r"\b", re.I), "number"),
+    (re.compile(r"\bwhere\b", re.I), "name"),
+)  # fmt: skip
+
+_JOINED = re.compile(r",? (?:or|and) |\bthan\b|\bas well as\b|, ", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1_000)
+def question(text: str) -> Question:
+    """Take a question apart."""
+    past = 0.0
+    if _STRONGLY_PAST.search(text):
+        past = 1.0
+    elif _PAST.search(text):
+        past = 0.5
+    if _PRESENT.search(text):
+        past = 0.0
+    wants = frozenset(what for pattern, what in _WANTS if pattern.search(text))
+    parts = tuple(part for part in _JOINED.split(text) if len(statement(part).words) >= 2)
+    return Question(statement(text), past, wants, parts if len(parts) > 1 else ())

@@ -97,9 +97,7 @@ TABLES = Tables(
             tenant="tenant_id",
             person="user_id",
         ),
-        Table(
-            "agents_halved", key=("job_id", "memory_id"), tenant="tenant_id", person="user_id"
-        ),
+        Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id", person="user_id"),
         Table(
             "agents_vectors",
             key=("namespace", "tenant_id", "model", "id"),

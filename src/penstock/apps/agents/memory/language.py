@@ -16,45 +16,56 @@ _CLAUSE = re.compile(r"(?<=[.!?])\s+|\n+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NOT = re.compile(r"n['’]t$")
 
+
+def _list(text: str) -> list[str]:
+    return text.split()
+
+
 _GRAMMAR = frozenset(
-    "a about after again all also am an and any are as at be because been before being both but by "
-    "can come could did do does doing done each else ever every for from get gets getting go goes "
-    "got had has have having he her hers him his how i if in instead into is it its just made make "
-    "makes many me more most much my now of off on once one only or other our out over own per she "
-    "should so some such take takes taken than that the their them then there these they this "
-    "those to too under until up upon us use used uses very was we were what when where which "
-    "while who whom whose why will with would yet you your still shall may might must let lets "
-    "mr mrs ms dr currently ago anyone someone somebody anybody something anything else".split()
+    _list(
+        "a about after again all also am an and any are as at be because been before being both but by "
+        "can come could did do does doing done each else ever every for from get gets getting go goes "
+        "got had has have having he her hers him his how i if in instead into is it its just made make "
+        "makes many me more most much my now of off on once one only or other our out over own per she "
+        "should so some such take takes taken than that the their them then there these they this "
+        "those to too under until up upon us use used uses very was we were what when where which "
+        "while who whom whose why will with would yet you your still shall may might must let lets "
+        "mr mrs ms dr currently ago anyone someone somebody anybody something anything else"
+    )
 )
 """Words that carry grammar and no content."""
 
 _NEGATIONS = frozenset(
-    "not no never none nobody nothing neither nor without cannot stop stopped stops quit avoid "
-    "avoids refuse refuses refused dislike dislikes hate hates except hardly nowhere unable "
-    "cancelled canceled".split()
+    _list(
+        "not no never none nobody nothing neither nor without cannot stop stopped stops quit avoid "
+        "avoids refuse refuses refused dislike dislikes hate hates except hardly nowhere unable "
+        "cancelled canceled"
+    )
 )
 _CHANGES = frozenset(
-    "now longer moved moves anymore instead changed changes switched switch new since became "
-    "becomes postponed delayed rescheduled replaced replaces left leaves leaving sold retired "
-    "stopped quit again finally today extended extends shortened raised lowered increased "
-    "decreased renamed joined leaving promoted already anymore off returned back only".split()
+    _list(
+        "now longer moved moves anymore instead changed changes switched switch new since became "
+        "becomes postponed delayed rescheduled replaced replaces left leaves leaving sold retired "
+        "stopped quit again finally today extended extends shortened raised lowered increased "
+        "decreased renamed joined leaving promoted already anymore off returned back only"
+    )
 )
 """Words of a statement that something is not as it was."""
 
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
+_MONTHS = _list(
+    "january february march april may june july august september october november december"
 )
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_COUNTS = dict(
-    zip(
-        "one two three four five six seven eight nine ten eleven twelve".split(),
-        range(1, 13),
-        strict=True,
+_DAYS = _list("monday tuesday wednesday thursday friday saturday sunday")
+_COUNTS = {
+    word: number
+    for number, word in enumerate(
+        _list("one two three four five six seven eight nine ten eleven twelve"), 1
     )
-)
-_TENS = dict(
-    zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10))
-)
+}
+_TENS = {
+    word: 10 * number
+    for number, word in enumerate(_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
+}
 _PAST = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|used to|back then|earlier|"
     r"initial(?:ly)?|at first|at the (?:start|beginning|outset)|once|no longer|until|ago|"

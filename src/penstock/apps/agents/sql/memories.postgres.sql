@@ -1,0 +1,9 @@
+-- part: ids
+(SELECT json_array_elements_text(CAST(:ids AS json)))
+
+-- name: memories_with_words
+SELECT m.id FROM agents_memories m
+WHERE to_tsvector('english', m.content) @@ to_tsquery('english', :words) AND m.tenant_id = :tenant
+    AND (CAST(:user AS TEXT) IS NULL OR m.user_id = :user OR m.user_id IS NULL OR m.is_shared = 1)
+ORDER BY ts_rank(to_tsvector('english', m.content), to_tsquery('english', :words), 1) DESC, m.id
+LIMIT :limit;

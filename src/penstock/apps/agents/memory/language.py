@@ -23,23 +23,24 @@ def _list(text: str) -> list[str]:
 
 _GRAMMAR = frozenset(
     _list(
-        "a about after again all also am an and any are as at be because been before being both but by "
-        "can come could did do does doing done each else ever every for from get gets getting go goes "
-        "got had has have having he her hers him his how i if in instead into is it its just made make "
-        "makes many me more most much my now of off on once one only or other our out over own per she "
-        "should so some such take takes taken than that the their them then there these they this "
-        "those to too under until up upon us use used uses very was we were what when where which "
-        "while who whom whose why will with would yet you your still shall may might must let lets "
-        "mr mrs ms dr currently ago anyone someone somebody anybody something anything else"
+        "a about after again all also am an and any are as at be because been before being both "
+        "but by can come could did do does doing done each else ever every for from get gets "
+        "getting go goes got had has have having he her hers him his how i if in instead into is "
+        "it its just made make makes many me more most much my now of off on once one only or "
+        "other our out over own per she should so some such take takes taken than that the their "
+        "them then there these they this those to too under until up upon us use used uses very "
+        "was we were what when where which while who whom whose why will with would yet you your "
+        "still shall may might must let lets mr mrs ms dr currently ago anyone someone somebody "
+        "anybody something anything"
     )
 )
 """Words that carry grammar and no content."""
 
 _NEGATIONS = frozenset(
     _list(
-        "not no never none nobody nothing neither nor without cannot stop stopped stops quit avoid "
-        "avoids refuse refuses refused dislike dislikes hate hates except hardly nowhere unable "
-        "cancelled canceled"
+        "not no never none nobody nothing neither nor without cannot stop stopped stops quit "
+        "avoid avoids refuse refuses refused dislike dislikes hate hates except hardly nowhere "
+        "unable cancelled canceled"
     )
 )
 _CHANGES = frozenset(
@@ -47,7 +48,7 @@ _CHANGES = frozenset(
         "now longer moved moves anymore instead changed changes switched switch new since became "
         "becomes postponed delayed rescheduled replaced replaces left leaves leaving sold retired "
         "stopped quit again finally today extended extends shortened raised lowered increased "
-        "decreased renamed joined leaving promoted already anymore off returned back only"
+        "decreased renamed joined promoted already off returned back only"
     )
 )
 """Words of a statement that something is not as it was."""
@@ -66,22 +67,29 @@ _TENS = {
     word: 10 * number
     for number, word in enumerate(_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
 }
-_PAST = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|used to|back then|earlier|"
-    r"initial(?:ly)?|at first|at the (?:start|beginning|outset)|once|no longer|until|ago|"
-    r"last (?:year|spring|summer|autumn|fall|winter|month|week)|did .{0,60}\buse to|had been|"
-    r"(?:was|were|had|did)\b)",
+_PAST = re.compile(r"\b(?:was|were|had|did|once)\b", re.IGNORECASE)
+_FORMER = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|used? to|back then|earlier|"
+    r"initial(?:ly)?|at first|at the (?:start|beginning|outset)|until|no longer|"
+    r"last (?:year|spring|summer|autumn|fall|winter|month))\b",
     re.IGNORECASE,
 )
-_STRONGLY_PAST = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|used to|use to|back then|earlier|"
-    r"initial(?:ly)?|at first|first|old|at the (?:start|beginning|outset)|until|"
-    r"last (?:year|spring|summer|autumn|fall|winter))\b",
+_LATEST = re.compile(
+    r"\b(?:now|nowadays|current(?:ly)?|these days|at present|at the moment|today|still|by now|"
+    r"latest|newest|present(?:ly)?|any ?more|finally|in the end|(?:most )?recently|eventually|"
+    r"ended up|after)\b",
     re.IGNORECASE,
 )
-_PRESENT = re.compile(
-    r"\b(?:now|nowadays|currently|current|these days|at present|at the moment|today|still|"
-    r"by now|latest|newest|present(?:ly)?|any ?more)\b",
+_SEASONS = {
+    "winter": (12, 2),
+    "spring": (3, 5),
+    "summer": (6, 8),
+    "autumn": (9, 11),
+    "fall": (9, 11),
+}
+_MONTH_NAMED = re.compile(
+    rf"\b(?:in|of|since|during|around|until|early|late|mid|mid-|between|and|from|last)[ -]"
+    rf"({'|'.join((*_MONTHS, *_SEASONS))})\b(?: ((?:19|20)\d\d))?",
     re.IGNORECASE,
 )
 
@@ -90,6 +98,8 @@ class Statement(Struct, frozen=True):
     """A text by what it consists of; words are stems, in their order, without grammar."""
 
     words: tuple[str, ...]
+    forms: tuple[str, ...]
+    """The same words as they are written, in lower case."""
     names: frozenset[str]
     values: frozenset[str]
     """Numbers, days and months: `1620`, `mon`, `2026-06`."""
@@ -110,10 +120,10 @@ class Question(Struct, frozen=True):
     statement: Statement
     past: float
     """How clearly it asks for what was and is no more, 0 to 1."""
+    months: tuple[int, int] | None
+    """The first and last month, 1 to 12, that it asks about."""
     wants: frozenset[str]
     """What an answer has in it: a `date`, a `name`, a `number`; empty if anything."""
-    parts: tuple[str, ...]
-    """Things it asks about at once, each as a text."""
 
 
 def plain(text: str) -> str:
@@ -156,6 +166,7 @@ def sentences(text: str) -> list[str]:
 def statement(text: str) -> Statement:
     """Take a text apart."""
     words: list[str] = []
+    forms: list[str] = []
     names: set[str] = set()
     values: set[str] = set()
     kinds: set[str] = set()
@@ -171,15 +182,23 @@ def statement(text: str) -> Statement:
             if kind:
                 kinds.add(kind)
                 words.append(word if kind in ("number", "year") else word[:3])
+                forms.append(word)
                 continue
             if word in _GRAMMAR or _NOT.search(word) or word in ("not", "no", "never"):
                 continue
             root = stem(word)
             words.append(root)
+            forms.append(word)
             if bare[0].isupper() and (place > 0 or _is_name(bare, sentence)):
                 names.add(root)
     return Statement(
-        tuple(words), frozenset(names), frozenset(values), frozenset(kinds), negative, changes
+        tuple(words),
+        tuple(forms),
+        frozenset(names),
+        frozenset(values),
+        frozenset(kinds),
+        negative,
+        changes,
     )
 
 
@@ -222,19 +241,24 @@ _WANTS = (
     (re.compile(r"\bwhere\b", re.I), "name"),
 )  # fmt: skip
 
-_JOINED = re.compile(r",? (?:or|and) |\bthan\b|\bas well as\b|, ", re.IGNORECASE)
-
 
 @lru_cache(maxsize=1_000)
 def question(text: str) -> Question:
     """Take a question apart."""
-    past = 0.0
-    if _STRONGLY_PAST.search(text):
-        past = 1.0
-    elif _PAST.search(text):
-        past = 0.5
-    if _PRESENT.search(text):
+    past = 1.0 if _FORMER.search(text) else 0.5 if _PAST.search(text) else 0.0
+    if _LATEST.search(text):
         past = 0.0
     wants = frozenset(what for pattern, what in _WANTS if pattern.search(text))
-    parts = tuple(part for part in _JOINED.split(text) if len(statement(part).words) >= 2)
-    return Question(statement(text), past, wants, parts if len(parts) > 1 else ())
+    months = _months(text) if past else None
+    return Question(statement(text), past, months, wants)
+
+
+def _months(text: str) -> tuple[int, int] | None:
+    """The months that a question about the past names."""
+    found: list[int] = []
+    for named in _MONTH_NAMED.finditer(text):
+        word = named[1].lower()
+        found += _SEASONS.get(word, ()) or (_MONTHS.index(word) + 1,)
+    if re.search(r"\b(?:start|beginning|outset) of the year\b", text, re.IGNORECASE):
+        found += (1, 2)
+    return (found[0], found[-1]) if found else None

@@ -10,12 +10,12 @@ VALUES (:id, :tenant_id, :workspace_id, :user_id, :memory_type, :content, :conte
 ON CONFLICT (id) DO NOTHING;
 
 -- name: get_memories
-{part memory} WHERE m.id IN {part ids} AND (CAST(:tenant AS TEXT) IS NULL OR m.tenant_id = :tenant);
+{part memory} WHERE m.id IN {part memory_ids} AND (CAST(:tenant AS TEXT) IS NULL OR m.tenant_id = :tenant);
 
 -- name: same_memories
 -- What somebody is known to hold now, in the same words.
 {part memory}
-WHERE m.tenant_id = :tenant AND m.content_hash IN {part ids}
+WHERE m.tenant_id = :tenant AND m.content_hash IN {part memory_ids}
     AND m.valid_to IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)
 ORDER BY m.created_at, m.id;
 
@@ -56,16 +56,16 @@ WHERE id = :id AND valid_to IS NULL;
 
 -- name: count_access
 UPDATE agents_memories SET access_count = access_count + 1, last_accessed_at = :now
-WHERE id IN {part ids};
+WHERE id IN {part memory_ids};
 
 -- name: delete_memories
-DELETE FROM agents_memories WHERE id IN {part ids};
+DELETE FROM agents_memories WHERE id IN {part memory_ids};
 
 -- name: delete_edges_of
-DELETE FROM agents_edges WHERE source IN {part ids} OR target IN {part ids};
+DELETE FROM agents_edges WHERE source IN {part memory_ids} OR target IN {part memory_ids};
 
 -- name: delete_halved_of
-DELETE FROM agents_halved WHERE memory_id IN {part ids};
+DELETE FROM agents_halved WHERE memory_id IN {part memory_ids};
 
 -- name: add_edge
 INSERT INTO agents_edges (source, target, edge_type, tenant_id, user_id, weight, created_at)
@@ -78,7 +78,7 @@ WHERE source = :source AND target = :target AND edge_type = :edge_type AND tenan
 
 -- name: edges_of
 SELECT source, target, edge_type, weight, created_at FROM agents_edges
-WHERE (source IN {part ids} OR target IN {part ids})
+WHERE (source IN {part memory_ids} OR target IN {part memory_ids})
     AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
 ORDER BY created_at DESC, source, target LIMIT :limit;
 
@@ -87,3 +87,9 @@ SELECT m.id, m.tenant_id, m.workspace_id, m.user_id, m.memory_type, m.content, m
     m.source_type, m.source_id, m.importance, m.access_count, m.last_accessed_at, m.is_shared,
     m.expires_at, m.valid_from, m.valid_to, m.metadata, m.created_at, m.updated_at
 FROM agents_memories m
+
+-- name: superseded_among
+SELECT source, target FROM agents_edges
+WHERE edge_type = 'supersedes' AND tenant_id = :tenant
+    AND (source IN {part memory_ids} OR target IN {part memory_ids})
+ORDER BY created_at, source;

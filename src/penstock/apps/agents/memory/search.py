@@ -41,7 +41,7 @@ async def recall(
     if memory_type is not None and memory_type not in MEMORY_TYPES:
         raise InvalidOption("memory_type", memory_type, f"one of: {', '.join(MEMORY_TYPES)}")
     similarity = await _by_meaning(app, text, tenant, user)
-    words = _as_query(text, table_store(app, "A search").dialect, tenant, user)
+    words = _as_query(text, table_store(app, "A search").dialect, tenant)
 
     def question(tx: Any) -> tuple[list[Memory], dict[str, str], int]:
         asked = {"words": words, "tenant": tenant, "user": user, "limit": POOL}
@@ -116,7 +116,7 @@ def _superseded(
     return newer, others
 
 
-def _as_query(text: str, dialect: str, tenant: str, user: str | None) -> str:
+def _as_query(text: str, dialect: str, tenant: str) -> str:
     """The words of a question as FTS5 or PostgreSQL takes them; any of them will do."""
     forms = list(dict.fromkeys(statement(text).forms))[:MOST_WORDS]
     parts = [part for form in forms for part in _letters(form)]

@@ -34,24 +34,24 @@ CREATE INDEX agents_memories_expiry ON agents_memories (expires_at) WHERE expire
 -- The words of memories, and whose they are, so that a search looks at no others. What is deleted
 -- leaves the index at once, not only when it is merged.
 CREATE VIRTUAL TABLE agents_memory_words USING fts5(
-    content, tenant_id, user_id, content = 'agents_memories', content_rowid = 'n',
+    content, tenant_id, content = 'agents_memories', content_rowid = 'n',
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
 INSERT INTO agents_memory_words (agents_memory_words, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER agents_memory_words_added AFTER INSERT ON agents_memories BEGIN
-    INSERT INTO agents_memory_words (rowid, content, tenant_id, user_id)
-    VALUES (new.n, new.content, new.tenant_id, new.user_id);
+    INSERT INTO agents_memory_words (rowid, content, tenant_id)
+    VALUES (new.n, new.content, new.tenant_id);
 END;
 CREATE TRIGGER agents_memory_words_changed
-AFTER UPDATE OF n, content, tenant_id, user_id ON agents_memories BEGIN
-    INSERT INTO agents_memory_words (agents_memory_words, rowid, content, tenant_id, user_id)
-    VALUES ('delete', old.n, old.content, old.tenant_id, old.user_id);
-    INSERT INTO agents_memory_words (rowid, content, tenant_id, user_id)
-    VALUES (new.n, new.content, new.tenant_id, new.user_id);
+AFTER UPDATE OF n, content, tenant_id ON agents_memories BEGIN
+    INSERT INTO agents_memory_words (agents_memory_words, rowid, content, tenant_id)
+    VALUES ('delete', old.n, old.content, old.tenant_id);
+    INSERT INTO agents_memory_words (rowid, content, tenant_id)
+    VALUES (new.n, new.content, new.tenant_id);
 END;
 CREATE TRIGGER agents_memory_words_removed AFTER DELETE ON agents_memories BEGIN
-    INSERT INTO agents_memory_words (agents_memory_words, rowid, content, tenant_id, user_id)
-    VALUES ('delete', old.n, old.content, old.tenant_id, old.user_id);
+    INSERT INTO agents_memory_words (agents_memory_words, rowid, content, tenant_id)
+    VALUES ('delete', old.n, old.content, old.tenant_id);
 END;
 
 -- How memories belong together: related_to, caused_by, part_of, supersedes.

@@ -61,9 +61,18 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     key: str = "env:ANTHROPIC_API_KEY"
     base_url: str = "https://api.anthropic.com"
     timeout: float = 30
-    input_price: float = 1.0
-    """Dollars for a million tokens that go in, and, below, for as many that come out."""
-    output_price: float = 5.0
+
+
+class LearningSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.learning]`: from which sessions is learned.
+
+    With `automatic`, a session that is closed or has expired is looked through at once; without
+    it, when somebody enqueues `trajectory-process`. With `recorder`, the sessions of coding
+    assistants that the recorder has recorded are learned from as well.
+    """
+
+    automatic: bool = True
+    recorder: bool = False
 
 
 class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -81,6 +90,7 @@ class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     former_embedder: EmbedderSettings | None = None
     vectors: VectorSettings = VectorSettings()
     model: ModelSettings = ModelSettings()
+    learning: LearningSettings = LearningSettings()
     targets: dict[str, TargetSettings] = {}
     tables_of_mine: tuple[str, ...] = ()
 
@@ -91,13 +101,8 @@ TABLES = Tables(
     functions=("agents_index_near",),
     tables=(
         Table("agents_memories", key=("id",), tenant="tenant_id", person="user_id"),
-        Table(
-            "agents_edges",
-            key=("source", "target", "edge_type"),
-            tenant="tenant_id",
-            person="user_id",
-        ),
-        Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id", person="user_id"),
+        Table("agents_edges", key=("source", "target", "edge_type"), tenant="tenant_id"),
+        Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id"),
         Table(
             "agents_vectors",
             key=("namespace", "tenant_id", "model", "id"),
@@ -146,5 +151,8 @@ agents = Extension(
     blueprint="penstock.apps.agents.jobs:jobs",
     gates=(_is_used_up,),
     counter=f"{COUNTING}:JobCounter",
-    adds={"events.counter": f"{COUNTING}:EventCounter"},
+    adds={
+        "events.counter": f"{COUNTING}:EventCounter",
+        "events.consumers": ("penstock.apps.agents.learning.recorded:make_consumer",),
+    },
 )

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.job_type import Prepared
     from penstock.app.penstock import Penstock
-    from penstock.apps.agents.memory.memories import Memories
+    from penstock.apps.agents.learning.learning import Learning
+    from penstock.apps.agents.sessions.sessions import Sessions
     from penstock.apps.agents.vectors.store import VectorStore
 
 
@@ -36,18 +37,25 @@ class Agents:
         return await self._app.enqueue(self.new(name, data, **options))
 
     @cached_property
-    def memories(self) -> "Memories":
-        """What agents remember."""
-        from penstock.apps.agents.memory.memories import Memories
-
-        return Memories(self._app)
-
-    @cached_property
     def vectors(self) -> "VectorStore":
         """Vectors of every namespace; a search sees what was committed before it."""
         from penstock.apps.agents.vectors.provider import make_store
 
         return make_store(self._app)
+
+    @cached_property
+    def sessions(self) -> "Sessions":
+        """Sessions of agents: opened, continued, closed, archived and restored."""
+        from penstock.apps.agents.sessions.sessions import Sessions
+
+        return Sessions(self._app)
+
+    @cached_property
+    def learning(self) -> "Learning":
+        """What was learned from sessions: trajectories, patterns and predictions."""
+        from penstock.apps.agents.learning.learning import Learning
+
+        return Learning(self._app)
 
     async def close(self) -> None:
         """Close what holds something open."""

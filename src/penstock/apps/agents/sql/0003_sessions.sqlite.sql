@@ -1,5 +1,6 @@
 -- Sessions of an agent, their turns, and what is learned from them. Times are UTC milliseconds;
--- lists, figures and metadata are JSON.
+-- lists, figures and metadata are JSON. Of the turns of a session, `learned_turns` have been
+-- made into trajectories.
 CREATE TABLE agents_sessions (
     id             TEXT PRIMARY KEY,
     tenant_id      TEXT NOT NULL,
@@ -10,7 +11,9 @@ CREATE TABLE agents_sessions (
     expires_at     BIGINT,
     status         TEXT NOT NULL,
     turns          INTEGER NOT NULL,
+    learned_turns  INTEGER,
     archive_id     TEXT,
+    restored_at    BIGINT,
     metadata       TEXT NOT NULL
 );
 CREATE INDEX agents_sessions_status ON agents_sessions (status, last_active_at);
@@ -38,6 +41,7 @@ CREATE TABLE agents_trajectories (
     session_id     TEXT NOT NULL,
     turn_ids       TEXT NOT NULL,
     skill_ids      TEXT NOT NULL,
+    content        TEXT NOT NULL,
     started_at     BIGINT NOT NULL,
     ended_at       BIGINT NOT NULL,
     verdict        TEXT NOT NULL,
@@ -47,7 +51,7 @@ CREATE TABLE agents_trajectories (
     created_at     BIGINT NOT NULL
 );
 CREATE INDEX agents_trajectories_session ON agents_trajectories (session_id);
-CREATE INDEX agents_trajectories_tenant ON agents_trajectories (tenant_id, created_at);
+CREATE INDEX agents_trajectories_tenant ON agents_trajectories (tenant_id, ended_at);
 
 CREATE TABLE agents_patterns (
     id                      TEXT PRIMARY KEY,
@@ -67,10 +71,12 @@ CREATE TABLE agents_patterns (
 );
 CREATE INDEX agents_patterns_tenant ON agents_patterns (tenant_id, is_active, created_at);
 
--- Classifiers of trajectories: their parameters and how much each of them matters (Fisher).
+-- Classifiers of trajectories: their parameters and how much each of them matters (Fisher). The
+-- parent is the one whose parameters a training began with.
 CREATE TABLE agents_classifiers (
     id         TEXT PRIMARY KEY,
     tenant_id  TEXT NOT NULL,
+    parent_id  TEXT,
     model      TEXT NOT NULL,
     parameters BLOB NOT NULL,
     fisher     BLOB,
@@ -81,10 +87,13 @@ CREATE TABLE agents_classifiers (
 );
 CREATE INDEX agents_classifiers_tenant ON agents_classifiers (tenant_id, is_active);
 
--- Files of archived sessions: Parquet, verified before the rows are gone.
+-- Files of archived sessions: Parquet, verified before the rows are gone. A file has its row
+-- before it is written, as `writing`, so that none is ever there that nobody knows of.
 CREATE TABLE agents_archives (
     id         TEXT PRIMARY KEY,
     tenant_id  TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    job_id     TEXT NOT NULL,
     file       TEXT NOT NULL,
     sha256     TEXT NOT NULL,
     sessions   INTEGER NOT NULL,
@@ -92,3 +101,5 @@ CREATE TABLE agents_archives (
     bytes      BIGINT NOT NULL,
     created_at BIGINT NOT NULL
 );
+CREATE INDEX agents_archives_job ON agents_archives (job_id);
+CREATE INDEX agents_archives_tenant ON agents_archives (tenant_id, created_at);

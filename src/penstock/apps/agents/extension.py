@@ -61,6 +61,9 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     key: str = "env:ANTHROPIC_API_KEY"
     base_url: str = "https://api.anthropic.com"
     timeout: float = 30
+    input_price: float = 1.0
+    """Dollars for a million tokens that go in, and, below, for as many that come out."""
+    output_price: float = 5.0
 
 
 class LearningSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -101,8 +104,13 @@ TABLES = Tables(
     functions=("agents_index_near",),
     tables=(
         Table("agents_memories", key=("id",), tenant="tenant_id", person="user_id"),
-        Table("agents_edges", key=("source", "target", "edge_type"), tenant="tenant_id"),
-        Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id"),
+        Table(
+            "agents_edges",
+            key=("source", "target", "edge_type"),
+            tenant="tenant_id",
+            person="user_id",
+        ),
+        Table("agents_halved", key=("job_id", "memory_id"), tenant="tenant_id", person="user_id"),
         Table(
             "agents_vectors",
             key=("namespace", "tenant_id", "model", "id"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.app.job_type import Prepared
     from penstock.app.penstock import Penstock
     from penstock.apps.agents.learning.learning import Learning
+    from penstock.apps.agents.memory.memories import Memories
     from penstock.apps.agents.sessions.sessions import Sessions
     from penstock.apps.agents.vectors.store import VectorStore
 
@@ -35,6 +36,13 @@ class Agents:
     ) -> "JobHandle[Any]":
         """Enqueue a job: `app.agents.enqueue("session-cleanup", {"maxAge": 1}, tenant="north")`."""
         return await self._app.enqueue(self.new(name, data, **options))
+
+    @cached_property
+    def memories(self) -> "Memories":
+        """What agents remember."""
+        from penstock.apps.agents.memory.memories import Memories
+
+        return Memories(self._app)
 
     @cached_property
     def vectors(self) -> "VectorStore":

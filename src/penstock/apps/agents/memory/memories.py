@@ -1,0 +1,576 @@
+"""`app.agents.memories`: what agents remember, added, found, changed and forgotten.
+
+A memory and its vector are one commit. What restates a known memory of the same user is not stored.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.json import decode, encode
+
+from penstock.apps.agents.memory.changes import restates
+from penstock.apps.agents.memory.language import content_hash
+from penstock.apps.agents.memory.records import (
+    EDGE_TYPES,
+    MEMORY_TYPES,
+    Added,
+    Edge,
+    Graph,
+    Memory,
+    MemoryFilter,
+    NewMemory,
+    Recalled,
+)
+from penstock.apps.agents.vectors.embedder import embed, embedder_of
+from penstock.apps.agents.vectors.store import MEMORIES, Entry, vectors_of
+from penstock.model.clock import LATEST
+from penstock.model.errors import InvalidOption
+from penstock.model.ids import derived_id, new_id
+from penstock.model.not_found import NotFound
+from penstock.operate.actor import PROGRAM, Actor
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+SHARED = "shared_memories"
+"""Vectors of what everybody in a tenant may recall, beside those of whose it is."""
+LONGEST = 20_000
+MOST = 1_000
+NEAR = 8
+"""So many of the nearest memories are compared with what is to be remembered."""
+
+
+Several = list[Memory]
+Outcomes = list[Added]
+Found = list[Recalled]
+Edges = list[Edge]
+
+
+class MemoryNotFound(NotFound):
+    """An id that no memory has, or none of the caller's tenant."""
+
+    def __init__(self, memory_id: str) -> None:
+        self.memory_id = memory_id
+        super().__init__(
+            f"No memory has the id {memory_id!r}; `app.agents.memories.list()` lists them."
+        )
+
+
+class Memories:
+    """What agents remember: `await app.agents.memories.add("Ada lives in Turin.", user="ada")`."""
+
+    def __init__(self, app: "Penstock", actor: Actor = PROGRAM) -> None:
+        self._app = app
+        self._actor = actor
+
+    def by(self, actor: Actor) -> "Memories":
+        """The same on behalf of somebody, who may be bound to a tenant."""
+        return Memories(self._app, actor)
+
+    async def add(
+        self,
+        content: str,
+        *,
+        tenant: str = "",
+        user: str | None = None,
+        workspace: str | None = None,
+        memory_type: str = "episodic",
+        importance: float = 0.5,
+        source_type: str = "agent",
+        source_id: str | None = None,
+        is_shared: bool = False,
+        expires_at: int | None = None,
+        at: int | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Added:
+        """Remember something, unless a known memory says it already."""
+        new = NewMemory(
+            content=content,
+            user_id=user,
+            workspace_id=workspace,
+            memory_type=memory_type,
+            importance=importance,
+            source_type=source_type,
+            source_id=source_id,
+            is_shared=is_shared,
+            expires_at=expires_at,
+            at=at,
+            metadata=metadata or {},
+        )
+        return (await self.add_many([new], tenant=tenant))[0]
+
+    async def add_many(
+        self, memories: Sequence[NewMemory], *, tenant: str = "", gate: bool = True
+    ) -> Outcomes:
+        """Remember many things in one commit; without the `gate`, also what is known already."""
+        owner = self._actor.tenant_of(tenant) or ""
+        for new in memories:
+            _check(new)
+        texts = [new.content.strip() for new in memories]
+        vectors = await embed(embedder_of(self._app), texts)
+        near: list[list[str]] = [[] for _ in memories]
+        if gate:
+            store = vectors_of(self._app)
+            for place, (new, vector) in enumerate(zip(memories, vectors, strict=True)):
+                hits = await store.search(MEMORIES, vector, NEAR, tenant=owner, user=new.user_id)
+                near[place] = [hit.id for hit in hits if hit.score > RESTATED_FROM]
+        ids = [_id_of(owner, new) for new in memories]
+
+        def work(tx: Any) -> list[Added]:
+            hold(tx, owner, {new.user_id for new in memories})
+            known = _known(tx, owner, texts, near) if gate else {}
+            added: list[Added] = []
+            for n, new in enumerate(memories):
+                again = _restated(new, near[n], known) if gate else None
+                if again is not None:
+                    row = {"id": again.id, "importance": new.importance, "now": tx.now}
+                    tx.agents.run("raise_importance", row)
+                    added.append(Added(again, stored=again.id == ids[n]))
+                    continue
+                memory = insert(self._app, tx, new, vectors[n], memory_id=ids[n], tenant=owner)
+                added.append(Added(memory, stored=True))
+                known[memory.id] = memory
+            return added
+
+        async with self._actor.doing(
+            "memory.add", "memories", tenant_id=owner, count=len(memories)
+        ):
+            return await self._app.transact(work)
+
+    async def get(self, memory_id: str) -> Memory:
+        """One of them by its id."""
+        return await self._app.read(partial(_get, memory_id=memory_id, actor=self._actor))
+
+    async def get_many(self, ids: Sequence[str]) -> Several:
+        """Those of some ids that there are, in the order of the ids."""
+        return await self._app.read(lambda tx: load(tx, ids, self._actor.tenant))
+
+    async def counts(self, tenant: str | None = None) -> dict[str, int]:
+        """How many there are of each type that hold, and how many were `superseded`."""
+        asked = {"tenant": self._actor.tenant_of(tenant)}
+        rows = await self._app.read(lambda tx: tx.agents.rows("count_memories", asked))
+        found = dict.fromkeys((*MEMORY_TYPES, "superseded"), 0)
+        for memory_type, current, count in rows:
+            found[str(memory_type) if current else "superseded"] += int(count)
+        return found
+
+    async def search(
+        self,
+        text: str,
+        *,
+        tenant: str = "",
+        user: str | None = None,
+        k: int = 10,
+        memory_type: str | None = None,
+        at: int | None = None,
+        history: bool | None = None,
+        count: bool = True,
+    ) -> Found:
+        """What is remembered about something, the best first; those found count as accessed.
+
+        With `user`, what is remembered of this user, of nobody in particular, or shared. What has
+        been superseded is found if the text asks for the past, or with `history`; with `at`, what
+        held at that time, in UTC milliseconds.
+        """
+        from penstock.apps.agents.memory.search import recall
+
+        owner = self._actor.tenant_of(tenant) or ""
+        found = await recall(
+            self._app,
+            text,
+            tenant=owner,
+            user=user,
+            k=k,
+            memory_type=memory_type,
+            at=at,
+            history=history,
+        )
+        if count and found:
+            ids = text_of([each.memory.id for each in found])
+            await self._app.transact(
+                lambda tx: tx.agents.run("count_access", {"ids": ids, "now": tx.now})
+            )
+        return found
+
+    async def edit(
+        self,
+        memory_id: str,
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        memory_type: str | None = None,
+        is_shared: bool | None = None,
+        expires_at: int | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Memory:
+        """Change a memory; what it then says is embedded anew."""
+        old = await self.get(memory_id)
+        new = NewMemory(
+            content=old.content if content is None else content,
+            importance=old.importance if importance is None else importance,
+            memory_type=old.memory_type if memory_type is None else memory_type,
+            is_shared=old.is_shared if is_shared is None else is_shared,
+            expires_at=old.expires_at if expires_at is None else expires_at,
+            metadata=old.metadata if metadata is None else metadata,
+        )
+        _check(new)
+        vector = (await embed(embedder_of(self._app), [new.content.strip()]))[0]
+
+        def work(tx: Any) -> Memory:
+            known = _get(tx, memory_id, self._actor)
+            said = new.content.strip()
+            tx.agents.run(
+                "edit_memory",
+                {
+                    "id": memory_id,
+                    "content": said,
+                    "content_hash": content_hash(said),
+                    "importance": new.importance,
+                    "memory_type": new.memory_type,
+                    "is_shared": int(new.is_shared),
+                    "expires_at": new.expires_at,
+                    "metadata": text_of(new.metadata),
+                    "now": tx.now,
+                },
+            )
+            store = vectors_of(self._app)
+            if known.is_shared and not new.is_shared:
+                store.remove(tx, SHARED, [memory_id], tenant=known.tenant_id)
+            _put(self._app, tx, _get(tx, memory_id, self._actor), vector)
+            return _get(tx, memory_id, self._actor)
+
+        return await self._change("edit", memory_id, work)
+
+    async def delete(self, memory_id: str) -> None:
+        """Forget a memory, with its vector and its edges."""
+
+        def work(tx: Any) -> None:
+            memory = _get(tx, memory_id, self._actor)
+            delete(self._app, tx, [memory])
+
+        await self._change("delete", memory_id, work)
+
+    async def merge(self, ids: Sequence[str], *, content: str | None = None) -> Memory:
+        """Make one memory of several, which it supersedes; by default, of what they say."""
+        if len({*ids}) < 2:
+            raise InvalidOption("ids", list(ids), "those of at least two memories")
+        sources = await self.get_many(ids)
+        if len(sources) < len({*ids}):
+            raise MemoryNotFound(next(i for i in ids if i not in {m.id for m in sources}))
+        if len({(m.tenant_id, m.user_id) for m in sources}) > 1:
+            raise InvalidOption("ids", list(ids), "those of memories of one user")
+        first = sources[0]
+        if content is None:
+            from penstock.apps.agents.memory.synthesis import synthesise
+
+            contents = [source.content for source in sources]
+            content = (await synthesise(self._app, first.tenant_id, contents)).content
+        new = NewMemory(
+            content=content,
+            user_id=first.user_id,
+            workspace_id=first.workspace_id,
+            memory_type="semantic",
+            importance=max(m.importance for m in sources),
+            source_type="merge",
+            is_shared=all(m.is_shared for m in sources),
+            metadata={"sourceMemoryIds": [m.id for m in sources]},
+        )
+        _check(new)
+        vector = (await embed(embedder_of(self._app), [new.content.strip()]))[0]
+        merged_id = new_id()
+
+        def work(tx: Any) -> Memory:
+            memory = insert(self._app, tx, new, vector, memory_id=merged_id, tenant=first.tenant_id)
+            for source in sources:
+                supersede(tx, memory, source)
+            return memory
+
+        return await self._change("merge", merged_id, work)
+
+    async def link(
+        self, source: str, target: str, edge_type: str = "related_to", weight: float = 1.0
+    ) -> Edge:
+        """Say how one memory belongs to another."""
+        if edge_type not in EDGE_TYPES:
+            raise InvalidOption("edge_type", edge_type, f"one of: {', '.join(EDGE_TYPES)}")
+        if not 0 <= weight <= 1:
+            raise InvalidOption("weight", weight, "a number from 0 to 1")
+        if source == target:
+            raise InvalidOption("target", target, "another memory than the source")
+
+        def work(tx: Any) -> Edge:
+            one, other = (_get(tx, each, self._actor) for each in (source, target))
+            if one.tenant_id != other.tenant_id:
+                raise InvalidOption("target", target, "a memory of the same tenant")
+            add_edge(tx, one, target, edge_type, weight)
+            return Edge(
+                source=source,
+                target=target,
+                edge_type=edge_type,
+                weight=weight,
+                created_at=tx.now,
+            )
+
+        return await self._change("link", source, work)
+
+    async def unlink(self, source: str, target: str, edge_type: str) -> bool:
+        """Remove an edge; tell whether there was one."""
+
+        def work(tx: Any) -> bool:
+            memory = _get(tx, source, self._actor)
+            edge = {"source": source, "target": target, "edge_type": edge_type}
+            return bool(tx.agents.run("remove_edge", {**edge, "tenant": memory.tenant_id}))
+
+        return await self._change("unlink", source, work)
+
+    async def edges(self, memory_id: str, limit: int = 100) -> Edges:
+        """How a memory belongs to others."""
+        return (await self.graph([memory_id], depth=1, limit=limit)).edges
+
+    async def graph(
+        self,
+        ids: Sequence[str],
+        *,
+        depth: int = 1,
+        limit: int = 200,
+    ) -> Graph:
+        """Memories and those within so many edges of them, to be drawn."""
+        if not 1 <= limit <= MOST or not 1 <= depth <= 5:
+            raise InvalidOption("limit", limit, f"1 to {MOST}, with a depth of 1 to 5")
+
+        def question(tx: Any) -> Graph:
+            tenant = self._actor.tenant
+            reached = {memory.id for memory in load(tx, ids, tenant)}
+            for missing in (each for each in ids if each not in reached):
+                raise MemoryNotFound(missing)
+            rows: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+            for _ in range(depth):
+                asked = {"ids": text_of(sorted(reached)), "tenant": tenant, "limit": limit}
+                for row in tx.agents.rows("edges_of", asked):
+                    rows[row[0], row[1], row[2]] = row
+                    reached |= {row[0], row[1]}
+            names = Edge.__struct_fields__
+            edges = [Edge(**dict(zip(names, row, strict=True))) for row in rows.values()]
+            return Graph(load(tx, sorted(reached), tenant), edges)
+
+        return await self._app.read(question)
+
+    async def list(self, where: MemoryFilter = MemoryFilter()) -> Several:  # noqa: B008
+        """Memories, the latest first."""
+        if not 1 <= where.limit <= MOST:
+            raise InvalidOption("limit", where.limit, f"1 to {MOST}")
+        tenant = self._actor.tenant_of(where.tenant)
+
+        def question(tx: Any) -> list[Memory]:
+            at = LATEST if where.before is None else tx.agents.value("memory_at", (where.before,))
+            if at is None:
+                raise MemoryNotFound(str(where.before))
+            asked = {
+                "tenant": tenant,
+                "user": where.user,
+                "workspace": where.workspace,
+                "memory_type": where.memory_type,
+                "current": None if where.current is None else int(where.current),
+                "before_at": at,
+                "before_id": where.before or "",
+                "limit": where.limit,
+            }
+            return [memory_of(row) for row in tx.agents.rows("list_memories", asked)]
+
+        return await self._app.read(question)
+
+    async def _change(self, action: str, memory_id: str, work: Any) -> Any:
+        async with self._actor.doing(f"memory.{action}", f"memory:{memory_id}"):
+            return await self._app.transact(work)
+
+
+RESTATED_FROM = 0.7
+"""Less similar texts never say the same."""
+
+
+def _restated(new: NewMemory, near: Iterable[str], known: dict[str, Memory]) -> Memory | None:
+    """The memory of the same user that says the same, if there is one."""
+    said = content_hash(new.content.strip())
+    for memory in known.values():
+        if memory.user_id == new.user_id and content_hash(memory.content) == said:
+            return memory
+    for each in near:
+        memory_near = known.get(each)
+        if (
+            memory_near is not None
+            and memory_near.user_id == new.user_id
+            and restates(memory_near.content, new.content)
+        ):
+            return memory_near
+    return None
+
+
+def _known(
+    tx: Any, tenant: str, texts: Sequence[str], near: Sequence[Sequence[str]]
+) -> dict[str, Memory]:
+    """The memories that new ones may restate: those that hold."""
+    hashes = text_of([content_hash(text) for text in texts])
+    asked = {"tenant": tenant, "ids": hashes, "now": tx.now}
+    found = [memory_of(row) for row in tx.agents.rows("same_memories", asked)]
+    ids = sorted({each for some in near for each in some})
+    found += [
+        memory
+        for memory in load(tx, ids, tenant)
+        if memory.valid_to is None and not (memory.expires_at and memory.expires_at <= tx.now)
+    ]
+    return {memory.id: memory for memory in found}
+
+
+def _id_of(tenant: str, new: NewMemory) -> str:
+    """The same for what comes from the same source, however often it comes."""
+    if new.source_id is None:
+        return new_id()
+    said = content_hash(new.content.strip())
+    return derived_id(
+        new.at or 0, "memory", tenant, new.user_id or "", new.source_type, new.source_id, said
+    )
+
+
+def insert(
+    app: "Penstock",
+    tx: Any,
+    new: NewMemory,
+    vector: Any,
+    *,
+    memory_id: str,
+    tenant: str,
+) -> Memory:
+    """Write a memory and its vector; one with this id that is there stays as it is."""
+    said = new.content.strip()
+    tx.agents.run(
+        "add_memory",
+        {
+            "id": memory_id,
+            "tenant_id": tenant,
+            "workspace_id": new.workspace_id,
+            "user_id": new.user_id,
+            "memory_type": new.memory_type,
+            "content": said,
+            "content_hash": content_hash(said),
+            "source_type": new.source_type,
+            "source_id": new.source_id,
+            "importance": new.importance,
+            "is_shared": int(new.is_shared),
+            "expires_at": new.expires_at,
+            "valid_from": tx.now if new.at is None else new.at,
+            "metadata": text_of(new.metadata),
+            "now": tx.now,
+        },
+    )
+    [memory] = load(tx, [memory_id], tenant)
+    if memory.content == said:
+        _put(app, tx, memory, vector)
+    return memory
+
+
+def _put(app: "Penstock", tx: Any, memory: Memory, vector: Any) -> None:
+    if not vector.any():  # nothing in it can be embedded: it is found by its words alone
+        return
+    entry = Entry(
+        id=memory.id,
+        vector=vector,
+        tenant_id=memory.tenant_id,
+        user_id=memory.user_id,
+        text=memory.content,
+    )
+    store = vectors_of(app)
+    store.put(tx, MEMORIES, [entry])
+    if memory.is_shared:
+        store.put(tx, SHARED, [entry])
+
+
+def delete(app: "Penstock", tx: Any, memories: Sequence[Memory]) -> int:
+    """Delete memories of one tenant with their vectors and edges; how many edges there were."""
+    if not memories:
+        return 0
+    ids = [memory.id for memory in memories]
+    among = {"ids": text_of(ids)}
+    edges = int(tx.agents.run("delete_edges_of", among))
+    tx.agents.run("delete_halved_of", among)
+    tx.agents.run("delete_memories", among)
+    store = vectors_of(app)
+    for tenant in sorted({memory.tenant_id for memory in memories}):
+        theirs = [memory for memory in memories if memory.tenant_id == tenant]
+        store.remove(tx, MEMORIES, [memory.id for memory in theirs], tenant=tenant)
+        shared = [memory.id for memory in theirs if memory.is_shared]
+        if shared:
+            store.remove(tx, SHARED, shared, tenant=tenant)
+    return edges
+
+
+def supersede(tx: Any, new: Memory, old: Memory, weight: float = 1.0) -> None:
+    """End what held until now, and say by what it was superseded."""
+    until = max(old.valid_from, new.valid_from)
+    tx.agents.run("supersede_memory", {"id": old.id, "valid_to": until, "now": tx.now})
+    add_edge(tx, new, old.id, "supersedes", weight)
+
+
+def add_edge(tx: Any, source: Memory, target: str, edge_type: str, weight: float) -> None:
+    """Write an edge from a memory to another; it has that one's owner."""
+    tx.agents.run(
+        "add_edge",
+        {
+            "source": source.id,
+            "target": target,
+            "edge_type": edge_type,
+            "tenant_id": source.tenant_id,
+            "user_id": source.user_id,
+            "weight": weight,
+            "now": tx.now,
+        },
+    )
+
+
+def hold(tx: Any, tenant: str, users: Iterable[str | None]) -> None:
+    """Have nobody else write memories of these users until this commit."""
+    for user in sorted({user or "" for user in users}):
+        tx.agents.row("hold_memories", {"whose": f"{tenant}/{user}"})
+
+
+def load(tx: Any, ids: Sequence[str], tenant: str | None) -> list[Memory]:
+    """Memories by their ids, in that order; those that are not there are left out."""
+    if not ids:
+        return []
+    rows = tx.agents.rows("get_memories", {"ids": text_of(list(ids)), "tenant": tenant})
+    found = {str(row[0]): memory_of(row) for row in rows}
+    return [found[each] for each in dict.fromkeys(ids) if each in found]
+
+
+def _get(tx: Any, memory_id: str, actor: Actor) -> Memory:
+    found = load(tx, [memory_id], actor.tenant)
+    if not found:
+        raise MemoryNotFound(memory_id)
+    return found[0]
+
+
+def memory_of(row: Sequence[Any]) -> Memory:
+    """A row of `part memory` as a record."""
+    told = dict(zip(Memory.__struct_fields__, row, strict=True))
+    told["is_shared"] = bool(told["is_shared"])
+    told["metadata"] = decode(told["metadata"])
+    return Memory(**told)
+
+
+def _check(new: NewMemory) -> None:
+    if not 0 < len(new.content.strip()) <= LONGEST:
+        raise InvalidOption("content", new.content[:50], f"1 to {LONGEST:,} characters")
+    if new.memory_type not in MEMORY_TYPES:
+        raise InvalidOption("memory_type", new.memory_type, f"one of: {', '.join(MEMORY_TYPES)}")
+    if not 0 <= new.importance <= 1:
+        raise InvalidOption("importance", new.importance, "a number from 0 to 1")
+    try:
+        encode(new.metadata)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidOption("metadata", "…", "something JSON can hold") from error
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON."""
+    return encode(value).decode()

@@ -99,13 +99,15 @@ class Follower(Struct, frozen=True, kw_only=True):
 
     A change is recorded in the commit that changes the job. The leader tells it soon after, those
     of one job in their order, and at least once: if `tell` raises, it is told the same again.
-    `statuses` are those of which it is told, by default those in which a job has ended.
+    `statuses` are those of which it is told, by default those in which a job has ended. Where
+    `wanted(app)` says no, it follows nothing, and that costs nothing.
     """
 
     name: str
     tell: Loaded
     statuses: tuple[str, ...] = tuple(sorted(TERMINAL))
     every: float = 1.0
+    wanted: Loaded | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):

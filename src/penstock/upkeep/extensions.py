@@ -51,6 +51,7 @@ class TellFollower(Service):
         self._app = app
         self._leader = leader
         self._follower = follower
+        self._extension = extension
         self._tell = loaded_part(extension, follower.tell)
         self._follows = False
 
@@ -62,7 +63,9 @@ class TellFollower(Service):
             return
         self.interval = min(max(2 * self.interval, every), LONGEST_SECONDS)
         if not self._follows:
-            await _follow(self._app, self.name, self._follower)
+            if not await _follow(self._app, self._extension, self._follower):
+                self.interval = LONGEST_SECONDS
+                return
             self._follows = True
         while self._leader.leads:
             if await _tell_some(self._app, self.name, self._tell) < CHANGES_AT_ONCE:
@@ -70,8 +73,14 @@ class TellFollower(Service):
         self.interval = every
 
 
-async def _follow(app: Penstock, name: str, follower: Follower) -> None:
+async def _follow(app: Penstock, extension: Extension, follower: Follower) -> bool:
+    """Have changes recorded for a follower, or no longer if it is not wanted; whether it is."""
+    name = follower_name(extension, follower)
+    if follower.wanted is not None and not loaded_part(extension, follower.wanted)(app):
+        await app.store.changes.unfollow(name)
+        return False
     await app.store.changes.follow(name, [Status(status) for status in follower.statuses])
+    return True
 
 
 async def _tell_some(app: Penstock, name: str, tell: Callable[..., Awaitable[None]]) -> int:
@@ -92,7 +101,7 @@ async def follow(app: Penstock) -> None:
     """Have the store record what the followers of all enabled extensions are told of."""
     for extension in app.extensions:
         for each in extension.followers:
-            await _follow(app, follower_name(extension, each), each)
+            await _follow(app, extension, each)
 
 
 async def tell_followers(app: Penstock) -> int:

@@ -4,7 +4,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from penstock.extension import Asking, Extension, Table, Tables, Way, load
+from penstock.extension import (
+    Asking,
+    Extension,
+    Follower,
+    Measure,
+    Measured,
+    Pass,
+    Rule,
+    Severity,
+    Table,
+    Tables,
+    Way,
+    load,
+)
 
 
 class EmbedderSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -78,6 +91,48 @@ class LearningSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     recorder: bool = False
 
 
+class NamedSecret(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A secret that webhooks of one tenant may name: `key` is its place, such as `env:NAME`."""
+
+    key: str
+    tenant: str = ""
+
+
+class WebhookSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.webhooks]`: how webhooks are delivered.
+
+    `key` is the place of the key that secrets are derived from (`env:NAME`, `file:PATH` or
+    `keyring:SERVICE/NAME`); without it, it is a file in the folder. `allow` are private networks
+    that webhooks may go to, and `certificates` is a file with certificates that are trusted as
+    well. Deliveries are kept for `keep_days`. `jobs` and `events` say whether these have topics.
+    """
+
+    key: str = ""
+    allow: tuple[str, ...] = ()
+    certificates: str = ""
+    timeout: float = 10.0
+    keep_days: int = 30
+    jobs: bool = True
+    events: bool = True
+    secrets: dict[str, NamedSecret] = {}
+
+
+class SlackConnection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A Slack workspace that jobs of one tenant may read: `token` is its place, `env:NAME`."""
+
+    token: str
+    tenant: str = ""
+
+
+class SlackSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[penstock.agents.slack]`: which Slack workspaces are read, by the name that jobs give."""
+
+    base_url: str = "https://slack.com/api"
+    timeout: float = 30.0
+    page: int = 200
+    connections: dict[str, SlackConnection] = {}
+
+
 class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[penstock.agents]` in TOML, or `PENSTOCK_AGENTS__FOLDER`.
 
@@ -94,6 +149,8 @@ class AgentsSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     vectors: VectorSettings = VectorSettings()
     model: ModelSettings = ModelSettings()
     learning: LearningSettings = LearningSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    slack: SlackSettings = SlackSettings()
     targets: dict[str, TargetSettings] = {}
     tables_of_mine: tuple[str, ...] = ()
 
@@ -127,7 +184,12 @@ TABLES = Tables(
         Table("agents_archives", key=("id",), tenant="tenant_id"),
         Table("agents_webhooks", key=("id",), tenant="tenant_id", person="owner"),
         Table("agents_subscriptions", key=("webhook_id", "topic"), tenant="tenant_id"),
-        Table("agents_webhook_deliveries", key=("id",), tenant="tenant_id"),
+        Table("agents_webhook_deliveries", key=("id",), tenant="tenant_id", person="person"),
+        Table(
+            "agents_slack_channels",
+            key=("tenant_id", "connection", "channel"),
+            tenant="tenant_id",
+        ),
         Table("agents_quotas", key=("tenant_id", "measure"), tenant="tenant_id"),
         Table("agents_usage", key=("tenant_id", "measure", "period", "slot"), tenant="tenant_id"),
         Table("agents_standings", key=("tenant_id", "measure"), tenant="tenant_id"),
@@ -137,6 +199,7 @@ TABLES = Tables(
     ),
 )
 
+WEBHOOKS = "penstock.apps.agents.webhooks"
 COUNTING = "penstock.apps.agents.maintenance.counting"
 
 
@@ -161,6 +224,33 @@ agents = Extension(
     counter=f"{COUNTING}:JobCounter",
     adds={
         "events.counter": f"{COUNTING}:EventCounter",
-        "events.consumers": ("penstock.apps.agents.learning.recorded:make_consumer",),
+        "events.consumers": (
+            "penstock.apps.agents.learning.recorded:make_consumer",
+            f"{WEBHOOKS}.topics:make_consumer",
+        ),
     },
+    followers=(
+        Follower(
+            name="webhooks",
+            tell=f"{WEBHOOKS}.topics:tell_of_jobs",
+            wanted=f"{WEBHOOKS}.upkeep:tells_of_jobs",
+        ),
+    ),
+    passes=(Pass(name="prune_deliveries", every=3_600.0, run=f"{WEBHOOKS}.upkeep:prune"),),
+    readings=(
+        Measured(
+            name="disabled_webhooks",
+            measure=Measure("webhooks that were disabled because they fail", "webhooks"),
+            read=f"{WEBHOOKS}.upkeep:disabled",
+        ),
+    ),
+    rules=(
+        Rule(
+            name="webhook_disabled",
+            metric="disabled_webhooks",
+            threshold=0,
+            severity=Severity.WARNING,
+            action="Correct the receiver, then enable the webhook or delete it.",
+        ),
+    ),
 )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.apps.agents.memory.memories import Memories
     from penstock.apps.agents.sessions.sessions import Sessions
     from penstock.apps.agents.vectors.store import VectorStore
+    from penstock.apps.agents.webhooks.webhooks import Webhooks
 
 
 class Agents:
@@ -64,6 +65,13 @@ class Agents:
         from penstock.apps.agents.learning.learning import Learning
 
         return Learning(self._app)
+
+    @cached_property
+    def webhooks(self) -> "Webhooks":
+        """Endpoints, what they are told of, and what became of it."""
+        from penstock.apps.agents.webhooks.webhooks import Webhooks
+
+        return Webhooks(self._app)
 
     async def close(self) -> None:
         """Close what holds something open."""

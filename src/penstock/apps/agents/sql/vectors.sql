@@ -97,7 +97,7 @@ WHERE namespace = :namespace AND tenant_id = :tenant_id;
 -- name: texts_to_embed
 -- Vectors of the model in use that the next one has not embedded yet.
 SELECT id, revision, user_id, text, metadata FROM agents_vectors AS old
-WHERE {part of_index} AND id > :after AND vector IS NOT NULL AND NOT EXISTS (
+WHERE {part of_index} AND id > :after AND vector IS NOT NULL AND text IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM agents_vectors AS new
     WHERE new.namespace = old.namespace AND new.tenant_id = old.tenant_id
       AND new.model = :next AND new.id = old.id

@@ -89,6 +89,11 @@ class PgvectorStore(UsearchStore):
             await self._fill(index)
         return sum(info.count for info in await self.indexes(namespace, tenant))
 
+    async def keep_up(self, namespace: str, tenant: str) -> None:
+        """Write the file of usearch, where it is used; pgvector keeps up by itself."""
+        if not await self._is_used():
+            await super().keep_up(namespace, tenant)
+
     async def prepare(self, index: Index) -> None:
         """Make an index ready that is about to be switched to."""
         if await self._is_used():

@@ -84,8 +84,12 @@ class VectorRows(ABC):
         """Make an index ready that is about to be switched to."""
 
     @abstractmethod
-    async def discard(self, index: Index) -> None:
-        """Leave nothing of an index outside of the rows."""
+    async def discard_former(self, index: Index) -> None:
+        """Leave nothing of former models of an index outside of the rows."""
+
+    @abstractmethod
+    async def keep_up(self, namespace: str, tenant: str) -> None:
+        """Do for the next search, in some other process, what would take it long."""
 
     def put(self, tx: Any, namespace: str, entries: Sequence[Entry]) -> None:
         """Keep vectors; one with the id of another of its tenant replaces it."""
@@ -99,7 +103,7 @@ class VectorRows(ABC):
     def _put(
         self, tx: Any, namespace: str, tenant: str, entries: dict[tuple[str, str], Entry]
     ) -> None:
-        vectors = {key: _checked(entry) for key, entry in entries.items()}
+        vectors = {key: checked(entry.id, entry.vector) for key, entry in entries.items()}
         (model, _), first = next(iter(vectors.items()))
         bindings = {
             "namespace": namespace,
@@ -361,14 +365,14 @@ class VectorRows(ABC):
 _STATE = ("model", "dimensions", "revision", "generation")
 
 
-def _checked(entry: Entry) -> "Vector":
-    """The vector of an entry, or BadVector if it is none of length 1."""
-    vector: Vector = numpy.ascontiguousarray(entry.vector, numpy.float32)
+def checked(id_: str, given: Any) -> "Vector":
+    """Return a vector as it is kept, or raise BadVector if it is none of length 1."""
+    vector: Vector = numpy.ascontiguousarray(given, numpy.float32)
     if vector.ndim != 1 or not len(vector):
-        raise BadVector(entry.id, f"it has the shape {vector.shape}, and not (dimensions,)")
+        raise BadVector(id_, f"it has the shape {vector.shape}, and not (dimensions,)")
     length = float(numpy.linalg.norm(vector))
     if not abs(length - 1) < 0.01:
-        raise BadVector(entry.id, f"its length is {length:.3f}, and not 1")
+        raise BadVector(id_, f"its length is {length:.3f}, and not 1")
     return vector
 
 

@@ -179,6 +179,10 @@ class VectorStore(Protocol):
         """Have the index know every vector, and keep it; return how many it holds."""
         ...
 
+    async def keep_up(self, namespace: str, tenant: str) -> None:
+        """Do for the next search, in some other process, what would take it long."""
+        ...
+
     async def optimise(self, namespace: str, tenant: str, threshold: float = 0.8) -> bool:
         """Compact the index if a greater share than 1 - threshold is deleted; tell whether."""
         ...

@@ -10,6 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from penstock.app.sync import SharedLock
 from penstock.apps.agents.files import find_folder
 from penstock.apps.agents.vectors.graph import (
+    About,
     Graph,
     Row,
     Seen,
@@ -101,46 +103,66 @@ class UsearchStore(VectorRows):
                 self._graphs[_key(index)] = graph
         return len(graph)
 
-    async def discard(self, index: Index) -> None:
-        """Leave nothing of an index outside of the rows."""
-        self._graphs.pop(_key(index), None)
-        folder = find_folder(self._app)
-        if folder is not None and (path := path_of(folder, index)).parent.is_dir():
-            async with self._alone(index):
-                remove(path)
+    async def keep_up(self, namespace: str, tenant: str) -> None:
+        """Write the file, if it lacks so much that a search would be held up."""
+        index, folder = await self.find(namespace, tenant), find_folder(self._app)
+        if index is None or folder is None:
+            return
+        about = read_about(path_of(folder, index))
+        seen = 0 if about is None or about.generation != index.generation else about.revision
+        if index.revision - seen >= max(WORTH_SAVING, (about.count if about else 0) // 10):
+            await self._graph(index)
+
+    async def discard_former(self, index: Index) -> None:
+        """Leave nothing of former models of an index outside of the rows."""
+        for key in [key for key in self._graphs if key[:2] == _key(index)[:2]]:
+            if key != _key(index):
+                del self._graphs[key]
+        for path, about in self._files():
+            if (about.namespace, about.tenant_id) == _key(index)[:2] and about.model != index.model:
+                await self._delete(path, about)
 
     async def forget(self, *, tenant: str | None = None, person: str | None = None) -> int:
         """Leave nothing of erased rows in any index or file; return how many were changed."""
-        changed = 0
         for key, graph in list(self._graphs.items()):
             if tenant in (None, graph.index.tenant_id) and await self._holds_erased(graph):
                 del self._graphs[key]
-        folder = find_folder(self._app)
-        for path in [] if folder is None else files_in(folder):
-            about = read_about(path)
-            if about is None:
-                remove(path)
-                continue
+        changed = 0
+        for path, about in self._files():
             if tenant not in (None, about.tenant_id):
                 continue
             index = await self.find(about.namespace, about.tenant_id)
             if index is None or index.model != about.model:
-                gone = Index(
-                    namespace=about.namespace,
-                    tenant_id=about.tenant_id,
-                    model=about.model,
-                    dimensions=about.dimensions,
-                    revision=about.revision,
-                    generation=about.generation,
-                )
-                await self.discard(gone)
-                changed += 1
-                continue
-            graph = Graph(index, self.settings)
-            if not await asyncio.to_thread(graph.load, path) or await self._holds_erased(graph):
+                await self._delete(path, about)
+            elif await self._file_holds_erased(path, index):
                 await self.rebuild(index.namespace, index.tenant_id)
-                changed += 1
+            else:
+                continue
+            changed += 1
         return changed
+
+    def _files(self) -> list[tuple[Path, About]]:
+        """The files that say what they are; others are deleted."""
+        folder = find_folder(self._app)
+        found = []
+        for path in [] if folder is None else files_in(folder):
+            about = read_about(path)
+            if about is None:
+                remove(path)
+            else:
+                found.append((path, about))
+        return found
+
+    async def _delete(self, path: Path, about: About) -> None:
+        names = Index.__struct_fields__
+        gone = Index(**{name: getattr(about, name) for name in names})
+        async with self._alone(gone):
+            remove(path)
+
+    async def _file_holds_erased(self, path: Path, index: Index) -> bool:
+        graph = Graph(index, self.settings)
+        read = await asyncio.to_thread(graph.load, path)
+        return not read or await self._holds_erased(graph)
 
     async def _holds_erased(self, graph: Graph) -> bool:
         where = graph.index.where

@@ -289,9 +289,10 @@ class VectorRows(ABC):
         if index is None or sought is None:
             return None
         right = await self._nearest(index, sought, k + 1)
+        # Of candidates a search keeps the best by an exact comparison, as it does here.
         found = await self.near_each(index, sought, k + 1 + BESIDE)
         hits = sum(
-            len({*numbers} & {number for number, _ in each[: k + 1]})
+            len({*numbers} & {number for number, _ in each})
             for numbers, each in zip(right, found, strict=True)
         )
         share = hits / max(1, sum(map(len, right)))

@@ -220,6 +220,7 @@ agents = Extension(
     tables=TABLES,
     namespace="penstock.apps.agents.namespace:Agents",
     blueprint="penstock.apps.agents.jobs:jobs",
+    erase="penstock.apps.agents.maintenance.erase:erase_whose",
     gates=(_is_used_up,),
     counter=f"{COUNTING}:JobCounter",
     adds={

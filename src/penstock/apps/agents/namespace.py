@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from penstock.app.job_type import Prepared
     from penstock.app.penstock import Penstock
     from penstock.apps.agents.learning.learning import Learning
+    from penstock.apps.agents.maintenance.deletion import Deletions
+    from penstock.apps.agents.maintenance.exports import Exports
+    from penstock.apps.agents.maintenance.quotas import Quotas
     from penstock.apps.agents.memory.memories import Memories
     from penstock.apps.agents.sessions.sessions import Sessions
     from penstock.apps.agents.vectors.store import VectorStore
@@ -72,6 +75,27 @@ class Agents:
         from penstock.apps.agents.webhooks.webhooks import Webhooks
 
         return Webhooks(self._app)
+
+    @cached_property
+    def quotas(self) -> "Quotas":
+        """What tenants may use, and have used."""
+        from penstock.apps.agents.maintenance.quotas import Quotas
+
+        return Quotas(self._app)
+
+    @cached_property
+    def exports(self) -> "Exports":
+        """Files with tenants' data, and with the audit log."""
+        from penstock.apps.agents.maintenance.exports import Exports
+
+        return Exports(self._app)
+
+    @cached_property
+    def deletions(self) -> "Deletions":
+        """Tenants and people that were erased, or are to be, and the certificates of it."""
+        from penstock.apps.agents.maintenance.deletion import Deletions
+
+        return Deletions(self._app)
 
     async def close(self) -> None:
         """Close what holds something open."""

@@ -27,7 +27,21 @@ class Standing(Struct, frozen=True, kw_only=True):
     used: float
     limited: bool
     changed_at: int
-    quota: Quota
+    quota: Quota | None
+
+    @classmethod
+    def open(cls, tenant: str, measure: Measure, *, limited: bool, now: int) -> "Standing":
+        """How one stands whose quota was taken away."""
+        return cls(
+            tenant_id=tenant,
+            measure=measure,
+            period="",
+            state=State.OPEN,
+            used=0,
+            limited=limited,
+            changed_at=now,
+            quota=None,
+        )
 
 
 def noted(tx: Any, quota: Quota, tenant: str, period: str, used: float) -> Standing | None:
@@ -59,14 +73,14 @@ async def act_on(app: "Penstock", changed: Iterable[Standing]) -> None:
     """Slow a throttled tenant's jobs down, let others run as they did, and tell of it."""
     for standing in changed:
         throttled = standing.state is State.THROTTLED
-        told = {
-            "tenant": standing.tenant_id,
-            "measure": standing.measure.value,
-            "used": amount(standing.measure, standing.used),
-            "most": amount(standing.measure, standing.quota.most),
-        }
-        if standing.state is not State.OPEN:
-            log.warning(f"quota_{standing.state}", **told)
+        if standing.state is not State.OPEN and standing.quota is not None:
+            log.warning(
+                f"quota_{standing.state}",
+                tenant=standing.tenant_id,
+                measure=standing.measure.value,
+                used=amount(standing.measure, standing.used),
+                most=amount(standing.measure, standing.quota.most),
+            )
         if throttled != standing.limited and standing.tenant_id:
             await _limit(app, standing, slow=throttled)
 
@@ -74,7 +88,7 @@ async def act_on(app: "Penstock", changed: Iterable[Standing]) -> None:
 async def _limit(app: "Penstock", standing: Standing, *, slow: bool) -> None:
     """Set or take away the rate of a tenant's jobs; one that somebody else set is left alone."""
     tenant, measure = standing.tenant_id, standing.measure
-    if slow:
+    if slow and standing.quota is not None:
         there = [
             state
             for state in await app.controls.limits()

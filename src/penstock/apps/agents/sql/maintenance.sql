@@ -33,25 +33,14 @@ SET used = agents_usage.used + excluded.used;
 INSERT INTO agents_usage (tenant_id, measure, period, slot, used) VALUES (?, ?, ?, 0, ?)
 ON CONFLICT (tenant_id, measure, period, slot) DO UPDATE SET used = excluded.used;
 
--- name: usage_of
-SELECT tenant_id, measure, period, sum(used) FROM agents_usage
-WHERE tenant_id = :tenant GROUP BY 1, 2, 3 ORDER BY 2, 3;
-
 -- name: usage_tenants
-SELECT DISTINCT tenant_id FROM agents_usage WHERE tenant_id > ? ORDER BY tenant_id LIMIT ?;
+SELECT DISTINCT tenant_id FROM agents_usage;
 
--- name: forget_usage
-DELETE FROM agents_usage WHERE tenant_id = ? AND measure = ? AND period = ?;
-
--- name: forget_unmeasured
-DELETE FROM agents_usage WHERE measure = 'storage' AND tenant_id = ?;
+-- name: standing_tenants
+SELECT DISTINCT tenant_id FROM agents_standings;
 
 -- name: standing
 SELECT period, state, limited FROM agents_standings WHERE tenant_id = ? AND measure = ?;
-
--- name: standings
-SELECT tenant_id, measure, period, state, used, limited, changed_at
-FROM agents_standings ORDER BY tenant_id, measure;
 
 -- name: set_standing
 INSERT INTO agents_standings (tenant_id, measure, period, state, used, limited, changed_at)
@@ -67,11 +56,12 @@ UPDATE agents_standings SET limited = ? WHERE tenant_id = ? AND measure = ?;
 SELECT measure FROM agents_standings
 WHERE tenant_id = ? AND state = 'throttled' AND limited = 0 ORDER BY measure LIMIT 1;
 
+-- name: standings
+SELECT tenant_id, measure, state, used FROM agents_standings
+WHERE state <> 'open' ORDER BY tenant_id, measure LIMIT ?;
+
 -- name: forget_standing
 DELETE FROM agents_standings WHERE tenant_id = ? AND measure = ?;
-
--- name: blocked_storage
-SELECT 1 FROM agents_standings WHERE tenant_id = ? AND measure = 'storage' AND state = 'blocked';
 
 -- name: add_reservation
 INSERT INTO agents_reservations (id, tenant_id, amounts, created_at) VALUES (?, ?, ?, ?);
@@ -79,8 +69,10 @@ INSERT INTO agents_reservations (id, tenant_id, amounts, created_at) VALUES (?, 
 -- name: take_reservation
 DELETE FROM agents_reservations WHERE id = ? RETURNING amounts;
 
--- name: old_reservations
-SELECT id, tenant_id FROM agents_reservations WHERE created_at < ? ORDER BY created_at LIMIT ?;
+-- name: lost_reservations
+SELECT id, tenant_id FROM agents_reservations
+WHERE created_at < :before AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+ORDER BY created_at LIMIT :limit;
 
 -- name: begin_export
 INSERT INTO agents_exports (id, tenant_id, user_id, kind, file, contents, status, created_at)
@@ -104,13 +96,17 @@ ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: exports_holding
 SELECT id, file FROM agents_exports
-WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant OR tenant_id = '')
-  AND (CAST(:person AS TEXT) IS NULL OR user_id IS NULL OR user_id = :person)
-  AND kind = 'data'
+WHERE (kind = 'data'
+        AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant OR tenant_id = '')
+        AND (CAST(:person AS TEXT) IS NULL OR user_id IS NULL OR user_id = :person))
+    OR (kind = 'audit' AND CAST(:person AS TEXT) IS NULL AND tenant_id = :tenant)
 ORDER BY id LIMIT :limit;
 
 -- name: exported_bytes
 SELECT tenant_id, sum(bytes) FROM agents_exports WHERE bytes IS NOT NULL GROUP BY 1;
+
+-- name: archived_bytes
+SELECT tenant_id, sum(bytes) FROM agents_archives WHERE bytes IS NOT NULL GROUP BY 1;
 
 -- name: forget_export
 DELETE FROM agents_exports WHERE id = ?;
@@ -135,3 +131,24 @@ UPDATE agents_deletions SET found = ?, status = 'erasing' WHERE id = ? AND found
 UPDATE agents_deletions
 SET subject = NULL, jobs = '[]', status = 'done', certificate = ?, ended_at = ?
 WHERE id = ? AND status <> 'done';
+
+-- name: archived_files
+SELECT file FROM agents_archives
+WHERE state = 'whole' AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant) ORDER BY id;
+
+-- name: erase_deliveries_about
+-- Of the webhooks that a person owns.
+DELETE FROM agents_webhook_deliveries WHERE webhook_id IN (
+    SELECT id FROM agents_webhooks
+    WHERE owner = :person AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant));
+
+-- name: erase_subscriptions_about
+DELETE FROM agents_subscriptions WHERE webhook_id IN (
+    SELECT id FROM agents_webhooks
+    WHERE owner = :person AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant));
+
+-- name: erase_classifiers_about
+-- What was learned from a person's trajectories; the next training makes it anew without them.
+DELETE FROM agents_classifiers WHERE tenant_id IN (
+    SELECT tenant_id FROM agents_trajectories
+    WHERE user_id = :person AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant));

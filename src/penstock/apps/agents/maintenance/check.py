@@ -1,0 +1,103 @@
+"""Looking at what tenants have used: storage is weighed, what is lost given back, states set."""
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.apps.agents.maintenance.quotas import (
+    Measure,
+    Period,
+    State,
+    current,
+    quotas_of,
+    settle_in,
+)
+from penstock.apps.agents.maintenance.standing import Standing, act_on, noted
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+LOST_MS = 3_600_000
+"""A reservation that is older is of a call that nobody will settle."""
+PAGE = 500
+
+
+async def give_back_lost(app: "Penstock", tenant: str | None) -> int:
+    """Give back what was reserved for calls that were never settled; how many they were."""
+    before = app.store.clock.now() - LOST_MS
+    asked = {"before": before, "tenant": tenant, "limit": PAGE}
+    lost = 0
+    while rows := await app.read(lambda tx: tx.agents.rows("lost_reservations", asked)):
+
+        def work(tx: Any, rows: list[tuple[str, str]] = rows) -> None:
+            for reservation_id, owner in rows:
+                settle_in(tx, reservation_id, owner, {})
+
+        await app.transact(work)
+        lost += len(rows)
+    return lost
+
+
+async def weigh(app: "Penstock") -> Counter[str]:
+    """The bytes that each tenant's rows take in the tables of extensions, and its files here."""
+    found: Counter[str] = Counter()
+    store = app.table_store("agents")
+    for name in await store.versions():
+        extension = app.extensions.find(name)
+        for table in extension.tables.tables if extension and extension.tables else ():
+            if await store.columns(table):
+                found.update(await store.sizes(table))
+    for name in ("exported_bytes", "archived_bytes"):
+        rows = await app.read(lambda tx, name=name: tx.agents.rows(name))
+        found.update({str(tenant): int(size) for tenant, size in rows})
+    return found
+
+
+async def check(app: "Penstock", tenant: str | None) -> Counter[str]:
+    """Bring all figures and states up to date; how many tenants are in which state."""
+    weights = await weigh(app)
+    tenants = {tenant} if tenant else {*weights, *await _known(app)} - {"*"}
+    states: Counter[str] = Counter()
+    for each in sorted(tenants):
+        standings, worst = await app.transact(
+            partial(_judge, tenant=each, bytes_=weights.get(each, 0))
+        )
+        states[worst] += 1
+        await act_on(app, standings)
+    return states
+
+
+async def _known(app: "Penstock") -> set[str]:
+    def question(tx: Any) -> set[str]:
+        named = (*tx.agents.rows("usage_tenants"), *tx.agents.rows("standing_tenants"))
+        return {str(name) for (name,) in named}
+
+    return await app.read(question)
+
+
+def _judge(tx: Any, tenant: str, bytes_: int) -> tuple[list[Standing], State]:
+    """Write down what a tenant stores and how it stands; what changed, and the worst of it."""
+    tx.agents.run("set_usage", (tenant, Measure.STORAGE, Period.TOTAL, bytes_))
+    quotas = quotas_of(tx, tenant)
+    changed: list[Standing] = []
+    worst = State.OPEN
+    for measure in Measure:
+        quota = quotas.get(measure)
+        if quota is None:
+            changed += _forgotten(tx, tenant, measure)
+            continue
+        period, _ = current(quota.period, tx.now)
+        used = float(tx.agents.value("quota_used", (tenant, measure, period)))
+        standing = noted(tx, quota, tenant, period, used)
+        changed += [] if standing is None else [standing]
+        worst = max(worst, quota.state(used), key=list(State).index)
+    return changed, worst
+
+
+def _forgotten(tx: Any, tenant: str, measure: Measure) -> list[Standing]:
+    """What is left of a quota that was taken away, to be undone."""
+    row = tx.agents.row("standing", (tenant, measure))
+    if row is None:
+        return []
+    tx.agents.run("forget_standing", (tenant, measure))
+    return [Standing.open(tenant, measure, limited=bool(row[2]), now=tx.now)]

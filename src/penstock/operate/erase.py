@@ -16,6 +16,7 @@ from penstock.model.errors import InvalidOption, JobsRunning
 from penstock.model.options import check_text
 from penstock.model.states import Status
 from penstock.operate.actor import PROGRAM, Actor
+from penstock.operate.traces import erase_traces
 from penstock.outbox.extension import TABLES as OUTBOX
 from penstock.store.contract import JobFilter
 
@@ -45,7 +46,8 @@ async def erase(
     """Erase all that belongs to a tenant, to a person, or to a person within a tenant.
 
     Jobs are a tenant's, or a person's who is their `created_by`. Those that run are asked to stop,
-    and the erasure is refused until they have: run it again.
+    and the erasure is refused until they have: run it again. With a tenant go its tokens and users,
+    limits and pauses, with a person the user of that name, and with both the alerts that name them.
     """
     for name, value in (("tenant", tenant), ("person", person)):
         if value is not None:
@@ -64,6 +66,7 @@ async def erase(
             # What was on its way meanwhile, from a running schedule or an outbox.
             erased += found
             found = await _erase_once(app, whose)
+        erased += await erase_traces(app, whose)
         if erased["jobs"]:
             # An extension may have copied one of them just before it was gone.
             erased += await _ask_extensions(app, whose)

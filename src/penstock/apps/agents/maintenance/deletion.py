@@ -17,7 +17,7 @@ from penstock.apps.agents.maintenance.subject import Subject, jobs_of, tables_of
 from penstock.model.errors import InvalidOption, PenstockError
 from penstock.model.ids import derived_id, id_time_ms
 from penstock.model.not_found import NotFound
-from penstock.operate.erase import erase, erase_jobs
+from penstock.operate.erase import erase, erase_jobs, scrub
 from penstock.operate.journal import Journal
 from penstock.store.contract import AuditFilter
 
@@ -111,6 +111,7 @@ async def delete(app: "Penstock", deletion_id: str) -> Certificate:
     """Do what was written down; done again, it changes nothing."""
     deletion, jobs = await _get(app, deletion_id)
     if deletion.certificate is not None:
+        await scrub(app)
         return deletion.certificate
     subject = deletion.subject
     if subject is None:
@@ -141,6 +142,8 @@ async def delete(app: "Penstock", deletion_id: str) -> Certificate:
         ),
     )
     await app.transact(partial(_done, certificate=certificate))
+    # Once more, for the bytes of what said until now whom it was about.
+    await scrub(app)
     return certificate
 
 

@@ -31,7 +31,7 @@ class QuotasChecked(Struct, rename="camel", frozen=True, kw_only=True):
 
 
 class QuotaCheck(Worker[QuotaCheckData, QuotasChecked]):
-    """Weigh what tenants store, give back what was reserved and never used, and set their states."""
+    """Weigh what tenants store, give back what was reserved in vain, and set their states."""
 
     name = "quota-check"
 

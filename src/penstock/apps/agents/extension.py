@@ -10,6 +10,7 @@ from penstock.extension import (
     Follower,
     Measure,
     Measured,
+    Metric,
     Pass,
     Rule,
     Severity,
@@ -201,6 +202,7 @@ TABLES = Tables(
 
 WEBHOOKS = "penstock.apps.agents.webhooks"
 COUNTING = "penstock.apps.agents.maintenance.counting"
+HEALTH = "penstock.apps.agents.maintenance.health"
 
 
 def _is_used_up(app: Any, asking: Asking) -> str | None:
@@ -244,6 +246,16 @@ agents = Extension(
             measure=Measure("webhooks that were disabled because they fail", "webhooks"),
             read=f"{WEBHOOKS}.upkeep:disabled",
         ),
+        Measured(
+            name="quotas_used_up",
+            measure=Measure("quotas of tenants that are used up", "quotas"),
+            read=f"{HEALTH}:used_up",
+        ),
+        Measured(
+            name="quotas_nearly_used_up",
+            measure=Measure("quotas of tenants that are nearly used up", "quotas"),
+            read=f"{HEALTH}:nearly_used_up",
+        ),
     ),
     rules=(
         Rule(
@@ -252,6 +264,29 @@ agents = Extension(
             threshold=0,
             severity=Severity.WARNING,
             action="Correct the receiver, then enable the webhook or delete it.",
+        ),
+        Rule(
+            name="quota_used_up",
+            metric="quotas_used_up",
+            threshold=0,
+            severity=Severity.WARNING,
+            action="See what the tenant does, and raise its quota if it may.",
+        ),
+        Rule(
+            name="quota_nearly_used_up",
+            metric="quotas_nearly_used_up",
+            threshold=0,
+            severity=Severity.WARNING,
+            action="Talk to the tenant, or raise its quota before it is used up.",
+        ),
+    ),
+    concerns=f"{HEALTH}:concerns",
+    metrics=(
+        Metric(
+            name="quotas",
+            help="Quotas that are nearly used up (warned), or are (throttled, blocked).",
+            read=f"{HEALTH}:states",
+            labels=("measure", "state"),
         ),
     ),
 )

@@ -27,6 +27,7 @@ from penstock.events.pool import catch_up
 from penstock.events.prepare import Row
 from penstock.store.relational.tables import load_named
 from penstock.store.sqlite.connect import connect
+from proof.bench.derived import derived_figures
 from proof.bench.event_stream import stream_figures
 from proof.bench.machine import facts
 from proof.bench.page import EVENTS, find_checkout, write_part
@@ -213,6 +214,9 @@ def main() -> None:
         folder = Path(scratch)
         figures = measure(folder, 2_000 if quick else 50_000, 1 if quick else 5)
         figures += stream_figures(folder, made_up(2_000 if quick else 50_000, seed=5))
+        figures += derived_figures(
+            folder, made_up(2_000, seed=9), per_second=5_000, seconds=2 if quick else 30
+        )
         figures += flatness(folder, (2_000,) if quick else (100_000, 500_000, 1_000_000))
         machine = facts(folder)
     table = [line(("", "measured", "beside")), line(("---", "---", "---"))]

@@ -28,20 +28,16 @@ from penstock.events.event import NewEvent
 from penstock.events.health import pipeline_health
 from penstock.events.stream import EVENTS, fields_of
 from proof.servers import RedisServer
-from proof.tally import Tally, tally
 
 LOOK_SECONDS = 0.005
 TICK_SECONDS = 0.01
 """The producer sends what has become due so often."""
+MOST_AT_ONCE = 200
 RECORDED_SECONDS = 12.0
 """Figures of stages are written every ten seconds."""
 UNTIL_IT_RUNS = 60.0
 
 Figure = tuple[str, str, str]
-
-app = Penstock(extensions=[tally])
-app.consumer.add(Tally().consumer(batch=500))
-recording = Penstock(extensions=["recorder"])
 
 
 def derived_figures(
@@ -52,7 +48,7 @@ def derived_figures(
     with RedisServer(options={"appendfsync": "always"}) as server:
         place = folder / "derived"
         place.mkdir()
-        with _running(place, server.url, "proof.bench.derived:app", "tally"):
+        with _running(place, server.url, "proof.bench.tallied:app", "tally"):
             delays = _delays(place, server.url, events, per_second, seconds)
         p50, p95, p99 = (statistics.quantiles(delays, n=100)[n - 1] for n in (50, 95, 99))
         told = f"{p50:,.0f} / {p95:,.0f} / {p99:,.0f} ms"
@@ -61,7 +57,7 @@ def derived_figures(
         place = folder / "recording"
         place.mkdir()
         names = ("recorder.metrics", "recorder.conversations")
-        with _running(place, server.url, "proof.bench.derived:recording", *names):
+        with _running(place, server.url, "penstock.apps.recorder.app:app", *names):
             _send(redis.Redis.from_url(server.url), events, per_second // 5, seconds)
             time.sleep(RECORDED_SECONDS)
         for name, stages in asyncio.run(_timings(place)).items():
@@ -103,11 +99,12 @@ def _delays(
 def _send(
     client: redis.Redis, events: Sequence[NewEvent], per_second: int, seconds: int
 ) -> list[float]:
-    """Add so many events a second to the stream; when each was acknowledged."""
+    """Add so many events a second to the stream; when each was handed over."""
     sent_at: list[float] = []
     began = time.perf_counter()
     while len(sent_at) < per_second * seconds:
-        due = min(int((time.perf_counter() - began) * per_second) + 1, per_second * seconds)
+        due = int((time.perf_counter() - began) * per_second) + 1
+        due = min(due, per_second * seconds, len(sent_at) + MOST_AT_ONCE)
         pipe: Any = client.pipeline(transaction=False)
         now = int(time.time() * 1_000)
         for n in range(len(sent_at), due):
@@ -115,8 +112,8 @@ def _send(
                 events[n % len(events)], event_id=f"e{began:.6f}.{n}", timestamp=now
             )
             pipe.execute_command("XADD", EVENTS, "*", *fields_of(known, now))
-        pipe.execute()
         sent_at.extend([time.perf_counter()] * (due - len(sent_at)))
+        pipe.execute()
         time.sleep(TICK_SECONDS)
     return sent_at
 

@@ -245,27 +245,30 @@ class GroupCommit(ABC, Generic[Tx]):
             self._entries.put(entry)
 
     def _serve(self) -> None:
-        open_ = True
-        while open_:
-            batch: list[Entry[Tx]] = []
-            entry = self._entries.get()
-            while entry is not None:
-                batch.append(entry)
-                if len(batch) == MAX_OPERATIONS or self._entries.empty():
-                    break
-                entry = self._entries.get()
-            open_ = entry is not None
-            if batch:
-                with self._turn:
-                    changed = self._committed(batch)
-                deliver(batch)
-                if changed:
-                    self._on_change()
-                with self._turn:
-                    self.tidy()
+        while (entry := self._entries.get()) is not None:
+            with self._turn:  # whoever comes while another commits goes along
+                batch, open_ = self._batch(entry)
+                changed = self._committed(batch)
+            deliver(batch)
+            if changed:
+                self._on_change()
+            with self._turn:
+                self.tidy()
+            if not open_:
+                break
         self._refuse_latecomers()
         with self._turn:
             self.let_go()
+
+    def _batch(self, entry: Entry[Tx]) -> tuple[list[Entry[Tx]], bool]:
+        """An operation and those that wait behind it; whether there may be more."""
+        batch = [entry]
+        while len(batch) < MAX_OPERATIONS and not self._entries.empty():
+            following = self._entries.get()
+            if following is None:
+                return batch, False
+            batch.append(following)
+        return batch, True
 
     def _committed(self, batch: list[Entry[Tx]]) -> bool:
         """Commit; whatever happens, everybody is told, and the thread goes on."""

@@ -16,15 +16,18 @@ from rich.console import Console
 
 from penstock.apps.recorder.captured import TOOL
 from penstock.apps.recorder.dedupe import canonical
-from penstock.apps.recorder.extract import VALUE_GATE, Said, extract, features, value_of
+from penstock.apps.recorder.extract import VALUE_GATE, extract, value_of
 from penstock.apps.recorder.learnings import Found
-from penstock.apps.recorder.sentences import sentences
+from penstock.apps.recorder.likelihood import Conversation, Said, features
 
 CORPUS = Path(__file__).parent / "corpus"
 QUOTED = 0.6
 TOLD = 0.5
 _STOPPED = "a an and are as at be by for from in is it of on or so that the to was we with"
 _STOP = frozenset(_STOPPED.split())
+TUNED_ON = (CORPUS / "own/sessions.jsonl", CORPUS / "blind/sessions.jsonl")
+"""Weights are fitted to these; all others are measured alone."""
+SENTENCE = 3
 _CONSOLE = Console(markup=False, highlight=False, soft_wrap=True)
 
 
@@ -95,46 +98,52 @@ def _show(session: dict[str, Any], learned: Sequence[Found], hits: Sequence[list
             _CONSOLE.print(f"  MISSED {each['category']}: {each['gist']}")
 
 
-def fit(path: Path, penalty: float = 10.0, steps: int = 4_000) -> tuple[float, dict[str, float]]:
+def fit(
+    paths: Sequence[Path] = TUNED_ON, penalty: float = 10.0, steps: int = 3_000
+) -> tuple[float, dict[str, float]]:
     """The bias and the weights under which what was planted is likeliest: a logistic regression."""
     import numpy
 
     rows: list[list[float]] = []
     planted: list[float] = []
     names: list[str] = []
-    for line in path.read_text("utf-8").splitlines():
-        session = json.loads(line)
-        quotes = [quote for each in session["planted"] for quote in each["evidence"]]
-        messages = _messages(session)
-        for n, message in enumerate(messages):
-            told = sentences(message.content) if message.role != TOOL else []
-            for at, sentence in enumerate(told):
-                known = features(n, at, told, messages)
-                names = list(known)
-                rows.append(list(known.values()))
-                planted.append(float(any(_quotes(sentence, quote) for quote in quotes)))
+    for path in paths:
+        for line in path.read_text("utf-8").splitlines():
+            session = json.loads(line)
+            conversation = Conversation(_messages(session))
+            for n, told in enumerate(conversation.sentences):
+                for at, sentence in enumerate(told):
+                    known = features(conversation, n, at)
+                    names = list(known)
+                    rows.append(list(known.values()))
+                    planted.append(float(any(_says(sentence, each) for each in session["planted"])))
     table, wanted = numpy.array(rows), numpy.array(planted)
     mean, spread = table.mean(0), table.std(0) + 1e-6
     usual = (table - mean) / spread
     weights, bias = numpy.zeros(len(names)), 0.0
     for _ in range(steps):
         miss = 1 / (1 + numpy.exp(-(usual @ weights + bias))) - wanted
-        weights -= 0.1 * (usual.T @ miss + penalty * weights) / len(wanted)
-        bias -= 0.1 * float(miss.mean())
+        weights -= 0.3 * (usual.T @ miss + penalty * weights) / len(wanted)
+        bias -= 0.3 * float(miss.mean())
     shown = {name: round(float(w), 2) for name, w in zip(names, weights / spread, strict=True)}
     return round(bias - float((weights * mean / spread).sum()), 2), shown
 
 
-def _quotes(sentence: str, quote: str) -> bool:
-    if quote in sentence or sentence in quote:
-        return True
-    return _share(_words(quote), _words(sentence)) >= QUOTED
+def _says(sentence: str, planted: dict[str, Any]) -> bool:
+    """Whether a sentence is what shows that something was planted, or says its gist."""
+    words = _words(sentence)
+    for quote in planted["evidence"]:
+        if quote in sentence or (sentence in quote and len(words) >= SENTENCE):
+            return True
+        if _share(_words(quote), words) >= QUOTED:
+            return True
+    return _share(_words(planted["gist"]), words) >= TOLD
 
 
 def main() -> None:
     """Print the figures of every file; with its name what was found in one; `--fit` weights."""
     if "--fit" in sys.argv[1:]:
-        _CONSOLE.print(fit(CORPUS / "own/sessions.jsonl"))
+        _CONSOLE.print(fit())
         return
     for path in sorted(CORPUS.glob("*/sessions.jsonl")):
         chosen = path.parent.name in sys.argv[1:]

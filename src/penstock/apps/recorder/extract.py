@@ -1,25 +1,31 @@
 """What was learned in a conversation, found without a model: the sentences that say so.
 
-Each sentence has features: how it is put, what stands around it, what becomes of it. Their weights
-were fitted to the labelled sessions of `proof/corpus/own` (`python -m proof.learnings --fit`). Of
-one turn, from a prompt to the next, the likeliest sentence is kept, with the one that explains it.
-How well it can be acted on, how general, how clear and how well supported it is makes its
-confidence; guesses, plans, questions and what was taken back are left out.
+How likely a sentence says it is told by `likelihood.py`. A learning is what belongs together: a
+cause with its remedy, a rule with what it is about, a figure with what brought it about; at most
+three sentences, which may stand in neighbouring turns, from a prompt to the next. How well it can
+be acted on, how general, how clear and how well supported it is makes its confidence; guesses,
+plans, questions and what was taken back are left out.
 """
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.apps.recorder import sentences as put
 from penstock.apps.recorder.captured import PERSON, TOOL
-from penstock.apps.recorder.cues import CUES, KINDS, TRAITS
+from penstock.apps.recorder.cues import KINDS
 from penstock.apps.recorder.learnings import Found
-from penstock.apps.recorder.sentences import about, compiled, sentences
+from penstock.apps.recorder.likelihood import (
+    Conversation,
+    Said,
+    count,
+    cues,
+    features,
+    likelihood_of,
+)
+from penstock.apps.recorder.sentences import about, compiled
 
-EXTRACTOR = 1
+EXTRACTOR = 2
 """The version of what stands here; a conversation is looked through again by a newer one."""
 OFFLINE = "offline"
 
@@ -36,56 +42,17 @@ LONGEST = 60
 """Words of a sentence that is looked at."""
 LIKELY = 0.5
 """From here on a sentence is taken for something that was learned."""
+DIAGNOSED = 0.75
+"""From here on, if it says what was wrong and nobody says what to do about it."""
 EXPLAINS = 0.3
 """From here on it may explain a likelier one of the same turn."""
+MENTIONED = 0.1
+"""From here on it may be what a rule of a person refers to."""
+PARTS = 3
+"""No more sentences than these make a learning."""
 OVERLAP = 0.55
 ELSEWHERE = 0.75
 """Two candidates that share more of their words are one; of different categories, far more."""
-
-BIAS = -5.02
-WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {
-        "length": 0.26,
-        "short": -0.48,
-        "long": 0.93,
-        "longer": 1.65,
-        "person": 0.44,
-        "cue": 0.96,
-        "kinds": 0.59,
-        "technical": -0.15,
-        "unfolds": 1.49,
-        "acts": 0.37,
-        "general": 0.09,
-        "first_person": -0.3,
-        "acted": -1.27,
-        "imperative": 0.97,
-        "after_tool": -0.43,
-        "succeeds": 0.01,
-        "praised": -0.07,
-        "opening": -0.84,
-        "place": 0.96,
-        "taken_up": 0.48,
-        "asked_for": -0.78,
-        "alone": 0.69,
-        "nth": -0.15,
-        "negates": 0.25,
-        "reasons": 0.39,
-        "times": 0.13,
-        "demands": 1.36,
-        "behaves": 0.72,
-        "tells_past": -0.45,
-        "gains": 1.9,
-    }
-)
-"""What each feature adds to the logarithm of the odds that a sentence was learned."""
-
-
-class Said(NamedTuple):
-    """A message, as far as learnings are looked for in it."""
-
-    id: str
-    role: str
-    content: str
 
 
 class Candidate(NamedTuple):
@@ -95,10 +62,49 @@ class Candidate(NamedTuple):
     at: int
     turn: int
     text: str
-    category: str
+    english: str
     likelihood: float
     message: Said
-    why: str = ""
+
+    @property
+    def advises(self) -> bool:
+        """Whether it says what to do, and not only how things are."""
+        return (
+            put.REMEDY.search(self.english) is not None
+            or put.IMPERATIVE.match(self.english) is not None
+            or (self.message.role == PERSON and put.RULES.search(self.english) is not None)
+        )
+
+
+class Unit(NamedTuple):
+    """Sentences that make one learning, the likeliest first."""
+
+    parts: tuple[Candidate, ...]
+
+    @property
+    def head(self) -> Candidate:
+        """The sentence that says it best."""
+        return self.parts[0]
+
+    @property
+    def advises(self) -> bool:
+        """Whether any of its sentences says what to do."""
+        return any(each.advises for each in self.parts)
+
+    @property
+    def told(self) -> list[str]:
+        """Its sentences in the order in which they were said."""
+        return [each.text for each in sorted(self.parts, key=lambda each: (each.n, each.at))]
+
+    @property
+    def text(self) -> str:
+        """All that it says."""
+        return " ".join(self.told)
+
+    @property
+    def category(self) -> str:
+        """The kind of learning that it is."""
+        return _category(self.head.english, self.head.message.role)
 
 
 def value_of(messages: Sequence[Said]) -> float:
@@ -109,7 +115,7 @@ def value_of(messages: Sequence[Said]) -> float:
     tools = [each.content for each in messages if each.role == TOOL]
     went_wrong = any(put.BAD.search(text) for text in (*tools, *texts))
     went_right = any(put.GOOD.search(text) for text in (*tools[-3:], *texts[-4:]))
-    telling = sum(each.likelihood for each in _candidates(messages))
+    telling = sum(each.likelihood for each in _candidates(Conversation(messages)))
     said = sum(len(text.split()) for text in texts)
     return round(
         min(0.6, 0.5 * telling)
@@ -128,133 +134,115 @@ def extract(
     categories: Sequence[str] = (),
 ) -> list[Found]:
     """The learnings of a conversation, those that are surest first."""
-    found: list[tuple[float, Candidate]] = []
-    for each in _of_turns(messages):
-        confidence = _confidence(each, messages)
-        least = max(min_confidence, STRICT) if each.category in STRICTER else min_confidence
-        if confidence >= least and (not categories or each.category in categories):
-            found.append((confidence, each))
-    found.sort(key=lambda one: (-one[0], one[1].n, one[1].at))
-    kept: list[tuple[float, Candidate]] = []
-    for confidence, each in found:
-        if not any(_says_the_same(each, other) for _, other in kept):
-            kept.append((confidence, each))
-    return [_found(confidence, each) for confidence, each in kept[:MOST]]
+    found: list[tuple[float, Unit]] = []
+    for unit in _units(Conversation(messages)):
+        confidence = _confidence(unit, messages)
+        least = max(min_confidence, STRICT) if unit.category in STRICTER else min_confidence
+        if confidence >= least and (not categories or unit.category in categories):
+            found.append((confidence, unit))
+    found.sort(key=lambda one: (-one[0], one[1].head.n, one[1].head.at))
+    kept: list[tuple[float, Unit]] = []
+    for confidence, unit in found:
+        if not any(_says_the_same(unit, other) for _, other in kept):
+            kept.append((confidence, unit))
+    return [_found(confidence, unit) for confidence, unit in kept[:MOST]]
 
 
-def _of_turns(messages: Sequence[Said]) -> list[Candidate]:
-    """The likeliest sentence of each turn, with the next likely one, which explains it."""
+def _units(conversation: Conversation) -> list[Unit]:
+    """What belongs together, by turns: causes with their remedies, rules with what they refer to."""
     turns: dict[int, list[Candidate]] = {}
-    for each in _candidates(messages):
+    for each in _candidates(conversation):
         turns.setdefault(each.turn, []).append(each)
-    found = []
-    for some in turns.values():
-        first, *others = sorted(some, key=lambda each: -each.likelihood)
-        if first.likelihood >= LIKELY:
-            beside = next((each for each in others if each.likelihood >= EXPLAINS), None)
-            found.append(first if beside is None else _joined(first, beside))
-    return found
-
-
-def _joined(one: Candidate, other: Candidate) -> Candidate:
-    """Both as one, in the order in which they were said."""
-    if (other.n, other.at) > (one.n, one.at):
-        return one._replace(why=other.text)
-    return one._replace(text=other.text, why=one.text)
-
-
-def _candidates(messages: Sequence[Said]) -> Iterator[Candidate]:
-    turn = 0
-    for n, message in enumerate(messages):
-        turn += message.role == PERSON
-        if message.role == TOOL:
+    units: list[Unit] = []
+    for turn, some in turns.items():
+        unit = _of_turn(some)
+        if unit is None:
             continue
-        told = sentences(message.content)
-        for at, sentence in enumerate(told):
-            if not _may_tell(sentence, message.role) or _is_taken_back(n, sentence, messages):
+        before = units[-1] if units and units[-1].head.turn == turn - 1 else None
+        referred = _referred(unit, turns.get(turn - 1, []))
+        if before is not None and (referred or _remedies(unit, before)):
+            units[-1] = _joined(before, unit)
+        elif referred is not None:
+            units.append(_joined(unit, Unit((referred,))))
+        else:
+            units.append(unit)
+    return [each for each in units if _holds(each)]
+
+
+def _of_turn(some: Sequence[Candidate]) -> Unit | None:
+    """The likeliest sentence of a turn, with those that explain it."""
+    first, *others = sorted(some, key=lambda each: -each.likelihood)
+    if first.likelihood < EXPLAINS:
+        return None
+    beside = [each for each in others if each.likelihood >= EXPLAINS]
+    return Unit((first, *beside[: PARTS - 2]))
+
+
+def _referred(unit: Unit, before: Sequence[Candidate]) -> Candidate | None:
+    """What a person's rule is about that says no more than `that`: the latest advice before it."""
+    head = unit.head
+    if head.message.role != PERSON or not put.REFERS.search(head.english):
+        return None
+    return max(before, key=lambda each: each.likelihood, default=None)
+
+
+def _remedies(unit: Unit, before: Unit) -> bool:
+    """Whether one says what to do about what another found to be wrong."""
+    return unit.advises and not before.advises
+
+
+def _joined(one: Unit, other: Unit) -> Unit:
+    parts = sorted((*one.parts, *other.parts), key=lambda each: -each.likelihood)
+    return Unit(tuple(parts[:PARTS]))
+
+
+def _holds(unit: Unit) -> bool:
+    """Whether it is likely enough: what only says how things are must be likelier."""
+    return unit.head.likelihood >= (LIKELY if unit.advises else DIAGNOSED)
+
+
+def _candidates(conversation: Conversation) -> Iterator[Candidate]:
+    turn = 0
+    for n, message in enumerate(conversation.messages):
+        turn += message.role == PERSON
+        for at, sentence in enumerate(conversation.sentences[n]):
+            english = conversation.english[n][at]
+            if not _may_tell(english, message.role) or _is_taken_back(n, sentence, conversation):
                 continue
-            likelihood = likelihood_of(features(n, at, told, messages))
-            if likelihood >= EXPLAINS:
-                category = _category(sentence, message.role)
-                yield Candidate(n, at, turn, sentence, category, likelihood, message)
+            likelihood = likelihood_of(features(conversation, n, at))
+            if likelihood >= MENTIONED:
+                yield Candidate(n, at, turn, sentence, english, likelihood, message)
 
 
 def _may_tell(sentence: str, role: str) -> bool:
     """Whether a sentence is no plan, guess, question or report."""
     if not SHORTEST <= len(sentence.split()) <= LONGEST:
         return False
-    if put.QUESTION.search(sentence) or put.NOT.match(sentence) or put.GUESS.search(sentence):
+    if put.QUESTION.search(sentence) or put.GUESS.search(sentence):
         return False
-    if put.TAKEN_BACK.search(sentence) or put.REPORT.match(sentence):
+    if put.TAKEN_BACK.search(sentence) or put.REPORT.match(sentence) or put.PASSING.search(sentence):
         return False
-    return not (put.PASSING.search(sentence) or (role == PERSON and put.REQUEST.match(sentence)))
-
-
-def features(n: int, at: int, told: Sequence[str], messages: Sequence[Said]) -> dict[str, float]:
-    """What is known of a sentence: how it is put, what stands around it, what becomes of it."""
-    sentence, message = told[at], messages[n]
-    words = len(sentence.split())
-    cues = _cues(sentence, message.role)
-    subject = about(sentence)
-    later = frozenset[str]().union(*(about(each.content) for each in messages[n + 1 :]))
-    following = messages[n + 1 : n + 3]
-    known = {
-        "length": math.log(max(1, words)),
-        "short": words < 6,
-        "long": words >= 10,
-        "longer": words >= 14,
-        "person": message.role == PERSON,
-        "cue": max((strength for strength, _ in cues), default=0.0),
-        "kinds": min(3, len({category for _, category in cues})),
-        "technical": min(3, len(put.TECHNICAL.findall(sentence))),
-        "unfolds": put.UNFOLDS.search(sentence) is not None,
-        "acts": min(3, _count(put.ACTS, sentence)),
-        "general": min(3, _count(put.GENERAL, sentence)),
-        "first_person": put.FIRST_PERSON.match(sentence) is not None,
-        "acted": put.ACTED.search(sentence) is not None,
-        "imperative": put.IMPERATIVE.match(sentence) is not None,
-        "after_tool": n > 0 and messages[n - 1].role == TOOL,
-        "succeeds": any(each.role == TOOL and put.GOOD.search(each.content) for each in following),
-        "praised": any(each.role == PERSON and put.GOOD.search(each.content) for each in following),
-        "opening": n == 0,
-        "place": n / len(messages),
-        "taken_up": len(subject & later) / max(1, len(subject)),
-        "asked_for": len(subject & about(messages[0].content)) / max(1, len(subject)),
-        "alone": len(told) == 1,
-        "nth": at,
-        **{name: compiled(pattern).search(sentence) is not None for name, pattern in TRAITS},
-    }
-    return {name: float(value) for name, value in known.items()}
-
-
-def likelihood_of(known: Mapping[str, float]) -> float:
-    """How likely a sentence with these features was learned, from 0 to 1."""
-    odds = BIAS + sum(weight * known[name] for name, weight in WEIGHTS.items())
-    return 1 / (1 + math.exp(-odds))
-
-
-def _cues(sentence: str, role: str) -> list[tuple[float, str]]:
-    return [
-        (cue.strength, cue.category)
-        for cue in CUES
-        if role in cue.roles and compiled(cue.pattern).search(sentence)
-    ]
+    if role == PERSON and put.STANDING.search(sentence):
+        return True
+    if put.NOT.match(sentence):
+        return put.PROPOSED.match(sentence) is not None
+    return not (role == PERSON and put.REQUEST.match(sentence))
 
 
 def _category(sentence: str, role: str) -> str:
     """The kind of learning that a sentence tells, by its cue or else by its words."""
-    cues = _cues(sentence, role)
-    if cues:
-        strongest = max(strength for strength, _ in cues)
-        return next(category for strength, category in cues if strength == strongest)
+    found = cues(sentence, role)
+    if found:
+        strongest = max(strength for strength, _ in found)
+        return next(category for strength, category in found if strength == strongest)
     kinds = (name for name, pattern in KINDS if compiled(pattern).search(sentence))
     return next(kinds, "pattern")
 
 
-def _is_taken_back(n: int, sentence: str, messages: Sequence[Said]) -> bool:
+def _is_taken_back(n: int, sentence: str, conversation: Conversation) -> bool:
     """Whether somebody says soon afterwards that it was not so."""
-    for later in messages[n + 1 : n + 5]:
-        for each in sentences(later.content)[:3] if later.role != TOOL else ():
+    for later in conversation.english[n + 1 : n + 5]:
+        for each in later[:3]:
             if put.TAKEN_BACK.search(each) and (
                 about(sentence) & about(each) or _OBJECTS.match(each)
             ):
@@ -265,21 +253,16 @@ def _is_taken_back(n: int, sentence: str, messages: Sequence[Said]) -> bool:
 _OBJECTS = re.compile(r"(?i)^\W*(?:no|nope|hmm|wait|that|scratch|i was)\b")
 
 
-def _confidence(candidate: Candidate, messages: Sequence[Said]) -> float:
+def _confidence(unit: Unit, messages: Sequence[Said]) -> float:
     """How much there is to it: .35 to act on, .30 general, .20 clear, .15 supported."""
-    text = f"{candidate.text} {candidate.why}".strip()
-    sure = 0.45 + 0.35 * candidate.likelihood
-    acts = sure + 0.15 * _count(put.ACTS, text)
-    general = sure + 0.1 * _count(put.GENERAL, text) - 0.25 * bool(put.ONE_OFF.search(text))
+    text = " ".join(each.english for each in unit.parts)
+    sure = 0.45 + 0.35 * unit.head.likelihood
+    acts = sure + 0.15 * count(put.ACTS, text)
+    general = sure + 0.1 * count(put.GENERAL, text) - 0.25 * bool(put.ONE_OFF.search(text))
     clear = 0.75 + 0.25 * (put.TECHNICAL.search(text) is not None)
-    supported = _support(candidate, messages)
+    supported = _support(unit.head, messages)
     parts = ((0.35, acts), (0.30, general), (0.20, clear), (0.15, supported))
     return round(sum(weight * max(0.0, min(1.0, part)) for weight, part in parts), 3)
-
-
-def _count(pattern: re.Pattern[str], text: str) -> int:
-    """How many different words of a kind there are."""
-    return len({word.lower() for word in pattern.findall(text)})
 
 
 def _support(candidate: Candidate, messages: Sequence[Said]) -> float:
@@ -296,16 +279,16 @@ def _support(candidate: Candidate, messages: Sequence[Said]) -> float:
     return support
 
 
-def _found(confidence: float, candidate: Candidate) -> Found:
-    text = _tidy(candidate.text)
-    content = f"{text} {_tidy(candidate.why)}" if candidate.why else text
+def _found(confidence: float, unit: Unit) -> Found:
+    content = " ".join(_tidy(each) for each in unit.told)
+    sources = sorted({(each.n, each.message.id) for each in unit.parts})
     return Found(
-        category=candidate.category,
-        title=_title(text),
+        category=unit.category,
+        title=_title(_tidy(unit.head.text)),
         content=content,
         confidence=confidence,
         tags=_tags(content),
-        source_message_ids=[candidate.message.id],
+        source_message_ids=[message_id for _, message_id in sources],
     )
 
 
@@ -346,9 +329,9 @@ def _tags(text: str) -> list[str]:
     return sorted(dict.fromkeys(found))[:5]
 
 
-def _says_the_same(one: Candidate, other: Candidate) -> bool:
-    """Whether two candidates are one learning, told twice."""
-    first, second = about(one.text), about(f"{other.text} {other.why}")
+def _says_the_same(one: Unit, other: Unit) -> bool:
+    """Whether two of them are one learning, told twice."""
+    first, second = about(one.head.text), about(other.text)
     shared = len(first & second) / max(1, min(len(first), len(second)))
     return shared >= (OVERLAP if one.category == other.category else ELSEWHERE)
 

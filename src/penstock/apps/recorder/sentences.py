@@ -19,7 +19,9 @@ NOT = re.compile(
             |shall\ (?:i|we)|should\ (?:i|we)|do\ you|can\ you|could\ you|would\ you
             |please\ (?:fix|add|make|look|write|check|run|change|update|remove|rename|create
                 |implement|help|show)
-            |running|checking|looking|reading|searching|trying|starting|done|added|updated|created
+            |(?:running|checking|looking|reading|searching|trying|starting)
+                (?=\W*$|\ (?:it|the|at|now|for|how|what|where|whether|through|into|this|that|them|again)\b)
+            |done|added|updated|created
             |implemented|renamed|removed|following|hello|hi\b|hey|you're\ welcome|glad|happy\ to)
     )
     """
@@ -49,7 +51,7 @@ REPORT = re.compile(
     r"|green|changed|written|done|failed|fail)\b[^,;]*$"
 )
 PASSING = re.compile(
-    r"(?i)\b(?:for now|today|tomorrow|this time|right now|at the moment|temporar(?:y"
+    r"(?i)(?<![\w.])(?:for now|today(?!\()|tomorrow|this time|right now|at the moment|temporar(?:y"
     r"|ily)|just this once"
     r"|in the background|in a moment|quick and dirty|later today|this week|not today|tonight)\b"
 )
@@ -133,6 +135,50 @@ IMPERATIVE = re.compile(
     r"|remove|replace|reset|restart|return|reuse|round|run|scope|send|set|sort|split|start|stop"
     r"|store|stream|switch|tag|test|treat|turn|use|validate|wait|wrap|write)\b"
 )
+
+
+RULES = re.compile(
+    r"(?i)\b(?:from (?:now|here|today) on|going forward|in (?:the )?future|next time|always|never"
+    r"|every|everything|everywhere|anything|any|each|all|must|mustn't|only|until|the rule|our rule"
+    r"|policy|convention|instead of|rather than|let'?s|go(?:ing)? with|we (?:use|keep|stay|want"
+    r"|don't|do not|decided|agreed)|it is,|or it doesn't|no more|not (?:in|on|for|by))\b"
+)
+"""How people put what is to hold from now on."""
+STANDING = re.compile(
+    r"(?i)\b(?:from (?:now|here|today) on|going forward|in (?:the )?future|next time|always|never"
+    r"|every|everything|everywhere|anything|each|all|any|the rule|rather than|instead of|i'll keep)\b"
+)
+"""What makes a rule of what would be a request."""
+PROPOSED = re.compile(
+    r"(?i)^\W*(?:i'd|i would|we could|i can|we can|i could)\b.*\b(?:because|since|so that|so|as|rather"
+    r" than|instead of|otherwise)\b"
+)
+"""A proposal with its reason."""
+REMEDY = re.compile(
+    r"(?i)\b(?:must|should|has to|have to|needs? to|instead|rather|better|enough|so that|let's|use"
+    r"|using|by \w+ing|with|never|always|avoids?|prevents?|fixe[sd]|removes?|lets?|catches|survives?"
+    r"|ensures?|saves?|keeps?|makes?|only|becomes?|drops?)\b|\d.* (?:down )?to .*\d"
+)
+REFERS = re.compile(
+    r"(?i)\b(?:do|keep|make|put|use|apply|like|want|add|turn|write|take|adopt|enforce)\b"
+    r"(?: \w+)? (?:that|this|it|both|these|those|the same)\b|\bthat way\b|\bsame for\b"
+)
+"""How people take up what was said before them."""
+EFFECTS = re.compile(
+    r"(?i)\b(?:lets?|makes?|keeps?|removes?|avoids?|prevents?|stops?|fixes|means|causes?|turns?"
+    r"|guarantees?|survives?|catches|fails?|refuses?|blocks?|forces?|ensures?|protects?|saves?"
+    r"|becomes?|costs?|loses?|hides?|breaks?|leaves?|reads?|takes?|serves?|tells?)\b"
+)
+ASKS = re.compile(r"\?|(?i:^\W*(?:how|why|what|so|and|can|which|where|does|is|are)\b)")
+ASKS_HOW = re.compile(r"(?i)\b(?:how|why|what|instead|then|rather|options?|better|should)\b")
+STATUS = re.compile(
+    r"(?i)^\W*(?:yes,? |ok,? |now )?(?:\d[\d,.]*|zero|no|none|both|all|two|three|four|five|six|seven"
+    r"|eight|nine|ten|eleven|twelve|everything|nothing|green|red|it is|it's|that is|that's|there is"
+    r"|there are|there's|this is|committed|merged|pushed|deployed|noted|agreed|written|stopped|same"
+    r"|installed|changed|renamed|rebased|fixed|exactly)\b"
+)
+"""How reports of what is the case here begin."""
+SYMBOLS = re.compile(r"[=(){}\[\]<>$|;+]")
 
 
 @cache

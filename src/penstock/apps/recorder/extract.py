@@ -40,14 +40,16 @@ MOST = 8
 SHORTEST = 5
 LONGEST = 60
 """Words of a sentence that is looked at."""
-LIKELY = 0.5
+LIKELY = 0.45
 """From here on a sentence is taken for something that was learned."""
-DIAGNOSED = 0.75
+DIAGNOSED = 0.65
 """From here on, if it says what was wrong and nobody says what to do about it."""
-EXPLAINS = 0.3
+EXPLAINS = 0.25
 """From here on it may explain a likelier one of the same turn."""
 MENTIONED = 0.1
 """From here on it may be what a rule of a person refers to."""
+BRIEF = 8
+"""What a person says in fewer words goes on with the same subject."""
 PARTS = 3
 """No more sentences than these make a learning."""
 OVERLAP = 0.55
@@ -69,11 +71,10 @@ class Candidate(NamedTuple):
     @property
     def advises(self) -> bool:
         """Whether it says what to do, and not only how things are."""
-        return (
-            put.REMEDY.search(self.english) is not None
-            or put.IMPERATIVE.match(self.english) is not None
-            or (self.message.role == PERSON and put.RULES.search(self.english) is not None)
-        )
+        text = self.english
+        if self.message.role == PERSON and put.RULES.search(text):
+            return True
+        return put.REMEDY.search(text) is not None or put.IMPERATIVE.match(text) is not None
 
 
 class Unit(NamedTuple):
@@ -149,46 +150,58 @@ def extract(
 
 
 def _units(conversation: Conversation) -> list[Unit]:
-    """What belongs together, by turns: causes with their remedies, rules with what they refer to."""
-    turns: dict[int, list[Candidate]] = {}
+    """What belongs together: a cause with its remedy, a rule with what it is about."""
+    said: dict[int, list[Candidate]] = {}
     for each in _candidates(conversation):
-        turns.setdefault(each.turn, []).append(each)
+        said.setdefault(each.n, []).append(each)
     units: list[Unit] = []
-    for turn, some in turns.items():
-        unit = _of_turn(some)
+    for some in said.values():
+        unit = _of_message(some)
         if unit is None:
             continue
-        before = units[-1] if units and units[-1].head.turn == turn - 1 else None
-        referred = _referred(unit, turns.get(turn - 1, []))
-        if before is not None and (referred or _remedies(unit, before)):
+        before = units[-1] if units else None
+        if before is not None and _belongs(unit, before, conversation):
             units[-1] = _joined(before, unit)
-        elif referred is not None:
-            units.append(_joined(unit, Unit((referred,))))
         else:
             units.append(unit)
     return [each for each in units if _holds(each)]
 
 
-def _of_turn(some: Sequence[Candidate]) -> Unit | None:
-    """The likeliest sentence of a turn, with those that explain it."""
+def _of_message(some: Sequence[Candidate]) -> Unit | None:
+    """The likeliest sentence of a message, with the one that explains it."""
     first, *others = sorted(some, key=lambda each: -each.likelihood)
-    if first.likelihood < EXPLAINS:
+    if first.likelihood < EXPLAINS and not _takes_up(first):
         return None
     beside = [each for each in others if each.likelihood >= EXPLAINS]
     return Unit((first, *beside[: PARTS - 2]))
 
 
-def _referred(unit: Unit, before: Sequence[Candidate]) -> Candidate | None:
-    """What a person's rule is about that says no more than `that`: the latest advice before it."""
-    head = unit.head
-    if head.message.role != PERSON or not put.REFERS.search(head.english):
-        return None
-    return max(before, key=lambda each: each.likelihood, default=None)
+def _takes_up(candidate: Candidate) -> bool:
+    """Whether a person makes a rule of what was said before, or agrees to it."""
+    return candidate.message.role == PERSON and put.REFERS.search(candidate.english) is not None
 
 
-def _remedies(unit: Unit, before: Unit) -> bool:
-    """Whether one says what to do about what another found to be wrong."""
+def _belongs(unit: Unit, before: Unit, conversation: Conversation) -> bool:
+    """Whether it is the remedy, the result or the rule to what was said just before."""
+    if unit.head.turn - before.head.turn > 1 or len(before.parts) >= PARTS:
+        return False
+    if _takes_up(unit.head):
+        return before.head.message.role != PERSON
+    if not _same_subject(unit, before, conversation):
+        return False
+    if unit.head.message.role == PERSON:
+        return unit.advises and before.head.message.role != PERSON
     return unit.advises and not before.advises
+
+
+def _same_subject(unit: Unit, before: Unit, conversation: Conversation) -> bool:
+    """Whether two are about the same thing: by their words, or since little was said between."""
+    between = range(before.head.n + 1, unit.head.n)
+    asked = [n for n in between if conversation.messages[n].role == PERSON]
+    if all(len(conversation.messages[n].content.split()) <= BRIEF for n in asked):
+        return True
+    first, second = about(before.head.message.content), about(unit.head.message.content)
+    return bool(first & second)
 
 
 def _joined(one: Unit, other: Unit) -> Unit:
@@ -207,6 +220,8 @@ def _candidates(conversation: Conversation) -> Iterator[Candidate]:
         turn += message.role == PERSON
         for at, sentence in enumerate(conversation.sentences[n]):
             english = conversation.english[n][at]
+            if n == 0 and not put.FROM_NOW_ON.search(english):
+                continue  # the task
             if not _may_tell(english, message.role) or _is_taken_back(n, sentence, conversation):
                 continue
             likelihood = likelihood_of(features(conversation, n, at))

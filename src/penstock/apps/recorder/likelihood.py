@@ -40,7 +40,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "place": 0.82,
         "taken_up": -0.49,
         "asked_for": -0.88,
-        "alone": -0.0,
+        "alone": -0.01,
         "nth": 0.31,
         "ordered": 1.17,
         "ruled": 0.09,

@@ -16,6 +16,7 @@ NOT = re.compile(
     (?:
         (?:let\ me|i(?:'ll|\ will|'m\ going\ to|\ am\ going\ to|'d\ like|\ can|\ could|'m\ now
             |\ want\ to|\ need\ to|\ should|\ am\ now)|we(?:'ll|\ will|\ could|\ might|\ can)|i'd
+            |(?:the\ )?(?:plan|to-?do|next\ steps?|remaining|summary|status)\s*:
             |shall\ (?:i|we)|should\ (?:i|we)|do\ you|can\ you|could\ you|would\ you
             |please\ (?:fix|add|make|look|write|check|run|change|update|remove|rename|create
                 |implement|help|show)
@@ -102,6 +103,7 @@ ONE_OFF = re.compile(
 )
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
 _SENTENCE = re.compile(
     r"(?<=[\w)\"'`%»][.!?])[)\"'»]*\s+|(?<=[!?]{2})\s+|\n\s*\n|\n\s*(?:[-*•]|\d+[.)])\s+|\n(?=\S)"
 )
@@ -154,11 +156,15 @@ PROPOSED = re.compile(
     r" than|instead of|otherwise)\b"
 )
 """A proposal with its reason."""
-REMEDY = re.compile(
-    r"(?i)\b(?:must|should|has to|have to|needs? to|instead|rather|better|enough|so that|let's|use"
-    r"|using|by \w+ing|with|never|always|avoids?|prevents?|fixe[sd]|removes?|lets?|catches|survives?"
-    r"|ensures?|saves?|keeps?|makes?|only|becomes?|drops?)\b|\d.* (?:down )?to .*\d"
+FROM_NOW_ON = re.compile(
+    r"(?i)\b(?:from (?:now|here|today) on|going forward|in (?:the )?future|the rule|we (?:always|never))\b"
 )
+REMEDY = re.compile(
+    r"(?i)\b(?:must|should|has to|have to|needs? to|instead|rather|better|is enough|so that|let's"
+    r"|by \w+ing|avoids?|prevents?|fix(?:es|ed)|removes?|lets|catches|survives?|ensures?|saves?|becomes?"
+    r"|drops? to)\b|^\W*(?:yes,? |then )?(?:with|use)\b|\d.* (?:down )?to .*\d"
+)
+"""How it is put what to do, or what brought it about."""
 REFERS = re.compile(
     r"(?i)\b(?:do|keep|make|put|use|apply|like|want|add|turn|write|take|adopt|enforce)\b"
     r"(?: \w+)? (?:that|this|it|both|these|those|the same)\b|\bthat way\b|\bsame for\b"
@@ -194,7 +200,7 @@ def sentences(text: str) -> list[str]:
 
 @lru_cache(maxsize=2_000)
 def _split(text: str) -> tuple[str, ...]:
-    plain = _CODE.sub("\n\n", text[:100_000])
+    plain = _EMPHASIS.sub("", _CODE.sub("\n\n", text[:100_000]))
     found: list[str] = []
     for piece in _SENTENCE.split(plain):
         sentence = piece.strip().lstrip("#>*-• ").strip()

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from penstock.apps.recorder.captured import TOOL
 from penstock.apps.recorder.dedupe import canonical
 from penstock.apps.recorder.extract import VALUE_GATE, extract, value_of
 from penstock.apps.recorder.learnings import Found

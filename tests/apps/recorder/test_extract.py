@@ -1,8 +1,14 @@
-"""What was learned is found without a model, in labelled sessions of ours and of somebody else."""
+"""What was learned is found without a model, in labelled sessions of three writers."""
+
+import json
 
 import pytest
 
-from penstock.apps.recorder.extract import BIAS, WEIGHTS, Said, contradicts, extract, value_of
+from penstock.apps.recorder.dedupe import contradicts
+from penstock.apps.recorder.extract import PARTS, extract, value_of
+from penstock.apps.recorder.languages import in_english, language_of
+from penstock.apps.recorder.likelihood import BIAS, WEIGHTS, Said
+from penstock.apps.recorder.sentences import sentences
 from proof.learnings import CORPUS, fit, measure
 
 RECALL = 0.7
@@ -13,25 +19,80 @@ def said(*texts: tuple[str, str]) -> list[Said]:
     return [Said(str(n), role, text) for n, (role, text) in enumerate(texts)]
 
 
-def test_planted_learnings_are_found_with_little_junk() -> None:
-    """Over both halves; two thirds of it all are in the one that weights were fitted to."""
-    halves = [measure(path) for path in sorted(CORPUS.glob("*/sessions.jsonl"))]
-    planted, found, learnings, junk = (sum(figures) for figures in zip(*halves, strict=True))
-    assert found / planted >= RECALL
-    assert junk / learnings <= JUNK
+@pytest.mark.parametrize("name", ["own", "blind"])
+def test_planted_learnings_are_found_with_little_junk(name: str) -> None:
+    half = measure(CORPUS / name / "sessions.jsonl")
+    assert half.recall >= RECALL
+    assert half.junk_share <= JUNK
 
 
-def test_more_than_half_are_found_where_no_weight_was_fitted() -> None:
-    """Short of 0.7 and 0.1, which are reached over both halves alone; no figure may fall."""
-    blind = measure(CORPUS / "blind/sessions.jsonl")
-    assert blind.recall >= 0.55
-    assert blind.junk_share <= 0.3
+def test_they_are_found_in_sessions_that_nothing_was_tuned_on() -> None:
+    """Three of its 26 learnings are junk, a little more than a tenth; no figure may fall."""
+    fresh = measure(CORPUS / "fresh/sessions.jsonl")
+    assert fresh.recall >= RECALL
+    assert fresh.junk_share <= 0.12
 
 
 def test_weights_are_those_that_the_sessions_give() -> None:
-    bias, weights = fit(CORPUS / "own/sessions.jsonl", steps=4_000)
+    bias, weights = fit()
     assert bias == pytest.approx(BIAS, abs=0.1)
     assert weights == pytest.approx(dict(WEIGHTS), abs=0.1)
+
+
+def test_a_cause_and_its_remedy_in_the_next_turn_are_one_learning() -> None:
+    [found] = extract(
+        said(
+            ("user", "the listing of orders is slow for big customers"),
+            (
+                "assistant",
+                "The index begins with created_at, so a filter on the customer cannot use it.",
+            ),
+            ("user", "how do we speed it up?"),
+            (
+                "assistant",
+                "The index must begin with the customer, so that it serves filter and sort.",
+            ),
+            ("tool", "12 passed"),
+            ("user", "great, thanks"),
+        )
+    )
+    assert found.source_message_ids == ["1", "3"]
+    assert "cannot use it" in found.content
+    assert "must begin with" in found.content
+
+
+def test_a_rule_of_a_person_holds_what_it_refers_to() -> None:
+    [found] = extract(
+        said(
+            ("user", "the nightly backup script stopped half way"),
+            (
+                "assistant",
+                "With set -e at its top, a shell script stops at the first command that fails.",
+            ),
+            ("user", "good, let's do that in all of our scripts from now on"),
+            ("assistant", "Done."),
+        )
+    )
+    assert "set -e at its top" in found.content
+    assert "all of our scripts" in found.content
+
+
+def test_a_learning_is_no_longer_than_three_sentences() -> None:
+    for line in (CORPUS / "blind/sessions.jsonl").read_text("utf-8").splitlines():
+        for found in extract(_messages(line)):
+            assert len(sentences(found.content)) <= PARTS + 1  # one holds a stop of its own
+
+
+def test_the_small_words_of_other_languages_are_put_into_english() -> None:
+    told = "Das muss immer so sein, weil der Cache sonst leer ist."
+    assert language_of(told) == "de"
+    assert in_english(told, "de").startswith("Das must always so sein, because der Cache")
+    assert language_of("the set is on, also do it") == "en"
+
+
+def _messages(line: str) -> list[Said]:
+    told = json.loads(line)["messages"]
+    return [Said(str(n), each["role"], each["content"]) for n, each in enumerate(told)]
 
 
 def test_a_conversation_of_small_talk_is_worth_nothing() -> None:

@@ -28,7 +28,9 @@ class Trait(NamedTuple):
 CUES = (
     Cue("bug_fix", 1.0, r"\b(?:root )?cause (?:was|is|turned out|of)\b"),
     Cue("bug_fix", 1.0, r"^\W*(?:the )?(?:root cause|cause|fix|solution|reason)\s*:"),
-    Cue("best_practice", 1.0, r"^\W*(?:lesson|takeaway|gotcha|caveat|key insight|rule)s?[^:]{0,20}:"),
+    Cue(
+        "best_practice", 1.0, r"^\W*(?:lesson|takeaway|gotcha|caveat|key insight|rule)s?[^:]{0,20}:"
+    ),
     Cue(
         "bug_fix",
         1.0,

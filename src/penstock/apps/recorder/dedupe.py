@@ -22,7 +22,19 @@ RELATED = 0.6
 SHORT = 8
 """Texts of fewer words are too short to be compared by SimHash."""
 
+SAME_WORDS = 0.55
+NEARLY_ALL = 0.75
+"""Shares of the words of two texts from which on they are about the same, and say the same."""
+
 _WORD = re.compile(r"[^\W_]+(?:[._'/-][^\W_]+)*")
+_STOPPED = """
+a an and are as at be been but by can did do does for from get got had has have he her his
+how i if in into is it its just me my no not now of on one or our out she so than that the
+their them then there these they this to too up us was we were what when which while who
+will with would you your
+"""
+_STOP = frozenset(_STOPPED.split())
+"""Words that say nothing of what a sentence is about."""
 
 
 class Known(Struct, frozen=True):
@@ -42,6 +54,18 @@ class Known(Struct, frozen=True):
 def canonical(text: str) -> str:
     """The words of a text, without case and punctuation."""
     return " ".join(_WORD.findall(text.lower()))
+
+
+def about(text: str) -> frozenset[str]:
+    """The words that say what a text is about."""
+    return frozenset(_stem(word) for word in canonical(text).split() if word not in _STOP)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if len(word) > len(ending) + 3 and word.endswith(ending):
+            return word.removesuffix(ending)
+    return word
 
 
 def dedupe_hash(category: str, title: str, content: str) -> str:
@@ -124,3 +148,35 @@ def _embedder() -> Any:
         root.setLevel(level)
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+_CHANGED = re.compile(
+    r"(?i)\b(?:no longer|not any ?more|instead of|rather than|replac\w+|deprecat\w+|as of"
+    r"|since version|from now on|switched (?:from|to|back)|moved (?:from|to|away)|used to"
+    r"|was (?:removed|renamed|dropped|reverted)|now)\b"
+)
+_REFUSES = re.compile(
+    r"(?i)\b(?:never|not|don'?t|no|avoid|stop|without|cannot|can't|shouldn'?t|must not)\b"
+)
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
+
+
+def contradicts(new: str, old: str) -> bool:
+    """Whether a learning says otherwise than an older one about the same thing.
+
+    It does if one refuses what the other asks for, if it says that something is so no longer, or if
+    the same words have other numbers.
+    """
+    if bool(_REFUSES.search(new)) != bool(_REFUSES.search(old)):
+        return _share(new, old) >= SAME_WORDS
+    if _CHANGED.search(new) and not _CHANGED.search(old):
+        return _share(new, old) >= SAME_WORDS / 2
+    numbers, before = set(_NUMBER.findall(new)), set(_NUMBER.findall(old))
+    return bool(numbers and before and numbers != before) and (
+        _share(_NUMBER.sub("", new), _NUMBER.sub("", old)) >= NEARLY_ALL
+    )
+
+
+def _share(one: str, other: str) -> float:
+    first, second = about(one), about(other)
+    return len(first & second) / max(1, min(len(first), len(second)))

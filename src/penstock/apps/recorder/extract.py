@@ -7,6 +7,7 @@ be acted on, how general, how clear and how well supported it is makes its confi
 plans, questions and what was taken back are left out.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from penstock.apps.recorder import sentences as put
 from penstock.apps.recorder.captured import PERSON, TOOL
 from penstock.apps.recorder.cues import KINDS
+from penstock.apps.recorder.dedupe import about
 from penstock.apps.recorder.learnings import Found
 from penstock.apps.recorder.likelihood import (
     Conversation,
@@ -23,7 +25,7 @@ from penstock.apps.recorder.likelihood import (
     features,
     likelihood_of,
 )
-from penstock.apps.recorder.sentences import about, compiled
+from penstock.apps.recorder.sentences import compiled
 
 EXTRACTOR = 2
 """The version of what stands here; a conversation is looked through again by a newer one."""
@@ -50,6 +52,8 @@ MENTIONED = 0.1
 """From here on it may be what a rule of a person refers to."""
 BRIEF = 8
 """What a person says in fewer words goes on with the same subject."""
+NEAR = 12
+"""What belongs together is no further apart than so many others."""
 PARTS = 3
 """No more sentences than these make a learning."""
 OVERLAP = 0.55
@@ -91,6 +95,12 @@ class Unit(NamedTuple):
     def advises(self) -> bool:
         """Whether any of its sentences says what to do."""
         return any(each.advises for each in self.parts)
+
+    @property
+    def likelihood(self) -> float:
+        """How likely it was learned: what a person and a model both say is likelier."""
+        unlikely = {each.message.role: 1 - each.likelihood for each in reversed(self.parts)}
+        return 1 - math.prod(unlikely.values())
 
     @property
     def told(self) -> list[str]:
@@ -157,21 +167,19 @@ def _units(conversation: Conversation) -> list[Unit]:
     units: list[Unit] = []
     for some in said.values():
         unit = _of_message(some)
-        if unit is None:
-            continue
-        before = units[-1] if units else None
-        if before is not None and _belongs(unit, before, conversation):
-            units[-1] = _joined(before, unit)
-        else:
+        latest = range(max(0, len(units) - NEAR), len(units))
+        near = (n for n in latest if _belongs(unit, units[n], conversation))
+        best = max(near, key=lambda n: units[n].likelihood, default=None)
+        if best is None:
             units.append(unit)
+        else:
+            units[best] = _joined(units[best], unit)
     return [each for each in units if _holds(each)]
 
 
-def _of_message(some: Sequence[Candidate]) -> Unit | None:
+def _of_message(some: Sequence[Candidate]) -> Unit:
     """The likeliest sentence of a message, with the one that explains it."""
     first, *others = sorted(some, key=lambda each: -each.likelihood)
-    if first.likelihood < EXPLAINS and not _takes_up(first):
-        return None
     beside = [each for each in others if each.likelihood >= EXPLAINS]
     return Unit((first, *beside[: PARTS - 2]))
 
@@ -211,7 +219,7 @@ def _joined(one: Unit, other: Unit) -> Unit:
 
 def _holds(unit: Unit) -> bool:
     """Whether it is likely enough: what only says how things are must be likelier."""
-    return unit.head.likelihood >= (LIKELY if unit.advises else DIAGNOSED)
+    return unit.likelihood >= (LIKELY if unit.advises else DIAGNOSED)
 
 
 def _candidates(conversation: Conversation) -> Iterator[Candidate]:
@@ -235,7 +243,11 @@ def _may_tell(sentence: str, role: str) -> bool:
         return False
     if put.QUESTION.search(sentence) or put.GUESS.search(sentence):
         return False
-    if put.TAKEN_BACK.search(sentence) or put.REPORT.match(sentence) or put.PASSING.search(sentence):
+    if (
+        put.TAKEN_BACK.search(sentence)
+        or put.REPORT.match(sentence)
+        or put.PASSING.search(sentence)
+    ):
         return False
     if role == PERSON and put.STANDING.search(sentence):
         return True
@@ -271,7 +283,7 @@ _OBJECTS = re.compile(r"(?i)^\W*(?:no|nope|hmm|wait|that|scratch|i was)\b")
 def _confidence(unit: Unit, messages: Sequence[Said]) -> float:
     """How much there is to it: .35 to act on, .30 general, .20 clear, .15 supported."""
     text = " ".join(each.english for each in unit.parts)
-    sure = 0.45 + 0.35 * unit.head.likelihood
+    sure = 0.45 + 0.35 * unit.likelihood
     acts = sure + 0.15 * count(put.ACTS, text)
     general = sure + 0.1 * count(put.GENERAL, text) - 0.25 * bool(put.ONE_OFF.search(text))
     clear = 0.75 + 0.25 * (put.TECHNICAL.search(text) is not None)
@@ -349,35 +361,3 @@ def _says_the_same(one: Unit, other: Unit) -> bool:
     first, second = about(one.head.text), about(other.text)
     shared = len(first & second) / max(1, min(len(first), len(second)))
     return shared >= (OVERLAP if one.category == other.category else ELSEWHERE)
-
-
-_CHANGED = re.compile(
-    r"(?i)\b(?:no longer|not any ?more|instead of|rather than|replac\w+|deprecat\w+|as of"
-    r"|since version|from now on|switched (?:from|to|back)|moved (?:from|to|away)|used to"
-    r"|was (?:removed|renamed|dropped|reverted)|now)\b"
-)
-_REFUSES = re.compile(
-    r"(?i)\b(?:never|not|don'?t|no|avoid|stop|without|cannot|can't|shouldn'?t|must not)\b"
-)
-_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
-
-
-def contradicts(new: str, old: str) -> bool:
-    """Whether a learning says otherwise than an older one about the same thing.
-
-    It does if one refuses what the other asks for, if it says that something is so no longer, or if
-    the same words have other numbers.
-    """
-    if bool(_REFUSES.search(new)) != bool(_REFUSES.search(old)):
-        return _share(new, old) >= OVERLAP
-    if _CHANGED.search(new) and not _CHANGED.search(old):
-        return _share(new, old) >= OVERLAP / 2
-    numbers, before = set(_NUMBER.findall(new)), set(_NUMBER.findall(old))
-    return bool(numbers and before and numbers != before) and (
-        _share(_NUMBER.sub("", new), _NUMBER.sub("", old)) >= ELSEWHERE
-    )
-
-
-def _share(one: str, other: str) -> float:
-    first, second = about(one), about(other)
-    return len(first & second) / max(1, min(len(first), len(second)))

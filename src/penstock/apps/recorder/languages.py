@@ -9,24 +9,26 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
+_ENGLISH_MARKERS = """
+the and is are it that this of to in for with not was be we you has have so on when by from at which
+"""
+_GERMAN_MARKERS = """
+der die das und ist nicht ich wir ein eine einer den dem des mit auf für auch wenn von zu es im sich
+sind dann nur wird jetzt
+"""
+_FRENCH_MARKERS = """
+le la les des est pas une un je il que et dans pour avec sur ce ça on du au qui en se tu nous sont
+donc
+"""
+_SPANISH_MARKERS = """
+el la los las es que de en por con para un una se lo y del al como está esta son ya sí más pero
+"""
 _MARKERS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "en": frozenset(
-            "the and is are it that this of to in for with not was be we you has have so on"
-            " when by from at which".split()
-        ),
-        "de": frozenset(
-            "der die das und ist nicht ich wir ein eine einer den dem des mit auf für auch wenn"
-            " von zu es im sich sind dann nur wird jetzt".split()
-        ),
-        "fr": frozenset(
-            "le la les des est pas une un je il que et dans pour avec sur ce ça on du au qui"
-            " en se tu nous sont donc".split()
-        ),
-        "es": frozenset(
-            "el la los las es que de en por con para un una se lo y del al como está esta"
-            " son ya sí más pero".split()
-        ),
+        "en": frozenset(_ENGLISH_MARKERS.split()),
+        "de": frozenset(_GERMAN_MARKERS.split()),
+        "fr": frozenset(_FRENCH_MARKERS.split()),
+        "es": frozenset(_SPANISH_MARKERS.split()),
     }
 )
 _GERMAN = """
@@ -89,7 +91,9 @@ def _table(text: str) -> dict[str, str]:
 _TABLES = {"de": _table(_GERMAN), "fr": _table(_FRENCH), "es": _table(_SPANISH)}
 _PATTERNS = {
     name: re.compile(
-        r"(?i)(?<!\w)(?:" + "|".join(sorted(map(re.escape, table), key=len, reverse=True)) + r")(?!\w)"
+        r"(?i)(?<!\w)(?:"
+        + "|".join(sorted(map(re.escape, table), key=len, reverse=True))
+        + r")(?!\w)"
     )
     for name, table in _TABLES.items()
 }

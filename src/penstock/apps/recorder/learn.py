@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from penstock.apps.recorder.complete import version_of
-from penstock.apps.recorder.dedupe import RELATED, Known, duplicate_of, nearest
+from penstock.apps.recorder.dedupe import RELATED, Known, contradicts, duplicate_of, nearest
 from penstock.apps.recorder.extract import (
     FEWEST,
     MOST,
@@ -22,8 +22,6 @@ from penstock.apps.recorder.extract import (
     STRICT,
     STRICTER,
     VALUE_GATE,
-    Said,
-    contradicts,
     extract,
     value_of,
 )
@@ -38,6 +36,7 @@ from penstock.apps.recorder.learnings import (
     learning_id,
     record,
 )
+from penstock.apps.recorder.likelihood import Said
 from penstock.apps.recorder.models import Asked, Models, NotAnAnswer
 from penstock.apps.recorder.sanitise import Sanitiser
 from penstock.events.event import NewEvent, Session

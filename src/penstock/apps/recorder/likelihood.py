@@ -13,8 +13,9 @@ from typing import NamedTuple
 from penstock.apps.recorder import sentences as put
 from penstock.apps.recorder.captured import PERSON, TOOL
 from penstock.apps.recorder.cues import CUES, TRAITS
+from penstock.apps.recorder.dedupe import about
 from penstock.apps.recorder.languages import in_english, language_of
-from penstock.apps.recorder.sentences import about, compiled, sentences
+from penstock.apps.recorder.sentences import compiled, sentences
 
 BIAS = -5.23
 WEIGHTS: Mapping[str, float] = MappingProxyType(
@@ -77,15 +78,9 @@ class Conversation:
         self.messages = messages
         texts = [each.content for each in messages if each.role != TOOL]
         language = language_of(" ".join(texts))
-        self.sentences = [
-            sentences(each.content) if each.role != TOOL else [] for each in messages
-        ]
-        self.english = [
-            [in_english(each, language) for each in some] for some in self.sentences
-        ]
-        self._last = {
-            word: n for n, each in enumerate(messages) for word in about(each.content)
-        }
+        self.sentences = [sentences(each.content) if each.role != TOOL else [] for each in messages]
+        self.english = [[in_english(each, language) for each in some] for some in self.sentences]
+        self._last = {word: n for n, each in enumerate(messages) for word in about(each.content)}
         self._first = about(messages[0].content) if messages else frozenset()
 
     def taken_up(self, n: int, subject: frozenset[str]) -> float:

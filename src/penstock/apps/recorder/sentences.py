@@ -6,8 +6,6 @@ Plans, guesses, questions, reports and what is taken back are put much like what
 import re
 from functools import cache, lru_cache
 
-from penstock.apps.recorder.dedupe import canonical
-
 NOT = re.compile(
     r"""(?ix)
     ^\W*(?:
@@ -21,7 +19,8 @@ NOT = re.compile(
             |please\ (?:fix|add|make|look|write|check|run|change|update|remove|rename|create
                 |implement|help|show)
             |(?:running|checking|looking|reading|searching|trying|starting)
-                (?=\W*$|\ (?:it|the|at|now|for|how|what|where|whether|through|into|this|that|them|again)\b)
+                (?=\W*$|\ (?:it|the|at|now|for|how|what|where|whether|through|into|this|that|them
+                    |again)\b)
             |done|added|updated|created
             |implemented|renamed|removed|following|hello|hi\b|hey|you're\ welcome|glad|happy\ to)
     )
@@ -91,10 +90,6 @@ GENERAL = re.compile(
     r"|instead|rather|because|since"
     r"|so that|otherwise|without|must|should|not)\b"
 )
-WHY = re.compile(
-    r"(?i)\b(?:because|since|so that|otherwise|which|as|so|the reason|due to|that is"
-    r"|means|without|until)\b"
-)
 ONE_OFF = re.compile(
     r"(?i)(?:/tmp/|/home/|\b(?:line|row|page|ticket|pr|issue|build|job|run) #?\d+\b"
     r"|\bline \d+|\b[0-9a-f]{7,40}\b"
@@ -108,15 +103,6 @@ _SENTENCE = re.compile(
     r"(?<=[\w)\"'`%»][.!?])[)\"'»]*\s+|(?<=[!?]{2})\s+|\n\s*\n|\n\s*(?:[-*•]|\d+[.)])\s+|\n(?=\S)"
 )
 _ABBREVIATED = re.compile(r"(?i)\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|dr|mr|ms|st)\.$")
-_STOPPED = """
-a an and are as at be been but by can did do does for from get got had has have he her his
-how i if in into is it its just me my no not now of on one or our out she so than that the
-their them then there these they this to too up us was we were what when which while who
-will with would you your
-"""
-_STOP = frozenset(_STOPPED.split())
-"""Words that say nothing of what a sentence is about."""
-
 
 UNFOLDS = re.compile(r"\w: \S+ \S+ \S+|\w; \S+ \S+ \S+|\s[—–-]\s\S+ \S+ \S+")
 FIRST_PERSON = re.compile(r"(?i)^\W*(?:i|i'm|i've|i'd|i'll|we'll|we've|let's|my)\b")
@@ -148,21 +134,23 @@ RULES = re.compile(
 """How people put what is to hold from now on."""
 STANDING = re.compile(
     r"(?i)\b(?:from (?:now|here|today) on|going forward|in (?:the )?future|next time|always|never"
-    r"|every|everything|everywhere|anything|each|all|any|the rule|rather than|instead of|i'll keep)\b"
+    r"|every|everything|everywhere|anything|each|all|any|the rule|rather than|instead of"
+    r"|i'll keep)\b"
 )
 """What makes a rule of what would be a request."""
 PROPOSED = re.compile(
-    r"(?i)^\W*(?:i'd|i would|we could|i can|we can|i could)\b.*\b(?:because|since|so that|so|as|rather"
-    r" than|instead of|otherwise)\b"
+    r"(?i)^\W*(?:i'd|i would|we could|i can|we can|i could)\b.*\b(?:because|since|so that|so|as"
+    r"|rather than|instead of|otherwise)\b"
 )
 """A proposal with its reason."""
 FROM_NOW_ON = re.compile(
-    r"(?i)\b(?:from (?:now|here|today) on|going forward|in (?:the )?future|the rule|we (?:always|never))\b"
+    r"(?i)\b(?:from (?:now|here|today) on|going forward|in (?:the )?future|the rule"
+    r"|we (?:always|never))\b"
 )
 REMEDY = re.compile(
     r"(?i)\b(?:must|should|has to|have to|needs? to|instead|rather|better|is enough|so that|let's"
-    r"|by \w+ing|avoids?|prevents?|fix(?:es|ed)|removes?|lets|catches|survives?|ensures?|saves?|becomes?"
-    r"|drops? to)\b|^\W*(?:yes,? |then )?(?:with|use)\b|\d.* (?:down )?to .*\d"
+    r"|by \w+ing|avoids?|prevents?|fix(?:es|ed)|removes?|lets|catches|survives?|ensures?|saves?"
+    r"|becomes?|drops? to)\b|^\W*(?:yes,? |then )?(?:with|use)\b|\d.* (?:down )?to .*\d"
 )
 """How it is put what to do, or what brought it about."""
 REFERS = re.compile(
@@ -178,10 +166,10 @@ EFFECTS = re.compile(
 ASKS = re.compile(r"\?|(?i:^\W*(?:how|why|what|so|and|can|which|where|does|is|are)\b)")
 ASKS_HOW = re.compile(r"(?i)\b(?:how|why|what|instead|then|rather|options?|better|should)\b")
 STATUS = re.compile(
-    r"(?i)^\W*(?:yes,? |ok,? |now )?(?:\d[\d,.]*|zero|no|none|both|all|two|three|four|five|six|seven"
-    r"|eight|nine|ten|eleven|twelve|everything|nothing|green|red|it is|it's|that is|that's|there is"
-    r"|there are|there's|this is|committed|merged|pushed|deployed|noted|agreed|written|stopped|same"
-    r"|installed|changed|renamed|rebased|fixed|exactly)\b"
+    r"(?i)^\W*(?:yes,? |ok,? |now )?(?:\d[\d,.]*|zero|no|none|both|all|two|three|four|five|six"
+    r"|seven|eight|nine|ten|eleven|twelve|everything|nothing|green|red|it is|it's|that is|that's"
+    r"|there is|there are|there's|this is|committed|merged|pushed|deployed|noted|agreed|written"
+    r"|stopped|same|installed|changed|renamed|rebased|fixed|exactly)\b"
 )
 """How reports of what is the case here begin."""
 SYMBOLS = re.compile(r"[=(){}\[\]<>$|;+]")
@@ -211,15 +199,3 @@ def _split(text: str) -> tuple[str, ...]:
         else:
             found.append(sentence)
     return tuple(found)
-
-
-def about(text: str) -> frozenset[str]:
-    """The words that say what a text is about."""
-    return frozenset(_stem(word) for word in canonical(text).split() if word not in _STOP)
-
-
-def _stem(word: str) -> str:
-    for ending in ("ing", "ed", "es", "s"):
-        if len(word) > len(ending) + 3 and word.endswith(ending):
-            return word.removesuffix(ending)
-    return word

@@ -18,8 +18,9 @@ import apsw
 import msgspec
 
 from penstock.apps.recorder.bulk import Kept, Position, keep, position_of, ready
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, cleaner, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, shortened
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL, Captured, Message, digest
+from penstock.apps.recorder.gate import cleaner_of
 from penstock.apps.recorder.moments import STORE, decoded
 from penstock.apps.recorder.platforms import text_of
 from penstock.apps.recorder.transcripts import UntrustedFile, open_below
@@ -48,6 +49,11 @@ class Row(NamedTuple):
     rowid: int
     key: str
     value: bytes
+
+    @property
+    def composer(self) -> str:
+        """The conversation that it belongs to; empty if it is one of a workspace."""
+        return self.key.partition(":")[2].partition(":")[0]
 
 
 def usual_folder() -> str:
@@ -142,13 +148,18 @@ async def take(
     known = await position_of(app, id_)
     position = known if known and not again else Position(id_, KIND, 0, "0", 0)
     until = int(position.mark) if waits else None
-    clean, kept = cleaner(rules=app.extensions.settings("recorder").rules)[0], Kept(0, 0)
+    kept = Kept(0, 0)
     while True:
         after, now = position.position, app.store.clock.now()
         rows, greatest = await asyncio.to_thread(look, root, path, after, until)
         last = max([row.rowid for row in rows if row.rowid], default=after)
         position = position._replace(position=last, mark=str(greatest), at=now)
-        events = ready(captured(rows, path, now, clean), app.events.preparer, now)
+        told = [
+            one
+            for row in rows
+            for one in captured([row], path, now, cleaner_of(app, row.composer or path))
+        ]
+        events = ready(told, app.events.preparer, now)
         some = await keep(app, events, position, Counter())
         kept = Kept(*(a + b for a, b in zip(kept, some, strict=True)))
         if last == after:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.apps.recorder.capture import capture, cleaner
 from penstock.apps.recorder.captured import Captured, digest
+from penstock.apps.recorder.gate import cleaner_of
 from penstock.apps.recorder.writing import write
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.apps.recorder.capture import Clean
 
 SEED = 16
 DAY_MS = 86_400_000
@@ -303,9 +305,11 @@ def told(story: Story, session: str, begins: int, pace: float = 1.0) -> Iterator
     return (each for each in _happens(story, session, begins, pace) if isinstance(each, Told))
 
 
-def played(story: Story, session: str, begins: int, pace: float = 1.0) -> Iterator[Captured]:
+def played(
+    story: Story, session: str, begins: int, pace: float = 1.0, clean: "Clean | None" = None
+) -> Iterator[Captured]:
     """The same as it is captured, with what git and a transcript tell beside hooks."""
-    clean = cleaner()[0]
+    clean = clean or cleaner()[0]
     for each in _happens(story, session, begins, pace):
         if isinstance(each, Captured):
             yield each
@@ -363,7 +367,8 @@ async def play(app: "Penstock", *, days: int = DAYS) -> int:
         chance = Random(f"{SEED} {day}")
         for n, story in enumerate(chance.sample(STORIES, chance.randint(1, 3))):
             begins = day * DAY_MS + round(HOUR_MS * chance.uniform(7 + 3 * n, 9 + 3 * n))
-            captured = list(played(story, f"{PREFIX}{day}-{n}", begins, chance.uniform(0.6, 2.5)))
+            session, pace = f"{PREFIX}{day}-{n}", chance.uniform(0.6, 2.5)
+            captured = list(played(story, session, begins, pace, cleaner_of(app, session)))
             if captured[-1].timestamp < now:
                 await write(app, captured)
                 count += 1
@@ -375,7 +380,8 @@ async def go_on(app: "Penstock") -> int:
     now = app.store.clock.now()
     slot = now // LIVE_MS
     story = STORIES[slot % len(STORIES)]
-    live = played(story, f"{PREFIX}{slot}-live", slot * LIVE_MS, LIVE_PACE)
+    session = f"{PREFIX}{slot}-live"
+    live = played(story, session, slot * LIVE_MS, LIVE_PACE, cleaner_of(app, session))
     return (await write(app, [each for each in live if each.timestamp <= now])).events
 
 

@@ -15,6 +15,7 @@ import structlog
 
 from penstock.apps.recorder import home, spool
 from penstock.apps.recorder.captured import Captured
+from penstock.apps.recorder.gate import cleaner_of
 from penstock.apps.recorder.git import Head, Look, commits_of, moved
 from penstock.apps.recorder.writing import event_of, write
 from penstock.events.event import InvalidEvent
@@ -54,7 +55,8 @@ class Forwarding:
                 while batch := await asyncio.to_thread(_some, events):
                     await _write(self._app, batch)
                     for look in self._looks(batch):
-                        commits = await asyncio.to_thread(commits_of, look)
+                        clean = cleaner_of(self._app, look.session.session_id)
+                        commits = await asyncio.to_thread(commits_of, look, clean)
                         await _write(self._app, commits or [])
                     count += len(batch)
                 taken.done()

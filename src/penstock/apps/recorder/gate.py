@@ -4,11 +4,12 @@ Where the recorder is enabled, what it would take out of a hook goes out of ever
 every error, traceback and log line that is kept. Nothing heavy is loaded before the first of them.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+    from penstock.apps.recorder.capture import Clean
     from penstock.apps.recorder.sanitise import Sanitiser
     from penstock.events.event import NewEvent
 
@@ -18,6 +19,22 @@ KNOWN_BY = ("event_id", "event_type", "session_id", "platform", "hook_type", "te
 def redact(text: str) -> str:
     """A text of the engine without secrets and personal data."""
     return _sanitiser("").text(text).text
+
+
+def cleaner_of(app: "Penstock", session: str = "") -> "Clean":
+    """The sanitiser of all ways into an application, with the rules that its settings name.
+
+    Where these ask for pseudonyms, a value has another one in each session.
+    """
+    settings = app.extensions.settings("recorder")
+    return _cleaner(settings.rules, settings.pseudonyms, session if settings.pseudonyms else "")
+
+
+@lru_cache(maxsize=64)
+def _cleaner(rules: str, pseudonyms: bool, session: str) -> "Clean":
+    from penstock.apps.recorder.capture import cleaner
+
+    return cleaner(session, rules, pseudonyms=pseudonyms)[0]
 
 
 class EventGate:

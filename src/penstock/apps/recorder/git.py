@@ -8,7 +8,6 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,9 +15,9 @@ from msgspec import Struct
 
 from penstock.app.blueprint import Blueprint
 from penstock.app.context import Context
-from penstock.apps.recorder.capture import cleaner
 from penstock.apps.recorder.captured import QUEUE, Captured, digest
 from penstock.apps.recorder.conversations import id_of
+from penstock.apps.recorder.gate import cleaner_of
 from penstock.apps.recorder.home import real_path
 from penstock.apps.recorder.records import Commit
 from penstock.apps.recorder.writing import write
@@ -87,7 +86,8 @@ def moved(known: Head | None, event: Event | Captured) -> tuple[Head | None, Loo
 @_blueprint.job(queue=QUEUE, priority=7, max_retries=2, timeout=60)
 async def read_commits(context: Context, look: Look) -> Looked:
     """Keep what was committed in a session, if its repository is on this machine."""
-    commits = await asyncio.to_thread(commits_of, look)
+    clean = cleaner_of(context.app, look.session.session_id)
+    commits = await asyncio.to_thread(commits_of, look, clean)
     if commits is None:
         return Looked(reason="its folder is not on this machine")
     await write(context.app, commits)
@@ -134,12 +134,12 @@ consumer = consumer_of(
 )
 
 
-def commits_of(look: Look) -> list[Captured] | None:
+def commits_of(look: Look, clean: "Clean") -> list[Captured] | None:
     """The commits of a session, sanitised, as events; None if the folder is not here."""
     folder = real_path(look.folder)
     if not os.path.isdir(folder):
         return None
-    return [_captured(look, commit) for commit in commits_between(folder, look)]
+    return [_captured(look, commit, clean) for commit in commits_between(folder, look)]
 
 
 def commits_between(folder: str, look: Look) -> list[Commit]:
@@ -194,8 +194,7 @@ def _commit(told: str, branch: str) -> Commit:
     )
 
 
-def _captured(look: Look, commit: Commit) -> Captured:
-    clean = _clean()
+def _captured(look: Look, commit: Commit, clean: "Clean") -> Captured:
     session = look.session
     payload, redactions = clean(
         {
@@ -217,8 +216,3 @@ def _captured(look: Look, commit: Commit) -> Captured:
         tenant_id=session.tenant_id,
         redactions=redactions,
     )
-
-
-@cache
-def _clean() -> "Clean":
-    return cleaner()[0]

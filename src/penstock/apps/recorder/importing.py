@@ -109,8 +109,8 @@ class Maker:
         """The events of a chunk of a session's file."""
         clean = self._cleaners.get(session)
         if clean is None:
-            pseudonyms = self._settings.pseudonyms
-            clean, _ = cleaner(session, self._settings.rules, pseudonyms=pseudonyms)
+            told = self._settings
+            clean, _ = cleaner(session, told.rules, pseudonyms=told.pseudonyms)
             self._cleaners = {session: clean}  # one file comes after the other
         return ready(captured(chunk, session, clean), self._preparer, now)
 

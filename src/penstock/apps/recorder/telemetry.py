@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, cleaner, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, shortened
 from penstock.apps.recorder.captured import (
     MODEL,
     PERSON,
@@ -18,6 +18,7 @@ from penstock.apps.recorder.captured import (
     digest,
     written,
 )
+from penstock.apps.recorder.gate import cleaner_of
 from penstock.apps.recorder.moments import TELEMETRY
 from penstock.apps.recorder.otlp import Record, logs, metrics
 from penstock.apps.recorder.platforms import text_of
@@ -82,11 +83,11 @@ def _unpacked(request: "Request") -> bytes:
 
 async def _keep(app: "Penstock", records: Sequence[Record], tenant: str | None) -> None:
     """Write records down, without texts that hooks or a transcript have written down before."""
-    clean = cleaner(rules=app.extensions.settings("recorder").rules)[0]
     now = app.store.clock.now()
     ordered = sorted(enumerate(records), key=lambda each: _sequence(each[1], each[0]))
     kept = []
     for _, record in ordered:
+        clean = cleaner_of(app, str(record.told.get("session.id")))
         one = captured(record, tenant or "", now, clean)
         if one is not None and one.messages:
             spoken = await _spoken(app, one)

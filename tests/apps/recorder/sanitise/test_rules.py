@@ -71,6 +71,8 @@ def test_a_key_of_capitals_alone_is_a_key(sanitiser: Sanitiser) -> None:
         "the password is required",
         "session_id: 0b9f3c1e-5d7a-4f60-9c7e-3a1b2c4d5e6f",
         '"sessionId":"0b9f3c1e-5d7a-4f60-9c7e-3a1b2c4d5e6f"',
+        "session_id: 11111111-2222-3333-4444-555555555555",
+        "49927398-7160-4111-1111-111111111111 12345678-4111-1111-1111-111111111111",
         "max_tokens=4096, input_tokens: 12",
         "sha512-" + "q" * 20 + "Zm9v" * 12,
         "a@b, icon@2x.png, git@github.com:a/b.git, jane@example.com",
@@ -98,6 +100,10 @@ def test_what_only_looks_like_it_is_left(sanitiser: Sanitiser, text: str) -> Non
         ("the password is hunter2!", "the password is [REDACTED_PASSWORD]!"),
         ("from 81.2.69.142 port 22", "from [REDACTED_IP_ADDRESS] port 22"),
         ("call +1 415 555 2671", "call [REDACTED_PHONE]"),
+        (
+            "11111111-2222-3333-4444-555555555555 paid by 4111-1111-1111-1111",
+            "11111111-2222-3333-4444-555555555555 paid by [REDACTED_CARD]",
+        ),
     ],
 )
 def test_only_the_value_goes(sanitiser: Sanitiser, text: str, left: str) -> None:

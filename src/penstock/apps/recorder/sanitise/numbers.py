@@ -35,6 +35,8 @@ _NUMBER_TRIGGER = (
     r"|(?i:\b(?:ssn|social security|sin|nino|bsn|pesel|aadhaar|aadhar|tfn|nhs|passport|cpf|steuer"
     r"|tax[ _-]?id|national[ _-]?id|insee|dni|nie|curp|pan|driver)[^\n0-9A-Z]{0,24}[0-9A-Z])"
 )
+_UUID = Pattern(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
+_UUID_SIZE = 36
 _IPV4 = Pattern(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
 _RUN = Pattern(r"[0-9](?:[ -]?[0-9]){12,18}\b")
 
@@ -45,15 +47,29 @@ def number(data: bytes, start: int, __: int) -> Found | None:
     if first in DIGITS:
         if start and data[start - 1] in b".0123456789":
             return None
-        return (
+        found = (
             _ipv4(data, start)
             or _card(data, start)
             or _national(data, start)
             or _phone(data, start)
         )
+        return None if found is None or _is_in_uuid(data, start) else found
     if first in b"+(":
         return _phone(data, start)
     return _announced(data, start)
+
+
+def _is_in_uuid(data: bytes, at: int) -> bool:
+    """Tell whether a place is within a UUID: all of its groups may be of digits alone."""
+    begin, limit = max(0, at - _UUID_SIZE), min(len(data), at + _UUID_SIZE)
+    while begin <= at:
+        start, stop = _UUID.search(data, begin, limit)
+        if start < 0:
+            return False
+        if start <= at < stop:
+            return True
+        begin = start + 1
+    return False
 
 
 _PRIVATE_IP = (

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +33,9 @@ from tests.apps.recorder.publishing import (
     publishing,
     recorder_app,
 )
+from tests.faults.support.children import Child
+from tests.faults.support.facts import TORTURE
+from tests.faults.support.uploading_worker import STEPS
 from tests.support.places import LONG, find_place
 
 
@@ -177,6 +182,49 @@ async def test_killed_after_any_step_it_goes_on_and_one_transaction_is_mined(
             if killing.left > 0:
                 break
     assert step > (15 if LONG else 7)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"] if LONG or TORTURE else ["sqlite"])
+@pytest.mark.parametrize("step", STEPS if LONG or TORTURE else ["signed and written", "sent"])
+async def test_what_a_killed_process_began_another_one_ends(
+    evm: EvmNode, node: KuboNode, step: str, kind: str, request: pytest.FixtureRequest
+) -> None:
+    url, told = find_place(kind, request).url, publishing(evm, node)
+    total, mined = evm.total, len(evm.mined)
+    evm.mines = step in ("block written", "confirmed")  # what is sent waits otherwise
+
+    def worker(owner: str, *more: str) -> Child:
+        return Child("uploading_worker", url, json.dumps(told), owner, *more, env={KEY: SENDER})
+
+    async with recorder_app(url=url, publish=told) as app:
+        learning = await approved(app, f"Killed once {step}")
+        with worker("doomed", step) as doomed:
+            assert doomed.wait() == -signal.SIGKILL
+        assert (await upload_of(app, learning)).status == STATUSES[step]
+        evm.mines = True
+        evm.mine()
+        await app.store.upkeep.rescue(owner="doomed")
+        with worker("other") as other:
+            assert other.wait() == 0
+        upload = await upload_of(app, learning)
+        assert upload.status == "confirmed"
+        assert upload.ipfs_cid is not None
+        assert cid_of(node.blocks[upload.ipfs_cid]) == upload.ipfs_cid
+        assert upload.chain_tx_hash in evm.mined
+    assert (evm.total, len(evm.mined)) == (total + 1, mined + 1)
+
+
+STATUSES = {
+    "document written": "pending",
+    "pinned": "pending",
+    "pin written": "ipfs_uploaded",
+    "registry read": "ipfs_uploaded",
+    "signed and written": "tx_submitted",
+    "sent": "tx_submitted",
+    "block written": "tx_submitted",
+    "confirmed": "confirmed",
+}
 
 
 async def test_a_stuck_transaction_is_replaced_by_one_of_the_same_nonce(

@@ -165,10 +165,15 @@ def test_private_parts_are_never_captured() -> None:
     assert without_private("a<private>b</private>c<private>d</private>") == "ac"
 
 
-def test_long_texts_are_cut_and_what_no_store_takes_is_replaced() -> None:
-    found = captured("claude_code", "UserPromptSubmit", prompt="x" * 300_000)
-    assert len(found.messages[0].content) == 200_000
+def test_a_long_message_is_whole_and_the_event_holds_its_beginning() -> None:
+    found = captured("claude_code", "UserPromptSubmit", prompt="x" * 500_000, extra="y" * 500_000)
+    assert found.messages[0].content == "x" * 500_000
     assert len(found.payload["prompt"]) < 200_100
+    assert found.payload["prompt"].endswith("[300000 more characters]")
+    assert len(found.payload["extra"]) < 200_100
+
+
+def test_what_no_store_takes_is_replaced() -> None:
     found = captured("claude_code", "UserPromptSubmit", prompt="a\0b\ud800c")
     assert found.messages[0].content == "a\ufffdb?c"
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Penstock, Settings
 from penstock.apps.recorder import conversations, importing, transcripts
-from penstock.apps.recorder.captured import QUEUE, VALIDATION
+from penstock.apps.recorder.captured import QUEUE, VALIDATION, conversation_id
 from penstock.apps.recorder.extension import recorder
 from penstock.apps.recorder.importing import Importer, find, follow
 from penstock.apps.recorder.reading import Sessions
@@ -129,7 +129,9 @@ async def test_a_record_that_is_too_large_keeps_its_bones_and_its_message(
     texts = [{"type": "text", "text": f"{n} " * 90_000} for n in range(9)]
     record = {**RECORDS[1], "message": {"role": "user", "content": texts}}
     (folder / "-work-shop" / "tr-1.jsonl").write_bytes(json.dumps(record).encode() + b"\n")
-    assert (await imported(app, folder)).messages == 1
+    assert (await imported(app, folder)).messages == 9, "rows"
+    [message] = await Sessions(app).messages(conversation_id("", transcripts.PLATFORM, "tr-1"))
+    assert message.content == "\n".join(each["text"] for each in texts)
     [event] = await app.events.find(EventFilter(session_id="tr-1"))
     assert event.payload["left_out"] == "its content is too large"
     assert event.payload["uuid"] == RECORDS[1]["uuid"]

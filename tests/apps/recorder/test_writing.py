@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import Penstock, QueueFull
+from penstock.apps.recorder import captured
 from penstock.apps.recorder.captured import (
     QUEUE,
     VALIDATION,
@@ -55,6 +56,33 @@ async def kept(app: Penstock) -> list[tuple[object, ...]]:
         "limit": 500,
     }
     return await app.read(lambda tx: tx.recorder.rows("messages_of", asked))
+
+
+async def test_a_long_message_is_kept_in_parts_and_read_as_one(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(captured, "LONGEST_PART", 20)
+    long = "one two three four\nfive six seven " + "x" * 50 + " the end"
+    some = [
+        told(1),
+        told(2)._replace(messages=(Message("user", long, 40, {"tool_name": "Bash"}),)),
+        told(3),
+    ]
+    await write(app, some)
+    await write(app, some)
+    rows = await kept(app)
+    assert len(rows) == 7
+    assert all(len(str(row[2])) <= 20 for row in rows)
+    id_ = conversation_id("", "claude_code", "s1")
+    found = await app.recorder.sessions.messages(id_)
+    assert [each.content for each in found] == ["number 1", long, "number 3"]
+    assert [each.token_count for each in found] == [None, 40, None]
+    paged = []
+    while more := await app.recorder.sessions.messages(
+        id_, after=paged[-1].sequence if paged else 0, limit=1
+    ):
+        paged += more
+    assert paged == found
 
 
 async def test_all_of_it_is_written_and_only_once(app: Penstock) -> None:

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 LONGEST_READ = 400_000
 LONGEST_KEPT = 200_000
-"""Longer texts are cut twice, before and after they are made safe: no half of a secret is left."""
+"""Longer texts of a payload are cut, before and after they are made safe: no half of a secret is
+left. What people, models and tools wrote is kept whole, as messages."""
+WHOLE = 1 << 62
 
 DEEPEST = 60
 
@@ -60,7 +62,7 @@ def capture(
     told = value(payload, "hook_event_name")
     hook_type = told if isinstance(told, str) and told else hook_type or "unknown"
     hook = hook_of(platform, hook_type)
-    payload = shortened(payload, LONGEST_READ, 0)
+    payload = _readable(payload, hook)
     safe, messages, redactions = _made_safe(payload, hook, clean)
     session = value(payload, "session_id")
     session = session if isinstance(session, str) and session else f"none-{os.getsid(0)}"
@@ -180,6 +182,15 @@ _FOLDERS = (
 _CLAUDES = ("SessionStart", "SessionEnd", "Notification")
 
 
+def _readable(payload: Mapping[str, Any], hook: Hook) -> dict[str, Any]:
+    """What is read of a payload: texts that become messages whole, others as far as is kept."""
+    texts = {alias for _, field in hook.texts for alias in ALIASES.get(field, (field,))}
+    return {
+        shortened(str(name), 1_000, 0): shortened(each, WHOLE if name in texts else LONGEST_READ, 1)
+        for name, each in payload.items()
+    }
+
+
 def _made_safe(
     payload: Mapping[str, Any], hook: Hook, clean: Clean
 ) -> tuple[dict[str, Any], tuple[Message, ...], tuple[Redaction, ...]]:
@@ -196,7 +207,7 @@ def _made_safe(
         content = "\n".join(text for text in map(text_of, cleaned.values()) if text)
         if content:
             about = _about(payload) if role == TOOL else {}
-            messages.append(Message(role, content[:LONGEST_KEPT], None, about, found))
+            messages.append(Message(role, content, None, about, found))
     others = {name: each for name, each in payload.items() if name not in texts}
     rest, redactions = clean(others)
     return shortened({**rest, **texts}, LONGEST_KEPT, 0), tuple(messages), redactions

@@ -21,6 +21,8 @@ TOOL = "tool"
 QUEUE = "recorder"
 QUEUE_LIMIT = 10_000
 """More jobs than these are not taken in by the recorder's own queue; the hook then spools."""
+LONGEST_PART = 200_000
+"""Longer texts are kept in several rows, and are one again where they are read."""
 VALIDATION = "sanitize_ai_validation"
 VALIDATION_PRIORITY = 1
 VALIDATION_RETRIES = 3
@@ -78,9 +80,22 @@ def conversation_id(tenant_id: str, platform: str, session_id: str) -> str:
     return digest(tenant_id, platform, session_id)
 
 
-def message_id(event_id: str, n: int) -> str:
+def message_id(event_id: str, n: int, part: int = 1) -> str:
     """The id of the nth message of an event: captured again, it is there once."""
-    return digest(event_id, str(n))
+    return digest(event_id, str(n)) if part == 1 else digest(event_id, str(n), str(part))
+
+
+def parts_of(content: str) -> list[str]:
+    """A text in parts that fit a row each, cut between lines or words where there are such."""
+    parts: list[str] = []
+    at = 0
+    while len(content) - at > LONGEST_PART:
+        first, last = at + LONGEST_PART // 2, at + LONGEST_PART
+        end = content.rfind("\n", first, last) + 1 or content.rfind(" ", first, last) + 1 or last
+        parts.append(content[at:end])
+        at = end
+    parts.append(content[at:])
+    return parts
 
 
 def validation_key(message: str) -> str:
@@ -126,11 +141,11 @@ def twins(captured: Captured) -> dict[str, Any]:
 
 
 def message_rows(captured: Captured) -> list[dict[str, Any]]:
-    """What `add_message` takes for each message of an event."""
+    """What `add_message` takes for each message of an event; for a long one, for each part."""
     conversation = conversation_id(captured.tenant_id, captured.platform, captured.session_id)
     return [
         {
-            "id": message_id(captured.event_id, n),
+            "id": message_id(captured.event_id, n, part),
             "tenant_id": captured.tenant_id,
             "person": captured.person,
             "conversation_id": conversation,
@@ -138,13 +153,19 @@ def message_rows(captured: Captured) -> list[dict[str, Any]]:
             "session_id": captured.session_id,
             "event_id": captured.event_id,
             "role": message.role,
-            "content": message.content,
-            "content_hash": content_hash(message.content),
+            "content": content,
+            "content_hash": content_hash(content),
             "created_at": captured.timestamp,
-            "token_count": message.token_count,
-            "metadata": written(message.metadata),
+            "token_count": message.token_count if part == 1 else None,
+            "metadata": written(
+                {**message.metadata, "of": first, "part": part, "parts": len(parts)}
+                if len(parts) > 1
+                else message.metadata
+            ),
         }
         for n, message in enumerate(captured.messages)
+        for first, parts in [(message_id(captured.event_id, n), parts_of(message.content))]
+        for part, content in enumerate(parts, 1)
     ]
 
 

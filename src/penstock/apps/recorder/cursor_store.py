@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from penstock.apps.recorder.bulk import Kept, Position, keep, position_of, ready
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, WHOLE, shortened
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL, Captured, Message, digest
 from penstock.apps.recorder.gate import cleaner_of
 from penstock.apps.recorder.moments import STORE, decoded
@@ -272,8 +272,8 @@ def _composer(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _captured(told: Told, workspace: str, now: int, clean: "Clean") -> Captured:
-    payload, redactions = clean(shortened(told.payload, LONGEST_READ, 0))
-    payload = shortened(payload, LONGEST_KEPT, 0)
+    whole, redactions = clean(shortened(told.payload, WHOLE, 0))
+    payload = shortened(whole, LONGEST_KEPT, 0)
     is_bubble = told.means in BUBBLES.values()
     # A row that was changed tells something else, and is another event.
     unique = digest(workspace if not told.composer else "", told.means, told.unique, str(payload))
@@ -287,7 +287,7 @@ def _captured(told: Told, workspace: str, now: int, clean: "Clean") -> Captured:
         timestamp=now if told.at is None else told.at,
         payload=payload,
         source=STORE,
-        messages=tuple(_messages(told.means, payload)) if is_bubble else (),
+        messages=tuple(_messages(told.means, whole)) if is_bubble else (),
         redactions=redactions,
     )
 
@@ -298,7 +298,7 @@ def _messages(means: str, payload: Mapping[str, Any]) -> Iterator[Message]:
     tool = payload.get("tool")
     result = text_of(tool.get("result")) if isinstance(tool, Mapping) else ""
     if result:
-        yield Message(TOOL, result[:LONGEST_KEPT])
+        yield Message(TOOL, result)
 
 
 def _json(value: bytes) -> Any:

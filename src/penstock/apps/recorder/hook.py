@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DISABLED = "PENSTOCK_HOOK_DISABLED"
 ANSWERS = {"gemini_cli": b"{}", "antigravity": b"{}"}
-MOST_READ = 16 << 20
+MOST_READ = 64 << 20
 MOST_FLUSHED = 256 << 10
 """A spool of up to so many bytes is flushed by the next hook; a longer one by a pass."""
 

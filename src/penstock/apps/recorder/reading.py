@@ -139,8 +139,18 @@ class Sessions:
             "after": after,
             "limit": max(1, min(limit, MOST)),
         }
-        rows = await self._app.read(lambda tx: tx.recorder.rows("messages_of", asked))
-        return [_record(MessageRow, row) for row in rows]
+
+        def question(tx: Any) -> Messages:
+            rows = list(tx.recorder.rows("messages_of", asked))
+            while (missing := _missing(_by_message(rows))) and rows:
+                more = {**asked, "after": rows[-1][3], "limit": missing}
+                rest = list(tx.recorder.rows("messages_of", more))
+                if not rest:
+                    break
+                rows += rest
+            return [_message(parts) for parts in _by_message(rows).values()]
+
+        return await self._app.read(question)
 
     async def stats(
         self,
@@ -356,6 +366,39 @@ def _commit(row: Sequence[Any]) -> Commit:
     return Commit(
         hash=hash_, branch=branch, at=at, files=msgspec.json.decode(files), subject=subject
     )
+
+
+def _by_message(rows: Sequence[Sequence[Any]]) -> dict[str, list[Sequence[Any]]]:
+    """Rows by the message that they are, or are a part of; parts whose first was read before go."""
+    found: dict[str, list[Sequence[Any]]] = {}
+    for row in rows:
+        part = _part(row)
+        if part is None or part["part"] == 1:
+            found[row[0]] = [row]
+        elif part["of"] in found:
+            found[part["of"]].append(row)
+    return found
+
+
+def _missing(messages: dict[str, list[Sequence[Any]]]) -> int:
+    """How many parts of messages were not read yet."""
+    wanted = ((_part(parts[0]), len(parts)) for parts in messages.values())
+    return sum(part["parts"] - count for part, count in wanted if part is not None)
+
+
+def _part(row: Sequence[Any]) -> dict[str, Any] | None:
+    """Which part of which message a row is; None if it is all of one."""
+    if '"parts"' not in row[7]:
+        return None
+    told: dict[str, Any] = msgspec.json.decode(row[7])
+    return told
+
+
+def _message(parts: Sequence[Sequence[Any]]) -> MessageRow:
+    """A message of its parts; whoever goes on after it goes on after the last of them."""
+    content = "".join(part[2] for part in parts)
+    first, last = parts[0], parts[-1]
+    return _record(MessageRow, (*first[:2], content, last[3], *first[4:]))
 
 
 def _record(kind: type[R], row: Sequence[Any]) -> R:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, WHOLE, shortened
 from penstock.apps.recorder.captured import (
     MODEL,
     PERSON,
@@ -125,12 +125,12 @@ def captured(record: Record, tenant: str, now: int, clean: Any) -> Captured | No
         told["value"] = record.value
     at = record.at or now
     known_by = digest(session, name, str(record.at), written(told))
-    payload, redactions = clean(shortened(told, LONGEST_READ, 0))
-    payload = shortened(payload, LONGEST_KEPT, 0)
+    whole, redactions = clean(shortened(told, WHOLE, 0))
+    payload = shortened(whole, LONGEST_KEPT, 0)
     messages: tuple[Message, ...] = ()
     if name in TEXTS:
         role, field = TEXTS[name]
-        text = text_of(payload.get(field))
+        text = text_of(whole.get(field))
         messages = (Message(role, text),) if text and text != "<REDACTED>" else ()
     return Captured(
         platform=PLATFORM,

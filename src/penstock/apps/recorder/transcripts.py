@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from penstock.apps.recorder.capture import LONGEST_KEPT, LONGEST_READ, shortened
+from penstock.apps.recorder.capture import LONGEST_KEPT, WHOLE, shortened
 from penstock.apps.recorder.captured import MODEL, PERSON, TOOL, Captured, Message, digest
 from penstock.apps.recorder.moments import TRANSCRIPT
 from penstock.apps.recorder.platforms import text_of
@@ -162,11 +162,11 @@ def _event(record: dict[str, Any], line: bytes, session: str, at: int, clean: "C
     try:
         payload, short = _lighter(record), len(line) <= LONGEST_KEPT
         if not short or any(each in line for each in _UNUSUAL):
-            payload = shortened(payload, LONGEST_READ, 0)
+            payload = shortened(payload, WHOLE, 0)
         payload, redactions = _made_safe(payload, clean)
+        messages = tuple(_messages(payload))
         if not short:
             payload = shortened(payload, LONGEST_KEPT, 0)
-        messages = tuple(_messages(payload))
     except Exception as error:
         redactions, messages = (), ()
         payload = {"left_out": f"it could not be made safe ({type(error).__name__})"}
@@ -305,12 +305,12 @@ def _messages(payload: Mapping[str, Any]) -> Iterator[Message]:
         and isinstance(block.get("text"), str)
     ]
     if any(texts):
-        yield Message(role, "\n".join(texts)[:LONGEST_KEPT])
+        yield Message(role, "\n".join(texts))
     for block in _results(payload):
         text = text_of(block.get("content"))
         if text:
             about = {"tool_use_id": str(block.get("tool_use_id") or "")[:200]}
-            yield Message(TOOL, text[:LONGEST_KEPT], None, about)
+            yield Message(TOOL, text, None, about)
 
 
 def _metadata(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.json import encode
+
+from penstock.app.transact import table_store
 from penstock.apps.recorder.captured import Captured, message_rows, redaction_rows
 from penstock.apps.recorder.writing import event_of, validation
 from penstock.events.prepare import Preparer, Row
@@ -67,13 +70,14 @@ async def keep(
     from it. If the queue is full, they wait without a job.
     """
     left = Counter[str]()
+    indexes = table_store(app, "The recorder").dialect == "sqlite"
 
     def work(tx: Any, *, validate: bool) -> Kept:
         left.clear()
         left.update(spoken)
         new = _new(tx, events)
         rows = [row for event in new for row in event.messages if not _is_spoken(row, left)]
-        tx.recorder.many("add_message", rows)
+        _add_messages(tx, rows, indexes=indexes)
         tx.recorder.many("add_redaction", [row for event in new for row in event.redactions])
         # One job looks at all that waits of a conversation.
         firsts = {row["conversation_id"]: row for row in reversed(rows)}
@@ -92,13 +96,44 @@ async def keep(
     return kept
 
 
+def _add_messages(tx: Any, rows: Sequence[dict[str, Any]], *, indexes: bool) -> None:
+    """Write messages of events that were appended in this commit, which keeps others out.
+
+    If it `indexes`, the words of all of them are indexed by one statement.
+    """
+    last: dict[str, int] = {}
+    numbered = []
+    for row in rows:
+        conversation = row["conversation_id"]
+        if conversation not in last:
+            last[conversation] = int(tx.recorder.value("last_sequence", (conversation,)))
+        last[conversation] += 1
+        row["sequence"] = last[conversation]
+        numbered.append(tuple(row[column] for column in COLUMNS))
+    if not indexes:
+        tx.recorder.many("add_numbered", numbered)
+        return
+    tx.recorder.run("index_later")
+    tx.recorder.many("add_numbered", numbered)
+    tx.recorder.run("index_now")
+    tx.recorder.run("index_at_once")
+
+
+COLUMNS = (
+    *("id", "tenant_id", "person", "conversation_id", "platform", "session_id", "event_id"),
+    *("role", "content", "content_hash", "sequence", "created_at", "token_count", "metadata"),
+)
+
+
 def _new(tx: Any, events: Sequence[Ready]) -> list[Ready]:
     """Append those events that the log does not have, at whatever time, and return them."""
     log = tx.events  # its tables are made by whoever asks first
     new: dict[tuple[str, str], Ready] = {}
+    ids = encode([event.row.event_id for event in events]).decode()
+    known = {(str(id_), str(tenant)) for id_, tenant in tx.recorder.rows("captured_among", (ids,))}
     for event in events:
         event_id, _, tenant = event.row.key
-        if tx.recorder.value("is_captured", (event_id, tenant)) is None:
+        if (event_id, tenant) not in known:
             new.setdefault((event_id, tenant), event)
     for platform in sorted({event.row.platform for event in new.values()}):
         log.keep_dictionary(platform)

@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 ENDING = ".jsonl"
 KIND = "transcript"
+AHEAD = 2
+"""So many chunks for each process are made, or wait to be, while one is written."""
 SMALL = 8 << 20
 """Less than so many bytes are not worth other processes."""
 FOLLOWED_MS = 3_600_000
@@ -129,6 +131,10 @@ def _make(chunk: Chunk, session: str, now: int) -> list[Ready]:
     return [each._replace(row=replace(each.row, body=b"")) for each in made]
 
 
+def _be_there() -> None:
+    """Has a process begun, which takes a second: meanwhile this one makes lines safe."""
+
+
 class Importer:
     """Imports transcripts into a store; `processes` make lines safe."""
 
@@ -139,6 +145,7 @@ class Importer:
         self._processes = processes or os.cpu_count() or 1
         self._maker = Maker(app.events.preparer, app.extensions.settings("recorder"))
         self._pool: ProcessPoolExecutor | None = None
+        self._begun: list[Future[None]] = []
 
     async def run(self, sources: Sequence[Source], show: Progress | None = None) -> Imported:
         """Import all of them; one that cannot be trusted is left out and told of."""
@@ -146,6 +153,7 @@ class Importer:
         if total > SMALL and self._processes > 1:
             context = get_context("spawn")
             self._pool = ProcessPoolExecutor(self._processes, context, _begin, (self._maker,))
+            self._begun = [self._pool.submit(_be_there) for _ in range(self._processes)]
         try:
             before = 0
             for source in sources:
@@ -168,7 +176,7 @@ class Importer:
             waiting: deque[tuple[Chunk, Awaitable[list[Ready]]]] = deque()
             for chunk in chunks(file, position.position, position.at):
                 waiting.append((chunk, self._submit(chunk, source.session)))
-                if len(waiting) > self._processes:
+                if len(waiting) > AHEAD * self._processes:
                     position = await self._write(position, *waiting.popleft(), spoken)
                     show(position.position)
             while waiting:
@@ -180,8 +188,8 @@ class Importer:
 
     def _submit(self, chunk: Chunk, session: str) -> Awaitable[list[Ready]]:
         now = self._app.store.clock.now()
-        if self._pool is None:
-            return asyncio.to_thread(self._maker.make, chunk, session, now)
+        if self._pool is None or not any(each.done() for each in self._begun):
+            return asyncio.ensure_future(asyncio.to_thread(self._maker.make, chunk, session, now))
         return asyncio.wrap_future(self._pool.submit(_make, chunk, session, now))
 
     async def _position(self, source: Source, file: int) -> Position:

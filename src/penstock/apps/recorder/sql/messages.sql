@@ -10,6 +10,18 @@ VALUES (:id, :tenant_id, :person, :conversation_id, :platform, :session_id, :eve
     :created_at, :token_count, :metadata)
 ON CONFLICT (id) DO NOTHING;
 
+-- name: last_sequence
+SELECT coalesce(max(sequence), 0) FROM recorder_messages WHERE conversation_id = ?;
+
+-- name: add_numbered
+-- For many messages at once, whose sequences were counted before; no other writer may be at it.
+INSERT INTO recorder_messages (
+    id, tenant_id, person, conversation_id, platform, session_id, event_id, role, content,
+    content_hash, sequence, created_at, token_count, metadata
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING;
+
 -- name: add_redaction
 INSERT INTO recorder_redactions (
     id, tenant_id, conversation_id, message_id, event_id, category, rule_id,

@@ -7,9 +7,6 @@ VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET position = excluded.position, mark = excluded.mark,
     at = excluded.at, updated_at = excluded.updated_at;
 
--- name: is_captured
-SELECT 1 FROM events_log WHERE event_id = ? AND tenant_id = ? LIMIT 1;
-
 -- name: hashes_by_hooks
 SELECT content_hash FROM recorder_messages
 WHERE conversation_id = ? AND event_id NOT LIKE 'transcript-%';

@@ -13,6 +13,8 @@ from penstock.apps.recorder import pages
 from penstock.apps.recorder.captured import Captured, Message, Redaction
 from penstock.apps.recorder.demo import BUTTONS, REVIEW
 from penstock.apps.recorder.learnings import Learnings
+from penstock.apps.recorder.pages import DAY_MS, HOUR_MS, _active
+from penstock.apps.recorder.reading import Sessions
 from penstock.apps.recorder.writing import write
 from penstock.server.access.identity import Scope
 from tests.apps.recorder.sessions import RECORDER, learn, record
@@ -146,10 +148,25 @@ async def test_figures_are_charted_and_tools_compared(
 ) -> None:
     await record(app)
     text = await browser.text("recorder/metrics?span=30d")
-    for title in ("Changes kept", "Productivity", "Sessions per day", "How long tools take"):
+    titles = ("Changes kept", "Productivity", "Sessions per day", "How long tools take")
+    for title in (*titles, "Active sessions"):
         assert f">{title}</h2>" in text
     assert 'id="tool-Bash"' in text
     assert "claude-sonnet-4-5" in text
+
+
+async def test_active_sessions_are_a_curve_by_the_hour_and_by_peaks(app: Penstock) -> None:
+    for n in range(3):
+        await record(app, session=f"s{n}")
+    now = app.store.clock.now()
+    hours = await Sessions(app).active(since=now - DAY_MS, until=now + 1)
+    assert max(count for _, count in hours) == 3
+    for days, step in ((1, HOUR_MS), (7, HOUR_MS), (30, 6 * HOUR_MS), (90, DAY_MS)):
+        drawn = _active(hours, now - days * DAY_MS, now)
+        assert {b - a for a, b in zip(drawn["times"], drawn["times"][1:], strict=False)} == {step}
+        [line] = drawn["lines"]
+        assert max(line["values"]) == 3
+        assert line["values"].count(0.0) >= len(line["values"]) - 2
 
 
 async def test_what_the_recorder_s_own_models_cost_is_shown(

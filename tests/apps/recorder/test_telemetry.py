@@ -124,6 +124,40 @@ async def test_points_of_metrics_are_kept(app: Penstock, http: Http) -> None:  #
     assert (event.hook_type, event.payload["value"]) == ("lines_of_code.count", 42)
 
 
+def counted(at: int, kind: str, value: int, **more: Any) -> dict[str, Any]:
+    """A request that tells of tokens that were spent."""
+    told = attributes(session__id="otel-9", type=kind, model="claude-sonnet-4-6")
+    point = {"timeUnixNano": str((NOON + at) * 1_000_000), "asInt": str(value), "attributes": told}
+    metric = {"name": "claude_code.token.usage", "sum": {"dataPoints": [point], **more}}
+    return {"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}
+
+
+async def test_tokens_of_metrics_count_until_records_tell_of_them(
+    app: Penstock,
+    http: Http,  # noqa: F811
+) -> None:
+    await http.post(LOGS, json=logs(PROMPT))
+    for body in (
+        counted(1_000, "input", 30),
+        counted(1_000, "cacheRead", 500),
+        counted(2_000, "input", 12),
+        counted(2_000, "output", 7),
+        counted(3_000, "input", 42, aggregationTemporality=2),
+    ):
+        assert (await http.post(METRICS, json=body)).status_code == 200
+    await catch_up(app, conversations.NAME)
+    row = (await Sessions(app).get("otel-9")).row
+    tokens = row.tokens
+    assert (row.turns, tokens.input, tokens.output, tokens.cache_read) == (1, 42, 7, 500)
+    await http.post(LOGS, json=logs(REQUEST))
+    await http.post(METRICS, json=counted(4_000, "input", 100))
+    await catch_up(app, conversations.NAME)
+    view = await Sessions(app).get("otel-9")
+    tokens = view.row.tokens
+    assert (tokens.input, tokens.cache_read) == (100, view.spent[0].tokens.cache_read)
+    assert view.turns[0].tokens.input == 100
+
+
 async def test_records_of_others_are_passed_over(app: Penstock, http: Http) -> None:  # noqa: F811
     theirs = logs(PROMPT)
     theirs["resourceLogs"][0]["resource"]["attributes"] = attributes(service__name="shop")

@@ -60,6 +60,23 @@ async def test_an_import_is_a_conversation_with_its_messages(app: Penstock, fold
     assert job.type == VALIDATION, "one for all that waits of a conversation"
 
 
+async def test_words_of_an_import_are_found_and_nothing_is_left_to_be_indexed(
+    app: Penstock, folder: Path
+) -> None:
+    await imported(app, folder)
+    sessions = Sessions(app)
+    assert {hit.role for hit in await sessions.search("thanks")} == {"user"}
+    id_ = (await sessions.search("thanks"))[0].conversation_id
+    assert [each.sequence for each in await sessions.messages(id_)] == list(range(1, 18))
+    assert await app.read(lambda tx: tx.recorder.row("position", ("words",))) is None
+    # Whatever is written one by one afterwards is indexed at once.
+    one = goldens.captured({**GOLDEN, "events": GOLDEN["events"][:2]})
+    later = [each._replace(event_id=f"{n}", source="hook") for n, each in enumerate(one)]
+    before = len(await sessions.search("cart"))
+    await write(app, later)
+    assert len(await sessions.search("cart")) > before
+
+
 async def test_an_import_does_not_wait_for_a_full_queue(app: Penstock, folder: Path) -> None:
     await app.controls.set_limit(queue=QUEUE, depth=1)
     await app.find_type(VALIDATION).enqueue(conversation_id="c", message_ids=["m"])

@@ -20,6 +20,8 @@ INTERRUPTED = "[Request interrupted by user"
 TRANSCRIPT = "transcript"
 STORE = "cursor_store"
 TELEMETRY = "telemetry"
+COUNTER = "telemetry_counter"
+"""Points of a metric: they say how much was spent, and not by which answer."""
 HOOK = "hook"
 
 OURS = frozenset(
@@ -373,6 +375,10 @@ def _of_telemetry(event: Event) -> Iterator[Moment]:
             _count(told.get("cache_read_tokens")),
         )
         yield base._replace(kind="usage", model=model, usage=usage)
+    elif event.hook_type == "token.usage" and model and "temporality" not in told:
+        counts = [_count(told.get("value")) if told.get("type") == each else 0 for each in _COUNTED]
+        usage = Usage(event.event_id, *counts)
+        yield base._replace(kind="usage", source=COUNTER, model=model, usage=usage)
     elif event.hook_type == "user_prompt":
         yield base._replace(kind="prompt", text=cut(text_of(told.get("prompt"))))
     elif event.hook_type == "tool_decision":
@@ -387,6 +393,10 @@ def _of_telemetry(event: Event) -> Iterator[Moment]:
             ok=str(told.get("success")).lower() == "true",
             duration_ms=_count(told.get("duration_ms")),
         )
+
+
+_COUNTED = ("input", "output", "cacheCreation", "", "cacheRead")
+"""What the types of tokens are called, in the order of `Usage`; none is told of an hour's cache."""
 
 
 def _count(number: Any) -> int:

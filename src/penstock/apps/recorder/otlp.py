@@ -17,6 +17,10 @@ NANOSECONDS = 1_000_000
 DEEPEST = 16
 
 
+CUMULATIVE = (2, "AGGREGATION_TEMPORALITY_CUMULATIVE")
+"""A sum since its beginning; Claude Code tells what was added since the last time."""
+
+
 class Record(NamedTuple):
     """A log record or a point of a metric: what it is called, when it was, and all it tells."""
 
@@ -49,6 +53,8 @@ def metrics(body: bytes, media: str) -> list[Record]:
             kept = metric.get("sum") or metric.get("gauge")
             for point in _list(kept.get("dataPoints")) if isinstance(kept, Mapping) else ():
                 told = {**around, **_attributes(point.get("attributes"))}
+                if kept.get("aggregationTemporality") in CUMULATIVE:
+                    told["temporality"] = "cumulative"
                 value = _number(point.get("asDouble", point.get("asInt")))
                 at = _time(point.get("timeUnixNano"))
                 found.append(Record(str(metric.get("name") or ""), at, told, value))
@@ -156,7 +162,10 @@ _POINT: Message = {
     6: Field("asInt", "signed"),
     7: Field("attributes", _PAIR, True),
 }
-_POINTS: Message = {1: Field("dataPoints", _POINT, True)}
+_POINTS: Message = {
+    1: Field("dataPoints", _POINT, True),
+    2: Field("aggregationTemporality", "int"),
+}
 _METRIC: Message = {1: Field("name", "text"), 5: Field("gauge", _POINTS), 7: Field("sum", _POINTS)}
 
 

@@ -40,6 +40,8 @@ CLIPPED = 6_000
 """Longer texts are shown up to here; the API and an export have all of them."""
 SPANS = {"24h": DAY_MS, "7d": 7 * DAY_MS, "30d": 30 * DAY_MS, "90d": 90 * DAY_MS}
 USUAL_SPAN = "7d"
+STEPS_MS = (HOUR_MS, 6 * HOUR_MS)
+MOST_POINTS = 200
 STATUSES = {"active": "in_progress", "complete": "completed", "quiet": "quiet"}
 """The colours of sessions."""
 DECIDED = {
@@ -189,13 +191,16 @@ async def show_metrics(request: Request) -> dict[str, Any]:
     own = await own_costs(
         request.app, tenant=request.tenant, since=now - SPANS[span], until=now + 1
     )
+    active = await Sessions(request.app).active(
+        tenant=request.tenant, since=now - SPANS[span], until=now + 1
+    )
     return WORDS | {
         "own": own,
         "span": span,
         "spans": list(SPANS),
         "stats": stats,
         "tokens": _in_all(stats.tokens),
-        "charts": _charts(stats),
+        "charts": _charts(stats) | {"active": _active(active, now - SPANS[span], now)},
         "latency": _ranges(stats.latency),
     }
 
@@ -357,6 +362,18 @@ def _charts(stats: Stats) -> dict[str, Any]:
         "tools": _chart(times, work),
         "cost": _chart(times, [("cost", "warn", [round(day.cost, 4) for day in days])], " $"),
     }
+
+
+def _active(hours: Sequence[tuple[int, int]], since: int, until: int) -> dict[str, Any]:
+    """Sessions at work over a span of time; of a long one, the most in each of its parts."""
+    step = next((each for each in STEPS_MS if (until - since) // each <= MOST_POINTS), DAY_MS)
+    times = list(range(since // step * step, until + 1, step))
+    most = dict.fromkeys(times, 0)
+    for at, count in hours:
+        begin = at // step * step
+        most[begin] = max(most.get(begin, 0), count)
+    times = sorted(most)
+    return _chart(times, [("active", "busy", [float(most[at]) for at in times])])
 
 
 def _chart(

@@ -48,6 +48,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 Rows = list[SessionRow]
 Messages = list[MessageRow]
 Hits = list[Hit]
+Counts = list[tuple[int, int]]
 
 
 class SessionNotFound(NotFound):
@@ -164,6 +165,12 @@ class Sessions:
         """Figures of the sessions that were at work in a span of time."""
         asked = _narrowed(tenant, platform, project, since, until)
         return await self._app.read(lambda tx: _stats(tx, asked))
+
+    async def active(self, *, tenant: str | None = None, since: int, until: int) -> Counts:
+        """How many sessions were at work in each hour in which any was: its begin, the number."""
+        asked = _narrowed(tenant, None, None, since, until)
+        rows = await self._app.read(lambda tx: tx.recorder.rows("active_by_hour", asked))
+        return [(int(hour) * HOUR, int(count)) for hour, count in rows]
 
     async def search(
         self,

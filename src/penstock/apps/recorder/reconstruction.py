@@ -11,6 +11,7 @@ from penstock.apps.recorder.captured import digest
 from penstock.apps.recorder.changes import SHELLS, changes_of, edited, edits_files
 from penstock.apps.recorder.decisions import Decisions
 from penstock.apps.recorder.moments import (
+    COUNTER,
     HOOK,
     LONGEST_ERROR,
     OURS,
@@ -465,7 +466,10 @@ class Reconstruction:
         if self.spending.anew and not anew:
             for row in self.turns.values():
                 row.forget_tokens()
-        self.spending.count(moment.usage, self._place(moment), moment.agent, moment.model)
+        # A counter tells of its turn when that may have ended.
+        latest = self.state.last.get(moment.agent) if moment.source == COUNTER else None
+        turn = latest or self._place(moment)
+        self.spending.count(moment.usage, turn, moment.agent, moment.model)
 
     handlers: ClassVar[Mapping[str, Callable[[Any, Moment], None]]] = {
         "prompt": _prompt,

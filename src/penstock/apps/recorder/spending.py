@@ -1,15 +1,18 @@
 """The tokens of a conversation, by turn, by model and by the agent that spent them.
 
 An answer that is told of in parts is counted once, by its last part. A transcript tells more than
-telemetry does: what that counted before is then void.
+the records of telemetry do, and these more than its metrics: what a lesser source counted before
+is then void.
 """
 
 from collections.abc import Callable
 
-from penstock.apps.recorder.moments import TELEMETRY, TRANSCRIPT, Usage
+from penstock.apps.recorder.moments import COUNTER, TELEMETRY, Usage
 from penstock.apps.recorder.state import State, TurnRow, remember
 
 NOTHING = (0, 0, 0, 0, 0)
+LESSER = (COUNTER, TELEMETRY)
+"""Sources that count for less than others, the least first."""
 
 
 class Spending:
@@ -26,9 +29,10 @@ class Spending:
     def takes(self, source: str) -> bool:
         """Say whether tokens of a source count, and forget those that a lesser one counted."""
         state = self._state
-        if state.counts == TRANSCRIPT and source == TELEMETRY:
+        known, offered = (_rank(each) for each in (state.counts, source))
+        if state.counts and offered < known:
             return False
-        if state.counts == TELEMETRY and source == TRANSCRIPT:
+        if state.counts and offered > known:
             self.anew = True
             self.added.clear()
             state.tokens = list(NOTHING)
@@ -54,3 +58,7 @@ class Spending:
         added = self.added.get((model, agent), NOTHING)
         self.added[model, agent] = [a + b for a, b in zip(added, counts, strict=True)]
         state.tokens = [a + b for a, b in zip(state.tokens, counts, strict=True)]
+
+
+def _rank(source: str) -> int:
+    return LESSER.index(source) if source in LESSER else len(LESSER)

@@ -80,6 +80,13 @@ SELECT s.model, sum(s.input_tokens), sum(s.output_tokens), sum(s.cache_write),
 FROM recorder_spent s JOIN recorder_conversations c ON c.id = s.conversation_id
 WHERE {part wanted} AND {part within} GROUP BY s.model ORDER BY s.model;
 
+-- name: active_by_hour
+-- Sessions in which a turn began, by the hour.
+SELECT t.started_at / 3600000, count(DISTINCT c.id)
+FROM recorder_turns t JOIN recorder_conversations c ON c.id = t.conversation_id
+WHERE {part wanted} AND {part within} AND t.started_at >= :since AND t.started_at < :until
+GROUP BY t.started_at / 3600000 ORDER BY t.started_at / 3600000;
+
 -- name: by_day
 SELECT c.started_at / 86400000, count(*), sum(c.turns), sum(c.tools), sum(c.failures),
     avg(m.productivity)

@@ -39,6 +39,8 @@ STRICTER = ("best_practice", "anti_pattern")
 MOST = 8
 """No more learnings than these come of one conversation."""
 
+ENOUGH = 1.2
+"""So much likelihood, of all sentences together, makes a conversation worth looking through."""
 SHORTEST = 5
 LONGEST = 60
 """Words of a sentence that is looked at."""
@@ -126,10 +128,14 @@ def value_of(messages: Sequence[Said]) -> float:
     tools = [each.content for each in messages if each.role == TOOL]
     went_wrong = any(put.BAD.search(text) for text in (*tools, *texts))
     went_right = any(put.GOOD.search(text) for text in (*tools[-3:], *texts[-4:]))
-    telling = sum(each.likelihood for each in _candidates(Conversation(messages)))
+    telling = 0.0
+    for each in _candidates(Conversation(messages)):
+        telling += each.likelihood
+        if telling >= ENOUGH:
+            break
     said = sum(len(text.split()) for text in texts)
     return round(
-        min(0.6, 0.5 * telling)
+        0.6 * min(1.0, telling / ENOUGH)
         + 0.1 * went_wrong
         + 0.1 * (went_wrong and went_right)
         + 0.05 * bool(tools)
@@ -154,9 +160,9 @@ def extract(
     found.sort(key=lambda one: (-one[0], one[1].head.n, one[1].head.at))
     kept: list[tuple[float, Unit]] = []
     for confidence, unit in found:
-        if not any(_says_the_same(unit, other) for _, other in kept):
+        if len(kept) < MOST and not any(_says_the_same(unit, other) for _, other in kept):
             kept.append((confidence, unit))
-    return [_found(confidence, unit) for confidence, unit in kept[:MOST]]
+    return [_found(confidence, unit) for confidence, unit in kept]
 
 
 def _units(conversation: Conversation) -> list[Unit]:

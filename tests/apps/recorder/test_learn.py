@@ -11,6 +11,7 @@ from penstock.apps.recorder import complete
 from penstock.apps.recorder import learn as learning
 from penstock.apps.recorder.complete import EXTRACT, look
 from penstock.apps.recorder.extension import recorder
+from penstock.apps.recorder.extract import EXTRACTOR
 from penstock.apps.recorder.learn import learn
 from penstock.apps.recorder.learnings import Learnings
 from penstock.apps.recorder.models import Models
@@ -87,7 +88,7 @@ async def test_a_version_is_looked_through_once(app: Penstock, clock: FakeClock)
     conversation = await say(app, *LOCKED)
     await drain(app)
     told = await learn(app, conversation, **USUAL)  # type: ignore[arg-type]
-    assert told == {"skipped": True, "reason": "version 1.5 was looked through"}
+    assert told == {"skipped": True, "reason": f"version {EXTRACTOR}.5 was looked through"}
     clock.advance(seconds=QUIET)
     assert await look(app) == 0
 

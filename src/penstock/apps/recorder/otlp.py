@@ -51,7 +51,9 @@ def metrics(body: bytes, media: str) -> list[Record]:
     for around, scope in _scopes(request, "resourceMetrics", "scopeMetrics"):
         for metric in _list(scope.get("metrics")):
             kept = metric.get("sum") or metric.get("gauge")
-            for point in _list(kept.get("dataPoints")) if isinstance(kept, Mapping) else ():
+            if not isinstance(kept, Mapping):
+                continue
+            for point in _list(kept.get("dataPoints")):
                 told = {**around, **_attributes(point.get("attributes"))}
                 if kept.get("aggregationTemporality") in CUMULATIVE:
                     told["temporality"] = "cumulative"

@@ -94,7 +94,7 @@ def extract(texts: Sequence[str], most: int) -> str:
 
 def _most_telling(said: Sequence[str], most: int) -> list[str]:
     """Those that share most with the others, as many as there is room for, in their order."""
-    words = [statement(each).set for each in said]
+    words = [statement(each).vocabulary for each in said]
     shared = [sum(len(mine & theirs) for theirs in words) / (1 + len(mine)) for mine in words]
     chosen: list[int] = []
     room = most

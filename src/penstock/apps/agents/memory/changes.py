@@ -5,7 +5,6 @@ out what is new loses it: nothing is a restatement that says one word more. A st
 another if it is about the same thing and attribute and gives it another value, or says so.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from math import log
@@ -16,14 +15,6 @@ ABOUT = 0.3
 """Statements that are less similar are about different things."""
 CHANGED = 1.5
 """The score from which a statement is taken to change another."""
-
-_EVENT = re.compile(
-    r"\b(?:had|got|took|saw|went|held|viewed|found|came|opened|met|gave|sailed|heard|applied|"
-    r"noticed|visited|bought|decided|won|lost|ate|read|wrote|passed|finished|sent|told|asked|"
-    r"called|finished|attended|received|ordered|was born)\b",
-    re.IGNORECASE,
-)
-"""What happened once is not undone by what happened since."""
 
 _ATTRIBUTES = """
 live lives lived living flat house home apartment moved moving address city town residence
@@ -55,14 +46,18 @@ _GROUPS = _groups()
 
 def restates(known: str, new: str) -> bool:
     """Whether a text says nothing that a known one does not say already."""
-    old, told = statement(known), statement(new)
+    return adds_nothing(statement(known), statement(new))
+
+
+def adds_nothing(known: Statement, told: Statement) -> bool:
+    """Whether a statement has no word, value or denial that a known one has not."""
     return (
         bool(told.words)
-        and told.set <= old.set
-        and told.values <= old.values
-        and told.is_negative == old.is_negative
-        and (old.tells_change or not told.tells_change)
-        and _in_order([word for word in told.words if word in told.names], old.words)
+        and told.vocabulary <= known.vocabulary
+        and told.values <= known.values
+        and told.is_negative == known.is_negative
+        and (known.tells_change or not told.tells_change)
+        and _in_order([word for word in told.words if word in told.names], known.words)
     )
 
 
@@ -80,7 +75,7 @@ class Weights:
         self._total = 0
         for each in statements:
             self._total += 1
-            self._counts.update(each.set)
+            self._counts.update(each.vocabulary)
 
     def of(self, word: str) -> float:
         """The weight of a word, great for a rare one."""
@@ -92,15 +87,18 @@ class Weights:
         return sum(map(self.of, words))
 
 
-def change(old: str, new: str, similarity: float, weights: Weights) -> float:
+def change(was: Statement, told: Statement, similarity: float, weights: Weights) -> float:
     """How clearly a later statement changes an earlier one; from `CHANGED` on, it does."""
-    was, told = statement(old), statement(new)
-    shared = was.set & told.set
-    if similarity < ABOUT or not shared or restates(old, new) or _EVENT.search(old):
+    shared = was.vocabulary & told.vocabulary
+    if similarity < ABOUT or not shared or was.is_event or adds_nothing(was, told):
         return 0.0
     if not _gives_another_value(was, told):
         return 0.0
-    here, there, both = weights.sum(was.set), weights.sum(told.set), weights.sum(shared)
+    here, there, both = (
+        weights.sum(was.vocabulary),
+        weights.sum(told.vocabulary),
+        weights.sum(shared),
+    )
     covered = both / (min(here, there) or 1)
     alike = both / (max(here, there) or 1)
     renamed = bool(was.names - told.names) and bool(told.names - was.names)
@@ -115,7 +113,7 @@ def change(old: str, new: str, similarity: float, weights: Weights) -> float:
         + (2.5 * covered - 1.0) * renamed
         + 1.6 * bool(_attributes(was) & _attributes(told))
         - 2.2 * (was.is_negative != told.is_negative and not told.tells_change)
-        - 2.3 * bool(_EVENT.search(new))
+        - 2.3 * told.is_event
     )
     return max(0.0, score)
 

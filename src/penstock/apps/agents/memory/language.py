@@ -94,6 +94,15 @@ _MONTH_NAMED = re.compile(
 )
 
 
+_EVENT = re.compile(
+    r"\b(?:had|got|took|saw|went|held|viewed|found|came|opened|met|gave|sailed|heard|applied|"
+    r"noticed|visited|bought|decided|won|lost|ate|read|wrote|passed|finished|sent|told|asked|"
+    r"called|finished|attended|received|ordered|was born)\b",
+    re.IGNORECASE,
+)
+"""What happened once is not undone by what happened since."""
+
+
 class Statement(Struct, frozen=True):
     """A text by what it consists of; words are stems, in their order, without grammar."""
 
@@ -107,11 +116,9 @@ class Statement(Struct, frozen=True):
     """What its values are of: `day`, `month`, `year`, `number`."""
     is_negative: bool
     tells_change: bool
-
-    @property
-    def set(self) -> frozenset[str]:
-        """Its words, each once."""
-        return frozenset(self.words)
+    is_event: bool
+    vocabulary: frozenset[str]
+    """Its words, each once."""
 
 
 class Question(Struct, frozen=True):
@@ -162,9 +169,14 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _CLAUSE.split(text) if part.strip()]
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def statement(text: str) -> Statement:
-    """Take a text apart."""
+    """Take a text apart, or remember how it was."""
+    return take_apart(text)
+
+
+def take_apart(text: str) -> Statement:
+    """Tell what a text consists of."""
     words: list[str] = []
     forms: list[str] = []
     names: set[str] = set()
@@ -199,6 +211,8 @@ def statement(text: str) -> Statement:
         frozenset(kinds),
         negative,
         changes,
+        bool(_EVENT.search(text)),
+        frozenset(words),
     )
 
 

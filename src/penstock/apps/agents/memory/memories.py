@@ -5,12 +5,17 @@ A memory and its vector are one commit. What restates a known memory of the same
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.json import decode, encode
 
 from penstock.apps.agents.memory.changes import restates
+from penstock.apps.agents.memory.jobs import (
+    Consolidated,
+    ConsolidationData,
+    MemoryConsolidation,
+)
 from penstock.apps.agents.memory.language import content_hash
 from penstock.apps.agents.memory.records import (
     EDGE_TYPES,
@@ -32,6 +37,7 @@ from penstock.model.not_found import NotFound
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
+    from penstock.app.handle import JobHandle
     from penstock.app.penstock import Penstock
 
 SHARED = "shared_memories"
@@ -356,6 +362,28 @@ class Memories:
             return Graph(load(tx, sorted(reached), tenant), edges)
 
         return await self._app.read(question)
+
+    async def consolidate(
+        self,
+        *,
+        tenant: str = "",
+        user: str | None = None,
+        workspace: str | None = None,
+        memory_ids: Sequence[str] | None = None,
+        consolidation_type: Literal["summarize", "merge"] = "summarize",
+    ) -> "JobHandle[Consolidated]":
+        """Enqueue a consolidation, after those of the same user that were enqueued before it."""
+        owner = self._actor.tenant_of(tenant) or ""
+        data = ConsolidationData(
+            user_id=user,
+            workspace_id=workspace,
+            memory_ids=None if memory_ids is None else [*memory_ids],
+            consolidation_type=consolidation_type,
+        )
+        call = MemoryConsolidation.new(
+            data, tenant=owner, workspace=workspace, order_key=f"memories/{owner}/{user or ''}"
+        )
+        return await self._app.enqueue(call)
 
     async def list(self, where: MemoryFilter = MemoryFilter()) -> Several:  # noqa: B008
         """Memories, the latest first."""

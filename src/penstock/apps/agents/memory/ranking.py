@@ -107,7 +107,7 @@ def _lexical(
     for n, said in enumerate(statements):
         for place, word in enumerate(wanted):
             weight = weights.of(word) / total
-            if word in said.set:
+            if word in said.vocabulary:
                 found[n] += weight * (WORDS + NEAR_WORDS)
             elif near is not None:
                 found[n] += weight * NEAR_WORDS * near[n, place]
@@ -138,7 +138,7 @@ def _has_wanted(told: Question, said: Statement) -> float:
         return 1.0
     if "number" in told.wants and "number" in said.kinds:
         return 1.0
-    if "name" in told.wants and said.names - told.statement.set:
+    if "name" in told.wants and said.names - told.statement.vocabulary:
         return 0.7
     return 0.0
 

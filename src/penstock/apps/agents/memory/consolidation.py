@@ -13,7 +13,7 @@ from penstock.apps.agents.memory.changes import restates
 from penstock.apps.agents.memory.clusters import Cluster, Source, clustered, nearest, superseded
 from penstock.apps.agents.memory.jobs import Consolidated, ConsolidationData
 from penstock.apps.agents.memory.language import content_hash
-from penstock.apps.agents.memory.memories import SHARED, hold, load, memory_of, text_of
+from penstock.apps.agents.memory.memories import SHARED, coverage, hold, load, memory_of, text_of
 from penstock.apps.agents.memory.records import Memory
 from penstock.apps.agents.memory.synthesis import Synthesis, synthesise
 from penstock.apps.agents.model import is_extractive, model_of
@@ -174,11 +174,7 @@ def _by_time(cluster: Cluster) -> list[Source]:
 
 def _coverage(tx: Any, clusters: Sequence[Cluster]) -> dict[str, set[str]]:
     """The memories that were made of these, and of which ones each was made."""
-    ids = text_of([member.id for cluster in clusters for member in cluster.members])
-    found: dict[str, set[str]] = {}
-    for target, source in tx.agents.rows("made_of", {"ids": ids}):
-        found.setdefault(str(target), set()).add(str(source))
-    return found
+    return coverage(tx, [member.id for cluster in clusters for member in cluster.members])
 
 
 def _covered(cluster: Cluster, covered: dict[str, set[str]]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec.json import decode, encode
 
+from penstock.app.options import CallFields
 from penstock.apps.agents.memory.changes import restates
 from penstock.apps.agents.memory.jobs import (
     Consolidated,
@@ -30,6 +31,7 @@ from penstock.apps.agents.memory.records import (
 )
 from penstock.apps.agents.vectors.embedder import embed, embedder_of
 from penstock.apps.agents.vectors.store import MEMORIES, Entry, vectors_of
+from penstock.apps.agents.worker import prepared
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import derived_id, new_id
@@ -380,10 +382,13 @@ class Memories:
             memory_ids=None if memory_ids is None else [*memory_ids],
             consolidation_type=consolidation_type,
         )
-        call = MemoryConsolidation.new(
-            data, tenant=owner, workspace=workspace, order_key=f"memories/{owner}/{user or ''}"
-        )
-        return await self._app.enqueue(call)
+        options: CallFields = {
+            "tenant": owner,
+            "workspace": workspace,
+            "order_key": f"memories/{owner}/{user or ''}",
+        }
+        type_ = self._app.find_type(MemoryConsolidation.name)
+        return await self._app.enqueue(prepared(type_, data, options))
 
     async def list(self, where: MemoryFilter = MemoryFilter()) -> Several:  # noqa: B008
         """Memories, the latest first."""
@@ -554,6 +559,14 @@ def add_edge(tx: Any, source: Memory, target: str, edge_type: str, weight: float
             "now": tx.now,
         },
     )
+
+
+def coverage(tx: Any, ids: Sequence[str]) -> dict[str, set[str]]:
+    """The memories that hold and were made of one of these, and of which ones each was made."""
+    found: dict[str, set[str]] = {}
+    for target, source in tx.agents.rows("made_of", {"ids": text_of(list(ids))}):
+        found.setdefault(str(target), set()).add(str(source))
+    return found
 
 
 def hold(tx: Any, tenant: str, users: Iterable[str | None]) -> None:

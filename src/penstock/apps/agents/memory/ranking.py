@@ -6,7 +6,7 @@ such as a date after "when". What has changed is one subject with several values
 as well as the best, and the question's tense says which one comes first.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -54,13 +54,15 @@ def rank(
     now: int,
     *,
     superseded_by: Mapping[str, str],
+    made_of: Mapping[str, Collection[str]] = {},
     words: Similar | None = None,
     history: bool | None = None,
     at: int | None = None,
 ) -> list[tuple[Candidate, float]]:
     """Order memories by how well they answer, the best first.
 
-    `superseded_by` says for the id of a memory which one took its place.
+    `superseded_by` says for the id of a memory which one took its place, and `made_of` of which
+    ones it was made: it stands for all of them.
     """
     if not candidates:
         return []
@@ -70,7 +72,8 @@ def rank(
     scores = _relevance(told, candidates, statements, weights, words)
     _share(scores, candidates, superseded_by)
     scores += _by_time(told, candidates, now, history, at)
-    order = numpy.argsort(-scores, kind="stable")
+    covered = _stand_for(scores, candidates, made_of)
+    order = [n for n in numpy.argsort(-scores, kind="stable") if n not in covered]
     return [(candidates[n], float(scores[n])) for n in order]
 
 
@@ -162,6 +165,22 @@ def _share(
     for members in chains.values():
         if len(members) > 1:
             scores[members] = max(scores[n] for n in members)
+
+
+def _stand_for(
+    scores: "NDArray[numpy.float64]",
+    candidates: Sequence[Candidate],
+    made_of: Mapping[str, Collection[str]],
+) -> set[int]:
+    """Have what was made of several memories fit as well as the best; the places of those."""
+    places = {each.id: n for n, each in enumerate(candidates)}
+    covered: set[int] = set()
+    for whole, parts in made_of.items():
+        if whole in places:
+            members = [places[part] for part in parts if part in places]
+            scores[places[whole]] = max(scores[n] for n in (places[whole], *members))
+            covered.update(members)
+    return covered
 
 
 def _by_time(

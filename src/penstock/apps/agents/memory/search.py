@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.app.transact import table_store
 from penstock.apps.agents.memory.language import statement
-from penstock.apps.agents.memory.memories import SHARED, load, text_of
+from penstock.apps.agents.memory.memories import SHARED, coverage, load, text_of
 from penstock.apps.agents.memory.ranking import Candidate, Similar, rank
 from penstock.apps.agents.memory.records import MEMORY_TYPES, Memory, Recalled
 from penstock.apps.agents.vectors.embedder import WordLlama, embedder_of
@@ -43,11 +43,15 @@ async def recall(
     similarity = await _by_meaning(app, text, tenant, user)
     words = _as_query(text, table_store(app, "A search").dialect, tenant)
 
-    def question(tx: Any) -> tuple[list[Memory], dict[str, str], int]:
+    def question(tx: Any) -> tuple[list[Memory], dict[str, str], dict[str, set[str]], int]:
         asked = {"words": words, "tenant": tenant, "user": user, "limit": POOL}
         rows = tx.agents.rows("memories_with_words", asked) if words else []
         found = load(tx, [*similarity, *(str(row[0]) for row in rows)], tenant)
         newer, others = _superseded(tx, found, tenant)
+        made: dict[str, set[str]] = {}
+        if memory_type is None:
+            made = coverage(tx, [memory.id for memory in found])
+            others += load(tx, sorted(made.keys() - {memory.id for memory in found}), tenant)
         wanted = [
             memory
             for memory in (*found, *others)
@@ -55,9 +59,9 @@ async def recall(
             and (memory_type is None or memory.memory_type == memory_type)
             and (user is None or memory.user_id in (user, None) or memory.is_shared)
         ]
-        return wanted, newer, tx.now
+        return wanted, newer, made, tx.now
 
-    memories, newer, now = await app.read(question)
+    memories, newer, made, now = await app.read(question)
     least = min(similarity.values(), default=0.0)
     candidates = [
         Candidate(
@@ -76,6 +80,7 @@ async def recall(
         candidates,
         now,
         superseded_by=newer,
+        made_of=made,
         words=_words_of(app),
         history=history,
         at=at,

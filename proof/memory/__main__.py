@@ -120,8 +120,10 @@ async def remember(app: Penstock, conversation: Line, labels: Labels, *, turns: 
             told = {fact["id"] for fact in conversation["facts"] if fact["turn"] == number}
             said.append((turn["text"], {labels.first(each) for each in told}, number))
     else:
-        for fact in conversation["facts"]:
-            said.append((fact["text"], {labels.first(fact["id"])}, fact["turn"]))
+        said += [
+            (fact["text"], {labels.first(fact["id"])}, fact["turn"])
+            for fact in conversation["facts"]
+        ]
     added = await app.agents.memories.add_many(
         [
             NewMemory(content=text, user_id=conversation["user"], at=at + 1_000 * number)

@@ -31,6 +31,9 @@ IMPORTANT = 0.1
 FORMER = 0.3
 """By how much a value that does not hold at the time asked about falls behind one that does."""
 NEXT = 0.02
+RECENT = 0.1
+"""By how much the latest of what was found is before the earliest; the other way round if the
+question asks for what was."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -193,17 +196,21 @@ def _by_time(
     """Put values first that held at the time asked about."""
     span = (at, at) if at is not None else _span(told, now)
     found = numpy.zeros(len(candidates))
+    if span is None and told.past in (0.0, 1.0):
+        since = numpy.array([each.valid_from for each in candidates], numpy.float64)
+        since -= since.min()
+        found += RECENT * (1 - 2 * told.past) * since / max(1.0, since.max())
     for n, each in enumerate(candidates):
         ended = each.valid_to is not None
         if span is not None:
             held = each.valid_from <= span[1] and (each.valid_to or now) > span[0]
-            found[n] = 0.0 if held and (ended or at is not None) else -FORMER * (ended or 0.1)
+            found[n] += 0.0 if held and (ended or at is not None) else -FORMER * (ended or 0.1)
         elif history or (history is None and told.past == 1.0):
-            found[n] = NEXT if ended else 0.0
+            found[n] += NEXT if ended else 0.0
         elif told.past:
-            found[n] = -NEXT if ended else 0.0
+            found[n] += -NEXT if ended else 0.0
         else:
-            found[n] = -FORMER if ended else 0.0
+            found[n] += -FORMER if ended else 0.0
     return found
 
 

@@ -6,23 +6,28 @@ covers already is left alone: a job that is run again, or resumed, adds nothing.
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.app.context import Context
 from penstock.apps.agents.memory.changes import restates
 from penstock.apps.agents.memory.clusters import Cluster, Source, clustered, nearest, superseded
 from penstock.apps.agents.memory.jobs import Consolidated, ConsolidationData
 from penstock.apps.agents.memory.language import content_hash
-from penstock.apps.agents.memory.memories import SHARED, coverage, hold, load, memory_of, text_of
-from penstock.apps.agents.memory.records import Memory
+from penstock.apps.agents.memory.records import Memory, NewMemory
+from penstock.apps.agents.memory.rows import (
+    coverage,
+    hold,
+    insert,
+    load,
+    memory_of,
+    put,
+    text_of,
+)
 from penstock.apps.agents.memory.synthesis import Synthesis, synthesise
 from penstock.apps.agents.model import is_extractive, model_of
 from penstock.apps.agents.vectors.embedder import embed, embedder_of
-from penstock.apps.agents.vectors.store import MEMORIES, Entry, vectors_of
+from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.model.ids import derived_id
-
-if TYPE_CHECKING:
-    from penstock.app.penstock import Penstock
 
 CONSOLIDATION = "consolidation"
 PAGE = 5_000
@@ -152,17 +157,18 @@ async def _generate(data: ConsolidationData, ctx: Context, clusters: Sequence[Cl
     near: list[list[tuple[str, float]]] = []
     if texts:
         near = await vectors_of(app).neighbours(MEMORIES, vectors, NEAR, tenant=tenant)
-    written = _Writing(app, ctx, data)
 
     def work(tx: Any) -> int:
         hold(tx, tenant, {cluster.members[0].user_id for cluster in clusters})
         now_covered = _coverage(tx, clusters)
         made = sum(_made_by(ctx, cluster) in now_covered for cluster in clusters)
+        writing = _Writing(ctx, data)
         known = load(tx, sorted({each for some in near for each, _ in some}), tenant)
         for n, cluster in enumerate(open_):
             if not _covered(cluster, now_covered):
                 semantic = [m for m in known if any(m.id == each for each, _ in near[n])]
-                made += written.write(tx, cluster, texts[n], vectors[n], semantic, now_covered)
+                made += writing.write(tx, cluster, texts[n], vectors[n], semantic, now_covered)
+        put(app, tx, writing.stored)
         return made
 
     return await ctx.transact(work)
@@ -191,10 +197,10 @@ def _made_by(ctx: Context, cluster: Cluster) -> str:
 class _Writing:
     """Writes what clusters say."""
 
-    def __init__(self, app: "Penstock", ctx: Context, data: ConsolidationData) -> None:
-        self._app = app
+    def __init__(self, ctx: Context, data: ConsolidationData) -> None:
         self._ctx = ctx
         self._data = data
+        self.stored: list[tuple[Memory, Any]] = []
 
     def write(
         self,
@@ -250,47 +256,31 @@ class _Writing:
         return None
 
     def _insert(self, tx: Any, cluster: Cluster, synthesis: Synthesis, vector: Any) -> str:
-        members, tenant = cluster.members, self._ctx.job.tenant_id
+        members = cluster.members
         workspaces = {member.workspace_id for member in members}
-        is_shared = all(member.is_shared for member in members)
-        made = _made_by(self._ctx, cluster)
         metadata = {
             "sourceMemoryIds": [member.id for member in members],
             "consolidationType": self._data.consolidation_type,
             "synthesisConfidence": 0.9 if len(members) >= SURE else 0.7,
             "synthesisedBy": synthesis.by,
         }
-        tx.agents.run(
-            "add_memory",
-            {
-                "id": made,
-                "tenant_id": tenant,
-                "workspace_id": workspaces.pop() if len(workspaces) == 1 else None,
-                "user_id": members[0].user_id,
-                "memory_type": "semantic",
-                "content": synthesis.content,
-                "content_hash": content_hash(synthesis.content),
-                "source_type": CONSOLIDATION,
-                "source_id": self._ctx.job.id,
-                "importance": max(member.importance for member in members),
-                "is_shared": int(is_shared),
-                "expires_at": None,
-                "valid_from": max(member.valid_from for member in members),
-                "metadata": text_of(metadata),
-                "now": tx.now,
-            },
+        new = NewMemory(
+            content=synthesis.content,
+            user_id=members[0].user_id,
+            workspace_id=workspaces.pop() if len(workspaces) == 1 else None,
+            memory_type="semantic",
+            importance=max(member.importance for member in members),
+            source_type=CONSOLIDATION,
+            source_id=self._ctx.job.id,
+            is_shared=all(member.is_shared for member in members),
+            at=max(member.valid_from for member in members),
+            metadata=metadata,
         )
-        if vector.any():
-            entry = Entry(
-                id=made,
-                vector=vector,
-                tenant_id=tenant,
-                user_id=members[0].user_id,
-                text=synthesis.content,
-            )
-            for namespace in (MEMORIES, SHARED) if is_shared else (MEMORIES,):
-                vectors_of(self._app).put(tx, namespace, [entry])
-        return made
+        memory = insert(
+            tx, new, memory_id=_made_by(self._ctx, cluster), tenant=self._ctx.job.tenant_id
+        )
+        self.stored.append((memory, vector))
+        return memory.id
 
     def _edge(
         self, cluster: Cluster, *, source: str, target: str, weight: float, now: int

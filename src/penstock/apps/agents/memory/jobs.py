@@ -90,7 +90,7 @@ class MemoryCleanup(Worker[CleanupData, Cleaned]):
 
     async def process(self, data: CleanupData, ctx: Context) -> Cleaned:
         """Delete page by page, each in one commit; what was counted is kept with the job."""
-        from penstock.apps.agents.memory.memories import delete, memory_of
+        from penstock.apps.agents.memory.rows import delete, memory_of
 
         if not 1 <= data.batch_size <= 10_000:
             raise InvalidOption("batchSize", data.batch_size, "1 to 10,000")

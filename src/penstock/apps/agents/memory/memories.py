@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec.json import decode, encode
+from msgspec.json import encode
 
 from penstock.app.options import CallFields
 from penstock.apps.agents.memory.changes import restates
@@ -29,8 +29,20 @@ from penstock.apps.agents.memory.records import (
     NewMemory,
     Recalled,
 )
+from penstock.apps.agents.memory.rows import (
+    SHARED,
+    add_edge,
+    delete,
+    hold,
+    insert,
+    load,
+    memory_of,
+    put,
+    supersede,
+    text_of,
+)
 from penstock.apps.agents.vectors.embedder import embed, embedder_of
-from penstock.apps.agents.vectors.store import MEMORIES, Entry, vectors_of
+from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.apps.agents.worker import prepared
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
@@ -42,8 +54,6 @@ if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.penstock import Penstock
 
-SHARED = "shared_memories"
-"""Vectors of what everybody in a tenant may recall, beside those of whose it is."""
 LONGEST = 20_000
 MOST = 1_000
 NEAR = 8
@@ -81,7 +91,7 @@ class Memories:
         self,
         content: str,
         *,
-        tenant: str = "",
+        tenant: str | None = None,
         user: str | None = None,
         workspace: str | None = None,
         memory_type: str = "episodic",
@@ -110,7 +120,7 @@ class Memories:
         return (await self.add_many([new], tenant=tenant))[0]
 
     async def add_many(
-        self, memories: Sequence[NewMemory], *, tenant: str = "", gate: bool = True
+        self, memories: Sequence[NewMemory], *, tenant: str | None = None, gate: bool = True
     ) -> Outcomes:
         """Remember many things in one commit; without the `gate`, also what is known already."""
         owner = self._actor.tenant_of(tenant) or ""
@@ -130,6 +140,7 @@ class Memories:
             hold(tx, owner, {new.user_id for new in memories})
             known = _known(tx, owner, texts, near) if gate else {}
             added: list[Added] = []
+            stored: list[tuple[Memory, Any]] = []
             for n, new in enumerate(memories):
                 again = _restated(new, near[n], known) if gate else None
                 if again is not None:
@@ -137,9 +148,11 @@ class Memories:
                     tx.agents.run("raise_importance", row)
                     added.append(Added(again, stored=again.id == ids[n]))
                     continue
-                memory = insert(self._app, tx, new, vectors[n], memory_id=ids[n], tenant=owner)
+                memory = insert(tx, new, memory_id=ids[n], tenant=owner)
+                stored.append((memory, vectors[n]))
                 added.append(Added(memory, stored=True))
                 known[memory.id] = memory
+            put(self._app, tx, stored)
             return added
 
         async with self._actor.doing(
@@ -168,7 +181,7 @@ class Memories:
         self,
         text: str,
         *,
-        tenant: str = "",
+        tenant: str | None = None,
         user: str | None = None,
         k: int = 10,
         memory_type: str | None = None,
@@ -246,8 +259,9 @@ class Memories:
             store = vectors_of(self._app)
             if known.is_shared and not new.is_shared:
                 store.remove(tx, SHARED, [memory_id], tenant=known.tenant_id)
-            _put(self._app, tx, _get(tx, memory_id, self._actor), vector)
-            return _get(tx, memory_id, self._actor)
+            changed = _get(tx, memory_id, self._actor)
+            put(self._app, tx, [(changed, vector)])
+            return changed
 
         return await self._change("edit", memory_id, work)
 
@@ -290,7 +304,8 @@ class Memories:
         merged_id = new_id()
 
         def work(tx: Any) -> Memory:
-            memory = insert(self._app, tx, new, vector, memory_id=merged_id, tenant=first.tenant_id)
+            memory = insert(tx, new, memory_id=merged_id, tenant=first.tenant_id)
+            put(self._app, tx, [(memory, vector)])
             for source in sources:
                 supersede(tx, memory, source)
             return memory
@@ -368,7 +383,7 @@ class Memories:
     async def consolidate(
         self,
         *,
-        tenant: str = "",
+        tenant: str | None = None,
         user: str | None = None,
         workspace: str | None = None,
         memory_ids: Sequence[str] | None = None,
@@ -466,137 +481,11 @@ def _id_of(tenant: str, new: NewMemory) -> str:
     )
 
 
-def insert(
-    app: "Penstock",
-    tx: Any,
-    new: NewMemory,
-    vector: Any,
-    *,
-    memory_id: str,
-    tenant: str,
-) -> Memory:
-    """Write a memory and its vector; one with this id that is there stays as it is."""
-    said = new.content.strip()
-    tx.agents.run(
-        "add_memory",
-        {
-            "id": memory_id,
-            "tenant_id": tenant,
-            "workspace_id": new.workspace_id,
-            "user_id": new.user_id,
-            "memory_type": new.memory_type,
-            "content": said,
-            "content_hash": content_hash(said),
-            "source_type": new.source_type,
-            "source_id": new.source_id,
-            "importance": new.importance,
-            "is_shared": int(new.is_shared),
-            "expires_at": new.expires_at,
-            "valid_from": tx.now if new.at is None else new.at,
-            "metadata": text_of(new.metadata),
-            "now": tx.now,
-        },
-    )
-    [memory] = load(tx, [memory_id], tenant)
-    if memory.content == said:
-        _put(app, tx, memory, vector)
-    return memory
-
-
-def _put(app: "Penstock", tx: Any, memory: Memory, vector: Any) -> None:
-    if not vector.any():  # nothing in it can be embedded: it is found by its words alone
-        return
-    entry = Entry(
-        id=memory.id,
-        vector=vector,
-        tenant_id=memory.tenant_id,
-        user_id=memory.user_id,
-        text=memory.content,
-    )
-    store = vectors_of(app)
-    store.put(tx, MEMORIES, [entry])
-    if memory.is_shared:
-        store.put(tx, SHARED, [entry])
-
-
-def delete(app: "Penstock", tx: Any, memories: Sequence[Memory]) -> int:
-    """Delete memories of one tenant with their vectors and edges; how many edges there were."""
-    if not memories:
-        return 0
-    ids = [memory.id for memory in memories]
-    among = {"ids": text_of(ids)}
-    edges = int(tx.agents.run("delete_edges_of", among))
-    tx.agents.run("delete_halved_of", among)
-    tx.agents.run("delete_memories", among)
-    store = vectors_of(app)
-    for tenant in sorted({memory.tenant_id for memory in memories}):
-        theirs = [memory for memory in memories if memory.tenant_id == tenant]
-        store.remove(tx, MEMORIES, [memory.id for memory in theirs], tenant=tenant)
-        shared = [memory.id for memory in theirs if memory.is_shared]
-        if shared:
-            store.remove(tx, SHARED, shared, tenant=tenant)
-    return edges
-
-
-def supersede(tx: Any, new: Memory, old: Memory, weight: float = 1.0) -> None:
-    """End what held until now, and say by what it was superseded."""
-    until = max(old.valid_from, new.valid_from)
-    tx.agents.run("supersede_memory", {"id": old.id, "valid_to": until, "now": tx.now})
-    add_edge(tx, new, old.id, "supersedes", weight)
-
-
-def add_edge(tx: Any, source: Memory, target: str, edge_type: str, weight: float) -> None:
-    """Write an edge from a memory to another; it has that one's owner."""
-    tx.agents.run(
-        "add_edge",
-        {
-            "source": source.id,
-            "target": target,
-            "edge_type": edge_type,
-            "tenant_id": source.tenant_id,
-            "user_id": source.user_id,
-            "weight": weight,
-            "now": tx.now,
-        },
-    )
-
-
-def coverage(tx: Any, ids: Sequence[str]) -> dict[str, set[str]]:
-    """The memories that hold and were made of one of these, and of which ones each was made."""
-    found: dict[str, set[str]] = {}
-    for target, source in tx.agents.rows("made_of", {"ids": text_of(list(ids))}):
-        found.setdefault(str(target), set()).add(str(source))
-    return found
-
-
-def hold(tx: Any, tenant: str, users: Iterable[str | None]) -> None:
-    """Have nobody else write memories of these users until this commit."""
-    for user in sorted({user or "" for user in users}):
-        tx.agents.row("hold_memories", {"whose": f"{tenant}/{user}"})
-
-
-def load(tx: Any, ids: Sequence[str], tenant: str | None) -> list[Memory]:
-    """Memories by their ids, in that order; those that are not there are left out."""
-    if not ids:
-        return []
-    rows = tx.agents.rows("get_memories", {"ids": text_of(list(ids)), "tenant": tenant})
-    found = {str(row[0]): memory_of(row) for row in rows}
-    return [found[each] for each in dict.fromkeys(ids) if each in found]
-
-
 def _get(tx: Any, memory_id: str, actor: Actor) -> Memory:
     found = load(tx, [memory_id], actor.tenant)
     if not found:
         raise MemoryNotFound(memory_id)
     return found[0]
-
-
-def memory_of(row: Sequence[Any]) -> Memory:
-    """A row of `part memory` as a record."""
-    told = dict(zip(Memory.__struct_fields__, row, strict=True))
-    told["is_shared"] = bool(told["is_shared"])
-    told["metadata"] = decode(told["metadata"])
-    return Memory(**told)
 
 
 def _check(new: NewMemory) -> None:
@@ -610,8 +499,3 @@ def _check(new: NewMemory) -> None:
         encode(new.metadata)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise InvalidOption("metadata", "…", "something JSON can hold") from error
-
-
-def text_of(value: Any) -> str:
-    """A value as JSON."""
-    return encode(value).decode()

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.app.transact import table_store
 from penstock.apps.agents.memory.language import statement
-from penstock.apps.agents.memory.memories import SHARED, coverage, load, text_of
 from penstock.apps.agents.memory.ranking import Candidate, Similar, rank
 from penstock.apps.agents.memory.records import MEMORY_TYPES, Memory, Recalled
+from penstock.apps.agents.memory.rows import SHARED, coverage, load, text_of
 from penstock.apps.agents.vectors.embedder import WordLlama, embedder_of
 from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.model.errors import InvalidOption

@@ -1,9 +1,9 @@
 """Tables as the database has them, read past everything of ours."""
 
-import sqlite3
 from contextlib import closing
 from typing import Any
 
+import apsw
 import psycopg
 
 from penstock import Penstock
@@ -16,8 +16,10 @@ def rows(app: Penstock, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """
     url = app.settings.url
     if url.startswith("sqlite:///"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
-            return connection.execute(statement, values).fetchall()
+        # By the library that the application has opened the file with: a second one in the same
+        # process takes away the first one's locks when it closes the file.
+        with closing(apsw.Connection(url.removeprefix("sqlite:///"))) as connection:
+            return list(connection.execute(statement, values))
     with psycopg.connect(url, options="-c search_path=penstock,public") as connection:
         found = connection.execute(statement.replace("?", "%s").encode(), values or None)
         return list(found.fetchall())

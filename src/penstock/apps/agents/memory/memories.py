@@ -3,7 +3,7 @@
 A memory and its vector are one commit. What restates a known memory of the same user is not stored.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec.json import encode
 
 from penstock.app.options import CallFields
-from penstock.apps.agents.memory.changes import restates
+from penstock.apps.agents.memory.gate import RESTATED_FROM, id_of, known_memories, restated
 from penstock.apps.agents.memory.jobs import (
     Consolidated,
     ConsolidationData,
@@ -46,7 +46,7 @@ from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.apps.agents.worker import prepared
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
-from penstock.model.ids import derived_id, new_id
+from penstock.model.ids import new_id
 from penstock.model.not_found import NotFound
 from penstock.operate.actor import PROGRAM, Actor
 
@@ -134,15 +134,15 @@ class Memories:
             for place, (new, vector) in enumerate(zip(memories, vectors, strict=True)):
                 hits = await store.search(MEMORIES, vector, NEAR, tenant=owner, user=new.user_id)
                 near[place] = [hit.id for hit in hits if hit.score > RESTATED_FROM]
-        ids = [_id_of(owner, new) for new in memories]
+        ids = [id_of(owner, new) for new in memories]
 
         def work(tx: Any) -> list[Added]:
             hold(tx, owner, {new.user_id for new in memories})
-            known = _known(tx, owner, texts, near) if gate else {}
+            known = known_memories(tx, owner, texts, near) if gate else {}
             added: list[Added] = []
             stored: list[tuple[Memory, Any]] = []
             for n, new in enumerate(memories):
-                again = _restated(new, near[n], known) if gate else None
+                again = restated(new, near[n], known) if gate else None
                 if again is not None:
                     row = {"id": again.id, "importance": new.importance, "now": tx.now}
                     tx.agents.run("raise_importance", row)
@@ -432,53 +432,6 @@ class Memories:
     async def _change(self, action: str, memory_id: str, work: Any) -> Any:
         async with self._actor.doing(f"memory.{action}", f"memory:{memory_id}"):
             return await self._app.transact(work)
-
-
-RESTATED_FROM = 0.7
-"""Less similar texts never say the same."""
-
-
-def _restated(new: NewMemory, near: Iterable[str], known: dict[str, Memory]) -> Memory | None:
-    """The memory of the same user that says the same, if there is one."""
-    said = content_hash(new.content.strip())
-    for memory in known.values():
-        if memory.user_id == new.user_id and content_hash(memory.content) == said:
-            return memory
-    for each in near:
-        memory_near = known.get(each)
-        if (
-            memory_near is not None
-            and memory_near.user_id == new.user_id
-            and restates(memory_near.content, new.content)
-        ):
-            return memory_near
-    return None
-
-
-def _known(
-    tx: Any, tenant: str, texts: Sequence[str], near: Sequence[Sequence[str]]
-) -> dict[str, Memory]:
-    """The memories that new ones may restate: those that hold."""
-    hashes = text_of([content_hash(text) for text in texts])
-    asked = {"tenant": tenant, "ids": hashes, "now": tx.now}
-    found = [memory_of(row) for row in tx.agents.rows("same_memories", asked)]
-    ids = sorted({each for some in near for each in some})
-    found += [
-        memory
-        for memory in load(tx, ids, tenant)
-        if memory.valid_to is None and not (memory.expires_at and memory.expires_at <= tx.now)
-    ]
-    return {memory.id: memory for memory in found}
-
-
-def _id_of(tenant: str, new: NewMemory) -> str:
-    """The same for what comes from the same source, however often it comes."""
-    if new.source_id is None:
-        return new_id()
-    said = content_hash(new.content.strip())
-    return derived_id(
-        new.at or 0, "memory", tenant, new.user_id or "", new.source_type, new.source_id, said
-    )
 
 
 def _get(tx: Any, memory_id: str, actor: Actor) -> Memory:

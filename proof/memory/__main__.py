@@ -23,6 +23,7 @@ import structlog
 from rich.console import Console
 
 from penstock.app.penstock import Penstock
+from penstock.apps.agents.memory.memories import Memories
 from penstock.apps.agents.memory.records import Memory, MemoryFilter, NewMemory
 from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.config import Settings
@@ -67,6 +68,12 @@ def milliseconds(time: str) -> int:
     return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 
+def memories_of(app: Penstock) -> Memories:
+    """Return `app.agents.memories`."""
+    found: Memories = app.extensions.namespace("agents").memories
+    return found
+
+
 class Labels:
     """What the facts of a memory are."""
 
@@ -92,12 +99,12 @@ async def by_vectors(app: Penstock, question: Line) -> list[Memory]:
     """Ask a plain vector search."""
     text, user = question["question"], question["user"]
     hits = await vectors_of(app).search_text(MEMORIES, text, 10, tenant="", user=user)
-    return list(await app.agents.memories.get_many([hit.id for hit in hits]))
+    return await memories_of(app).get_many([hit.id for hit in hits])
 
 
 async def by_memory(app: Penstock, question: Line) -> list[Memory]:
     """Ask the memory as programs do."""
-    found = await app.agents.memories.search(
+    found = await memories_of(app).search(
         question["question"], user=question["user"], k=10, count=False
     )
     return [each.memory for each in found]
@@ -124,7 +131,7 @@ async def remember(app: Penstock, conversation: Line, labels: Labels, *, turns: 
             (fact["text"], {labels.first(fact["id"])}, fact["turn"])
             for fact in conversation["facts"]
         ]
-    added = await app.agents.memories.add_many(
+    added = await memories_of(app).add_many(
         [
             NewMemory(content=text, user_id=conversation["user"], at=at + 1_000 * number)
             for text, _, number in said
@@ -171,9 +178,10 @@ async def measure(way: Way, *, turns: bool) -> tuple[list[Score], tuple[int, int
                     await remember(app, waiting.pop(0), labels, turns=turns)
                 clock.set_wall(asked_at)
                 if way.consolidates:
-                    await app.agents.memories.consolidate()
+                    await memories_of(app).consolidate()
                 if way.decays:
-                    await app.agents.enqueue("memory-importance-decay", {"decayFactor": 0.99})
+                    agents = app.extensions.namespace("agents")
+                    await agents.enqueue("memory-importance-decay", {"decayFactor": 0.99})
                 await drain(app)
                 for question in (each for each in questions if each["asked_at"] == asked_at):
                     results = [labels.of(memory) for memory in await way.ask(app, question)]
@@ -184,11 +192,11 @@ async def measure(way: Way, *, turns: bool) -> tuple[list[Score], tuple[int, int
 
 async def superseded(app: Penstock, labels: Labels) -> tuple[int, int, int]:
     """How many changes of facts were found, how many of them are labelled so, of how many."""
-    old = await app.agents.memories.list(MemoryFilter(current=False, limit=1_000))
+    old = await memories_of(app).list(MemoryFilter(current=False, limit=1_000))
     right = found = 0
     for memory in old:
         facts = labels.of_memory.get(memory.id, set())
-        for edge in await app.agents.memories.edges(memory.id):
+        for edge in await memories_of(app).edges(memory.id):
             if edge.edge_type == "supersedes" and edge.target == memory.id:
                 newer = labels.of_memory.get(edge.source, set())
                 links = {labels.facts[each].get("supersedes") for each in newer}

@@ -19,6 +19,8 @@ from penstock.model.errors import InvalidOption, MissingExtra, PenstockError
 from penstock.model.redact import redact
 
 if TYPE_CHECKING:
+    from anthropic.types import Message
+
     from penstock.app.penstock import Penstock
     from penstock.apps.agents.extension import AgentsSettings, ModelSettings
 
@@ -133,12 +135,7 @@ class Anthropic:
                 max_retries=0,
                 http_client=http,
             ) as client:
-                message = await client.messages.create(
-                    model=self.name,
-                    max_tokens=max_tokens,
-                    temperature=temperature,
-                    messages=[{"role": "user", "content": prompt}],
-                )
+                message = await self._ask(client, prompt, max_tokens, temperature)
         except (anthropic.APIConnectionError, anthropic.APIStatusError) as error:
             if getattr(error, "status_code", 503) in _FINAL:
                 raise
@@ -154,6 +151,27 @@ class Anthropic:
             input_tokens=message.usage.input_tokens,
             output_tokens=message.usage.output_tokens,
         )
+
+    async def _ask(
+        self, client: Any, prompt: str, max_tokens: int, temperature: float
+    ) -> "Message":
+        """Ask with a temperature, or without one a model that takes none."""
+        import anthropic
+
+        asked = {
+            "model": self.name,
+            "max_tokens": max_tokens,
+            "messages": [{"role": "user", "content": prompt}],
+        }
+        try:
+            message: Message = await client.messages.create(
+                **asked, extra_body={"temperature": temperature}
+            )
+        except anthropic.BadRequestError as error:
+            if "temperature" not in str(error):
+                raise
+            message = await client.messages.create(**asked)
+        return message
 
 
 _breakers: dict[str, Breaker] = {}

@@ -84,22 +84,21 @@ async def _sources(data: ConsolidationData, ctx: Context) -> list[Source]:
         wanted = list(dict.fromkeys(data.memory_ids))
         for begin in range(0, len(wanted), PAGE):
             some = {**asked, "ids": text_of(wanted[begin : begin + PAGE])}
-            rows = await ctx.read(lambda tx, some=some: tx.agents.rows("sources_among", some))
-            found += map(_source, rows)
+            found += await _read(ctx, "sources_among", some)
         return found
     after = ""
     while True:
-        page = {**asked, "after": after, "limit": PAGE}
-        rows = await ctx.read(lambda tx, page=page: tx.agents.rows("sources", page))
-        found += map(_source, rows)
-        if len(rows) < PAGE:
+        page = await _read(ctx, "sources", {**asked, "after": after, "limit": PAGE})
+        found += page
+        if len(page) < PAGE:
             return found
-        after = found[-1].id
+        after = page[-1].id
 
 
-def _source(row: Sequence[Any]) -> Source:
-    values = dict(zip(Source.__struct_fields__, row, strict=True))
-    return Source(**{**values, "is_shared": bool(values["is_shared"])})
+async def _read(ctx: Context, query: str, asked: dict[str, Any]) -> list[Source]:
+    rows: list[tuple[Any, ...]] = await ctx.read(lambda tx: tx.agents.rows(query, asked))
+    named = (dict(zip(Source.__struct_fields__, row, strict=True)) for row in rows)
+    return [Source(**{**row, "is_shared": bool(row["is_shared"])}) for row in named]
 
 
 def _by_user(sources: Sequence[Source]) -> list[list[Source]]:
@@ -118,9 +117,8 @@ async def _others(ctx: Context, sources: Sequence[Source], ids: set[str]) -> dic
         "as_of": ctx.job.created_at,
         "ids": text_of(sorted(ids)),
     }
-    rows = await ctx.read(lambda tx: tx.agents.rows("known_among", asked))
-    found = map(_source, rows)
-    return {each.id: each for each in found if each.user_id == sources[0].user_id}
+    known = await _read(ctx, "known_among", asked)
+    return {each.id: each for each in known if each.user_id == sources[0].user_id}
 
 
 async def _supersede(ctx: Context, pairs: Sequence[tuple[Source, Source, float]]) -> None:
@@ -153,7 +151,7 @@ async def _generate(data: ConsolidationData, ctx: Context, clusters: Sequence[Cl
         await synthesise(app, tenant, [each.content for each in _by_time(cluster)])
         for cluster in open_
     ]
-    vectors = await embed(embedder_of(app), [text.content for text in texts]) if texts else []
+    vectors = await embed(embedder_of(app), [text.content for text in texts])
     near: list[list[tuple[str, float]]] = []
     if texts:
         near = await vectors_of(app).neighbours(MEMORIES, vectors, NEAR, tenant=tenant)

@@ -3,9 +3,9 @@
 A memory and its vector are one commit. What restates a known memory of the same user is not stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec.json import encode
@@ -53,6 +53,8 @@ from penstock.operate.actor import PROGRAM, Actor
 if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.penstock import Penstock
+
+T = TypeVar("T")
 
 LONGEST = 20_000
 MOST = 1_000
@@ -429,7 +431,7 @@ class Memories:
 
         return await self._app.read(question)
 
-    async def _change(self, action: str, memory_id: str, work: Any) -> Any:
+    async def _change(self, action: str, memory_id: str, work: Callable[[Any], T]) -> T:
         async with self._actor.doing(f"memory.{action}", f"memory:{memory_id}"):
             return await self._app.transact(work)
 

@@ -1,6 +1,6 @@
 """An application whose webhooks may go to this machine, and a receiver there."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ from tests.apps.agents.conftest import WITH_TABLES
 from tests.apps.agents.webhooks.receiver import Receiver, receiving
 
 HERE = ["127.0.0.0/8"]
-
-Deliver = Callable[..., Awaitable[Any]]
 
 
 def hooks_app(url: str, folder: Path, clock: Any, **webhooks: Any) -> Penstock:
@@ -51,14 +49,9 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield made
 
 
-@pytest.fixture
-def deliver(hooks: Penstock) -> Deliver:
-    """`await deliver(webhook_id, payload)` enqueues by name, runs what is due; the job."""
-
-    async def sent(webhook_id: str, payload: Any = None, **more: Any) -> Any:
-        data = {"webhookId": webhook_id, "payload": payload or {"n": 1}, **more}
-        handle = await hooks.agents.enqueue("webhook-dispatch", data)
-        await drain(hooks)
-        return await hooks.get(handle.id)
-
-    return sent
+async def deliver(app: Penstock, webhook_id: str, payload: Any = None, **more: Any) -> Any:
+    """Enqueue a delivery by its name and run what is due; the job."""
+    data = {"webhookId": webhook_id, "payload": payload or {"n": 1}, **more}
+    handle = await app.agents.enqueue("webhook-dispatch", data)
+    await drain(app)
+    return await app.get(handle.id)

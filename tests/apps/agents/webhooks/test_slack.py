@@ -1,10 +1,12 @@
 """`slack-sync`: the history of a channel becomes memories, page by page and each message once."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
+import numpy
 import pytest
 
 from penstock import Penstock
@@ -16,7 +18,25 @@ from tests.apps.agents.killing import Play, Stage, twice_and_killed
 from tests.apps.agents.raw import rows
 from tests.apps.agents.webhooks.slack_server import TOKEN, Slack, slack_server
 
+EMBEDDER = {"provider": f"{__name__}:Letters"}
 BEGAN = 1_767_225_600
+
+
+class Letters:
+    """An embedder that knows which words a text has, and loads at once."""
+
+    model = "letters"
+    dimensions = 64
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        found = numpy.zeros((len(texts), self.dimensions), dtype=numpy.float32)
+        for row, text in zip(found, texts, strict=True):
+            for word in text.lower().split():
+                row[crc32(word.encode()) % self.dimensions] += 1
+            row /= max(1.0, float(numpy.linalg.norm(row)))
+        return found
 
 
 @pytest.fixture
@@ -34,15 +54,19 @@ def told_of(slack: Slack, page: int = 2) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=WITH_TABLES)
+BOTH = pytest.mark.parametrize("reading", WITH_TABLES, indirect=True)
+
+
+@pytest.fixture
 async def reading(
     request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock, slack: Slack
 ) -> AsyncIterator[Penstock]:
     """An application that reads Slack."""
     url = f"sqlite:///{tmp_path}/work.db"
-    if request.param == "postgres":
+    if getattr(request, "param", "") == "postgres":
         url = request.getfixturevalue("postgres_store_url")
-    own = {"folder": str(tmp_path / "agents"), "schedules": False, "slack": told_of(slack)}
+    own: dict[str, Any] = {"folder": str(tmp_path / "agents"), "schedules": False}
+    own |= {"slack": told_of(slack), "embedder": EMBEDDER}
     settings = Settings(extension={"agents": own})
     async with Penstock(url, extensions=["agents"], settings=settings, clock=clock) as app:
         yield app
@@ -76,6 +100,7 @@ def five_facts(slack: Slack) -> None:
         slack.say("C1", f"{BEGAN + n}.000100", fact, user=f"U{n}")
 
 
+@BOTH
 async def test_a_channel_becomes_memories_and_later_only_what_is_new(
     reading: Penstock, slack: Slack, clock: FakeClock
 ) -> None:
@@ -106,6 +131,7 @@ async def test_a_channel_becomes_memories_and_later_only_what_is_new(
     ) == [("north", "shop", "C1", 6)]
 
 
+@BOTH
 async def test_where_slack_asks_for_patience_it_goes_on_after_that(
     reading: Penstock, slack: Slack, clock: FakeClock
 ) -> None:
@@ -116,12 +142,14 @@ async def test_where_slack_asks_for_patience_it_goes_on_after_that(
     await drain(reading)
     assert len(remembered(reading)) == 2  # the page before it
     slack.patience = None
-    await drain(reading, clock=clock, through=29)
-    assert len(remembered(reading)) == 2
     slack.asked.clear()
-    await drain(reading, clock=clock, through=2)
+    clock.advance(29)
+    await drain(reading)
+    assert slack.asked == []
+    clock.advance(2)
+    await drain(reading)
     job = await reading.get(handle.id)
-    assert (job.status, job.attempts, job.snoozes) == ("completed", 0, 1)
+    assert (job.status, job.attempts, job.snoozes) == ("completed", 1, 1)
     assert json.loads(job.result)["messages"] == 5
     assert slack.asked[0][1]["cursor"]  # not from the beginning
     assert len(remembered(reading)) == 5
@@ -223,7 +251,7 @@ class Syncing(Play):
     """A channel is read."""
 
     def __init__(self, slack: Slack) -> None:
-        self.settings = {"slack": told_of(slack)}  # type: ignore[misc]
+        self.settings = {"slack": told_of(slack, 3), "embedder": EMBEDDER}  # type: ignore[misc]
 
     async def enqueue(self, app: Penstock) -> None:
         data = {"connection": "shop", "channel": "C1"}

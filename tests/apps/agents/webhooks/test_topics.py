@@ -29,7 +29,7 @@ async def test_who_subscribes_is_told_once_and_only_within_the_tenant(
     hooks: Penstock, receiver: Receiver
 ) -> None:
     webhooks = hooks.agents.webhooks
-    wanted = await webhooks.add(receiver.url, topics=["order.paid", "order.*", "*"], tenant="north")
+    wanted = await webhooks.add(receiver.url, topics=["order.paid", "order.*"], tenant="north")
     await webhooks.add(receiver.url, topics=["order.sent"], tenant="north")
     await webhooks.add(receiver.url, topics=["order.paid"], tenant="south")
     off = await webhooks.add(receiver.url, topics=["order.paid"], tenant="north")

@@ -7,6 +7,7 @@ to one endpoint do not wait for its row one after the other.
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -90,9 +91,8 @@ class DeliveryLog:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                await self._app.transact(
-                    lambda tx, batch=batch: write(self._app, tx, [entry for entry, _ in batch])
-                )
+                entries = [entry for entry, _ in batch]
+                await self._app.transact(partial(write, self._app, entries))
             except BaseException as error:
                 for _, written in batch:
                     if not written.done():
@@ -105,7 +105,7 @@ class DeliveryLog:
                         written.set_result(None)
 
 
-def write(app: "Penstock", tx: Any, entries: Sequence[Entry]) -> None:
+def write(app: "Penstock", entries: Sequence[Entry], tx: Any) -> None:
     """Write requests down in a transaction, and disable whoever fails on."""
     tx.agents.many("delivery_put", [entry.row for entry in entries])
     by_webhook: dict[str, list[Entry]] = defaultdict(list)

@@ -145,7 +145,7 @@ async def _read(app: "Penstock", slack: "Slack", data: SlackData, ctx: "Context"
         await ctx.save_checkpoint(msgspec.to_builtins(place))
         ctx.progress({"phase": "reading", "page": place.pages})
     newest = place.newest or since
-    row = dict(zip(("tenant_id", "connection", "channel"), key, strict=True))
+    row: dict[str, Any] = dict(zip(("tenant_id", "connection", "channel"), key, strict=True))
     row |= {"newest": newest, "messages": place.messages}
     await app.transact(lambda tx: tx.agents.run("slack_synced", row | {"now": tx.now}))
     return SlackSynced(

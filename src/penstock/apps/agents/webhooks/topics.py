@@ -119,7 +119,7 @@ class Publishing:
     def publish(self, message: Message) -> list[Any]:
         """Enqueue them in this transaction; a handle for each."""
         calls = self.calls(message)
-        return self._tx.enqueue_many(calls) if calls else []  # type: ignore[no-any-return]
+        return self._tx.enqueue_many(calls) if calls else []
 
     def _subscribers(self, tenant: str, pattern: str) -> list[Subscriber]:
         key = (tenant, pattern)

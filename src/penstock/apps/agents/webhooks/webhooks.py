@@ -1,9 +1,9 @@
 """`app.agents.webhooks`: endpoints, what they are told of, and what became of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.penstock import Penstock
     from penstock.apps.agents.extension import WebhookSettings
+
+    Handles = list[JobHandle[Any]]
+    Deliveries = list[Delivery]
+    Topics = list[str]
+
+T = TypeVar("T")
 
 MAX_FAILURES = 10
 MOST = 100
@@ -157,7 +163,7 @@ class Webhooks:
 
         def work(tx: Any) -> Webhook:
             known = self._own(tx, webhook_id)
-            row = {
+            row: dict[str, Any] = {
                 "id": webhook_id,
                 "url": known.url if url is None else url,
                 "owner": known.owner if owner is KEEP else owner,
@@ -276,7 +282,7 @@ class Webhooks:
         *,
         tenant: str | None = None,
         key: str | None = None,
-    ) -> "list[JobHandle[Any]]":
+    ) -> "Handles":
         """Tell all webhooks of a tenant that subscribe to a topic; a handle for each delivery.
 
         What is published again with the same `key` within a day is not sent again.
@@ -296,7 +302,7 @@ class Webhooks:
         *,
         tenant: str = "",
         key: str | None = None,
-    ) -> "list[JobHandle[Any]]":
+    ) -> "Handles":
         """Publish in a transaction of `app.transact`: it is told if that is committed."""
         message = Message(topic=check_topic(topic), tenant_id=tenant, at=tx.now, data=data, key=key)
         return Publishing(self._app, tx).publish(message)
@@ -308,7 +314,7 @@ class Webhooks:
         status: str | None = None,
         before: int | None = None,
         limit: int = MOST,
-    ) -> "list[Delivery]":
+    ) -> "Deliveries":
         """Return its requests, the newest first: `success`, `failed`, `throttled`, or all."""
         if status is not None and status not in STATUSES:
             raise InvalidOption("status", status, f"one of: {', '.join(STATUSES)}")
@@ -359,7 +365,7 @@ class Webhooks:
             "most": REPLAYED_AT_ONCE,
         }
 
-        def work(tx: Any, after: str) -> tuple[int, str]:
+        def work(after: str, tx: Any) -> tuple[int, str]:
             rows = tx.agents.rows("delivery_span", bindings | {"after": after})
             calls = [self._again(tx, row[1]) for row in rows]
             if calls:
@@ -368,7 +374,7 @@ class Webhooks:
 
         async with self._actor.doing("webhook.replay", f"webhook:{webhook_id}"):
             while True:
-                done, after = await self._app.transact(lambda tx, seen=after: work(tx, seen))
+                done, after = await self._app.transact(partial(work, after))
                 count += done
                 if done < REPLAYED_AT_ONCE:
                     return count
@@ -418,7 +424,7 @@ class Webhooks:
 
         return await self._app.transact(work)
 
-    async def _doing(self, what: str, webhook_id: str, work: Any) -> Any:
+    async def _doing(self, what: str, webhook_id: str, work: Callable[[Any], T]) -> T:
         async with self._actor.doing(f"webhook.{what}", f"webhook:{webhook_id}"):
             return await self._app.transact(work)
 
@@ -434,7 +440,7 @@ class Webhooks:
 
     def _checked(
         self, url: str, headers: Mapping[str, str], max_failures: int, topics: Iterable[str]
-    ) -> "list[str]":
+    ) -> "Topics":
         """Refuse what an endpoint may not have; return its topics, each once."""
         check_url(url, networks(self._settings.allow))
         check_headers(headers)
@@ -442,7 +448,7 @@ class Webhooks:
             raise InvalidOption("max_failures", max_failures, "0 (never) to 1,000,000")
         return self._checked_topics(topics)
 
-    def _checked_topics(self, topics: Iterable[str]) -> "list[str]":
+    def _checked_topics(self, topics: Iterable[str]) -> "Topics":
         if isinstance(topics, str):
             raise InvalidOption("topics", topics, "a list of topics")
         checked = [check_topic(topic, pattern=True) for topic in dict.fromkeys(topics)]

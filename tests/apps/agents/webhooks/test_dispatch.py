@@ -40,9 +40,8 @@ async def test_a_delivery_is_signed_as_others_libraries_verify_it(
 ) -> None:
     clock.set_wall(time.time_ns() // 1_000_000)
     new = await hooks.agents.webhooks.add(receiver.url)
-    job = await deliver(
-        hooks, new.webhook.id, {"type": "order.paid", "data": {"n": 7, "who": "Ärzte"}}
-    )
+    paid = {"type": "order.paid", "data": {"n": 7, "who": "Ärzte"}}
+    job = await deliver(hooks, new.webhook.id, paid)
     [request] = receiver.got
     told = Webhook(new.secret).verify(request.body, request.headers)
     assert told == paid

@@ -311,6 +311,17 @@ class VectorRows(ABC):
         chosen = picked[:: max(1, len(picked) // most)][:most]
         return numpy.stack([numpy.frombuffer(vector, numpy.float32) for vector in chosen])
 
+    async def nearest(
+        self, namespace: str, tenant: str, sought: "Vectors", k: int = 10
+    ) -> list[list[str]]:
+        """Return the ids of the k nearest of each of many, by comparing all: to measure by."""
+        index = await self.find(namespace, tenant)
+        if index is None:
+            return [[] for _ in sought]
+        rows = await self._app.read(lambda tx: tx.agents.rows("all_ids", index.where))
+        ids = {int(number): str(id_) for number, id_ in rows}
+        return [[ids[n] for n in each] for each in await self._nearest(index, sought, k)]
+
     async def _nearest(self, index: Index, sought: "Vectors", k: int) -> list[list[int]]:
         """The numbers of the k nearest of each, by comparing all."""
         best = [(numpy.empty(0, numpy.int64), numpy.empty(0, numpy.float32))] * len(sought)

@@ -78,7 +78,7 @@ async def test_another_process_reads_the_file_and_what_came_after_it(
     async with make("sqlite", "usearch") as other:
         assert await ids(other) == expected
         assert taken == []
-        await put(file_app, unit(21)[20:], namespace="docs")
+        await put(file_app, unit(21))
         await remove(file_app, expected[1])
         assert await ids(other, 2) == [expected[0], expected[2]]
         assert len(taken) == 2

@@ -275,7 +275,7 @@ class VectorRows(ABC):
         """Compact the index if a greater share than 1 - threshold is deleted; tell whether."""
         for info in await self.indexes(namespace, tenant):
             rows = info.count + info.deleted
-            if rows and info.deleted / rows > 1 - threshold:
+            if rows and info.deleted / rows > 1 - threshold + 1e-9:  # 1 - 0.8 is a bit below 0.2
                 await self.rebuild(namespace, tenant)
                 return True
         return False

@@ -193,16 +193,24 @@ class UsearchStore(VectorRows):
         return graph
 
     async def _opened(self, index: Index) -> Graph:
-        """Read the file, or build the graph while nobody else does."""
-        graph = await self._loaded(index)
-        if index.revision - graph.revision < WORTH_SAVING or find_folder(self._app) is None:
+        """Read the file, or build the graph while nobody else does.
+
+        A file that is not believed is replaced, however little is in it.
+        """
+        graph, folder = await self._loaded(index), find_folder(self._app)
+        if folder is None or not self._is_worth(graph, path_of(folder, index)):
             return graph
         async with self._alone(index):
             graph = await self._loaded(index)
-            if index.revision - graph.revision >= WORTH_SAVING:
+            if self._is_worth(graph, path_of(folder, index)):
                 await self._read(graph)
                 await self._keep(graph)
         return graph
+
+    def _is_worth(self, graph: Graph, path: Path) -> bool:
+        """Tell whether a graph is to be built, and written, before it is searched."""
+        refused = graph.revision == 0 and path.exists()
+        return refused or graph.index.revision - graph.revision >= WORTH_SAVING
 
     async def _loaded(self, index: Index) -> Graph:
         """Return what the file holds, if it is one of these rows; else a graph that is empty."""
@@ -238,12 +246,15 @@ class UsearchStore(VectorRows):
         """Write the file, if there is much in the graph that it lacks."""
         if graph.revision - graph.saved < max(WORTH_SAVING, len(graph) // 10):
             return
-        if find_folder(self._app) is not None:
+        folder = find_folder(self._app)
+        if folder is not None:
             async with self._alone(graph.index):
-                await self._keep(graph)
+                there = read_about(path_of(folder, graph.index))
+                if there is None or there.revision < graph.revision:
+                    await self._keep(graph)
 
     async def _keep(self, graph: Graph) -> None:
-        """Write the file while nobody else does, unless a better one is there."""
+        """Write the file while nobody else does, unless the index is another one by now."""
         index, folder = graph.index, find_folder(self._app)
         if folder is None:
             return
@@ -251,10 +262,7 @@ class UsearchStore(VectorRows):
         following = now is not None and now.model != index.model
         if now is None or not (following or now.generation == index.generation):
             return
-        path = path_of(folder, index)
-        there = read_about(path)
-        if there is None or (there.generation, there.revision) < (index.generation, graph.revision):
-            await asyncio.to_thread(graph.save, path)
+        await asyncio.to_thread(graph.save, path_of(folder, index))
 
     @asynccontextmanager
     async def _alone(self, index: Index) -> AsyncGenerator[None, None]:

@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from penstock import Penstock, Settings
 from penstock.apps.agents.extension import VectorSettings
 from penstock.apps.agents.vectors.embedder import embedder_of
 from penstock.apps.agents.vectors.rows import VectorRows
-from penstock.apps.agents.vectors.store import Entry, vectors_of
+from penstock.apps.agents.vectors.store import Entry, VectorStore, vectors_of
 from proof.bench.report import line
 
 TENANT = "bench"
@@ -217,8 +218,12 @@ async def _upsert(app: Penstock, texts: list[str]) -> None:
             Entry(id=f"m{start + n}", vector=vector, tenant_id=TENANT, text=text)
             for n, (vector, text) in enumerate(zip(vectors, some, strict=True))
         ]
-        await app.transact(lambda tx, entries=entries: store.put(tx, NAMESPACE, entries))
+        await app.transact(partial(_put, store, entries))
     await store.catch_up(NAMESPACE, TENANT)
+
+
+def _put(store: VectorStore, entries: list[Entry], tx: Any) -> None:
+    store.put(tx, NAMESPACE, entries)
 
 
 async def _search(app: Penstock, sought: Any) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ Step 0002 makes the column where the server has pgvector. Where it has not, usea
 unless the settings insist.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -62,7 +63,7 @@ class PgvectorStore(UsearchStore):
             return await super().near(index, vector, most)
         await self._fill(index)
         bindings = self._bindings(index, vector, most)
-        rows = await self._app.read(lambda tx: tx.agents.rows("near", bindings))
+        rows = await self.ask("near", bindings)
         return [int(number) for (number,) in rows]
 
     async def near_each(
@@ -125,10 +126,10 @@ class PgvectorStore(UsearchStore):
     async def _fill(self, index: Index) -> None:
         """Give every row its column that came from elsewhere, and make the graph."""
         bindings = {**index.where, "most": AT_ONCE}
-        while rows := await self._app.read(lambda tx: tx.agents.rows("unfilled", bindings)):
-            where = tuple(index.where.values())
+        where = tuple(index.where.values())
+        while rows := await self.ask("unfilled", bindings):
             values = [(_text(vector), *where, id_, vector) for id_, vector in rows]
-            await self._app.transact(lambda tx, values=values: tx.agents.many("fill", values))
+            await self._app.transact(partial(_fill_all, values))
         if index.dimensions not in self._indexed:
             await self._app.transact(lambda tx: self._make_graph(tx, index, anew=False))
             self._indexed.add(index.dimensions)
@@ -169,6 +170,10 @@ class PgvectorStore(UsearchStore):
 
 _VECTOR = 7
 """Where the bytes are among the values of `put_vector`."""
+
+
+def _fill_all(values: list[tuple[Any, ...]], tx: Any) -> None:
+    tx.agents.many("fill", values)
 
 
 def _text(vector: bytes) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from penstock.apps.agents.vectors.embedder import Embedder, embed, embedder_of
 from penstock.apps.agents.vectors.jobs import ReindexedData
@@ -38,15 +39,18 @@ class Reindexing:
 
     async def run(self, drops_missing: bool, show: Callable[[int], None]) -> ReindexedData:
         """Do it; `show` is told how many are embedded."""
-        told = {"namespace": self._index.namespace, "tenant_id": self._index.tenant_id}
-        model = self._embedder.model
-        if self._index.model == model:
+        told = ReindexedData(
+            namespace=self._index.namespace,
+            tenant_id=self._index.tenant_id,
+            model=self._index.model,
+            switched=False,
+        )
+        if self._index.model == self._embedder.model:
             await self._clean()
-            return ReindexedData(**told, model=model, switched=False, reason=SAME_MODEL)
+            return replace(told, reason=SAME_MODEL)
         without = await self._app.read(lambda tx: tx.agents.value("count_without_text", self._next))
         if without and not drops_missing:
-            former = self._index.model
-            return ReindexedData(**told, model=former, switched=False, reason=NO_TEXT)
+            return replace(told, reason=NO_TEXT)
         embedded = 0
         while True:
             after = ""
@@ -57,7 +61,7 @@ class Reindexing:
             if await self._switch():
                 break
         await self._clean()
-        return ReindexedData(**told, model=model, switched=True, embedded=embedded)
+        return replace(told, model=self._embedder.model, switched=True, embedded=embedded)
 
     async def _embed_some(self, after: str) -> list[str]:
         """Embed the next texts after an id; return the ids of those, none when all are."""
@@ -105,7 +109,7 @@ class Reindexing:
         now = await self._vectors.find(self._index.namespace, self._index.tenant_id)
         if now is None or now.model != self._index.model:
             return True  # another one did it, or all of it is gone
-        following = msgspec.structs.replace(
+        following = replace(
             now,
             model=self._embedder.model,
             dimensions=self._embedder.dimensions,

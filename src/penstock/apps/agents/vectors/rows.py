@@ -233,7 +233,7 @@ class VectorRows(ABC):
         if index is None or not ids:
             return {}
         bindings = {**index.where, "ids": json.encode(list(ids)).decode()}
-        rows = await self._app.read(lambda tx: tx.agents.rows("vectors_by_id", bindings))
+        rows = await self.ask("vectors_by_id", bindings)
         return {str(id_): numpy.frombuffer(vector, numpy.float32) for id_, vector in rows}
 
     async def neighbours(
@@ -249,7 +249,7 @@ class VectorRows(ABC):
         if len(numbers) < PAGE:
             name = "ids_by_number"
             bindings = {**bindings, "numbers": json.encode(sorted(numbers)).decode()}
-        rows = await self._app.read(lambda tx: tx.agents.rows(name, bindings))
+        rows = await self.ask(name, bindings)
         ids = {int(number): str(id_) for number, id_ in rows}
         return [[(ids[n], score) for n, score in each if n in ids] for each in near]
 
@@ -318,7 +318,7 @@ class VectorRows(ABC):
         index = await self.find(namespace, tenant)
         if index is None:
             return [[] for _ in sought]
-        rows = await self._app.read(lambda tx: tx.agents.rows("all_ids", index.where))
+        rows = await self.ask("all_ids", index.where)
         ids = {int(number): str(id_) for number, id_ in rows}
         return [[ids[n] for n in each] for each in await self._nearest(index, sought, k)]
 
@@ -342,15 +342,30 @@ class VectorRows(ABC):
     async def close(self) -> None:
         """Write down what is worth keeping, and let go of memory."""
 
+    async def ask(self, name: str, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a named query."""
+        rows: list[tuple[Any, ...]] = await self._app.read(
+            lambda tx: tx.agents.rows(name, bindings)
+        )
+        return rows
+
     async def find(self, namespace: str, tenant: str) -> Index | None:
         """Return an index as it is now; None if nothing was ever put there."""
-        where = {"namespace": namespace, "tenant_id": tenant}
-        row = await self._app.read(lambda tx: tx.agents.row("index_state", where))
-        return None if row is None else Index(**where, **dict(zip(_STATE, row, strict=True)))
+        rows = await self.ask("index_state", {"namespace": namespace, "tenant_id": tenant})
+        for model, dimensions, revision, generation in rows:
+            return Index(
+                namespace=namespace,
+                tenant_id=tenant,
+                model=model,
+                dimensions=dimensions,
+                revision=revision,
+                generation=generation,
+            )
+        return None
 
     async def _all(self, namespace: str | None, tenant: str | None) -> list[Index]:
         bindings = {"namespace": namespace, "tenant_id": tenant}
-        rows = await self._app.read(lambda tx: tx.agents.rows("all_indexes", bindings))
+        rows = await self.ask("all_indexes", bindings)
         return [Index(**dict(zip(Index.__struct_fields__, row, strict=False))) for row in rows]
 
     async def pages(self, index: Index) -> AsyncIterator[list[Found]]:
@@ -358,9 +373,7 @@ class VectorRows(ABC):
         after = 0
         while True:
             bindings = {**index.where, "after": after, "most": PAGE}
-            rows = await self._app.read(
-                lambda tx, bindings=bindings: tx.agents.rows("vectors_page", bindings)
-            )
+            rows = await self.ask("vectors_page", bindings)
             if rows:
                 yield [Found(*row) for row in rows]
                 await asyncio.sleep(0)
@@ -370,11 +383,8 @@ class VectorRows(ABC):
 
     async def _rows(self, index: Index, numbers: Sequence[int]) -> list[Found]:
         bindings = {**index.where, "numbers": json.encode(list(numbers)).decode()}
-        rows = await self._app.read(lambda tx: tx.agents.rows("vectors_by_number", bindings))
+        rows = await self.ask("vectors_by_number", bindings)
         return [Found(*row) for row in rows]
-
-
-_STATE = ("model", "dimensions", "revision", "generation")
 
 
 def checked(id_: str, given: Any) -> "Vector":

@@ -165,8 +165,7 @@ class UsearchStore(VectorRows):
         return not read or await self._holds_erased(graph)
 
     async def _holds_erased(self, graph: Graph) -> bool:
-        where = graph.index.where
-        rows = await self._app.read(lambda tx: tx.agents.rows("all_ids", where))
+        rows = await self.ask("all_ids", graph.index.where)
         return bool(graph.numbers - {int(number) for number, _ in rows})
 
     async def close(self) -> None:
@@ -220,7 +219,7 @@ class UsearchStore(VectorRows):
             return Graph(index, self.settings)
         numbers = json.encode([seen.number for seen in graph.last]).decode()
         bindings = {**index.where, "numbers": numbers}
-        rows = await self._app.read(lambda tx: tx.agents.rows("vectors_seen", bindings))
+        rows = await self.ask("vectors_seen", bindings)
         known = graph.belongs_to([Seen(*map(int, row)) for row in rows])
         return graph if known else Graph(index, self.settings)
 
@@ -229,9 +228,7 @@ class UsearchStore(VectorRows):
         where = graph.index.where
         while True:
             bindings = {**where, "after": graph.revision, "most": PAGE}
-            rows = await self._app.read(
-                lambda tx, bindings=bindings: tx.agents.rows("vectors_after", bindings)
-            )
+            rows = await self.ask("vectors_after", bindings)
             found = [Row(*row) for row in rows]
             if len(found) > 10:
                 await asyncio.to_thread(graph.take_in, found)

@@ -119,6 +119,18 @@ def test_guesses_questions_plans_and_code_are_no_learnings(text: str) -> None:
     assert not extract(said(before, ("assistant", text), after))
 
 
+def test_a_sentence_from_which_something_was_taken_out_is_no_learning() -> None:
+    for mark in ("[REDACTED_EMAIL]", "<EMAIL_5f3a90>"):
+        told = CAUSE.replace("tenant;", f"tenant {mark};")
+        assert not extract(said(("user", "foreign prices"), ("assistant", told), ("user", "works")))
+
+
+def test_tags_are_names_and_no_words_in_capitals() -> None:
+    told = f"{CAUSE[:-1]}, and NOT NULL on TenantKey with `tenant_id` and --strict keeps it so."
+    [found] = extract(said(("user", "foreign prices"), ("assistant", told), ("user", "works")))
+    assert found.tags == ["--strict", "tenant_id", "tenantkey"]
+
+
 def test_what_is_taken_back_later_is_no_learning() -> None:
     taken_back = ("assistant", "I was wrong, that was not the cause: the key has the tenant.")
     assert not extract(said(("user", "foreign prices"), ("assistant", CAUSE), taken_back))

@@ -249,6 +249,8 @@ def _may_tell(sentence: str, role: str) -> bool:
         return False
     if put.QUESTION.search(sentence) or put.GUESS.search(sentence):
         return False
+    if put.REDACTED.search(sentence):
+        return False
     if (
         put.TAKEN_BACK.search(sentence)
         or put.REPORT.match(sentence)
@@ -339,7 +341,7 @@ _LEADING = re.compile(
 )
 _CLAUSE = re.compile(r"(?:; |: (?=\S+ \S+ \S+)|, (?:so|because|which|and|as|but|since)\b|\. )")
 _NAMES = re.compile(
-    r"`([\w./-]{2,30})`|(--[a-z][\w-]+)|\b([a-z]+_[a-z_]+)\b|\b([A-Z][a-z]*[A-Z]\w*)\b"
+    r"`([\w./-]{2,30})`|(--[a-z][\w-]+)|\b([a-z]+_[a-z_]+)\b|\b([A-Z][a-z]+[A-Z]\w*)\b"
 )
 
 

@@ -55,6 +55,8 @@ PASSING = re.compile(
     r"|ily)|just this once"
     r"|in the background|in a moment|quick and dirty|later today|this week|not today|tonight)\b"
 )
+REDACTED = re.compile(r"\[REDACTED_[A-Z0-9_]+\]|<[A-Z][A-Z0-9_]*_[0-9a-f]{6}>")
+"""What holds something that was taken out is about one case."""
 QUESTION = re.compile(r"\?\s*[)\"'»]*\s*$")
 REQUEST = re.compile(
     r"(?i)^\W*(?:can|could|would|will|please|add|write|fix|make|rename|implement"

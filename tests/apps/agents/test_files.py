@@ -2,6 +2,7 @@
 
 import stat
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -10,9 +11,9 @@ from penstock.apps.agents.files import NoFolder, find_folder, folder_of, write_f
 from penstock.config import Settings
 
 
-def app_at(url: str, folder: str = "", **more: str) -> Penstock:
+def app_at(url: str, folder: str = "", tables: str | None = None) -> Penstock:
     settings = Settings(extension={"agents": {"folder": folder, "schedules": False}})
-    return Penstock(url, extensions=["agents"], settings=settings, **more)
+    return Penstock(url, extensions=["agents"], settings=settings, tables=tables)
 
 
 def test_it_is_beside_the_file_unless_it_is_named() -> None:
@@ -32,12 +33,12 @@ def test_where_there_is_no_place_beside_it_one_sentence_says_what_to_do(url: str
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
-    write_file(path, lambda file: file.write(b"first") and None)
+    write_file(path, lambda file: file.write(b"first"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
-    def fails(file: object) -> None:
-        file.write(b"second")  # type: ignore[attr-defined]
+    def fails(file: IO[bytes]) -> None:
+        file.write(b"second")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):

@@ -4,7 +4,7 @@ Each is written beside its name and then takes its name, so that nobody reads ha
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -67,7 +67,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Have `write(file)` fill a file, which takes its name once it is on disk whole.
 
     What an interrupted one left behind is overwritten.
@@ -79,7 +79,7 @@ def write_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Generator[Path]:
     """Yield the path of an empty file, 0600, that becomes `path` when the block ends well.
 
     For writers that want a path of their own; the file is synced here.

@@ -175,9 +175,9 @@ async def test_a_process_that_holds_erased_vectors_does_not_write_them_again(
         await vectors_of(file_app).rebuild("docs", "acme")
         held = store_of(other)
         assert isinstance(held, UsearchStore)
-        [graph] = held._graphs.values()
+        [graph] = held.graphs.values()
         graph.revision += 100
-        await held._keep(graph)
+        await held.keep(graph)
         about = read_about(file_of(file_app))
         assert about is not None
         assert (about.generation, about.revision) == (2, 20)
@@ -226,4 +226,4 @@ async def test_a_lost_graph_is_let_go_and_found_again(
         assert [(hit.id, hit.tenant_id) for hit in found] == [("n0", tenant)]
         store = store_of(file_app)
         assert isinstance(store, UsearchStore)
-        assert len(store._graphs) == 1
+        assert len(store.graphs) == 1

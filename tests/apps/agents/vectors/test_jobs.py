@@ -1,6 +1,7 @@
 """The jobs of vectors from their trigger to the rows: once, twice, and killed half-way."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,7 +41,7 @@ async def add_memories(app: Penstock, tenant: str, *ids: str) -> None:
 class Embedding(Play):
     """Texts of which one is empty and one has no row."""
 
-    settings: ClassVar[dict[str, Any]] = {"embedder": TINY, "targets": TARGETS}
+    settings: ClassVar[Mapping[str, Any]] = {"embedder": TINY, "targets": TARGETS}
 
     async def given(self, app: Penstock) -> None:
         await add_memories(app, "acme", *[f"m{n}" for n in range(40)])
@@ -71,7 +72,7 @@ async def test_texts_become_vectors_and_their_rows_learn_of_it(stage: Stage) -> 
 class Reindexing(Play):
     """Vectors of a former model, with the texts they were made of."""
 
-    settings: ClassVar[dict[str, Any]] = {"embedder": TINY}
+    settings: ClassVar[Mapping[str, Any]] = {"embedder": TINY}
 
     async def given(self, app: Penstock) -> None:
         for tenant in ("acme", "north"):
@@ -98,7 +99,7 @@ async def test_another_model_embeds_everything_again_and_takes_over(stage: Stage
 class Optimising(Play):
     """An index of which two fifths are deleted, and one of which a tenth is."""
 
-    settings: ClassVar[dict[str, Any]] = {"embedder": TINY}
+    settings: ClassVar[Mapping[str, Any]] = {"embedder": TINY}
 
     async def given(self, app: Penstock) -> None:
         await put(app, unit(10))
@@ -125,7 +126,7 @@ async def test_an_index_of_which_much_is_deleted_is_compacted(stage: Stage) -> N
 class Rebalancing(Play):
     """A graph that claims to hold all vectors and lacks half of them."""
 
-    settings: ClassVar[dict[str, Any]] = {"embedder": TINY, "vectors": {"provider": "usearch"}}
+    settings: ClassVar[Mapping[str, Any]] = {"embedder": TINY, "vectors": {"provider": "usearch"}}
 
     def stub(self) -> None:
         graphs.FEW = 0  # a graph of a few is searched as one

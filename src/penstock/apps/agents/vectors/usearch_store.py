@@ -52,7 +52,7 @@ class UsearchStore(VectorRows):
     def __init__(self, app: "Penstock", settings: "VectorSettings") -> None:
         super().__init__(app)
         self.settings = settings
-        self._graphs: OrderedDict[Key, Graph] = OrderedDict()
+        self.graphs: OrderedDict[Key, Graph] = OrderedDict()
         self._locks: dict[Key, SharedLock] = {}
 
     async def near(self, index: Index, vector: "Vector", most: int) -> list[int]:
@@ -99,8 +99,8 @@ class UsearchStore(VectorRows):
                 return True
 
             if await self._app.transact(work):
-                await self._keep(graph)
-                self._graphs[_key(index)] = graph
+                await self.keep(graph)
+                self.graphs[_key(index)] = graph
         return len(graph)
 
     async def keep_up(self, namespace: str, tenant: str) -> None:
@@ -115,18 +115,18 @@ class UsearchStore(VectorRows):
 
     async def discard_former(self, index: Index) -> None:
         """Leave nothing of former models of an index outside of the rows."""
-        for key in [key for key in self._graphs if key[:2] == _key(index)[:2]]:
+        for key in [key for key in self.graphs if key[:2] == _key(index)[:2]]:
             if key != _key(index):
-                del self._graphs[key]
+                del self.graphs[key]
         for path, about in self._files():
             if (about.namespace, about.tenant_id) == _key(index)[:2] and about.model != index.model:
                 await self._delete(path, about)
 
     async def forget(self, *, tenant: str | None = None, person: str | None = None) -> int:
         """Leave nothing of erased rows in any index or file; return how many were changed."""
-        for key, graph in list(self._graphs.items()):
+        for key, graph in list(self.graphs.items()):
             if tenant in (None, graph.index.tenant_id) and await self._holds_erased(graph):
-                del self._graphs[key]
+                del self.graphs[key]
         changed = 0
         for path, about in self._files():
             if tenant not in (None, about.tenant_id):
@@ -170,20 +170,20 @@ class UsearchStore(VectorRows):
 
     async def close(self) -> None:
         """Let go of memory; what was worth keeping is in files already."""
-        self._graphs.clear()
+        self.graphs.clear()
 
     async def _graph(self, index: Index) -> Graph:
         """Return the graph of an index, which has seen all that the index has."""
         key = _key(index)
-        graph = self._graphs.get(key)
+        graph = self.graphs.get(key)
         if graph is not None and _is_of(graph, index) and graph.revision >= index.revision:
-            self._graphs.move_to_end(key)
+            self.graphs.move_to_end(key)
             return graph
         async with self._locks.setdefault(key, SharedLock()):
-            graph = self._graphs.get(key)
+            graph = self.graphs.get(key)
             if graph is None or not _is_of(graph, index):
                 graph = await self._opened(index)
-                self._graphs[key] = graph
+                self.graphs[key] = graph
                 self._let_go()
             if graph.revision < index.revision:
                 graph.index = index
@@ -203,7 +203,7 @@ class UsearchStore(VectorRows):
             graph = await self._loaded(index)
             if self._is_worth(graph, path_of(folder, index)):
                 await self._read(graph)
-                await self._keep(graph)
+                await self.keep(graph)
         return graph
 
     def _is_worth(self, graph: Graph, path: Path) -> bool:
@@ -248,9 +248,9 @@ class UsearchStore(VectorRows):
             async with self._alone(graph.index):
                 there = read_about(path_of(folder, graph.index))
                 if there is None or there.revision < graph.revision:
-                    await self._keep(graph)
+                    await self.keep(graph)
 
-    async def _keep(self, graph: Graph) -> None:
+    async def keep(self, graph: Graph) -> None:
         """Write the file while nobody else does, unless the index is another one by now."""
         index, folder = graph.index, find_folder(self._app)
         if folder is None:
@@ -277,7 +277,7 @@ class UsearchStore(VectorRows):
             os.close(held)
 
     def _let_go(self) -> None:
-        graphs = self._graphs
+        graphs = self.graphs
         while len(graphs) > 1 and (
             len(graphs) > MOST_GRAPHS or sum(map(len, graphs.values())) > MOST_VECTORS
         ):

@@ -1,0 +1,214 @@
+"""Training: by what is held out, once for the same trajectories, tenant by tenant."""
+
+import json
+from typing import Any
+
+import numpy
+import pytest
+
+from penstock import Penstock
+from penstock.apps.agents.learning.classifier import from_bytes
+from penstock.apps.agents.learning.training import is_held_out
+from penstock.testing import FakeClock, drain
+from tests.apps.agents.killing import Play, Stage, twice_and_killed
+from tests.apps.agents.learning.tasks import BY_HAND, asked, close_session, give_tasks, run
+from tests.apps.agents.raw import rows
+
+
+async def test_what_is_learned_holds_for_what_was_held_out(agents: Penstock) -> None:
+    await give_tasks(agents, 60)
+    await drain(agents)
+    result = await run(agents, "pattern-training", {"batchSize": 1000, "epochs": 5}, tenant="north")
+    held_out = [
+        row for row in rows(agents, "SELECT id FROM agents_trajectories") if is_held_out(row[0])
+    ]
+    told = result["results"][0]
+    assert (result["trained"], told["heldOut"]) == (True, len(held_out))
+    assert told["accuracy"] > told["previousAccuracy"]
+    assert result["classifiersActivated"] == 1
+    kinds = rows(agents, "SELECT DISTINCT pattern_type FROM agents_patterns WHERE is_active = 1")
+    assert sorted(kinds) == [("anti_pattern",), ("workflow",)]
+    named = {
+        known
+        for row in rows(agents, "SELECT exemplar_trajectory_ids FROM agents_patterns")
+        for known in json.loads(row[0])
+    }
+    assert named
+    assert not any(is_held_out(known) for known in named), "they had no part in it"
+    learning = agents.agents.learning
+    good = await learning.predict("Deploy the service to logins", skills=["deploy"], tenant="north")
+    bad = await learning.predict("Migrate the tables of logins", skills=["migrate"], tenant="north")
+    assert good is not None
+    assert bad is not None
+    assert (good.verdict, bad.verdict) == ("success", "failure")
+    assert sum(bad.probabilities.values()) == pytest.approx(1, abs=1e-5)
+    assert await learning.predict("Deploy it", tenant="south") is None
+
+
+async def test_from_too_little_nothing_is_learned(agents: Penstock) -> None:
+    assert await run(agents, "pattern-training", {}) == {
+        "trained": False,
+        "reason": "insufficient_trajectories",
+    }
+    await give_tasks(agents, 4)
+    await drain(agents)
+    result = await run(agents, "pattern-training", {}, tenant="north")
+    assert (result["trained"], result["reason"]) == (False, "insufficient_trajectories")
+    assert rows(agents, "SELECT count(*) FROM agents_classifiers") == [(0,)]
+
+
+async def test_without_a_tenant_each_one_learns_for_itself(agents: Penstock) -> None:
+    await give_tasks(agents, 40, "north")
+    await give_tasks(agents, 40, "south")
+    await drain(agents)
+    result = await run(agents, "pattern-training", {})
+    assert [told["tenantId"] for told in result["results"]] == ["north", "south"]
+    tenants = rows(
+        agents, "SELECT tenant_id FROM agents_classifiers WHERE is_active = 1 ORDER BY 1"
+    )
+    assert tenants == [("north",), ("south",)]
+    for tenant, exemplars in rows(
+        agents, "SELECT tenant_id, exemplar_trajectory_ids FROM agents_patterns"
+    ):
+        for known in json.loads(exemplars):
+            owner = rows(agents, "SELECT tenant_id FROM agents_trajectories WHERE id = ?", known)
+            assert owner == [(tenant,)]
+
+
+async def test_a_classifier_that_is_no_better_does_not_replace_another(
+    agents: Penstock, clock: FakeClock
+) -> None:
+    await give_tasks(agents, 60)
+    await drain(agents)
+    await run(agents, "pattern-training", {}, tenant="north")
+    active = rows(agents, "SELECT id FROM agents_classifiers WHERE is_active = 1")
+    clock.advance(60)
+    noise = [(f"Deploy the service to place {n}", n % 2 == 0) for n in range(30)]
+    for n, (request, succeeds) in enumerate(noise):
+        turns = asked(request, "deploy", succeeded=succeeds)
+        await close_session(agents, f"noise-{n}", *turns)
+    await drain(agents)
+    result = await run(agents, "pattern-training", {"epochs": 1, "batchSize": 30}, tenant="north")
+    told = result["results"][0]
+    if told.get("activated", False):
+        assert told["accuracy"] >= told["previousAccuracy"]
+    else:
+        assert rows(agents, "SELECT id FROM agents_classifiers WHERE is_active = 1") == active
+    assert rows(agents, "SELECT count(*) FROM agents_classifiers WHERE is_active = 1") == [(1,)]
+
+
+async def test_what_was_consolidated_is_held_to(agents: Penstock, clock: FakeClock) -> None:
+    await give_tasks(agents, 60)
+    await drain(agents)
+    await run(agents, "pattern-training", {}, tenant="north")
+    result = await run(agents, "ewc-consolidation", {}, tenant="north")
+    assert (result["consolidated"], result["parameters"]) == (True, 257 * 3)
+    clock.advance(60)
+    for n in range(30):
+        turns = asked(f"Deploy the service to place {n}", "deploy", succeeded=False)
+        await close_session(agents, f"later-{n}", *turns)
+    await drain(agents)
+    found = {}
+    for penalty in (0, 1e6):
+        await run(agents, "pattern-training", {"batchSize": 30, "penalty": penalty}, tenant="north")
+        latest = rows(
+            agents,
+            "SELECT parameters, parent_id FROM agents_classifiers ORDER BY created_at DESC, id",
+        )
+        found[penalty] = latest
+    first = rows(
+        agents, "SELECT parameters, fisher FROM agents_classifiers WHERE fisher IS NOT NULL"
+    )[0]
+    before, fisher = from_bytes(bytes(first[0])), from_bytes(bytes(first[1]))
+    moved = [
+        float((fisher * (from_bytes(bytes(parameters)) - before) ** 2).sum())
+        for parameters, parent in found[1e6]
+        if parent is not None
+    ]
+    assert len(moved) == 2
+    assert min(moved) < max(moved) / 100, "the penalty holds what matters"
+
+
+async def test_without_a_classifier_there_is_nothing_to_consolidate(agents: Penstock) -> None:
+    expected = {"consolidated": False, "reason": "no_classifier"}
+    assert await run(agents, "ewc-consolidation", {}) == expected
+    result = await run(agents, "ewc-consolidation", {}, tenant="north")
+    assert (result["consolidated"], result["reason"]) == (False, "no_classifier")
+
+
+class Training(Play):
+    """Trajectories of two tenants are learned from."""
+
+    settings = BY_HAND
+
+    async def given(self, app: Penstock) -> None:
+        await give_tasks(app, 24, "north")
+        await give_tasks(app, 24, "south")
+        await app.agents.enqueue("trajectory-process", {"batchSize": 1000})
+
+    async def enqueue(self, app: Penstock) -> None:
+        await app.agents.enqueue("pattern-training", {"batchSize": 1000, "epochs": 5})
+
+    async def state(self, app: Penstock) -> Any:
+        return learned(app)
+
+
+def learned(app: Penstock) -> list[Any]:
+    """All that was learned."""
+    classifiers = rows(
+        app,
+        "SELECT id, tenant_id, is_active, parameters, fisher FROM agents_classifiers ORDER BY id",
+    )
+    return [
+        rows(
+            app,
+            "SELECT id, tenant_id, pattern_type, content, confidence, is_active,"
+            " exemplar_trajectory_ids, metadata, updated_at FROM agents_patterns ORDER BY id",
+        ),
+        [
+            (*told, bytes(parameters), None if fisher is None else bytes(fisher))
+            for *told, parameters, fisher in classifiers
+        ],
+        rows(app, "SELECT id FROM agents_vectors WHERE namespace = 'patterns' ORDER BY id"),
+    ]
+
+
+async def test_a_training_learns_the_same_however_often_it_is_begun(stage: Stage) -> None:
+    patterns, classifiers, held = await twice_and_killed(stage, Training())
+    assert {pattern[1] for pattern in patterns} == {"north", "south"}
+    assert any(pattern[5] for pattern in patterns)
+    assert [(tenant, active) for _, tenant, active, *_ in classifiers if active] == [
+        ("north", 1),
+        ("south", 1),
+    ] or len([each for each in classifiers if each[2]]) == 2
+    assert [known for (known,) in held] == [pattern[0] for pattern in patterns]
+
+
+class Consolidating(Play):
+    """A classifier that was trained is consolidated."""
+
+    settings = BY_HAND
+
+    async def given(self, app: Penstock) -> None:
+        await give_tasks(app, 24)
+        await drain_of(app)
+
+    async def enqueue(self, app: Penstock) -> None:
+        await app.agents.enqueue("ewc-consolidation", {}, tenant="north")
+
+    async def state(self, app: Penstock) -> Any:
+        return learned(app)[1]
+
+
+async def drain_of(app: Penstock) -> None:
+    """Have a classifier trained."""
+    for name in ("trajectory-process", "pattern-training"):
+        await run(app, name, {}, tenant="north")
+
+
+async def test_a_consolidation_is_the_same_however_often_it_is_begun(stage: Stage) -> None:
+    (classifier,) = await twice_and_killed(stage, Consolidating())
+    *_, parameters, fisher = classifier
+    assert len(fisher) == len(parameters) == 65 * 3 * 4
+    assert numpy.frombuffer(fisher, "<f4").min() >= 0
+    assert numpy.frombuffer(fisher, "<f4").max() > 0

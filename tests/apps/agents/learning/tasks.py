@@ -1,8 +1,9 @@
 """Sessions in which agents were asked for something, and an embedder that takes no time to load."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import cycle
 from typing import Any
 
 import numpy
@@ -73,19 +74,54 @@ async def close_session(
 
 
 async def give_tasks(app: Penstock, count: int = 48, tenant: str = "north") -> None:
-    """Close sessions with tasks of four kinds, two of which succeed."""
-    for n in range(count):
-        request, skill, succeeds = TASKS[n % len(TASKS)]
-        place = PLACES[n // len(TASKS) % len(PLACES)]
-        await close_session(
-            app,
-            f"{tenant}-{n:03}",
-            *asked(
-                request.format(place), skill, succeeded=succeeds, said=GOOD if succeeds else BAD
-            ),
-            tenant=tenant,
-            user=f"user{n % 3}",
-        )
+    """Sessions that are over, with tasks of four kinds, two of which succeed."""
+    await give_sessions(
+        app,
+        tenant,
+        {
+            f"{tenant}-{n:03}": asked(
+                request.format(PLACES[n // len(TASKS) % len(PLACES)]),
+                skill,
+                succeeded=succeeds,
+                said=GOOD if succeeds else BAD,
+            )
+            for n, (request, skill, succeeds) in zip(range(count), cycle(TASKS), strict=False)
+        },
+    )
+
+
+async def give_sessions(
+    app: Penstock, tenant: str, sessions: Mapping[str, Sequence[NewTurn]]
+) -> None:
+    """Sessions that are over, all in one commit."""
+
+    def work(tx: Any) -> None:
+        for n, (name, turns) in enumerate(sessions.items()):
+            owned = {"tenant_id": tenant, "user_id": f"user{n % 3}", "metadata": "{}"}
+            session = {
+                "id": name,
+                "workspace_id": None,
+                "started_at": tx.now,
+                "last_active_at": tx.now,
+                "expires_at": None,
+                "status": "closed",
+                "turns": len(turns),
+            }
+            tx.agents.run("open_session", session | owned)
+            for number, turn in enumerate(turns, 1):
+                row = {
+                    "session_id": name,
+                    "n": number,
+                    "role": turn.role,
+                    "content": turn.content,
+                    "skill_id": turn.skill_id,
+                    "succeeded": None if turn.succeeded is None else int(turn.succeeded),
+                    "at": tx.now,
+                }
+                tx.agents.run("add_turn", row | owned)
+
+    await app.transact(work)
+    await run(app, "trajectory-process", {})
 
 
 async def run(app: Penstock, name: str, data: dict[str, Any], **options: Any) -> dict[str, Any]:

@@ -11,8 +11,15 @@ from penstock.apps.agents.learning.patterns import forget, groups, learn
 from penstock.apps.agents.learning.records import Metrics, PatternNotFound, Trajectory
 from penstock.extension import Erasing
 from penstock.model.errors import InvalidOption
-from penstock.testing import drain
-from tests.apps.agents.learning.tasks import GOOD, Words, asked, close_session, give_tasks, run
+from tests.apps.agents.learning.tasks import (
+    GOOD,
+    PLACES,
+    Words,
+    asked,
+    give_sessions,
+    give_tasks,
+    run,
+)
 from tests.apps.agents.raw import rows
 
 DEPLOY = "Deploy the service to search"
@@ -97,7 +104,6 @@ def test_a_pattern_says_what_to_do_or_what_fails() -> None:
 async def trained(agents: Penstock) -> Penstock:
     """An application that has learned from some tasks."""
     await give_tasks(agents, 60)
-    await drain(agents)
     await run(agents, "pattern-training", {}, tenant="north")
     return agents
 
@@ -155,8 +161,7 @@ async def test_what_is_switched_off_by_hand_stays_off(trained: Penstock) -> None
 async def give_more(app: Penstock) -> None:
     """One more session, so that there is something new."""
     turns = asked(DEPLOY, "deploy", succeeded=True, said=GOOD)
-    await close_session(app, "one-more", *turns)
-    await drain(app)
+    await give_sessions(app, "north", {"one-more": turns})
 
 
 async def test_a_pattern_that_no_longer_holds_is_replaced_by_its_opposite(
@@ -165,11 +170,11 @@ async def test_a_pattern_that_no_longer_holds_is_replaced_by_its_opposite(
     learning = trained.agents.learning
     old = (await learning.match(DEPLOY, skills=["deploy"], tenant="north"))[0].pattern
     clock.advance(86_400)
-    for n in range(40):
-        place = ("staging", "the shop", "billing", "search", "the archive", "logins")[n % 6]
-        turns = asked(f"Deploy the service to {place}", "deploy", succeeded=False)
-        await close_session(trained, f"later-{n}", *turns)
-    await drain(trained)
+    failing = {
+        f"later-{n}": asked(f"Deploy the service to {PLACES[n % 6]}", "deploy", succeeded=False)
+        for n in range(40)
+    }
+    await give_sessions(trained, "north", failing)
     await run(trained, "pattern-training", {"batchSize": 40}, tenant="north")
     changed = await learning.pattern(old.id)
     assert not changed.is_active
@@ -184,15 +189,13 @@ async def test_a_pattern_that_no_longer_holds_is_replaced_by_its_opposite(
 
 async def test_patterns_that_show_a_person_are_forgotten_with_them(trained: Penstock) -> None:
     before = {row[0] for row in rows(trained, "SELECT id FROM agents_patterns")}
+    theirs = rows(trained, "SELECT id FROM agents_trajectories WHERE user_id = 'user1'")
     shown = {
-        row[0]
-        for row in rows(
-            trained,
-            "SELECT p.id FROM agents_patterns p JOIN agents_trajectories t"
-            " ON p.exemplar_trajectory_ids LIKE '%' || t.id || '%'"
-            " OR p.metadata LIKE '%' || t.id || '%' WHERE t.user_id = ?",
-            "user1",
+        known
+        for known, *told in rows(
+            trained, "SELECT id, exemplar_trajectory_ids, metadata FROM agents_patterns"
         )
+        if any(each in text for (each,) in theirs for text in told)
     }
     assert shown
     assert await forget(trained, Erasing(person="user1")) == len(shown)

@@ -5,7 +5,7 @@ had no part in it, and only what holds there is used.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -40,11 +40,14 @@ FEWEST = 3
 """Fewer trajectories are no pattern."""
 EXEMPLARS = 5
 SAME_PLACE = 0.9
-"""Patterns whose embeddings are nearer than this are about the same tasks."""
+"""Patterns of one type whose embeddings are nearer than this become one."""
+REFUTED_BELOW = 0.4
+"""A pattern with which fewer of the latest trajectories agree, no longer holds."""
 LEAST_AGREEMENT = 0.6
 LONGEST_QUOTE = 160
 
 UNPROVEN = "unproven"
+REFUTED = "refuted"
 LOW_SUCCESS = "low_success"
 BY_HAND = "by_hand"
 
@@ -72,6 +75,7 @@ class Written(Struct):
     updated: int = 0
     activated: int = 0
     superseded: int = 0
+    refuted: int = 0
 
 
 def groups(vectors: "Vectors", threshold: float = MATCH) -> list[tuple[int, list[int]]]:
@@ -205,41 +209,91 @@ class Keeping(Struct, frozen=True, kw_only=True):
     before: Sequence[Pattern]
     """Those that were there, and are not superseded, when the training read them."""
     vectors: Mapping[str, Any]
+    refuted: Collection[str]
+    """Those of them with which the latest trajectories do not agree."""
+
+
+def refuted(
+    known: Sequence[Pattern],
+    vectors: Mapping[str, Any],
+    trajectories: Sequence[Trajectory],
+    their_vectors: "Vectors",
+) -> set[str]:
+    """Say which patterns no longer hold: by the latest trajectories that match them."""
+    found: set[str] = set()
+    for pattern in known:
+        if pattern.id in vectors:
+            likeness = their_vectors @ vectors[pattern.id]
+            matched = [trajectories[n] for n in (likeness >= MATCH).nonzero()[0]]
+            agreed = sum(_agreement(pattern.pattern_type, each) for each in matched)
+            if len(matched) >= FEWEST and agreed / len(matched) < REFUTED_BELOW:
+                found.add(pattern.id)
+    return found
 
 
 def keep(tx: Any, keeping: Keeping, learned: Sequence[Learned]) -> Written:
     """Write what was learned: change known patterns, add new ones, replace outdated ones."""
     done = Written()
     taken: set[str] = set()
+    proven: list[tuple[str, Any]] = []
     for one in learned:
-        near = [
-            each
-            for each in keeping.before
-            if each.id not in taken
-            and each.id in keeping.vectors
-            and float(keeping.vectors[each.id] @ one.vector) >= SAME_PLACE
-        ]
-        same = [each for each in near if each.pattern_type == one.pattern_type]
-        if same:
-            kept_id, active = same[0].id, _change(tx, same[0], one, done)
+        near = _near_ones(keeping, one, taken)
+        if near:
+            kept_id, active = near[0][0].id, _change(tx, near[0][0], one, done)
         else:
             kept_id, active = _add(tx, keeping, one, done), one.holds
         taken.add(kept_id)
         _put_vector(tx, keeping, kept_id, one)
-        replaced = [each for each in near if each.id != kept_id]
-        for old in replaced if active else same[1:]:
-            taken.add(old.id)
-            told = {"id": old.id, "by": kept_id, "now": tx.now}
-            if tx.agents.run("supersede_pattern", told):
-                done.superseded += 1
-                keeping.store.remove(tx, PATTERNS, [old.id], tenant=keeping.tenant_id)
+        if active:
+            proven.append((kept_id, one.vector))
+        for old, cosine in near[1:]:
+            if cosine >= SAME_PLACE:
+                taken.add(old.id)
+                _supersede(tx, keeping, old, kept_id, done)
+    for old in keeping.before:
+        if old.id in keeping.refuted and old.id not in taken:
+            _refute(tx, keeping, old, proven, done)
     return done
+
+
+def _near_ones(
+    keeping: Keeping, one: Learned, taken: Collection[str]
+) -> list[tuple[Pattern, float]]:
+    """The patterns of its type that are about the same tasks, the nearest first."""
+    found = [
+        (each, float(keeping.vectors[each.id] @ one.vector))
+        for each in keeping.before
+        if each.id in keeping.vectors
+        and each.id not in taken
+        and each.pattern_type == one.pattern_type
+    ]
+    return sorted((pair for pair in found if pair[1] >= MATCH), key=lambda pair: -pair[1])
+
+
+def _refute(
+    tx: Any, keeping: Keeping, old: Pattern, proven: list[tuple[str, Any]], done: Written
+) -> None:
+    """Replace a pattern that no longer holds by the nearest one that does, or switch it off."""
+    vector = keeping.vectors[old.id]
+    near = [(float(vector @ theirs), known) for known, theirs in proven]
+    cosine, by = max(near, default=(0.0, ""))
+    if cosine >= MATCH:
+        _supersede(tx, keeping, old, by, done)
+    elif old.is_active:
+        set_active(tx, old, active=False, reason=REFUTED)
+        done.refuted += 1
+
+
+def _supersede(tx: Any, keeping: Keeping, old: Pattern, by: str, done: Written) -> None:
+    if tx.agents.run("supersede_pattern", {"id": old.id, "by": by, "now": tx.now}):
+        done.superseded += 1
+        keeping.store.remove(tx, PATTERNS, [old.id], tenant=keeping.tenant_id)
 
 
 def _change(tx: Any, known: Pattern, one: Learned, done: Written) -> bool:
     """Bring a pattern up to date; one that proved bad in use, or was stopped by hand, stays off."""
     reason = known.metadata.get("inactive")
-    active = known.is_active or (one.holds and reason in (None, UNPROVEN))
+    active = known.is_active or (one.holds and reason in (None, UNPROVEN, REFUTED))
     metadata = {**known.metadata, **one.figures}
     if active:
         metadata.pop("inactive", None)

@@ -167,11 +167,24 @@ def turn_of_event(event: Event, n: int) -> Turn | None:
 
 def _tool_turn(event: Event, n: int) -> Turn | None:
     """A tool that has ended; of those that begin nothing is known yet, and MCP tells of itself."""
-    name = _text(event.payload, _TOOLS)
-    error, response = _text(event.payload, _ERRORS), _text(event.payload, _RESPONSES)
+    payload = event.payload
+    call = payload.get("toolCall")
+    name = _text(payload, _TOOLS) or (_text(call, ("name",)) if isinstance(call, Mapping) else "")
+    error, response = _text(payload, _ERRORS), _text(payload, _RESPONSES)
     if not name or not (error or response) or "mcp" in (event.hook_type or "").lower():
         return None
-    return _turn(event, n, "tool", error or response, skill_id=name, succeeded=not error)
+    worked = not error and not any(_failed(payload.get(each)) for each in _RESPONSES)
+    return _turn(event, n, "tool", error or response, skill_id=name, succeeded=worked)
+
+
+def _failed(response: Any) -> bool:
+    """Whether what a tool answered says that it failed."""
+    return isinstance(response, Mapping) and bool(
+        response.get("error")
+        or response.get("is_error")
+        or response.get("exit_code")
+        or response.get("resultType", "success") != "success"
+    )
 
 
 def _turn(

@@ -23,6 +23,7 @@ from penstock.apps.agents.learning.patterns import (
     keep,
     learn,
     read_known,
+    refuted,
 )
 from penstock.apps.agents.learning.records import (
     LEAST_SUCCESS,
@@ -50,6 +51,8 @@ HELD_OUT = 5
 INSUFFICIENT = "insufficient_trajectories"
 NOTHING_NEW = "nothing_new"
 NO_CLASSIFIER = "no_classifier"
+LONGEST_LINE = 1_000
+"""So far back it is looked for a classifier that was consolidated."""
 MODEL_CHANGED = "model_changed"
 """Patterns are still of another embedder than trajectories: `embedding-reindex` is to run first."""
 
@@ -110,10 +113,22 @@ class Examples(Struct, frozen=True, kw_only=True):
     held_vectors: Any
 
     @property
+    def all_trajectories(self) -> list[Trajectory]:
+        """Those that are learned from, and those that are held out."""
+        return [*self.training, *self.held_out]
+
+    @property
+    def all_vectors(self) -> "Vectors":
+        """Their vectors."""
+        import numpy
+
+        return numpy.vstack([self.vectors, self.held_vectors])
+
+    @property
     def digest(self) -> str:
         """What was learned from: the same trajectories with the same verdicts have the same."""
         hashed = blake2b(self.model.encode(), digest_size=16)
-        for each in sorted((*self.training, *self.held_out), key=lambda each: each.id):
+        for each in sorted(self.all_trajectories, key=lambda each: each.id):
             hashed.update(f"\0{each.id}\0{each.verdict}\0{each.content}".encode())
         return hashed.hexdigest()
 
@@ -175,6 +190,15 @@ async def find_classifier(app: "Penstock", classifier_id: str) -> Active | None:
     return None if row is None else _active(row)
 
 
+async def _consolidated(app: "Penstock", known: Active | None) -> Active | None:
+    """The nearest classifier in a line of parents, itself included, that was consolidated."""
+    for _ in range(LONGEST_LINE):
+        if known is None or known.fisher is not None:
+            return known
+        known = None if known.parent_id is None else await find_classifier(app, known.parent_id)
+    return None
+
+
 def _active(row: tuple[Any, ...]) -> Active:
     known = dict(zip(Active.__struct_fields__, row, strict=True))
     fisher = known["fisher"]
@@ -227,11 +251,17 @@ async def train_tenant(
     if parent is not None and parent.model != examples.model:
         parent = None
     show("training", 0.3)
-    trained = await asyncio.to_thread(_train, examples, parent, plan, classifier_id, show)
+    anchor = _anchor(await _consolidated(app, parent), plan.strength)
+    trained = await asyncio.to_thread(_train, examples, parent, anchor, plan, classifier_id, show)
     show("saving", 0.9)
     before, vectors = await read_known(app, store, tenant_id)
     keeping = Keeping(
-        tenant_id=tenant_id, store=store, model=examples.model, before=before, vectors=vectors
+        tenant_id=tenant_id,
+        store=store,
+        model=examples.model,
+        before=before,
+        vectors=vectors,
+        refuted=refuted(before, vectors, examples.all_trajectories, examples.all_vectors),
     )
 
     def work(tx: Any) -> TenantTraining:
@@ -259,9 +289,16 @@ async def train_tenant(
     return await app.transact(work)
 
 
+def _anchor(consolidated: Active | None, strength: float) -> model.Anchor | None:
+    if consolidated is None or strength <= 0:
+        return None
+    return model.Anchor(consolidated.parameters, consolidated.fisher, strength)
+
+
 def _train(
     examples: Examples,
     parent: Active | None,
+    anchor: model.Anchor | None,
     plan: Plan,
     seed: str,
     show: Callable[[str, float], None],
@@ -270,9 +307,6 @@ def _train(
     patterns = learn(examples.training, examples.vectors, examples.held_out, examples.held_vectors)
     labels = model.labels_of([each.verdict for each in examples.training])
     held = model.labels_of([each.verdict for each in examples.held_out])
-    anchor = None
-    if parent is not None and parent.fisher is not None and plan.strength > 0:
-        anchor = model.Anchor(parent.parameters, parent.fisher, plan.strength)
     parameters = model.train(
         examples.vectors,
         labels,
@@ -312,7 +346,7 @@ def _told(
         patterns_updated=kept.updated,
         patterns_activated=kept.activated,
         patterns_superseded=kept.superseded,
-        patterns_deactivated=deactivated,
+        patterns_deactivated=deactivated + kept.refuted,
         classifier_id=classifier_id,
         activated=trained.better,
         accuracy=round(trained.accuracy, 4),
@@ -340,8 +374,8 @@ async def consolidate_tenant(
 ) -> TenantConsolidation:
     """Keep how much each parameter of a tenant's classifier matters, with what did before.
 
-    It is computed on what the classifier was trained on, and added to that of its parent, which
-    fades by `decay`: done again, it is the same.
+    It is computed on what the classifier was trained on, and added to that of the last one before
+    it that was consolidated, which fades by `decay`: done again, it is the same.
     """
     active = await active_classifier(app, tenant_id)
     if active is None:
@@ -352,8 +386,9 @@ async def consolidate_tenant(
         return TenantConsolidation(tenant_id=tenant_id, reason=INSUFFICIENT)
     fisher = await asyncio.to_thread(model.fisher_of, active.parameters, examples.vectors)
     parent = None if active.parent_id is None else await find_classifier(app, active.parent_id)
-    if parent is not None and parent.fisher is not None and parent.fisher.shape == fisher.shape:
-        fisher = fisher + decay * parent.fisher
+    earlier = await _consolidated(app, parent)
+    if earlier is not None:
+        fisher = fisher + decay * earlier.fisher
     done = TenantConsolidation(
         tenant_id=tenant_id,
         classifier_id=active.id,

@@ -73,24 +73,23 @@ async def test_without_a_tenant_each_one_learns_for_itself(agents: Penstock) -> 
 
 
 async def test_a_classifier_that_is_no_better_does_not_replace_another(
-    agents: Penstock, clock: FakeClock
+    agents: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await give_tasks(agents, 60)
     await run(agents, "pattern-training", {}, tenant="north")
-    active = rows(agents, "SELECT id FROM agents_classifiers WHERE is_active = 1")
-    clock.advance(60)
-    noise = {
-        f"noise-{n}": asked(f"Deploy the service to place {n}", "deploy", succeeded=n % 2 == 0)
-        for n in range(30)
-    }
-    await give_sessions(agents, "north", noise)
-    result = await run(agents, "pattern-training", {"epochs": 1, "batchSize": 30}, tenant="north")
+    active = "SELECT id FROM agents_classifiers WHERE is_active = 1"
+    before = rows(agents, active)
+
+    def unlearn(*_: Any, begin: Any, **__: Any) -> Any:
+        return -begin
+
+    monkeypatch.setattr("penstock.apps.agents.learning.classifier.train", unlearn)
+    result = await run(agents, "pattern-training", {"epochs": 1}, tenant="north")
     told = result["results"][0]
-    if told.get("activated", False):
-        assert told["accuracy"] >= told["previousAccuracy"]
-    else:
-        assert rows(agents, "SELECT id FROM agents_classifiers WHERE is_active = 1") == active
-    assert rows(agents, "SELECT count(*) FROM agents_classifiers WHERE is_active = 1") == [(1,)]
+    assert told["accuracy"] < told["previousAccuracy"]
+    assert "activated" not in told
+    assert rows(agents, active) == before
+    assert rows(agents, "SELECT count(*) FROM agents_classifiers") == [(2,)], "but it is kept"
 
 
 async def test_what_was_consolidated_is_held_to(agents: Penstock, clock: FakeClock) -> None:

@@ -21,8 +21,11 @@ import structlog
 from penstock import Penstock
 from penstock.apps.agents.learning.classifier import from_bytes, labels_of, score
 from penstock.apps.agents.learning.jobs import STRENGTH
+from penstock.apps.agents.learning.learning import Learning
 from penstock.apps.agents.learning.verdicts import with_skills
+from penstock.apps.agents.namespace import Agents
 from penstock.apps.agents.sessions.records import NewTurn
+from penstock.apps.agents.sessions.sessions import Sessions
 from penstock.apps.agents.vectors.embedder import embedder_of
 from penstock.config import Settings
 from penstock.testing import FakeClock, drain
@@ -79,7 +82,7 @@ async def close_sessions(
     app: Penstock, name: str, given: list[Task], chance: random.Random
 ) -> None:
     """Close a session for each task; some of them are told to have ended otherwise."""
-    sessions = app.agents.sessions
+    sessions = Sessions(app)
     for n, task in enumerate(given):
         ended = task.succeeds != (chance.random() < WRONG)
         said = "thanks, that works" if ended else "it is still broken"
@@ -96,7 +99,7 @@ async def close_sessions(
 
 async def run(app: Penstock, name: str, data: dict[str, Any]) -> None:
     """Run a job, as its schedule would have it enqueued."""
-    await app.agents.enqueue(name, data, tenant=TENANT)
+    await Agents(app).enqueue(name, data, tenant=TENANT)
     ended = await drain(app)
     if ended.failed:
         raise SystemExit(f"{name} failed")
@@ -113,9 +116,7 @@ async def accuracy(app: Penstock, classifier_id: str, asked: list[Task]) -> floa
 async def latest(app: Penstock, known: set[str]) -> str:
     """The classifier that was trained last."""
     (found,) = [
-        each.id
-        for each in await app.agents.learning.classifiers(tenant=TENANT)
-        if each.id not in known
+        each.id for each in await Learning(app).classifiers(tenant=TENANT) if each.id not in known
     ]
     known.add(found)
     return found

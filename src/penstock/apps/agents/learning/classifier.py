@@ -119,12 +119,14 @@ def fisher_of(parameters: "Array", vectors: "Array") -> "Array":
     The expectation is over the verdicts that the classifier itself would give, not over those
     that were found, and is exact.
     """
+    import numpy
+
     inputs = _with_bias(vectors)
     given = probabilities(parameters, vectors)
     # Over classes y drawn from p, the gradient of log p(y) at class c is x (1[y = c] - p_c): its
     # expected square is x² p_c (1 - p_c).
-    found: Array = (inputs**2).T @ (given * (1 - given)) / max(1, len(inputs))
-    return found.astype("float32")
+    found = (inputs**2).T @ (given * (1 - given)) / max(1, len(inputs))
+    return found.astype(numpy.float32)
 
 
 def score(parameters: "Array", vectors: "Array", labels: "Labels") -> Score:

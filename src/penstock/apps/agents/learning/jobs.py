@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from penstock.app.context import Context
-from penstock.apps.agents.worker import Worker
+from penstock.app.options import CallFields
+from penstock.apps.agents.worker import Worker, prepared
 from penstock.model.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ def process_later(
 ) -> None:
     """Have sessions looked through, by a job that is enqueued in this commit."""
     data = TrajectoryData(session_ids=session_ids)
-    tx.enqueue(app.agents.new(PROCESS, data, tenant=tenant, workspace=workspace))
+    options: CallFields = {"tenant": tenant, "workspace": workspace}
+    tx.enqueue(prepared(app.find_type(PROCESS), data, options))
 
 
 WORKERS: tuple[type[Worker[Any, Any]], ...] = (

@@ -122,7 +122,7 @@ class PatternNotFound(NotFound):
 
 def trajectory_of(row: tuple[Any, ...]) -> Trajectory:
     """A row of the table as a record."""
-    known = dict(zip(Trajectory.__struct_fields__, row, strict=True))
+    known: dict[str, Any] = dict(zip(Trajectory.__struct_fields__, row, strict=True))
     for name in ("turn_ids", "skill_ids"):
         known[name] = msgspec.json.decode(known[name])
     known["metrics"] = msgspec.json.decode(known["metrics"], type=Metrics)
@@ -131,14 +131,17 @@ def trajectory_of(row: tuple[Any, ...]) -> Trajectory:
 
 def pattern_of(row: tuple[Any, ...]) -> Pattern:
     """A row of the table as a record."""
-    known = dict(zip(Pattern.__struct_fields__, row, strict=True))
+    known: dict[str, Any] = dict(zip(Pattern.__struct_fields__, row, strict=True))
     for name in ("exemplar_trajectory_ids", "metadata"):
         known[name] = msgspec.json.decode(known[name])
-    return Pattern(**{**known, "is_active": bool(known["is_active"])})
+    known["is_active"] = bool(known["is_active"])
+    return Pattern(**known)
 
 
 def classifier_of(row: tuple[Any, ...]) -> ClassifierRow:
     """A row of the table as a record."""
-    known = dict(zip(ClassifierRow.__struct_fields__, row, strict=True))
-    flags = {name: bool(known[name]) for name in ("consolidated", "is_active")}
-    return ClassifierRow(**{**known, **flags, "figures": msgspec.json.decode(known["figures"])})
+    known: dict[str, Any] = dict(zip(ClassifierRow.__struct_fields__, row, strict=True))
+    for name in ("consolidated", "is_active"):
+        known[name] = bool(known[name])
+    known["figures"] = msgspec.json.decode(known["figures"])
+    return ClassifierRow(**known)

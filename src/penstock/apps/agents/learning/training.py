@@ -200,17 +200,12 @@ async def _consolidated(app: "Penstock", known: Active | None) -> Active | None:
 
 
 def _active(row: tuple[Any, ...]) -> Active:
-    known = dict(zip(Active.__struct_fields__, row, strict=True))
-    fisher = known["fisher"]
-    return Active(
-        **{
-            **known,
-            "parameters": model.from_bytes(known["parameters"]),
-            "fisher": None if fisher is None else model.from_bytes(fisher),
-            "figures": msgspec.json.decode(known["figures"]),
-            "is_active": bool(known["is_active"]),
-        }
-    )
+    known: dict[str, Any] = dict(zip(Active.__struct_fields__, row, strict=True))
+    for name in ("parameters", "fisher"):
+        known[name] = None if known[name] is None else model.from_bytes(known[name])
+    known["figures"] = msgspec.json.decode(known["figures"])
+    known["is_active"] = bool(known["is_active"])
+    return Active(**known)
 
 
 async def train_tenant(

@@ -113,7 +113,7 @@ async def write(app: "Penstock", seen: Sequence[Seen]) -> Processed:
     """Keep the trajectories of some sessions with their vectors, in one commit."""
     made = [trajectory for each in seen for trajectory in each.trajectories]
     embedder, store = embedder_of(app), vectors_of(app)
-    vectors = await embed(embedder, [each.content for each in made]) if made else []
+    vectors: Any = await embed(embedder, [each.content for each in made]) if made else ()
     entries = {
         each.id: Entry(
             id=each.id,

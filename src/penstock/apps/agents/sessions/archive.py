@@ -356,16 +356,13 @@ def _kept(row: Row) -> _Kept:
     turns = [
         Turn(**{**turn, "metadata": msgspec.json.decode(turn["metadata"])}) for turn in row["turns"]
     ]
-    session = AgentSession(
-        **{
-            **row,
-            "turns": len(turns),
-            "metadata": msgspec.json.decode(row["metadata"]),
-            "archive_id": None,
-            "restored_at": None,
-        }
-    )
-    return _Kept(session, turns)
+    told: dict[str, Any] = {
+        "turns": len(turns),
+        "metadata": msgspec.json.decode(row["metadata"]),
+        "archive_id": None,
+        "restored_at": None,
+    }
+    return _Kept(AgentSession(**(row | told)), turns)
 
 
 def turn_row(session: AgentSession, turn: Turn) -> Row:

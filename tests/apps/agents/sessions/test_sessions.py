@@ -15,7 +15,7 @@ from penstock.apps.agents.sessions.records import (
     place,
 )
 from penstock.model.errors import InvalidOption
-from penstock.testing import FakeClock, drain, fire_due
+from penstock.testing import FakeClock, drain
 from tests.apps.agents.killing import Play, Stage, twice_and_killed
 from tests.apps.agents.learning.tasks import EMBEDDER, asked, close_session, days_ago, run
 from tests.apps.agents.raw import rows
@@ -138,20 +138,6 @@ async def test_a_session_expires_when_its_own_time_is_over(
     clock.advance(61)
     assert await run(agents, "session-cleanup", {}) == {"expired": 1}
     assert rows(agents, "SELECT id FROM agents_sessions WHERE status = 'expired'") == [("short",)]
-
-
-async def test_the_default_schedule_expires_what_was_quiet_for_a_day(
-    tmp_path: Any, clock: FakeClock
-) -> None:
-    app = Penstock(f"sqlite:///{tmp_path}/work.db", extensions=["agents"], clock=clock)
-    async with app:
-        await app.agents.sessions.open(session_id="quiet")
-        clock.advance(24 * 3_600 + 1)
-        await app.declare()
-        clock.advance(15 * 60)
-        await fire_due(app)
-        await drain(app)
-        assert rows(app, "SELECT status FROM agents_sessions") == [("expired",)]
 
 
 class Cleanup(Play):

@@ -8,7 +8,7 @@ import asyncio
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import structlog
@@ -22,6 +22,7 @@ from penstock.model.store_errors import StoreError
 from penstock.service import Seldom
 from penstock.store.contract import Claim, Claimed, Report, Store
 from penstock.worker.job_log import about
+from penstock.worker.own_limits import OwnLimits
 from penstock.worker.reports import Reports
 from penstock.worker.running import RunningSlots
 
@@ -39,11 +40,12 @@ class Pump:
     def __init__(
         self,
         store: Store,
-        claim: Callable[[int, int, float], Claim],
+        claim: Callable[[int, int, float, Mapping[str, int]], Claim],
         launch: Callable[[Lease], None],
         running: Callable[[], Iterable[Lease]],
         given_up: Callable[[], Collection[str]],
         reports: Reports,
+        own_limits: OwnLimits,
         *,
         concurrency: int,
         max_prefetch: int,
@@ -81,14 +83,15 @@ class Pump:
         self._running_leases = running
         self._given_up = given_up
         self._answer_lost = False
-        self._owner = claim(0, 0, 0).owner
+        self._own_limits = own_limits
+        self._owner = claim(0, 0, 0, {}).owner
 
     @property
     def idle(self) -> bool:
         """Nothing running, waiting or to write, and the last claim found nothing anywhere."""
         held = self.running or self.waiting or self.slots.held()
         busy = held or self._settled or self._hungry or self._cycling.locked()
-        return self._looked_everywhere and not busy
+        return self._looked_everywhere and not busy and self._own_limits.frees_in is None
 
     @property
     def prefetched(self) -> list[Lease]:
@@ -129,6 +132,8 @@ class Pump:
         self.running -= 1
         if not self.slots.quiet:
             self.slots.free(lease)
+        if self._own_limits.was_short_of(lease.type):
+            self._hungry = True
         self._mean_seconds += (seconds - self._mean_seconds) * 0.05
         if settlement is not None:
             self._settled.append(settlement)
@@ -276,8 +281,9 @@ class Pump:
         if not want:
             return
         free = max(0, self._concurrency - self.running - len(self.waiting))
+        room = self._own_limits.room(self._running_leases(), self.prefetched, want)
         try:
-            claimed = await self._store.jobs.claim(self._claim(want, free, self._ahead()))
+            claimed = await self._store.jobs.claim(self._claim(want, free, self._ahead(), room))
         except Exception:
             self._hungry = self._answer_lost = True
             raise
@@ -333,6 +339,7 @@ class Pump:
 
     def _start(self, lease: Lease) -> None:
         self.running += 1
+        self._own_limits.begins(lease)
         if not self.slots.quiet:
             self.slots.take(lease)
         if lease.started_at is None:
@@ -372,6 +379,7 @@ class Pump:
         pause = None
         if self.accepting and self._capacity() > 0:
             pause = max(0.0, self._next_poll - time.monotonic())
+            pause = min(pause, self._own_limits.frees_in or pause)
         try:
             async with asyncio.timeout(pause):
                 await self._wake.wait()

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,6 +37,7 @@ from penstock.worker.blocking import LoopWatch
 from penstock.worker.execution import Executor
 from penstock.worker.job_log import JobLines, about
 from penstock.worker.leases import TICK_SECONDS, Heartbeat, Holdings, own_leases
+from penstock.worker.own_limits import OwnLimits
 from penstock.worker.pump import Pump
 from penstock.worker.reports import Reports
 from penstock.worker.running import Running, StopReason
@@ -213,6 +214,7 @@ class Worker:
             lambda: [running.lease for running in self._holdings.running.values()],
             lambda: self._holdings.given_up,
             self._reports,
+            OwnLimits(self._types),
             concurrency=self._concurrency,
             max_prefetch=settings.prefetch,
             poll_seconds=settings.poll_interval,
@@ -237,7 +239,7 @@ class Worker:
     def _services(self) -> list[Service]:
         return [*upkeep_services(self.app, self.owner), *extension_services(self.app)]
 
-    def _claim(self, limit: int, start: int, ahead: float) -> Claim:
+    def _claim(self, limit: int, start: int, ahead: float, at_most: Mapping[str, int]) -> Claim:
         return Claim(
             owner=self.owner,
             types=self._types.keys(),
@@ -248,6 +250,7 @@ class Worker:
             max_priority=self._max_priority,
             type_lease_ms=self._own_leases,
             ahead=ahead,
+            at_most=at_most,
         )
 
     def _launch(self, lease: Lease) -> None:

@@ -18,7 +18,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     untouched (unless that has happened to a job three times already: then it counts as started at
     once, or a crash before its mark is written could repeat for ever). Only jobs of the named
     `types` are handed out, whatever else waits. `owner` begins with its host's name and a colon.
-    Under a limit on concurrency it takes up to `ahead` leases in advance for each slot it has.
+    Under a limit on concurrency it takes up to `ahead` leases in advance for each slot it has. Of
+    the types in `at_most`, no more than so many are leased.
     """
 
     owner: str
@@ -30,6 +31,11 @@ class Claim(Struct, frozen=True, kw_only=True):
     max_priority: int | None = None
     type_lease_ms: Mapping[str, int] = {}
     ahead: float = 0
+    at_most: Mapping[str, int] = {}
+
+    def most(self, type_: str) -> int:
+        """How many jobs of a type may be leased."""
+        return min(self.limit, self.at_most.get(type_, self.limit))
 
 
 Slots = dict[LimitName, int]

@@ -200,6 +200,7 @@ class PostgresClaims(Claims):
             "queues": None if claim.queues is None else list(claim.queues),
             "max_priority": claim.max_priority,
             "limit": claim.limit,
+            "at_most": encode(dict(claim.at_most)).decode() if claim.at_most else None,
             "start": claim.start,
             "lease_ms": claim.lease_ms,
             "type_lease_ms": encode(dict(claim.type_lease_ms)).decode(),

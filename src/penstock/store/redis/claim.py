@@ -166,6 +166,7 @@ class _ClaimArguments(Struct):
     queues: list[str] | None
     max_priority: int | None
     ahead: float
+    at_most: dict[str, int] | None
     last_tenant: str
     walked_to: str
 
@@ -190,6 +191,7 @@ class Claims:
             queues=None if claim.queues is None else list(claim.queues),
             max_priority=claim.max_priority,
             ahead=claim.ahead,
+            at_most=dict(claim.at_most) or None,
             last_tenant=self._last_tenant,
             walked_to=self._walked_to,
         )

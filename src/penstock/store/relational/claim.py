@@ -129,7 +129,8 @@ class Claims(ABC):
 
     def _first_of(self, tx: Transaction, lane: Lane, claim: Claim) -> list[Pick]:
         """One lane and nothing in its way: no turns to take."""
-        first = islice(self.candidates(tx, lane, claim, max(1, claim.limit)), claim.limit)
+        most = claim.most(lane[2])
+        first = islice(self.candidates(tx, lane, claim, max(1, most)), most)
         return [(seq, lane[2], place < claim.start) for place, (*_, seq) in enumerate(first)]
 
 

@@ -133,6 +133,7 @@ class Gates:
         paused, limits, breakers = tx.row("gates") or ("[]", "[]", "[]")
         self.quiet = paused == limits == breakers == "[]"
         self.starting = 0
+        self._left = dict(claim.at_most)
         self.retry_in_ms: int | None = None
         self._tx = tx
         self._claim = claim
@@ -150,14 +151,18 @@ class Gates:
 
     def open(self, lane: Lane) -> bool:
         """Whether any job of a lane could be leased; asked once, before its jobs are read."""
+        queue, tenant, type_, _ = lane
+        if self._left.get(type_) == 0:
+            return False
         if self.quiet:
             return True
-        queue, tenant, type_, _ = lane
         named = {("queue", queue), ("tenant", tenant), ("type", type_)}
         return not named & self._paused and self._admits(lane, True) is not None
 
     def admit(self, lane: Lane) -> bool | None:
         """Lease one more of a lane: to start (True), to wait (False), or not at all (None)."""
+        if self._left.get(lane[2]) == 0:
+            return None
         starts: bool | None = self.starting < self._claim.start
         if not self.quiet:
             starts = self._admits(lane, bool(starts))
@@ -165,6 +170,8 @@ class Gates:
                 for gate in self._of_lane[lane]:
                     gate.take(starts)
         self.starting += bool(starts)
+        if starts is not None and lane[2] in self._left:
+            self._left[lane[2]] -= 1
         return starts
 
     def write(self, leases: Sequence[Lease]) -> Slots:

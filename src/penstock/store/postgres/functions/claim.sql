@@ -53,16 +53,18 @@ END
 $$;
 COMMENT ON FUNCTION {schema}.lanes_after IS 'The lanes that hold queued jobs, found step by step.';
 
-CREATE OR REPLACE FUNCTION {schema}.quotas(p_lanes {schema}.lane[], p_limit integer, p_last_tenant text)
+CREATE OR REPLACE FUNCTION {schema}.lane_shares(
+    p_lanes {schema}.lane[], p_limit integer, p_last_tenant text, p_at_most json)
 RETURNS integer[]
 LANGUAGE sql STABLE AS $$
-    -- How many of each lane the turns of the tenants come to; nothing is locked yet.
+    -- How many of each lane the turns of the tenants come to, of some types at most so many; nothing
+    -- is locked yet.
     WITH lane AS MATERIALIZED (
         SELECT * FROM unnest(p_lanes) WITH ORDINALITY
             AS lane (queue, tenant_id, type, limit_key, priority, from_rank, number)
     ),
     seen AS (
-        SELECT lane.number, lane.tenant_id,
+        SELECT lane.number, lane.tenant_id, lane.type,
             row_number() OVER (PARTITION BY lane.tenant_id ORDER BY found.rank, found.seq) AS turn
         FROM lane CROSS JOIN LATERAL (
             SELECT rank, seq FROM {schema}.jobs_live AS jobs
@@ -73,15 +75,21 @@ LANGUAGE sql STABLE AS $$
             ORDER BY rank, seq LIMIT greatest(16, 4 * p_limit / cardinality(p_lanes))
         ) AS found
     ),
+    counted AS (
+        SELECT *, row_number() OVER (
+            PARTITION BY type ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) AS of_type
+        FROM seen
+    ),
     dealt AS (
-        SELECT number FROM seen
+        SELECT number FROM counted
+        WHERE p_at_most IS NULL OR of_type <= coalesce((p_at_most ->> type)::integer, p_limit)
         ORDER BY turn, tenant_id <= p_last_tenant, tenant_id LIMIT p_limit
     ),
     quota AS (SELECT number, count(*)::integer AS jobs FROM dealt GROUP BY number)
     SELECT array_agg(coalesce(quota.jobs, 0) ORDER BY lane.number)
     FROM lane LEFT JOIN quota USING (number)
 $$;
-COMMENT ON FUNCTION {schema}.quotas IS 'How many jobs of each lane a claim should take.';
+COMMENT ON FUNCTION {schema}.lane_shares IS 'How many jobs of each lane a claim should take.';
 
 CREATE OR REPLACE FUNCTION {schema}.gated() RETURNS boolean
 LANGUAGE sql STABLE
@@ -91,9 +99,10 @@ RETURN EXISTS (SELECT FROM {schema}.pauses WHERE scope <> 'job')
 COMMENT ON FUNCTION {schema}.gated IS 'Whether claims must weigh pauses, limits or breakers.';
 
 -- A row about the claim itself, with the ids of the jobs to lease, which are locked now.
-CREATE OR REPLACE FUNCTION {schema}.choose_quietly(
-    p_types text[], p_queues text[], p_max_priority integer, p_limit integer, p_last_tenant text,
-    p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_stage integer, p_now bigint,
+CREATE OR REPLACE FUNCTION {schema}.choose_jobs(
+    p_types text[], p_queues text[], p_max_priority integer, p_limit integer, p_at_most json,
+    p_last_tenant text, p_walked_to json, p_known {schema}.lane[], p_tidy boolean, p_stage integer,
+    p_now bigint,
     OUT needs text, OUT due bigint, OUT staged integer, OUT walked_to text, OUT lanes text,
     OUT walk_us bigint, OUT ids text[])
 LANGUAGE plpgsql
@@ -106,7 +115,7 @@ DECLARE
     v_now timestamptz := {schema}.at(p_now);
     v_lanes {schema}.lane[] := p_known;
     v_walked_to json;
-    v_quotas integer[];
+    v_shares integer[];
     v_began timestamptz;
 BEGIN
     -- Pauses, limits and breakers are weighed by the caller, one claim at a time.
@@ -136,16 +145,16 @@ BEGIN
         walk_us := extract(microseconds FROM clock_timestamp() - v_began)::bigint;
     END IF;
     IF cardinality(v_lanes) > 1 THEN
-        v_quotas := {schema}.quotas(v_lanes, p_limit, p_last_tenant);
+        v_shares := {schema}.lane_shares(v_lanes, p_limit, p_last_tenant, p_at_most);
     ELSE
-        v_quotas := ARRAY[p_limit];
+        v_shares := ARRAY[least(p_limit, (p_at_most ->> (v_lanes[1]).type)::integer)];
     END IF;
 
     -- A row that another claim holds is passed over for the next one in its lane.
     WITH locked AS MATERIALIZED (
         SELECT held.id, lane.tenant_id,
             row_number() OVER (PARTITION BY lane.tenant_id ORDER BY held.rank, held.seq) AS turn
-        FROM ROWS FROM (unnest(v_lanes), unnest(v_quotas))
+        FROM ROWS FROM (unnest(v_lanes), unnest(v_shares))
             AS lane (queue, tenant_id, type, limit_key, priority, from_rank, jobs)
         CROSS JOIN LATERAL (
             SELECT jobs.id, jobs.rank, jobs.seq FROM {schema}.jobs_live AS jobs
@@ -160,7 +169,7 @@ BEGIN
     SELECT array_agg(id ORDER BY turn, tenant_id <= p_last_tenant, tenant_id) INTO ids FROM locked;
 END
 $$;
-COMMENT ON FUNCTION {schema}.choose_quietly
+COMMENT ON FUNCTION {schema}.choose_jobs
     IS 'Locks the most urgent jobs, tenants in turn, while nothing is paused or limited.';
 
 CREATE OR REPLACE FUNCTION {schema}.lock_queued(p_ids text[], p_now bigint) RETURNS text[]

@@ -5,9 +5,9 @@
 -- time, it is the server's.
 SELECT needs, due, staged, walked_to, lanes, walk_us, leased.*
 FROM (SELECT coalesce(:now::bigint, clock_ms()) AS now) AS moment
-CROSS JOIN LATERAL choose_quietly(
-    :types::text[], :queues::text[], :max_priority::integer, :limit::integer, :last_tenant,
-    :walked_to::json,
+CROSS JOIN LATERAL choose_jobs(
+    :types::text[], :queues::text[], :max_priority::integer, :limit::integer, :at_most::json,
+    :last_tenant, :walked_to::json,
     (SELECT array_agg(known) FROM json_populate_recordset(NULL::lane, :known::json) AS known),
     :tidy::boolean, :stage::integer, moment.now)
 LEFT JOIN LATERAL lease(ids, :owner, :start::integer, :lease_ms::bigint, :type_lease_ms::json,

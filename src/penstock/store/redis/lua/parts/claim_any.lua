@@ -38,8 +38,13 @@ if redis.call('EXISTS', PREFIX .. 'pauses', PREFIX .. 'limits', PREFIX .. 'break
     gates = later_gates()(claim)
 end
 
+-- How many of a type may still be leased; the others are not in it.
+local left = claim.at_most or {}
+
 local function wanted(lane)
-    return (not queues or queues[parts_of(lane)[1]]) and (not gates or gates.open(lane))
+    local parts = parts_of(lane)
+    return (not queues or queues[parts[1]]) and left[parts[3]] ~= 0 and
+        (not gates or gates.open(lane))
 end
 
 -- The ranges of `lanes` to look through, beginning behind where the last claim stopped.
@@ -80,15 +85,24 @@ end
 
 local starting = 0
 
-local function admit(lane)
+local function admit_any(lane)
     if gates then return gates.admit(lane) end
     starting = starting + 1
     return starting <= claim.start
 end
 
+local function admit(lane)
+    local type_name = parts_of(lane)[3]
+    if left[type_name] == 0 then return nil end
+    local starts = admit_any(lane)
+    if starts ~= nil and left[type_name] then left[type_name] = left[type_name] - 1 end
+    return starts
+end
+
 local lanes, walked_to = walk()
 local picked, last_tenant
 local in_line = #lanes == 1 and claim.limit > 0 and not gates and not claim.max_priority
+    and not left[parts_of(lanes[1])[3]]
 if in_line then
     picked, last_tenant = first_of(lanes[1], claim)
 else

@@ -13,8 +13,8 @@
 --   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, owners, pauses:jobs, rates,
 --   room, slots, started, stops:…, wake
 -- ARGV[4]  the claim as JSON: owner, types (each as JSON text), limit, start, lease_ms,
---          type_lease_ms, queues, max_priority, ahead, last_tenant and walked_to (as the last
---          answer said, or '')
+--          type_lease_ms, queues, max_priority, ahead, at_most (how many by type), last_tenant and
+--          walked_to (as the last answer said, or '')
 -- answers  {now, milliseconds until to ask again or '', last tenant, walked to, slots as {scope,
 --          name, slots} each, runs…}; a run is what leases in a row have in common, and then two
 --          values each: {lane, doc, created_at, queued_at, expires_at, fence, 1 if started,
@@ -39,6 +39,12 @@ local function serves(lane)
         if string.sub(lane, 1, #type_name) == type_name then return true end
     end
     return false
+end
+
+-- Whether no job of the lane's type may be leased.
+local function full(listed)
+    local type_name = cjson.decode(string.match(listed, '\n(.*)$'))[3]
+    return (claim.at_most or {})[type_name] == 0
 end
 
 local function add(name, field, by)
@@ -91,7 +97,7 @@ local function claim_one()
     local lane = only_lane()
     if lane == nil then return nil end
     local answer = {NOW, due and int(due - now) or '', claim.last_tenant, '', {}}
-    if lane and serves(lane) then
+    if lane and serves(lane) and not full(lane) then
         answer[6], answer[3] = lease_one(lane)
         if not answer[6] then return nil end
     end

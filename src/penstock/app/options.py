@@ -1,7 +1,7 @@
 """The options of a job: defaults of its type, and what one enqueue overrides."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -40,6 +40,8 @@ class OptionFields(TypedDict, total=False):
     order_key: str | int | None
     tags: Sequence[str | int]
     metadata: Mapping[str, Any] | None
+    remove_on_complete: bool | int | str | timedelta | None
+    remove_on_fail: bool | int | str | timedelta | None
 
 
 class Registration(OptionFields, total=False):

@@ -26,6 +26,7 @@ from penstock.model.options import (
     Document,
     Edges,
     Factor,
+    Keep,
     Moment,
     Name,
     Option,
@@ -55,6 +56,7 @@ METAVARS: dict[type[Option], str] = {
     Whole: "N",
     Factor: "FACTOR",
     Choice: "WORD",
+    Keep: "HOW",
     Seconds: "SPAN",
     Moment: "TIME",
     Words: "WORD,WORD",
@@ -85,6 +87,8 @@ def _parameter(option: Option) -> inspect.Parameter:
     about = option.about
     if isinstance(option, Seconds):
         about = f"{about.removesuffix('.')}: 90, 15m, 2h, 1d."
+    elif isinstance(option, Keep):
+        about = f"{about.removesuffix('.')}: {option.example}."
     elif isinstance(option, Words | Edges):
         about = f"{about.removesuffix('.')}; may be repeated."
     elif option.choices:

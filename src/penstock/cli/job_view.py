@@ -7,7 +7,7 @@ from penstock.model.clock import iso
 from penstock.model.failure import attempt_of, attempts_allowed, bound_by, fell_with_parent, folded
 from penstock.model.states import Status
 from penstock.model.wording import ago, counted, span
-from penstock.operate.documents import decoded, set_options
+from penstock.operate.documents import decoded, rest_of_progress, set_options
 from penstock.operate.run_again import ran_again_from
 
 if TYPE_CHECKING:
@@ -220,8 +220,10 @@ def _lease(job: "Job", now: int) -> str | None:
 
 
 def _progress(job: "Job") -> str | None:
+    said = [plain(job.progress_message or ""), plain(rest_of_progress(job))]
+    words = ", ".join(each for each in said if each)
     if job.progress_percent is None:
-        return None
+        return words or None
     filled = round(job.progress_percent / 5)
     bar = f"[green]{'█' * filled}[/][bright_black]{'░' * (20 - filled)}[/]"
-    return f"{bar} {job.progress_percent:.0f} % {plain(job.progress_message or '')}"
+    return f"{bar} {job.progress_percent:.0f} % {words}"

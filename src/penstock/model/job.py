@@ -13,6 +13,7 @@ from penstock.model.options import (
     Document,
     Edges,
     Factor,
+    Keep,
     Moment,
     Name,
     Option,
@@ -138,6 +139,13 @@ class NewJob(Struct, frozen=True, kw_only=True):
     ] = None
     tags: Annotated[tuple[str, ...], Words("Words to find it by.", common=True)] = ()
     metadata: Annotated[str | None, Document("What goes along; at most 64 KiB of JSON.")] = None
+    keep_completed: Annotated[
+        int | None,
+        Keep("Whether, or when, it is removed once complete.", "remove_on_complete"),
+    ] = None
+    keep_failed: Annotated[
+        int | None, Keep("The same once it has become a dead letter.", "remove_on_fail")
+    ] = None
     trace_context: str | None = None
     after: Annotated[
         tuple[Edge, ...],
@@ -227,6 +235,7 @@ class Job(Struct, frozen=True, kw_only=True):
     cancel_requested_at: int | None
     progress_percent: float | None
     progress_message: str | None
+    progress: str | None = None
     checkpoint: str | None
     tenant_id: str
     workspace_id: str | None
@@ -240,6 +249,8 @@ class Job(Struct, frozen=True, kw_only=True):
     order_key: str | None
     tags: tuple[str, ...]
     metadata: str | None
+    keep_completed: int | None = None
+    keep_failed: int | None = None
     trace_context: str | None
     created_at: int
     updated_at: int

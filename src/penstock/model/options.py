@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ MAX_TAGS = 32
 MAX_METADATA = 65_536
 MAX_EDGES = 1_000
 MAX_SECONDS = 1e10
+MAX_KEPT = 1_000_000
 
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.:@/-]{{0,{MAX_NAME - 1}}}")
 _LONGEST_NUMBER = 10**MAX_TEXT
@@ -208,6 +209,59 @@ class Seconds(Option, frozen=True, kw_only=True):
         if self.above_zero and value == 0:
             raise self.refused(value)
         return max(int(value * 1000), int(self.above_zero))
+
+
+FOREVER_MS = int(MAX_SECONDS * 1000)
+"""Longer than any duration that can be said."""
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?) ?(s|m|h|d|w)")
+_SPAN_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+
+
+class Keep(Option, frozen=True):
+    """How long a job is kept after its end.
+
+    A job holds the milliseconds, 0 to remove it and `FOREVER_MS` never to; or, below 0, how many of
+    its type are kept that ended like it.
+    """
+
+    kind = bool | int | str
+    example = "true, false, 100 or 7d"
+
+    @property
+    def expected(self) -> str:
+        return "true (remove it), false (never), at most how many to keep, or for how long ('7d')"
+
+    def written(self, value: Any) -> Any:
+        if value < 0:
+            return -value
+        return value == 0 if value in (0, FOREVER_MS) else f"{Seconds('').written(value)}s"
+
+    def _take(self, value: Any) -> int:
+        if isinstance(value, str):
+            return self._read(value.strip().lower())
+        if isinstance(value, bool):
+            return 0 if value else FOREVER_MS
+        if isinstance(value, timedelta):
+            return self._milliseconds(value.total_seconds() * 1000, value)
+        if not isinstance(value, int) or not 0 <= value <= MAX_KEPT:
+            raise self.refused(value)
+        return -value
+
+    def _read(self, text: str) -> int:
+        if text in ("true", "false"):
+            return self._take(text == "true")
+        if text.isdecimal():
+            return self._take(int(text))
+        span = _SPAN.fullmatch(text)
+        if span is None:
+            raise self.refused(text)
+        return self._milliseconds(float(span[1]) * _SPAN_MS[span[2]], text)
+
+    def _milliseconds(self, value: float, said: Any) -> int:
+        if not 0 <= value < FOREVER_MS:
+            raise self.refused(said)
+        return int(value)
 
 
 class Moment(Option, frozen=True):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.clock import EARLIEST, LATEST, iso
 from penstock.model.job import OPTIONS
-from penstock.model.options import Seconds
+from penstock.model.options import Keep, Seconds
 from penstock.model.wording import span
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from penstock.model.audit import Entry
     from penstock.model.job import Job
 
-STORED = {"payload", "result", "checkpoint", "metadata", "error_details", "trace_context"}
+STORED = {
+    *("payload", "result", "checkpoint", "metadata", "error_details", "trace_context", "progress")
+}
 TIMES = {"at", "lease_until"}
 
 
@@ -45,10 +47,25 @@ def set_options(job: "Job", but: Container[str]) -> list[tuple[str, str]]:
     shown: list[tuple[str, str]] = []
     for name, option in OPTIONS.items():
         value = getattr(job, option.field, None)
-        if name not in but and value and value != option.default:
+        said = value is not None if isinstance(option, Keep) else value
+        if name not in but and said and value != option.default:
             words = span(value) if option.unit == Seconds.unit else str(option.written(value))
             shown.append((name.replace("_", " "), words))
     return shown
+
+
+def rest_of_progress(job: "Job") -> str:
+    """What an object of progress says beside percent and message: `batch 2, total batches 5`."""
+    progress = decoded(job.progress)
+    if not isinstance(progress, dict):
+        return ""
+    shown = (job.progress_message, job.progress_percent)
+    rest = {name: value for name, value in progress.items() if value not in shown}
+    return ", ".join(f"{name} {_told(value)}" for name, value in rest.items())
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def decoded(stored: Any) -> Any:

@@ -23,7 +23,7 @@ SHOWN = 100
 _COPIED = (
     *("type", "payload", "queue", "category", "priority", "max_retries", "retry_delay_ms"),
     *("backoff_multiplier", "timeout_ms", "tenant_id", "workspace_id", "limit_key", "order_key"),
-    "tags",
+    *("tags", "keep_completed", "keep_failed"),
 )
 _ENDS_WITH_ITS_JOB = (KeyScope.WHILE_PENDING, KeyScope.UNTIL_DONE)
 

@@ -67,6 +67,7 @@ class JobEvent(msgspec.Struct, frozen=True):
     progress_message: str | None
     error: str | None
     at: str
+    progress: msgspec.Raw | None = None
 
     def applied(self, job: Job) -> Job:
         """The job as it stands after this."""
@@ -76,6 +77,7 @@ class JobEvent(msgspec.Struct, frozen=True):
             attempts=self.attempts,
             progress_percent=self.progress_percent,
             progress_message=self.progress_message,
+            progress=None if self.progress is None else bytes(self.progress).decode(),
             error=self.error,
             updated_at=from_iso(self.at),
         )

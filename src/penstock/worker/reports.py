@@ -213,5 +213,6 @@ class JobReporter:
             fence=fence,
             progress_percent=said.percent,
             progress_message=said.message,
+            progress=said.document,
             logs=lines,
         )

@@ -10,6 +10,7 @@ from starlette.responses import StreamingResponse
 
 from penstock.model.clock import iso
 from penstock.model.job import Job
+from penstock.operate.documents import decoded
 from penstock.server.api.router import api_router
 from penstock.server.guard import Bearer, MayRead, Presence
 from penstock.server.state import Here
@@ -71,7 +72,7 @@ async def events_of(store: Store, job_id: str) -> AsyncGenerator[bytes, None]:
 def _told(before: Job | None, job: Job) -> list[bytes]:
     """What to say about a change; nothing if it is about neither state nor progress."""
     names: list[str] = []
-    if _progress(job) != ((None, None) if before is None else _progress(before)):
+    if _progress(job) != ((None, None, None) if before is None else _progress(before)):
         names.append("progress")
     if before is None or (before.status, before.attempts) != (job.status, job.attempts):
         names.append("state")
@@ -79,8 +80,8 @@ def _told(before: Job | None, job: Job) -> list[bytes]:
     return [b"event: " + name.encode() + b"\ndata: " + data + b"\n\n" for name in names]
 
 
-def _progress(job: Job) -> tuple[float | None, str | None]:
-    return job.progress_percent, job.progress_message
+def _progress(job: Job) -> tuple[float | None, str | None, str | None]:
+    return job.progress_percent, job.progress_message, job.progress
 
 
 def _data(job: Job) -> dict[str, Any]:
@@ -90,6 +91,7 @@ def _data(job: Job) -> dict[str, Any]:
         "attempts": job.attempts,
         "progress_percent": job.progress_percent,
         "progress_message": job.progress_message,
+        "progress": decoded(job.progress),
         "error": job.error,
         "at": iso(job.updated_at),
     }

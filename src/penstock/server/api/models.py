@@ -278,6 +278,7 @@ class JobEvent(Document):
     attempts: int
     progress_percent: float | None
     progress_message: str | None
+    progress: dict[str, Any] | None
     error: str | None
     at: Moment
 

@@ -27,7 +27,7 @@ from penstock.model.clock import from_iso, iso
 from penstock.model.errors import InvalidOption
 from penstock.model.failure import attempt_of, attempts_allowed, bound_by, folded
 from penstock.model.wording import counted
-from penstock.operate.documents import decoded
+from penstock.operate.documents import decoded, rest_of_progress
 from penstock.server.dashboard.charts import Chart
 
 UNFOLDED = 12
@@ -179,6 +179,7 @@ def environment(packages: Packages = ()) -> Environment:
         "folded": folded,
         "attempt": attempt_of,
         "attempts_allowed": attempts_allowed,
+        "rest_of_progress": rest_of_progress,
         "bound_by": bound_by,
         "chart": chart,
     }

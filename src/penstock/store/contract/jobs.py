@@ -64,6 +64,7 @@ class Report(Struct, frozen=True, kw_only=True):
     fence: int
     progress_percent: float | None = None
     progress_message: str | None = None
+    progress: str | None = None
     checkpoint: str | None = None
     logs: Sequence[tuple[int, str, str]] = ()
 

@@ -102,6 +102,8 @@ def _values(job: NewJob, now: int | None) -> tuple[Any, ...]:
         job.limit_key or "",
         list(job.tags) or None,
         job.metadata,
+        job.keep_completed,
+        job.keep_failed,
         job.trace_context,
         now,
     )

@@ -15,7 +15,9 @@ _PLACEHOLDER = re.compile(rf"\?|{_NAMED.pattern}")
 _DOCUMENT = re.compile(r"(\$\d+)::(json\b|jsonb\b)")
 
 
-_DOCUMENTS = ("payload", "result", "error_details", "checkpoint", "metadata", "trace_context")
+_DOCUMENTS = (
+    *("payload", "result", "error_details", "checkpoint", "metadata", "trace_context", "progress"),
+)
 _TIMES = ("lease_until", *(name for name in Job.__struct_fields__ if name.endswith("_at")))
 _READ_AS = {
     **{name: f"{name}::text" for name in _DOCUMENTS},

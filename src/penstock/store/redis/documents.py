@@ -41,6 +41,7 @@ def job(picture: Picture) -> Job:
         error_details, attempts, snoozes, rescues, fence, timeout_ms, scheduled_at, expires_at,
         lease_owner, cancel_requested_at, progress_percent, progress_message, checkpoint,
         waiting_on, created_at, updated_at, queued_at, started_at, completed_at, failed_at,
+        progress,
     ) = picture  # fmt: skip
     doc = readable_doc(doc_text)
     queue, tenant_id, type_, limit_key = decode_lane(lane)
@@ -70,6 +71,7 @@ def job(picture: Picture) -> Job:
         cancel_requested_at=number(cancel_requested_at),
         progress_percent=float(progress_percent) if progress_percent else None,
         progress_message=text(progress_message),
+        progress=text(progress),
         checkpoint=text(checkpoint),
         tenant_id=tenant_id,
         waiting_on=int(waiting_on or 0),

@@ -42,6 +42,8 @@ _shape_of = attrgetter(
     "key_scope",
     "key_window_ms",
     "order_key",
+    "keep_completed",
+    "keep_failed",
     "after",
 )
 
@@ -74,6 +76,8 @@ def _is_plain(job: NewJob) -> bool:
         or job.order_key is not None
         or job.parent_job_id is not None
         or job.schedule_id is not None
+        or job.keep_completed is not None
+        or job.keep_failed is not None
     )
 
 
@@ -189,6 +193,8 @@ def _shape(job: NewJob) -> dict[str, Any]:
         shape["key_window_ms"] = job.key_window_ms
     if job.order_key is not None:
         shape["line"] = encode((job.tenant_id, job.order_key)).decode()
+    if job.keep_completed is not None or job.keep_failed is not None:
+        shape["keep"] = encode((job.keep_completed, job.keep_failed)).decode()
     if job.after:
         shape["after"] = edges_as_rows(job.after)
     return shape
@@ -211,4 +217,6 @@ def _doc(job: NewJob, scope: KeyScope | None) -> str:
         job.key,
         scope,
         job.order_key,
+        job.keep_completed,
+        job.keep_failed,
     )

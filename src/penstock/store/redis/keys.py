@@ -54,6 +54,8 @@ class Doc(Struct, frozen=True, array_like=True):
     key: str | None = None
     key_scope: KeyScope | None = None
     order_key: str | None = None
+    keep_completed: int | None = None
+    keep_failed: int | None = None
 
 
 AS_IN_JOB = tuple(name for name in Doc.__struct_fields__ if name not in ("timeout_ms", "tags"))

@@ -61,6 +61,7 @@ async def report(scripts: Scripts, owner: str, reports: Sequence[Report]) -> lis
             "fence": report.fence,
             "percent": None if report.progress_percent is None else str(report.progress_percent),
             "message": report.progress_message,
+            "document": report.progress,
             "checkpoint": report.checkpoint,
             "logs": [encode((at, report.fence, *line)).decode() for at, *line in report.logs],
         }

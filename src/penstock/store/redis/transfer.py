@@ -30,7 +30,8 @@ Fields = dict[bytes, bytes]
 _ran: Decoder[Ran] = Decoder(Ran)
 _COUNTS = ("attempts", "snoozes", "rescues", "returns", "fence", "waiting_on")
 _TEXTS = (
-    "error", "error_details", "lease_owner", "cancel_reason", "progress_message", "checkpoint",
+    "error", "error_details", "lease_owner", "cancel_reason", "progress_message", "progress",
+    "checkpoint",
 )  # fmt: skip
 _MOMENTS = (
     "expires_at", "cancel_requested_at", "queued_at", "started_at", "completed_at", "failed_at",

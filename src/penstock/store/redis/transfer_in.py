@@ -23,9 +23,9 @@ _PLACE = (
 )  # fmt: skip
 _KEPT = (
     "status", "payload", "error", "error_details", "expires_at", "lease_owner",
-    "cancel_requested_at", "cancel_reason", "progress_percent", "progress_message", "checkpoint",
-    "created_at", "updated_at", "scheduled_at", "queued_at", "started_at", "completed_at",
-    "failed_at", "key_scope",
+    "cancel_requested_at", "cancel_reason", "progress_percent", "progress_message", "progress",
+    "checkpoint", "created_at", "updated_at", "scheduled_at", "queued_at", "started_at",
+    "completed_at", "failed_at", "key_scope",
 )  # fmt: skip
 _COUNTS = ("fence", "attempts", "snoozes", "rescues", "returns", "waiting_on")
 
@@ -86,6 +86,8 @@ def _place(job: dict[str, Any], lane: str) -> dict[str, Any]:
         place.setdefault("lease_left_ms", 0)
     elif Status(job["status"]) in TERMINAL:
         place["ended_at"] = job["completed_at"] or job["updated_at"]
+        if job["keep_completed"] is not None or job["keep_failed"] is not None:
+            place["keep"] = encode((job["keep_completed"], job["keep_failed"])).decode()
     return place
 
 
@@ -100,6 +102,8 @@ def _fields(job: dict[str, Any], lane: str) -> Arguments:
         fields["key"] = encode((job["tenant_id"], job["type"], job["key"]))
     if job["order_key"] is not None:
         fields["line"] = encode((job["tenant_id"], job["order_key"]))
+    if job["keep_completed"] is not None or job["keep_failed"] is not None:
+        fields["keep"] = encode((job["keep_completed"], job["keep_failed"]))
     if job["result"] is not None and (job["result"], job["status"]) != ("null", Status.COMPLETED):
         fields["result"] = job["result"]
     return [word for pair in fields.items() for word in pair]

@@ -77,11 +77,25 @@ async def prune(scripts: Scripts, retention: Retention, limit: int) -> Pruned:
         found = int(await scripts.call("prune", status.value, keep_ms, limit, *spared))
         deleted += found
         more = more or found == limit
+    now, own = await _own_past(scripts, retention, limit)
+    removed = int(await scripts.call("prune_jobs", now + 1, *own)) if own else 0
+    deleted += removed
+    more = more or removed == limit
     purged = await _prune_letters(scripts, retention, limit)
     deleted += purged
     more = more or purged == limit
     await scripts.call("tidy", limit)
     return Pruned(deleted, more)
+
+
+async def _own_past(scripts: Scripts, retention: Retention, limit: int) -> tuple[int, list[bytes]]:
+    """The time, and jobs that said themselves that they are to be removed by now."""
+    own = f"{scripts.prefix}ended:own"
+    now, [any_own] = await scripts.look(("EXISTS", own))
+    if not any_own or not retention.keep_ms:
+        return now, []
+    [ids] = await scripts.ask(("ZRANGEBYSCORE", own, "-inf", now, "LIMIT", 0, limit))
+    return now, ids
 
 
 async def _prune_letters(scripts: Scripts, retention: Retention, limit: int) -> int:
@@ -180,6 +194,8 @@ class RedisUpkeep:
         for status, keep_ms in retention.keep_ms.items():
             spared = await _spared(self._scripts, status, retention.keep_last)
             found += await self._scripts.call("prunable", status.value, keep_ms, limit, *spared)
+        _, own = await _own_past(self._scripts, retention, limit)
+        found += own
         return [job_id.decode() for job_id in found]
 
     async def prune_jobs(self, ids: Sequence[str], before: int) -> int:

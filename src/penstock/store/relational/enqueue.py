@@ -169,6 +169,8 @@ def row_of(tx: Transaction, job: NewJob) -> tuple[Any, ...]:
         job.order_key,
         tx.listed(job.tags) if job.tags else None,
         job.metadata,
+        job.keep_completed,
+        job.keep_failed,
         job.trace_context,
         job.payload,
     )

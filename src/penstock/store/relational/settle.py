@@ -56,6 +56,7 @@ def report(tx: Transaction, owner: str, reports: Sequence[Report]) -> list[str]:
         row = _identity(tx, owner, item) | {
             "percent": item.progress_percent,
             "message": item.progress_message,
+            "document": item.progress,
             "checkpoint": item.checkpoint,
         }
         if tx.many("report_progress", (row,)) == 0:

@@ -18,6 +18,7 @@ from penstock.model.options import (
     Document,
     Edges,
     Factor,
+    Keep,
     Moment,
     Option,
     Seconds,
@@ -159,6 +160,8 @@ def as_text(option: Option, job: NewJob) -> str:
         return ", ".join(value)
     if isinstance(option, Document) and value is not None:
         return str(value)
+    if isinstance(option, Keep):
+        return "" if value is None else str(option.written(value)).lower()
     return "" if not value else str(option.written(value))
 
 

@@ -224,7 +224,7 @@ BEGIN
                 + coalesce((p_type_lease_ms ->> jobs.type)::bigint, p_lease_ms)) END,
             -- One that keeps coming back without a counted execution counts as started at once.
             started_at = CASE WHEN chosen.place <= p_start OR returns >= 3 THEN v_now END,
-            progress_percent = NULL, progress_message = NULL
+            progress_percent = NULL, progress_message = NULL, progress = NULL
         FROM unnest(p_ids) WITH ORDINALITY AS chosen (id, place)
         WHERE jobs.id = chosen.id
         RETURNING rank, jobs.id, fence, type, queue, priority::integer, payload::text, attempts,

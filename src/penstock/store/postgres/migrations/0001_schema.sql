@@ -19,6 +19,8 @@ CREATE TABLE {schema}.jobs (
     fence               bigint NOT NULL DEFAULT 0,
     timeout_ms          bigint NOT NULL,
     retry_delay_ms      bigint,
+    keep_completed      bigint,
+    keep_failed         bigint,
     scheduled_at        timestamptz NOT NULL,
     created_at          timestamptz NOT NULL,
     updated_at          timestamptz NOT NULL,
@@ -49,6 +51,7 @@ CREATE TABLE {schema}.jobs (
     lease_owner         text COLLATE "C",
     cancel_reason       text,
     progress_message    text,
+    progress            json,
     category            text COLLATE "C" NOT NULL DEFAULT 'general',
     workspace_id        text COLLATE "C",
     created_by          text COLLATE "C",
@@ -103,6 +106,17 @@ CREATE INDEX jobs_live_scheduled ON {schema}.jobs_live (schedule_id, id)
     WHERE schedule_id IS NOT NULL;
 
 CREATE INDEX jobs_ended_prunable ON {schema}.jobs_ended (status, completed_at);
+-- Of jobs that say themselves when they are removed: by the time of that, or by their number.
+CREATE INDEX jobs_ended_removed_complete ON {schema}.jobs_ended
+    (((date_part('epoch', completed_at AT TIME ZONE 'UTC') * 1000)::bigint + keep_completed))
+    WHERE status = 'completed' AND keep_completed >= 0;
+CREATE INDEX jobs_ended_removed_dead ON {schema}.jobs_ended
+    (((date_part('epoch', completed_at AT TIME ZONE 'UTC') * 1000)::bigint + keep_failed))
+    WHERE status = 'dead_letter' AND keep_failed >= 0;
+CREATE INDEX jobs_ended_counted_complete ON {schema}.jobs_ended (type, completed_at)
+    WHERE status = 'completed' AND keep_completed < 0;
+CREATE INDEX jobs_ended_counted_dead ON {schema}.jobs_ended (type, completed_at)
+    WHERE status = 'dead_letter' AND keep_failed < 0;
 CREATE INDEX jobs_ended_children ON {schema}.jobs_ended (parent_job_id, id)
     WHERE parent_job_id IS NOT NULL;
 CREATE INDEX jobs_ended_scheduled ON {schema}.jobs_ended (schedule_id, id)
@@ -116,6 +130,9 @@ COMMENT ON COLUMN {schema}.jobs.fence IS 'Grows with every lease granted or take
 COMMENT ON COLUMN {schema}.jobs.timeout_ms IS 'How long one execution may take.';
 COMMENT ON COLUMN {schema}.jobs.retry_delay_ms
     IS 'The first delay before a retry, where the job has its own.';
+COMMENT ON COLUMN {schema}.jobs.keep_completed
+    IS 'For how many milliseconds it is kept once it is complete; below 0, how many of its type are.';
+COMMENT ON COLUMN {schema}.jobs.keep_failed IS 'The same once it is a dead letter.';
 COMMENT ON COLUMN {schema}.jobs.scheduled_at IS 'When the job falls due.';
 COMMENT ON COLUMN {schema}.jobs.created_at IS 'When the job was enqueued.';
 COMMENT ON COLUMN {schema}.jobs.updated_at IS 'When the row last changed, renewals of the lease aside.';
@@ -147,6 +164,7 @@ COMMENT ON COLUMN {schema}.jobs.limit_key IS 'The name of the limit the job coun
 COMMENT ON COLUMN {schema}.jobs.lease_owner IS 'The process that holds the lease.';
 COMMENT ON COLUMN {schema}.jobs.cancel_reason IS 'Why somebody asked the running job to stop.';
 COMMENT ON COLUMN {schema}.jobs.progress_message IS 'What the handler says it is doing.';
+COMMENT ON COLUMN {schema}.jobs.progress IS 'The object in which the handler says both, if it does.';
 COMMENT ON COLUMN {schema}.jobs.category IS 'A word for grouping job types.';
 COMMENT ON COLUMN {schema}.jobs.workspace_id IS 'The part of the tenant the job belongs to.';
 COMMENT ON COLUMN {schema}.jobs.created_by IS 'Who enqueued the job.';

@@ -6,13 +6,13 @@ INSERT INTO jobs_live (
     live, id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms,
     scheduled_at, created_at, updated_at, queued_at, waiting_on, expires_at, retry_delay_ms,
     backoff_multiplier, category, workspace_id, created_by, parent_job_id, schedule_id, key,
-    key_scope, limit_key, order_key, tags, metadata, trace_context, payload
+    key_scope, limit_key, order_key, tags, metadata, keep_completed, keep_failed, trace_context, payload
 )
 SELECT true, given.* FROM (VALUES (
     ?::text, ?::text, ?::text, ?::text, ?::text, ?::bigint, ?::smallint, ?::int, ?::bigint, at(?),
     at(?), at(?), at(?), ?::int, at(?), ?::bigint,
     ?::double precision, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text,
-    ?::text, ?::text, ?::text, ?::text[], ?::json, ?::text, ?::json
+    ?::text, ?::text, ?::text, ?::text[], ?::json, ?::bigint, ?::bigint, ?::text, ?::json
 )) AS given (id)
 WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = given.id)
 ON CONFLICT (id) DO NOTHING
@@ -23,7 +23,7 @@ INSERT INTO jobs_live (
     live, id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms,
     scheduled_at, created_at, updated_at, queued_at, waiting_on, expires_at, retry_delay_ms,
     backoff_multiplier, category, workspace_id, created_by, parent_job_id, schedule_id, key,
-    key_scope, limit_key, order_key, tags, metadata, trace_context, payload
+    key_scope, limit_key, order_key, tags, metadata, keep_completed, keep_failed, trace_context, payload
 )
 SELECT true, one ->> 0, one ->> 1, one ->> 2, one ->> 3, one ->> 4, (one ->> 5)::bigint,
     (one ->> 6)::smallint, (one ->> 7)::int, (one ->> 8)::bigint, at((one ->> 9)::bigint),
@@ -33,7 +33,7 @@ SELECT true, one ->> 0, one ->> 1, one ->> 2, one ->> 3, one ->> 4, (one ->> 5):
     one ->> 22, one ->> 23, one ->> 24, one ->> 25,
     CASE WHEN jsonb_typeof(one -> 26) = 'array'
         THEN ARRAY(SELECT jsonb_array_elements_text(one -> 26)) END,
-    (one ->> 27)::json, one ->> 28, (one ->> 29)::json
+    (one ->> 27)::json, (one ->> 28)::bigint, (one ->> 29)::bigint, one ->> 30, (one ->> 31)::json
 FROM jsonb_array_elements(?::jsonb) AS one
 WHERE NOT EXISTS (SELECT 1 FROM jobs_ended WHERE jobs_ended.id = one ->> 0)
 ON CONFLICT (id) DO NOTHING
@@ -43,7 +43,8 @@ RETURNING refuse_ended(id);
 -- Without a time, it is the server's.
 SELECT now, fresh FROM enqueue_one(?::text, ?::text, ?::json, ?::text, ?::text, ?::smallint, ?::int,
     ?::bigint, ?::double precision, ?::bigint, ?::bigint, ?::bigint, ?::bigint, ?::bigint, ?::text,
-    ?::text, ?::text, ?::text, ?::text, ?::text, ?::text[], ?::json, ?::text, ?::bigint);
+    ?::text, ?::text, ?::text, ?::text, ?::text, ?::text[], ?::json, ?::bigint, ?::bigint, ?::text,
+    ?::bigint);
 
 -- name: enqueue_alike
 -- What the jobs have in common, their ids and their payloads; without a time, the server's.

@@ -30,7 +30,7 @@ SET live = true, status = 'pending', attempts = 0, snoozes = 0, rescues = 0, ret
     scheduled_at = at(:due), expires_at = NULL, result = NULL, error = NULL, error_details = NULL,
     started_at = NULL, completed_at = NULL, failed_at = NULL, queued_at = NULL,
     cancel_requested_at = NULL, cancel_reason = NULL, progress_percent = NULL,
-    progress_message = NULL, updated_at = at(:now)
+    progress_message = NULL, progress = NULL, updated_at = at(:now)
 WHERE NOT live AND id = :id AND status IN ({from requeue});
 
 -- name: resolve_requeued

@@ -89,6 +89,8 @@ WHERE id = ? AND fence = ? AND lease_owner = ? AND cancel_requested_at IS NULL;
 UPDATE jobs_live
 SET progress_percent = coalesce(:percent::double precision, progress_percent),
     progress_message = coalesce(:message, progress_message),
+    progress = CASE WHEN :percent::double precision IS NULL AND :document::json IS NULL
+        THEN progress ELSE :document::json END,
     checkpoint = coalesce(:checkpoint, checkpoint), updated_at = at(:now)
 WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status = 'in_progress';
 

@@ -42,7 +42,39 @@ FOR UPDATE SKIP LOCKED;
 -- name: ended_before
 SELECT id FROM jobs_ended
 WHERE status = :status AND completed_at < at(:before) AND id <> ALL(:spared::text[])
+  AND CASE status WHEN 'completed' THEN keep_completed WHEN 'dead_letter' THEN keep_failed END IS NULL
 ORDER BY completed_at LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: completed_to_remove
+-- Of jobs that say themselves when they are removed.
+SELECT id FROM jobs_ended WHERE id = ANY(ARRAY(
+    SELECT id FROM jobs_ended
+    WHERE status = 'completed' AND keep_completed >= 0
+      AND (date_part('epoch', completed_at AT TIME ZONE 'UTC') * 1000)::bigint + keep_completed <= :now
+    UNION ALL
+    SELECT id FROM (
+        SELECT id, keep_completed, row_number() OVER (
+            PARTITION BY type ORDER BY completed_at DESC, id DESC) AS age
+        FROM jobs_ended WHERE status = 'completed' AND keep_completed < 0
+    ) AS counted
+    WHERE age > -keep_completed
+    LIMIT :limit))
+FOR UPDATE SKIP LOCKED;
+
+-- name: dead_to_remove
+SELECT id FROM jobs_ended WHERE id = ANY(ARRAY(
+    SELECT id FROM jobs_ended
+    WHERE status = 'dead_letter' AND keep_failed >= 0
+      AND (date_part('epoch', completed_at AT TIME ZONE 'UTC') * 1000)::bigint + keep_failed <= :now
+    UNION ALL
+    SELECT id FROM (
+        SELECT id, keep_failed, row_number() OVER (
+            PARTITION BY type ORDER BY completed_at DESC, id DESC) AS age
+        FROM jobs_ended WHERE status = 'dead_letter' AND keep_failed < 0
+    ) AS counted
+    WHERE age > -keep_failed
+    LIMIT :limit))
 FOR UPDATE SKIP LOCKED;
 
 -- name: closed_before

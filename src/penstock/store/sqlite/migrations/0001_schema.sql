@@ -35,6 +35,7 @@ CREATE TABLE jobs (
     backoff_multiplier  REAL,
     progress_percent    REAL,
     progress_message    TEXT,
+    progress            TEXT,
     category            TEXT NOT NULL DEFAULT 'general',
     workspace_id        TEXT,
     created_by          TEXT,
@@ -44,6 +45,8 @@ CREATE TABLE jobs (
     key_scope           TEXT,
     limit_key           TEXT,
     order_key           TEXT,
+    keep_completed      INTEGER,
+    keep_failed         INTEGER,
     tags                TEXT,
     metadata            TEXT,
     trace_context       TEXT,
@@ -66,6 +69,15 @@ CREATE INDEX jobs_expiring ON jobs (expires_at)
     WHERE expires_at IS NOT NULL AND status IN ('pending', 'queued', 'failed');
 CREATE INDEX jobs_ended ON jobs (status, completed_at)
     WHERE status IN ('completed', 'cancelled', 'dead_letter');
+-- Of jobs that say themselves when they are removed: by the time of that, or by their number.
+CREATE INDEX jobs_removed_complete ON jobs (completed_at + keep_completed)
+    WHERE status = 'completed' AND keep_completed >= 0;
+CREATE INDEX jobs_removed_dead ON jobs (completed_at + keep_failed)
+    WHERE status = 'dead_letter' AND keep_failed >= 0;
+CREATE INDEX jobs_counted_complete ON jobs (type, completed_at)
+    WHERE status = 'completed' AND keep_completed < 0;
+CREATE INDEX jobs_counted_dead ON jobs (type, completed_at)
+    WHERE status = 'dead_letter' AND keep_failed < 0;
 CREATE INDEX jobs_blocked ON jobs (queue) WHERE status = 'pending' AND waiting_on > 0;
 -- Jobs that have to join a line when they fall due.
 CREATE INDEX jobs_due_ordered ON jobs (scheduled_at)

@@ -92,7 +92,7 @@ UPDATE jobs
 SET status = 'in_progress', fence = fence + 1, lease_owner = :owner, lease_until = :until,
     updated_at = :now,
     started_at = CASE WHEN :start OR returns >= 3 THEN :now END,
-    progress_percent = NULL, progress_message = NULL
+    progress_percent = NULL, progress_message = NULL, progress = NULL
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND status IN ({from claim})
   AND (expires_at IS NULL OR expires_at > :now);
 

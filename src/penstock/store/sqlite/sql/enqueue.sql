@@ -3,8 +3,8 @@ INSERT INTO jobs (
     id, type, queue, tenant_id, status, rank, priority, max_retries, timeout_ms, scheduled_at,
     created_at, updated_at, queued_at, waiting_on, expires_at, retry_delay_ms, backoff_multiplier, category,
     workspace_id, created_by, parent_job_id, schedule_id, key, key_scope, limit_key, order_key,
-    tags, metadata, trace_context, payload
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    tags, metadata, keep_completed, keep_failed, trace_context, payload
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: known_id

@@ -27,7 +27,8 @@ UPDATE jobs
 SET status = 'pending', attempts = 0, snoozes = 0, rescues = 0, returns = 0, scheduled_at = :due,
     expires_at = NULL, result = NULL, error = NULL, error_details = NULL, started_at = NULL,
     completed_at = NULL, failed_at = NULL, queued_at = NULL, cancel_requested_at = NULL,
-    cancel_reason = NULL, progress_percent = NULL, progress_message = NULL, updated_at = :now
+    cancel_reason = NULL, progress_percent = NULL, progress_message = NULL, progress = NULL,
+    updated_at = :now
 WHERE id = :id AND status IN ({from requeue});
 
 -- name: resolve_requeued

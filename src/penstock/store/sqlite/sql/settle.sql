@@ -86,6 +86,7 @@ WHERE id = ? AND fence = ? AND lease_owner = ? AND cancel_requested_at IS NULL;
 UPDATE jobs
 SET progress_percent = coalesce(:percent, progress_percent),
     progress_message = coalesce(:message, progress_message),
+    progress = CASE WHEN coalesce(:percent, :document) IS NULL THEN progress ELSE :document END,
     checkpoint = coalesce(:checkpoint, checkpoint), updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_owner = :owner AND status = 'in_progress';
 

@@ -40,8 +40,34 @@ LIMIT :limit;
 SELECT id FROM jobs
 WHERE status = :status AND status IN ('completed', 'cancelled', 'dead_letter')
   AND completed_at < :before
+  AND CASE status WHEN 'completed' THEN keep_completed WHEN 'dead_letter' THEN keep_failed END IS NULL
   AND id NOT IN (SELECT value FROM json_each(:spared))
 ORDER BY completed_at LIMIT :limit;
+
+-- name: completed_to_remove
+-- Of jobs that say themselves when they are removed.
+SELECT id FROM jobs
+WHERE status = 'completed' AND keep_completed >= 0 AND completed_at + keep_completed <= :now
+UNION ALL
+SELECT id FROM (
+    SELECT id, keep_completed, row_number() OVER (
+        PARTITION BY type ORDER BY completed_at DESC, seq DESC) AS age
+    FROM jobs WHERE status = 'completed' AND keep_completed < 0
+)
+WHERE age > -keep_completed
+LIMIT :limit;
+
+-- name: dead_to_remove
+SELECT id FROM jobs
+WHERE status = 'dead_letter' AND keep_failed >= 0 AND completed_at + keep_failed <= :now
+UNION ALL
+SELECT id FROM (
+    SELECT id, keep_failed, row_number() OVER (
+        PARTITION BY type ORDER BY completed_at DESC, seq DESC) AS age
+    FROM jobs WHERE status = 'dead_letter' AND keep_failed < 0
+)
+WHERE age > -keep_failed
+LIMIT :limit;
 
 -- name: closed_before
 -- The list of literals is what lets SQLite use the partial index.

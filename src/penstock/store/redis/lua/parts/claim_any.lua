@@ -112,8 +112,10 @@ end
 -- What only a job that was claimed before can have: how it came back, and what earlier leases left.
 local function earlier(key)
     local had = call('HMGET', key, 'returns', 'progress_percent', 'progress_message', 'attempts',
-        'snoozes', 'rescues', 'timeout_ms', 'checkpoint')
-    if had[2] or had[3] then call('HDEL', key, 'progress_percent', 'progress_message') end
+        'snoozes', 'rescues', 'timeout_ms', 'checkpoint', 'progress')
+    if had[2] or had[3] or had[9] then
+        call('HDEL', key, 'progress_percent', 'progress_message', 'progress')
+    end
     return tonumber(had[1]) or 0, {unpack(had, 4, 8)}
 end
 

@@ -26,6 +26,7 @@
 --                        key        field of `keys` that it may hold; missing without a unique key
 --                        key_scope  missing without a unique key
 --                        line       field of `lines`; missing without an order key
+--                        keep       when it is removed, if it says so itself (keeping.lua)
 --                      and these do:
 --                        payload    JSON text, never decoded here
 --                        status, queued_at, started_at, completed_at, failed_at
@@ -36,7 +37,7 @@
 --                        lease_owner    lease_until is its score in leases:OWNER; says nothing
 --                                       in a completed job
 --                        cancel_requested_at, cancel_reason, error, error_details, checkpoint
---                        progress_percent, progress_message
+--                        progress_percent, progress_message, progress (JSON text)
 --                        result     missing in a completed job: null
 --                        xFENCE     one execution each, a JSON array, see keys.py (Ran)
 --                      A completed job without completed_at has its times from its last execution,
@@ -45,6 +46,7 @@
 --   of_parent:ID       zset: id by seq, of the jobs with this parent_job_id
 --   of_schedule:ID     zset: id by seq, of the jobs of this schedule
 --   ended:STATUS       zset: id by completed_at, for completed, cancelled and dead_letter
+--   ended:own, ended:last:…   see keeping.lua
 --   logs:ID            list of JSON arrays [at, fence, level, message]
 --   keys               hash: JSON ["tenant","type","key"] -> 'scope expires_at id'
 --   keys:expiring      zset: field of `keys` by expires_at, of the scope window
@@ -127,13 +129,13 @@
 --   room               never there: a script that deletes it first may write while memory is full
 --   wake               the channel on which every change is told
 --
--- needs: ground lanes counts unique_keys changes
+-- needs: ground lanes counts unique_keys changes keeping
 
 local LOOKED_AT = {
     'status', 'lane', 'priority', 'waiting_on', 'scheduled_at', 'created_at', 'queued_at',
     'started_at', 'expires_at', 'fence', 'attempts', 'snoozes', 'rescues', 'returns',
     'lease_owner', 'cancel_requested_at', 'cancel_reason', 'key', 'key_scope', 'line',
-    'error_details',
+    'error_details', 'keep',
 }
 local AS_NUMBERS = {
     priority = DEFAULT_PRIORITY, waiting_on = 0, fence = 0, attempts = 0, snoozes = 0,
@@ -175,6 +177,7 @@ end
 local function leave(job)
     if ENDED[job.status] then
         redis.call('ZREM', PREFIX .. 'ended:' .. job.status, job.id)
+        if job.keep then forget_own(job.id, job.lane, job.status, job.keep) end
         return
     end
     count_place(job.lane, place_of(job), -1)
@@ -198,6 +201,7 @@ local function enter(job, status)
     job.status = status
     if ENDED[status] then
         redis.call('ZADD', PREFIX .. 'ended:' .. status, NOW, job.id)
+        if job.keep then keep_own(job.id, job.lane, status, job.keep, now) end
         return
     end
     count_place(job.lane, place_of(job), 1)

@@ -34,7 +34,9 @@ local function delete_jobs(ids, status)
     if #ids == 0 then return end
     local keys = {}
     for _, id in ipairs(ids) do
-        local doc = redis.call('HGET', job_key(id), 'doc') or ''
+        local found = redis.call('HMGET', job_key(id), 'doc', 'lane', 'keep')
+        local doc = found[1] or ''
+        if found[3] then forget_own(id, found[2], status, found[3]) end
         if select(2, string.gsub(doc, ',', '')) >= PARENT - 1 then forget_origin(id, doc) end
         if redis.call('EXISTS', PREFIX .. 'edges:' .. id) == 1 then drop_edges_of(id) end
         keys[#keys + 1] = job_key(id)

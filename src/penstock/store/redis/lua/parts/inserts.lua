@@ -3,7 +3,7 @@
 -- Jobs arrive as ARGV[first], JSON {"shapes": […], "runs": [[number of the shape, jobs], …]}, and
 -- then two arguments each: id and payload. Many jobs in a row have one shape:
 --   lane, doc, priority, delay_ms or scheduled_at, expires_in_ms or expires_at,
---   key, key_scope, key_window_ms, line, parent_job_id, schedule_id, after (edges)
+--   key, key_scope, key_window_ms, line, keep, parent_job_id, schedule_id, after (edges)
 
 local function given(value)
     if value == cjson.null then return nil end
@@ -81,6 +81,7 @@ local function prepare(shape)
     add('key', shape.key)
     add('key_scope', shape.key_scope)
     add('line', shape.line)
+    add('keep', shape.keep)
     shape.fields, shape.places = fields, {}
     shape.is_listed = shape.expires or given(shape.key) or given(shape.parent_job_id)
         or given(shape.schedule_id)

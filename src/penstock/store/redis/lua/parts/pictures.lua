@@ -6,7 +6,7 @@ local PICTURED = {
     'attempts', 'snoozes', 'rescues', 'fence', 'timeout_ms', 'scheduled_at', 'expires_at',
     'lease_owner', 'cancel_requested_at', 'progress_percent', 'progress_message', 'checkpoint',
     'waiting_on', 'created_at', 'updated_at', 'queued_at', 'started_at', 'completed_at',
-    'failed_at',
+    'failed_at', 'progress',
 }
 
 -- Fills in what the last execution of a completed job tells.

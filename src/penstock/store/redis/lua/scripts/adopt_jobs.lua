@@ -5,7 +5,7 @@
 --   leased, leases:…, metrics:live, metrics:totals, metrics:…, moves, of_parent:…, of_schedule:…,
 --   owners, seq, started, stops:…, wake
 -- ARGV[8]… jobs: id, JSON of what decides its place (lane, status, priority, waiting_on,
---          scheduled_at, expires_at, lease_owner, lease_left_ms, started, stops, ended_at,
+--          scheduled_at, expires_at, lease_owner, lease_left_ms, started, stops, ended_at, keep,
 --          parent_job_id, schedule_id; what it has not is left out), how many arguments follow,
 --          the fields and values of its hash
 -- answers  1, or 0 when the bookmark is somewhere else, and nothing is written
@@ -30,6 +30,7 @@ local function put(job)
     end
     if ENDED[job.status] then
         redis.call('ZADD', PREFIX .. 'ended:' .. job.status, int(job.ended_at), job.id)
+        if job.keep then keep_own(job.id, job.lane, job.status, job.keep, job.ended_at) end
     elseif job.status == 'in_progress' then
         lease(job)
     else

@@ -35,7 +35,7 @@ local function requeue(job, due)
         'updated_at', NOW)
     redis.call('HDEL', job_key(job.id), 'attempts', 'snoozes', 'rescues', 'returns', 'expires_at',
         'result', 'error', 'error_details', 'started_at', 'completed_at', 'failed_at', 'queued_at',
-        'cancel_requested_at', 'cancel_reason', 'progress_percent', 'progress_message')
+        'cancel_requested_at', 'cancel_reason', 'progress_percent', 'progress_message', 'progress')
     enter(job, 'pending')
     local letter = PREFIX .. 'dead:' .. job.id
     if OPEN[redis.call('HGET', letter, 'resolution')] then

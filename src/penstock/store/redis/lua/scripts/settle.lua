@@ -35,7 +35,7 @@ end
 for first = 6, #ARGV, 4 do
     local id = ARGV[first]
     local found = call('HMGET', job_key(id), 'status', 'fence', 'lease_owner', 'lane',
-        'started_at', 'key')
+        'started_at', 'key', 'keep')
     if MAY_COMPLETE[found[1]] and found[2] == ARGV[first + 1] and found[3] == owner then
         held[first] = found
     else
@@ -96,6 +96,7 @@ local function complete(first, found)
     end
     group.count = group.count + 1
     if (found[5] or '') ~= '' then group.started = group.started + 1 end
+    if found[7] then keep_own(id, lane, 'completed', found[7], now) end
     completed[2 * count + 1] = NOW
     completed[2 * count + 2] = id
     count = count + 1

@@ -68,6 +68,7 @@ class Options(TypedDict, total=False):
     max_priority: int
     type_lease_ms: dict[str, int]
     ahead: float
+    at_most: dict[str, int]
 
 
 def a_job(**fields: Any) -> NewJob:

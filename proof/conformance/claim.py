@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from penstock.model.controls import Limit, LimitKind, LimitScope
 from penstock.model.states import Status
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
@@ -95,6 +96,44 @@ class TestFilters:
         wanted = [await enqueue(store, priority=1), await enqueue(store, priority=3)]
         leases = await claim_all(store, max_priority=3)
         assert [lease.id for lease in leases] == wanted
+
+
+class TestAtMost:
+    """Of some types a worker takes no more than it says, and of others as many as there are."""
+
+    async def test_no_more_of_a_type_is_granted(self, store: Store) -> None:
+        await store.jobs.enqueue([a_job(type=name, tenant_id=t) for name in "ab" for t in "123"])
+        leases = await claim_all(store, types=("a", "b"), at_most={"a": 2})
+        assert Counter(lease.type for lease in leases) == {"a": 2, "b": 3}
+        leases = await claim_all(store, types=("a", "b"), at_most={"a": 2})
+        assert [lease.type for lease in leases] == ["a"]
+
+    async def test_no_more_is_granted_where_nothing_else_waits(self, store: Store) -> None:
+        await store.jobs.enqueue([a_job() for _ in range(5)])
+        sizes = [len(await claim_all(store, at_most={"work": most})) for most in (2, 0, 1, 9)]
+        assert sizes == [2, 0, 1, 2]
+
+    async def test_a_single_job_waits_while_its_type_has_no_room(self, store: Store) -> None:
+        job_id = await enqueue(store)
+        assert await claim_all(store, at_most={"work": 0}) == []
+        assert await status_of(store, job_id) is Status.QUEUED
+        assert (await claim_one(store, at_most={"work": 1})).id == job_id
+
+    async def test_a_less_urgent_type_fills_the_place(self, store: Store) -> None:
+        await store.jobs.enqueue([a_job(type="a", priority=1) for _ in range(4)])
+        await store.jobs.enqueue([a_job(type="b", priority=9) for _ in range(4)])
+        leases = await claim_all(store, types=("a", "b"), limit=4, at_most={"a": 1})
+        assert [lease.type for lease in leases] == ["a", "b", "b", "b"]
+
+    async def test_limits_of_the_fleet_hold_as_well(self, store: Store) -> None:
+        limits = [
+            Limit(scope=LimitScope.TYPE, name="a", kind=LimitKind.CONCURRENCY, capacity=3),
+            Limit(scope=LimitScope.TYPE, name="b", kind=LimitKind.CONCURRENCY, capacity=1),
+        ]
+        await store.controls.set_limits(limits)
+        await store.jobs.enqueue([a_job(type=name) for name in "abc" for _ in range(4)])
+        leases = await claim_all(store, types=("a", "b", "c"), at_most={"a": 2, "c": 0})
+        assert Counter(lease.type for lease in leases) == {"a": 2, "b": 1}
 
 
 class TestOrder:

@@ -159,6 +159,8 @@ async def _waiting(store: Store, clock: FakeClock) -> None:
         retry_delay_ms=250,
         backoff_multiplier=1.5,
         timeout_ms=7_000,
+        keep_completed=60_000,
+        keep_failed=-3,
         payload='{"text":"snow ☃ and \\u0041"}',
     )
     parent = await enqueue(store, type="mail")
@@ -170,7 +172,12 @@ async def _waiting(store: Store, clock: FakeClock) -> None:
 async def _leased(store: Store) -> None:
     lease = await running(store)
     report = Report(
-        id=lease.id, fence=lease.fence, progress_percent=12.5, progress_message="on", checkpoint="c"
+        id=lease.id,
+        fence=lease.fence,
+        progress_percent=12.5,
+        progress_message="on",
+        progress='{"phase":"on"}',
+        checkpoint="c",
     )
     await store.jobs.report(OWNER, [report])
     stopped = await running(store)

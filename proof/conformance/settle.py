@@ -257,6 +257,30 @@ class TestReport:
         job = await job_of(store, lease.id)
         assert (job.progress_percent, job.progress_message, job.checkpoint) == (10.0, "on", "1")
 
+    async def test_progress_as_an_object_is_kept_until_it_is_a_number(self, store: Store) -> None:
+        lease = await running(store)
+        about = {"id": lease.id, "fence": lease.fence}
+        told = Report(**about, progress_percent=10.0, progress='{"phase":"load","percent":10}')
+        await store.jobs.report(OWNER, [told])
+        await store.jobs.report(OWNER, [Report(**about, checkpoint="1")])
+        job = await job_of(store, lease.id)
+        assert (job.progress_percent, job.progress) == (10.0, '{"phase":"load","percent":10}')
+        await store.jobs.report(OWNER, [Report(**about, progress='{"batch":2}')])
+        job = await job_of(store, lease.id)
+        assert (job.progress_percent, job.progress) == (10.0, '{"batch":2}')
+        await store.jobs.report(OWNER, [Report(**about, progress_percent=50.0)])
+        job = await job_of(store, lease.id)
+        assert (job.progress_percent, job.progress) == (50.0, None)
+
+    async def test_an_object_of_the_last_execution_is_cleared(self, store: Store) -> None:
+        lease = await running(store)
+        told = Report(id=lease.id, fence=lease.fence, progress='{"batch":2}')
+        await store.jobs.report(OWNER, [told])
+        await store.jobs.settle(OWNER, [failed(lease, retry_in_ms=0)])
+        assert (await job_of(store, lease.id)).progress == '{"batch":2}'
+        await claim_one(store)
+        assert (await job_of(store, lease.id)).progress is None
+
     async def test_a_checkpoint_survives_a_retry_and_progress_does_not(self, store: Store) -> None:
         lease = await running(store)
         told = Report(id=lease.id, fence=lease.fence, progress_percent=90.0, checkpoint="[7]")

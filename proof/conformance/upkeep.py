@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.model.job import KeyScope
+from penstock.model.options import FOREVER_MS
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Pruned, Report, Resolution, Retention, Store
 from penstock.testing.clock import FakeClock
@@ -26,6 +27,7 @@ from proof.conformance.build import (
 )
 
 DAY = 86_400
+HOUR_MS = 3_600_000
 
 
 class TestLeadership:
@@ -199,6 +201,65 @@ class TestPrune:
         clock.advance(seconds=1_000 * DAY)
         pruned = await store.upkeep.prune(Retention(keep_ms={Status.COMPLETED: 0}))
         assert (pruned.jobs, pruned.more) == (0, False)
+
+    async def test_a_job_may_say_how_long_it_is_kept(self, store: Store, clock: FakeClock) -> None:
+        asked: dict[str, dict[str, int]] = {
+            "at once": {"keep_completed": 0},
+            "an hour": {"keep_completed": HOUR_MS},
+            "for good": {"keep_completed": FOREVER_MS},
+            "if it fails": {"keep_failed": 0},
+        }
+        ids = {}
+        for name, fields in asked.items():
+            ids[name] = (lease := await running(store, **fields)).id
+            await store.jobs.settle(OWNER, [completed(lease)])
+        left = []
+        for seconds in (0, 3_601, 8 * DAY):
+            clock.advance(seconds=seconds)
+            await store.upkeep.prune(Retention())
+            found = {job.id for job in await store.reader.get(list(ids.values()))}
+            left.append({name for name, job_id in ids.items() if job_id in found})
+        assert left == [
+            {"an hour", "for good", "if it fails"},
+            {"for good", "if it fails"},
+            {"for good"},
+        ]
+
+    async def test_dead_letters_say_it_for_themselves(self, store: Store, clock: FakeClock) -> None:
+        gone = await running(store, keep_failed=0, keep_completed=FOREVER_MS)
+        stays = await running(store, keep_failed=FOREVER_MS, keep_completed=0)
+        await store.jobs.settle(OWNER, [buried(gone), buried(stays)])
+        clock.advance(seconds=91 * DAY)
+        assert (await store.upkeep.prune(Retention())).jobs == 1
+        assert [letter.job_id for letter in await store.dead.find()] == [stays.id]
+        assert [job.id for job in await store.reader.get([gone.id, stays.id])] == [stays.id]
+
+    async def test_at_most_so_many_of_a_type_are_kept(self, store: Store, clock: FakeClock) -> None:
+        ids = []
+        for type_ in ("a", "a", "a", "b"):
+            ids.append((lease := await running(store, type=type_, keep_completed=-2)).id)
+            await store.jobs.settle(OWNER, [completed(lease)])
+            clock.advance(seconds=1)
+        await store.upkeep.prune(Retention())
+        assert [job.id for job in await store.reader.get(ids)] == ids[1:]
+
+    async def test_a_job_that_lives_again_is_not_removed(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        ids = []
+        for keep in (0, -1):
+            ids.append((lease := await running(store, keep_failed=keep)).id)
+            await store.jobs.settle(OWNER, [buried(lease)])
+        await store.jobs.requeue(ids)
+        clock.advance(seconds=DAY)
+        assert (await store.upkeep.prune(Retention())).jobs == 0
+        assert [job.id for job in await store.reader.get(ids)] == ids
+
+    async def test_what_somebody_keeps_elsewhere_is_not_removed(self, store: Store) -> None:
+        lease = await running(store, keep_completed=0)
+        await store.jobs.settle(OWNER, [completed(lease)])
+        assert (await store.upkeep.prune(Retention(keep_ms={}))).jobs == 0
+        assert await store.upkeep.prunable(Retention()) == [lease.id]
 
     async def test_the_history_goes_too(self, store: Store, clock: FakeClock) -> None:
         lease = await running(store)

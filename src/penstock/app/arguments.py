@@ -176,6 +176,8 @@ class Arguments:
         self._whole = frozenset(self._required)
         self._partial_decoders: dict[tuple[str, ...], msgspec.json.Decoder[Any]] = {}
         self._open = any(p.kind is p.VAR_KEYWORD for p in self._plain)
+        self.whole: Callable[[Mapping[str, Any]], object] | None = None
+        """Refuses arguments that do not go together, where there is something that knows."""
         self._positional = not self._open and all(
             p.kind is not p.KEYWORD_ONLY for p in self._parameters
         )
@@ -271,6 +273,8 @@ class Arguments:
             raise InvalidArguments(
                 self._type_name, "payload", "data without endless nesting", "too many levels"
             ) from error
+        if self.whole is not None and not absent:
+            self.whole(msgspec.structs.asdict(arguments))
         if self._open and not absent:
             given = msgspec.json.decode(payload)
             known = {name: getattr(arguments, name) for name in self._names}

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from penstock.extension import (
     Asking,
+    Command,
     Extension,
     Follower,
     Measure,
@@ -200,6 +201,7 @@ TABLES = Tables(
     ),
 )
 
+COMMANDS = "penstock.apps.agents.commands"
 WEBHOOKS = "penstock.apps.agents.webhooks"
 COUNTING = "penstock.apps.agents.maintenance.counting"
 HEALTH = "penstock.apps.agents.maintenance.health"
@@ -222,6 +224,12 @@ agents = Extension(
     tables=TABLES,
     namespace="penstock.apps.agents.namespace:Agents",
     blueprint="penstock.apps.agents.jobs:jobs",
+    commands=(
+        Command(name="ls", run=f"{COMMANDS}:ls", opens=False),
+        Command(name="describe", run=f"{COMMANDS}:describe", opens=False),
+        Command(name="run", run=f"{COMMANDS}:run", writes=True),
+        Command(name="reschedule", run=f"{COMMANDS}:reschedule", writes=True),
+    ),
     erase="penstock.apps.agents.maintenance.erase:erase_whose",
     gates=(_is_used_up,),
     counter=f"{COUNTING}:JobCounter",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
     from penstock.app.job_type import Prepared
     from penstock.app.penstock import Penstock
+    from penstock.app.schedules import ScheduleView
     from penstock.apps.agents.learning.learning import Learning
     from penstock.apps.agents.maintenance.deletion import Deletions
     from penstock.apps.agents.maintenance.exports import Exports
@@ -40,6 +41,12 @@ class Agents:
     ) -> "JobHandle[Any]":
         """Enqueue a job: `app.agents.enqueue("session-cleanup", {"maxAge": 1}, tenant="north")`."""
         return await self._app.enqueue(self.new(name, data, **options))
+
+    async def reschedule(self, name: str, cron: str, *, zone: str = "UTC") -> "ScheduleView":
+        """Give a default schedule other times, which stand through restarts and deploys."""
+        from penstock.apps.agents.schedules import reschedule
+
+        return await reschedule(self._app, name, cron, zone=zone)
 
     @cached_property
     def memories(self) -> "Memories":

@@ -62,6 +62,8 @@ class Worker(ABC, Generic[D, R]):
     """
 
     name: ClassVar[str]
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Data that make sense, as JSON has them: `penstock agents describe` shows them."""
     job_type: "ClassVar[JobType[..., ..., Any] | None]" = None
 
     @abstractmethod
@@ -122,6 +124,7 @@ def add(
         _handler(made)
     )
     type_.hooks = _hooks(made)
+    type_.arguments.whole = _checking(types_of(worker)[0])
     worker.job_type = type_
     return cast("JobType[..., ..., Any]", type_)
 
@@ -146,6 +149,12 @@ def types_of(worker: "type[Worker[Any, Any]]") -> tuple[type[Struct], Any]:
                     return data, result
     expected = "a class Worker[Data, Result] whose data is a msgspec.Struct"
     raise InvalidOption("worker", worker.__qualname__, expected)
+
+
+def _checking(data_type: type[Struct]) -> Callable[[Mapping[str, Any]], object]:
+    """Return what makes the whole data of its fields, and so refuses what does not go together."""
+    names = {field.encode_name: field.name for field in msgspec.structs.fields(data_type)}
+    return lambda values: data_type(**{names[name]: value for name, value in values.items()})
 
 
 def _handler(worker: "Worker[Any, R]") -> Callable[..., Coroutine[Any, Any, R]]:

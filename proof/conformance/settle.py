@@ -1,5 +1,7 @@
 """Settle: what each ending makes of the job, and what it leaves behind."""
 
+from typing import Any
+
 import pytest
 from msgspec.json import decode
 
@@ -259,7 +261,7 @@ class TestReport:
 
     async def test_progress_as_an_object_is_kept_until_it_is_a_number(self, store: Store) -> None:
         lease = await running(store)
-        about = {"id": lease.id, "fence": lease.fence}
+        about: dict[str, Any] = {"id": lease.id, "fence": lease.fence}
         told = Report(**about, progress_percent=10.0, progress='{"phase":"load","percent":10}')
         await store.jobs.report(OWNER, [told])
         await store.jobs.report(OWNER, [Report(**about, checkpoint="1")])

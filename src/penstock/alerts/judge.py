@@ -76,7 +76,8 @@ class Critical:
         count = await self._app.store.metrics.dead_count(type_)
         # Its error's words stay here: a notice leaves the installation.
         died = newest.error_code or newest.reason
-        about = f"the newest is {newest.type} {newest.job_id}, of {died}"
+        whose = f" of tenant {newest.tenant_id}" if newest.tenant_id else ""
+        about = f"the newest is {newest.type} {newest.job_id}{whose}, of {died}"
         return Reading(count, about, cause=newest.job_id)
 
 

@@ -32,6 +32,7 @@ class OwnLimits:
                 self._rates[name] = _Rate(capacity, milliseconds / 1000)
         self._limited = {*self._at_once, *self._rates}
         self._short: dict[str, int] = {}
+        self._full: set[str] = set()
 
     def room(self, running: Iterable[Lease], waiting: Iterable[Lease], want: int) -> dict[str, int]:
         """Return how many by type, of the types that have room for fewer than are wanted."""
@@ -52,23 +53,32 @@ class OwnLimits:
                 self._short[name] = max(0, room)
         return self._short
 
+    def granted(self, leases: Iterable[Lease]) -> None:
+        """Hear what the store gave: of a type that has no room left, more may wait."""
+        if self._short:
+            taken = Counter(lease.type for lease in leases)
+            self._full = {name for name, room in self._short.items() if taken[name] >= room}
+        else:
+            self._full = set()
+
     def begins(self, lease: Lease) -> None:
         """Count a start."""
         rate = self._rates.get(lease.type)
         if rate is not None:
             rate.starts.append(self._now())
 
-    def was_short_of(self, type_: str) -> bool:
+    def may_wait(self, type_: str) -> bool:
         """Whether more of a type may be waiting than the last claim could take."""
-        return type_ in self._short
+        return type_ in self._full
 
     @property
     def frees_in(self) -> float | None:
         """Seconds until a rate lets more begin of a type of which more may wait; None without."""
-        waits = [
-            self._rates[name].frees_in(self._now()) for name in self._short.keys() & self._rates
-        ]
-        return min((wait for wait in waits if wait is not None), default=None)
+        now = self._now()
+        return min(
+            (self._rates[name].frees_in(now) for name in self._full & self._rates.keys()),
+            default=None,
+        )
 
 
 class _Rate:
@@ -84,5 +94,5 @@ class _Rate:
             self.starts.popleft()
         return self._capacity - len(self.starts)
 
-    def frees_in(self, now: float) -> float | None:
-        return None if self.left(now) > 0 else self.starts[0] + self._seconds - now
+    def frees_in(self, now: float) -> float:
+        return 0.0 if self.left(now) > 0 else self.starts[0] + self._seconds - now

@@ -132,7 +132,7 @@ class Pump:
         self.running -= 1
         if not self.slots.quiet:
             self.slots.free(lease)
-        if self._own_limits.was_short_of(lease.type):
+        if self._own_limits.may_wait(lease.type):
             self._hungry = True
         self._mean_seconds += (seconds - self._mean_seconds) * 0.05
         if settlement is not None:
@@ -312,6 +312,7 @@ class Pump:
             self.slots.drop({(w.id, w.fence) for w in self.slots.held() if w.id in again})
         if self._claimed is not None:
             self._claimed(claimed.leases)
+        self._own_limits.granted(claimed.leases)
         self.slots.allow(claimed.slots)
         self.waiting.extend(claimed.leases)
 
@@ -379,7 +380,8 @@ class Pump:
         pause = None
         if self.accepting and self._capacity() > 0:
             pause = max(0.0, self._next_poll - time.monotonic())
-            pause = min(pause, self._own_limits.frees_in or pause)
+            frees_in = self._own_limits.frees_in
+            pause = pause if frees_in is None else min(pause, frees_in)
         try:
             async with asyncio.timeout(pause):
                 await self._wake.wait()

@@ -120,9 +120,8 @@ def add(
 ) -> JobType[..., ..., Any]:
     """Register a worker with an application or a blueprint, with options as `@app.job` has them."""
     made = worker()
-    type_ = registry.job(**{"name": worker.name, "classify": [_classifier(made)], **registration})(
-        _handler(made)
-    )
+    own: Registration = {"name": worker.name, "classify": [_classifier(made)]}
+    type_ = registry.job(**own | registration)(_handler(made))
     type_.hooks = _hooks(made)
     type_.arguments.whole = _checking(types_of(worker)[0])
     worker.job_type = type_

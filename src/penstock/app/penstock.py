@@ -35,7 +35,6 @@ from penstock.store.open import open_store
 if TYPE_CHECKING:
     from penstock.alerts.alerts import Alerts
     from penstock.app.after import Parent
-    from penstock.apps.agents.namespace import Agents
     from penstock.events.consumer import Consumers
     from penstock.events.log import Events
     from penstock.events.series import AllSeries
@@ -80,7 +79,7 @@ class Penstock(Registry):
         self.extensions = Extensions(self, extensions)
 
     if TYPE_CHECKING:  # of extensions we ship, an editor knows the names; nothing here loads them
-        agents: "Agents"
+        agents: Any  # an application above ours: no arrow points up to its type
         alerts: "Alerts"
         consumer: "Consumers"
         events: "Events"

@@ -3,11 +3,15 @@
 A generated part stands between `<!-- generated: name -->` and `<!-- end -->`.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.apps.agents.options import OPTIONS as AGENT_OPTIONS
+from penstock.apps.agents.options import Options
+from penstock.apps.agents.schedules import DEFAULTS
 from penstock.cli.enqueue import METAVARS
 from penstock.model.alert_rules import MEASURES, OFFERED, RULES
 from penstock.model.job import OPTIONS
@@ -118,6 +122,42 @@ def schedule_options() -> str:
     return f"Its jobs have the options {flags}, as with [`penstock enqueue`](#penstock-enqueue)."
 
 
+def agent_types() -> str:
+    """The types of the agent workers, and how each is run."""
+    rows = [
+        "| type | priority | retries | delay | timeout | at once | rate | queue | critical |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    rows += [
+        f"| `{name}` | {' | '.join(_agent_cells(options))} |"
+        for name, options in AGENT_OPTIONS.items()
+    ]
+    return "\n".join(rows)
+
+
+def _agent_cells(options: Options) -> tuple[str, ...]:
+    growth = "fixed" if options.backoff == 1 else "growing"
+    return (
+        str(options.priority),
+        str(options.max_retries),
+        f"{growth} {span(int(options.retry_delay * 1000))}",
+        span(int(options.timeout * 1000)),
+        str(options.per_worker),
+        options.rate_per_worker or "–",
+        f"`{options.queue}`",
+        "yes" if options.critical else "–",
+    )
+
+
+def agent_schedules() -> str:
+    """The default schedules of the agent workers."""
+    rows = ["| schedule | cron | type | data |", "|---|---|---|---|"]
+    for each in DEFAULTS:
+        data = json.dumps(each.data)
+        rows.append(f"| `{each.name}` | `{each.cron}` | `{each.type}` | `{data}` |")
+    return "\n".join(rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "states-mermaid": states_mermaid,
     "states-table": states_table,
@@ -126,6 +166,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "alert-metrics": alert_metrics,
     "call-options": call_options,
     "schedule-options": schedule_options,
+    "agent-types": agent_types,
+    "agent-schedules": agent_schedules,
 }
 
 

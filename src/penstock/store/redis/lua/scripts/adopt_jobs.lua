@@ -1,9 +1,9 @@
 -- Write jobs that are moved in here as they are, put each into its place, and move the bookmark.
 -- needs: common bookmarks
 -- reads: followers:…
--- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, jobs, lane:…, lanes,
---   leased, leases:…, metrics:live, metrics:totals, metrics:…, moves, of_parent:…, of_schedule:…,
---   owners, seq, started, stops:…, wake
+-- writes: changes:…, depths, depths:…, due, ended:last:…, ended:own, ended:…, expiring, job:…,
+--   jobs, lane:…, lanes, leased, leases:…, metrics:live, metrics:totals, metrics:…, moves,
+--   of_parent:…, of_schedule:…, owners, seq, started, stops:…, wake
 -- ARGV[8]… jobs: id, JSON of what decides its place (lane, status, priority, waiting_on,
 --          scheduled_at, expires_at, lease_owner, lease_left_ms, started, stops, ended_at, keep,
 --          parent_job_id, schedule_id; what it has not is left out), how many arguments follow,

@@ -3,9 +3,10 @@
 -- needs: common edges lines release
 -- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,
---   metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started, stops:…, wake
+--   edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…, group:…,
+--   groups:open:…, groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…,
+--   letters:open, letters:open:…, lines, metrics:live, metrics:totals, metrics:…, pauses:jobs,
+--   room, started, stops:…, wake
 -- ARGV[4]  the reason
 -- ARGV[5]… ids
 -- answers the status of each afterwards

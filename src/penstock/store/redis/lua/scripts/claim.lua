@@ -8,10 +8,10 @@
 -- later: changes gives record_change
 -- reads: breakers, followers:…, jobs, limits, pauses
 -- writes: breakers:state, canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths,
---   depths:…, due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…,
---   groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open,
---   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, owners, pauses:jobs, rates,
---   room, slots, started, stops:…, wake
+--   depths:…, due, edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…,
+--   group:…, groups:open:…, groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…,
+--   letters:open, letters:open:…, lines, metrics:live, metrics:totals, metrics:…, owners,
+--   pauses:jobs, rates, room, slots, started, stops:…, wake
 -- ARGV[4]  the claim as JSON: owner, types (each as JSON text), limit, start, lease_ms,
 --          type_lease_ms, queues, max_priority, ahead, at_most (how many by type), last_tenant and
 --          walked_to (as the last answer said, or '')

@@ -4,10 +4,10 @@
 -- later: linking gives plan_links, write_links
 -- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, delivered, depths, depths:…,
---   due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open,
---   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
---   pauses:jobs, seq, started, stops:…, wake
+--   due, edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…, group:…,
+--   groups:open:…, groups:…, inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased,
+--   leases:…, letters:open, letters:open:…, lines, metrics:live, metrics:totals, metrics:…,
+--   of_parent:…, of_schedule:…, pauses:jobs, seq, started, stops:…, wake
 -- ARGV[4]… one job, see inserts.lua
 -- answers 1 when it was created, otherwise {id, created} of it
 

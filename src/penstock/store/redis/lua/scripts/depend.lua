@@ -3,9 +3,10 @@
 -- needs: common edges lines release linking
 -- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…,
---   metrics:live, metrics:totals, metrics:…, pauses:jobs, started, stops:…, wake
+--   edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…, group:…,
+--   groups:open:…, groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…,
+--   letters:open, letters:open:…, metrics:live, metrics:totals, metrics:…, pauses:jobs, started,
+--   stops:…, wake
 -- ARGV[4]  the job's id
 -- ARGV[5]  its edges as JSON, see linking.lua
 -- answers 1

@@ -1,10 +1,10 @@
 -- Delete ended jobs and their dead letters at once, with the unique keys that would outlive them.
 --
 -- needs: common edges deletes
--- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…, ended:…,
---   group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…, jobs, keys, keys:expiring,
---   leased, letters:open, letters:open:…, logs:…, metrics:live, metrics:totals, metrics:…,
---   of_parent:…, of_schedule:…, started, wake
+-- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…,
+--   ended:last:…, ended:own, ended:…, group:open:…, group:…, groups:open:…, groups:…, inputs:…,
+--   job:…, jobs, keys, keys:expiring, leased, letters:open, letters:open:…, logs:…, metrics:live,
+--   metrics:totals, metrics:…, of_parent:…, of_schedule:…, started, wake
 -- ARGV[4]… ids
 -- answers how many were deleted
 

@@ -3,10 +3,11 @@
 -- needs: common edges lines release linking inserts schedules
 -- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open,
---   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
---   pauses:jobs, schedule:…, schedules:due, schedules:expiring, seq, started, stops:…, wake
+--   edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…, group:…,
+--   groups:open:…, groups:…, inputs:…, job:…, jobs, keys, keys:expiring, lane:…, lanes, leased,
+--   leases:…, letters:open, letters:open:…, lines, metrics:live, metrics:totals, metrics:…,
+--   of_parent:…, of_schedule:…, pauses:jobs, schedule:…, schedules:due, schedules:expiring, seq,
+--   started, stops:…, wake
 -- ARGV[4]  its id
 -- ARGV[5]  the revision it must have
 -- ARGV[6]  next_run_at, or ''

@@ -2,8 +2,9 @@
 --
 -- needs: common
 -- reads: followers:…
--- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased,
---   leases:…, metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started, stops:…, wake
+-- writes: changes:…, depths, depths:…, due, ended:last:…, ended:own, ended:…, expiring, job:…,
+--   lane:…, lanes, leased, leases:…, metrics:live, metrics:totals, metrics:…, pauses:jobs, room,
+--   started, stops:…, wake
 -- ARGV[4]  scope
 -- ARGV[5]  name
 -- ARGV[6]  JSON of reason and by whom, without the opening bracket

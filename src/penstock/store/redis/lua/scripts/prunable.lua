@@ -1,7 +1,7 @@
 -- The jobs of one status that `prune` would delete, oldest first.
 --
 -- needs: common past
--- reads: ended:…
+-- reads: ended:own, ended:…
 -- ARGV[4]  the status
 -- ARGV[5]  for how many milliseconds they are kept
 -- ARGV[6]  how many to answer at most

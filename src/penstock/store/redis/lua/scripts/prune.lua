@@ -1,10 +1,10 @@
 -- Delete jobs of one status that ended before their retention, oldest first.
 --
 -- needs: common edges deletes past
--- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…, ended:…,
---   group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…, jobs, leased, letters:open,
---   letters:open:…, logs:…, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
---   started
+-- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…,
+--   ended:last:…, ended:own, ended:…, group:open:…, group:…, groups:open:…, groups:…, inputs:…,
+--   job:…, jobs, leased, letters:open, letters:open:…, logs:…, metrics:live, metrics:totals,
+--   metrics:…, of_parent:…, of_schedule:…, started
 -- ARGV[4]  the status
 -- ARGV[5]  for how many milliseconds they are kept
 -- ARGV[6]  how many to delete at most

@@ -1,10 +1,10 @@
 -- Delete those of some jobs that ended before a time; keys that outlive pruning stay.
 --
 -- needs: common edges deletes
--- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…, ended:…,
---   group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…, jobs, leased, letters:open,
---   letters:open:…, logs:…, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
---   started, wake
+-- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…,
+--   ended:last:…, ended:own, ended:…, group:open:…, group:…, groups:open:…, groups:…, inputs:…,
+--   job:…, jobs, leased, letters:open, letters:open:…, logs:…, metrics:live, metrics:totals,
+--   metrics:…, of_parent:…, of_schedule:…, started, wake
 -- ARGV[4]  the time, in UTC milliseconds
 -- ARGV[5]… ids
 -- answers how many were deleted

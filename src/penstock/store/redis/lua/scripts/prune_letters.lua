@@ -2,10 +2,10 @@
 -- requeued lives on. Looks at a bounded number of them; Python asks on from there.
 --
 -- needs: common edges deletes
--- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…, ended:…,
---   group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…, jobs, leased, letters:open,
---   letters:open:…, logs:…, metrics:live, metrics:totals, metrics:…, of_parent:…, of_schedule:…,
---   started, wake
+-- writes: canaries:…, children:…, dead, dead:…, depths, depths:…, edges:open, edges:…,
+--   ended:last:…, ended:own, ended:…, group:open:…, group:…, groups:open:…, groups:…, inputs:…,
+--   job:…, jobs, leased, letters:open, letters:open:…, logs:…, metrics:live, metrics:totals,
+--   metrics:…, of_parent:…, of_schedule:…, started, wake
 -- ARGV[4]  for how many milliseconds they are kept once they are closed
 -- ARGV[5]  the number in `dead` to continue above
 -- ARGV[6]  how many to delete at most

@@ -3,9 +3,10 @@
 -- needs: common edges letter_lists
 -- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:…, depths, depths:…, due, edges:open,
---   edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…, inputs:…, job:…,
---   keys, keys:expiring, lane:…, lanes, leased, leases:…, letters:open, letters:open:…,
---   metrics:live, metrics:totals, metrics:…, room, started, stops:…, wake
+--   edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…, group:…, groups:open:…,
+--   groups:…, inputs:…, job:…, keys, keys:expiring, lane:…, lanes, leased, leases:…,
+--   letters:open, letters:open:…, metrics:live, metrics:totals, metrics:…, room, started,
+--   stops:…, wake
 -- ARGV[4]… two arguments each: id, milliseconds until it is due
 -- answers 1
 

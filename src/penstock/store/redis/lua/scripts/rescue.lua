@@ -3,9 +3,10 @@
 -- needs: common edges lines release bury endings
 -- reads: followers:…
 -- writes: canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths, depths:…, due,
---   edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…, groups:…,
---   inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open, letters:open:…, lines,
---   metrics:live, metrics:totals, metrics:…, owners, pauses:jobs, room, started, stops:…, wake
+--   edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…, group:…,
+--   groups:open:…, groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…,
+--   letters:open, letters:open:…, lines, metrics:live, metrics:totals, metrics:…, owners,
+--   pauses:jobs, room, started, stops:…, wake
 -- ARGV[4]  the owner, or '' for all leases that ran out
 -- ARGV[5]  the number of rescues that is one too many
 -- ARGV[6]  how many at most

@@ -2,9 +2,9 @@
 --
 -- needs: common
 -- reads: followers:…
--- writes: changes:…, depths, depths:…, due, ended:…, expiring, job:…, lane:…, lanes, leased,
---   leases:…, metrics:live, metrics:totals, metrics:…, pauses, pauses:jobs, room, started,
---   stops:…, wake
+-- writes: changes:…, depths, depths:…, due, ended:last:…, ended:own, ended:…, expiring, job:…,
+--   lane:…, lanes, leased, leases:…, metrics:live, metrics:totals, metrics:…, pauses,
+--   pauses:jobs, room, started, stops:…, wake
 -- ARGV[4]  scope
 -- ARGV[5]  name
 -- answers 1 if it was paused, otherwise 0

@@ -6,10 +6,10 @@
 -- later: breakers gives heed_breakers
 -- reads: breakers, followers:…
 -- writes: breakers:state, canaries:…, changes:…, children:…, dead, dead:seq, dead:…, depths,
---   depths:…, due, edges:open, edges:…, ended:…, expiring, group:open:…, group:…, groups:open:…,
---   groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…, letters:open,
---   letters:open:…, lines, metrics:live, metrics:totals, metrics:…, pauses:jobs, room, started,
---   stops:…, wake
+--   depths:…, due, edges:open, edges:…, ended:last:…, ended:own, ended:…, expiring, group:open:…,
+--   group:…, groups:open:…, groups:…, inputs:…, job:…, keys, lane:…, lanes, leased, leases:…,
+--   letters:open, letters:open:…, lines, metrics:live, metrics:totals, metrics:…, pauses:jobs,
+--   room, started, stops:…, wake
 -- ARGV[4]  the owner
 -- ARGV[5]  JSON: sums, [field of the figures, by] each, for the completed ones; others, the other
 --          endings (endings.lua), with label, duration and wait (the steps of their histograms),

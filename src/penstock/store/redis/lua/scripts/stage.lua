@@ -2,9 +2,9 @@
 --
 -- needs: common edges lines release bury passes
 -- reads: followers:…, jobs
--- writes: changes:…, children:…, dead, depths, depths:…, due, edges:open, edges:…, ended:…,
---   expiring, groups:open:…, groups:…, job:…, lane:…, lanes, leased, leases:…, lines,
---   metrics:live, metrics:totals, metrics:…, room, started, stops:…, wake
+-- writes: changes:…, children:…, dead, depths, depths:…, due, edges:open, edges:…, ended:last:…,
+--   ended:own, ended:…, expiring, groups:open:…, groups:…, job:…, lane:…, lanes, leased,
+--   leases:…, lines, metrics:live, metrics:totals, metrics:…, room, started, stops:…, wake
 -- ARGV[4]  how many at most
 -- answers  how many were queued
 

@@ -35,6 +35,7 @@ from penstock.store.open import open_store
 if TYPE_CHECKING:
     from penstock.alerts.alerts import Alerts
     from penstock.app.after import Parent
+    from penstock.apps.agents.namespace import Agents
     from penstock.events.consumer import Consumers
     from penstock.events.log import Events
     from penstock.events.series import AllSeries
@@ -79,7 +80,7 @@ class Penstock(Registry):
         self.extensions = Extensions(self, extensions)
 
     if TYPE_CHECKING:  # of extensions we ship, an editor knows the names; nothing here loads them
-        agents: Any  # an application above ours: no arrow points up to its type
+        agents: "Agents"
         alerts: "Alerts"
         consumer: "Consumers"
         events: "Events"

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,47 @@ async def test_progress_is_stored_while_the_job_runs(app: Penstock) -> None:
     signals.send("seen")
     await running
     assert await job.result(timeout=30) is None
+
+
+async def test_an_object_of_progress_is_kept_as_it_is_without_its_secrets(
+    app: Penstock, drain: Any
+) -> None:
+    told: list[Any] = []
+
+    @app.on_progress
+    async def hear(ctx: Context, percent: float | None, message: str | None) -> None:
+        told.append((percent, message))
+
+    @app.job
+    async def task(ctx: Context, progress: dict[str, Any]) -> None:
+        ctx.progress(progress)
+
+    said = {"phase": "load", "percent": 5, "token": "password=hunter2hunter2"}
+    job = await task.enqueue(said)
+    await drain()
+    found = await job.get()
+    assert (found.progress_percent, found.progress_message) == (5, "load")
+    assert json.loads(found.progress or "") == {**said, "token": "password=[REDACTED_PASSWORD]"}
+    assert told == [(5.0, "load")]
+
+
+@pytest.mark.parametrize(
+    "progress", [{"percent": 101}, {"percent": "x"}, {"x": object()}, {"x": "y" * 5_000}]
+)
+async def test_an_object_that_cannot_be_kept_is_refused(
+    app: Penstock, drain: Any, progress: dict[str, Any]
+) -> None:
+    refused: list[InvalidOption] = []
+
+    @app.job
+    async def task(ctx: Context) -> None:
+        with pytest.raises(InvalidOption) as error:
+            ctx.progress(progress)
+        refused.append(error.value)
+
+    job = await task.enqueue()
+    await drain()
+    assert (len(refused), (await job.get()).progress) == (1, None)
 
 
 async def test_bad_progress_and_bad_levels_are_refused(app: Penstock, drain: Any) -> None:

@@ -9,6 +9,7 @@ from penstock import Penstock, Status
 from penstock.app.options import AwaitingFields, CallFields, OptionFields
 from penstock.model.errors import InvalidOption
 from penstock.model.job import OPTIONS, KeyScope
+from penstock.model.options import FOREVER_MS
 from penstock.testing import FakeClock
 from tests.support.options import KEPT, SAMPLES, columns
 
@@ -246,3 +247,41 @@ async def test_a_call_has_the_key_scope_of_its_type(app: Penstock, drain: Any) -
     assert (await once.options(key="k").enqueue()).created
     await drain()
     assert not (await once.options(key="k").enqueue()).created
+
+
+@pytest.mark.parametrize(
+    ("said", "held", "written"),
+    [
+        (True, 0, True),
+        (False, FOREVER_MS, False),
+        (100, -100, 100),
+        (0, 0, True),
+        ("7d", 7 * 86_400_000, "604800s"),
+        ("90 s", 90_000, "90s"),
+        ("1.5h", 5_400_000, "5400s"),
+        (timedelta(minutes=1), 60_000, "60s"),
+        ("true", 0, True),
+        ("FALSE", FOREVER_MS, False),
+        ("25", -25, 25),
+    ],
+)
+async def test_a_job_holds_how_long_it_is_kept(
+    app: Penstock, said: Any, held: int, written: Any
+) -> None:
+    @app.job(remove_on_complete=said)
+    async def task() -> None: ...
+
+    job = await (await task.options(remove_on_fail=said).enqueue()).get()
+    assert (job.keep_completed, job.keep_failed) == (held, held)
+    option = OPTIONS["remove_on_complete"]
+    assert option.written(held) == written
+    assert option.stored(option.written(held)) == held
+
+
+@pytest.mark.parametrize("said", [-1, 1.5, "soon", "7x", [], 2_000_000, "999999999999d"])
+async def test_what_says_not_how_long_a_job_is_kept_is_refused(app: Penstock, said: Any) -> None:
+    with pytest.raises(InvalidOption, match="remove_on_fail"):
+        app.job(remove_on_fail=said)(_nothing)
+
+
+async def _nothing() -> None: ...

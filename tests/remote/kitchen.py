@@ -34,7 +34,7 @@ def make_app(address: str, **settings: object) -> Penstock:
 
     @app.job
     async def stir(ctx: Context, times: int) -> int:
-        ctx.progress(50, "half done")
+        ctx.progress({"phase": "half done", "percent": 50, "spoon": "wooden"})
         ctx.log("stirred")
         return times
 

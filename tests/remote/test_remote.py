@@ -86,6 +86,7 @@ async def test_a_job_read_over_the_network_is_the_job_in_the_store(
     job = await behind.get(handle.id)
     assert await remote.get(handle.id) == job
     assert await handle.get() == job
+    assert job.progress == '{"phase":"half done","percent":50,"spoon":"wooden"}'
     assert await remote.find(type="stir", status="completed") == [job]
     assert await remote.find(created_by="local") == [job]
     assert await remote.find(created_by="nobody") == await remote.find(workspace_id="x") == []

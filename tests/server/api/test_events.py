@@ -44,7 +44,7 @@ async def test_state_and_progress_are_told_until_the_job_ends(
     @app.job
     async def count(ctx: Context) -> None:
         for percent in (25, 75):
-            ctx.progress(percent, f"at {percent}")
+            ctx.progress({"phase": f"at {percent}", "percent": percent, "of": 100})
             await asyncio.wait_for(seen[percent].wait(), 10)
 
     seen = {25: asyncio.Event(), 75: asyncio.Event()}
@@ -61,6 +61,8 @@ async def test_state_and_progress_are_told_until_the_job_ends(
     assert (states[-1], states == sorted(set(states), key=states.index)) == ("completed", True)
     progress = [data["progress_message"] for name, data in found if name == "progress"]
     assert progress == ["at 25", "at 75"]
+    objects = [data["progress"] for name, data in found if name == "progress"]
+    assert objects[0] == {"phase": "at 25", "percent": 25, "of": 100}
 
 
 async def _following(app: Penstock, job_id: str) -> AsyncIterator[Event]:

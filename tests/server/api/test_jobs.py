@@ -110,7 +110,7 @@ async def test_a_job_is_shown_with_its_executions_dependencies_log_and_progress(
     @app.job
     async def tell(ctx: Context) -> str:
         ctx.log("half way")
-        ctx.progress(50, "half")
+        ctx.progress({"phase": "half", "percent": 50, "batch": 2})
         return "done"
 
     parent = await enqueued(http, type="tell", payload={})
@@ -123,6 +123,7 @@ async def test_a_job_is_shown_with_its_executions_dependencies_log_and_progress(
     assert [run["status"] for run in shown["executions"]] == ["completed"]
     assert [line["message"] for line in shown["logs"]] == ["half way"]
     assert (shown["progress_percent"], shown["progress_message"]) == (50, "half")
+    assert shown["progress"] == {"phase": "half", "percent": 50, "batch": 2}
     assert [edge["child_id"] for edge in shown["children"]] == [child]
 
 

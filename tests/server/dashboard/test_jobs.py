@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from msgspec.json import encode
 
 from penstock import Penstock
 from penstock.model.failure import Failure
@@ -270,11 +271,21 @@ async def test_a_job_page_tells_everything(browser: Browser, app: Penstock) -> N
         fence=lease.fence,
         progress_percent=50,
         progress_message="half",
+        progress='{"phase": "half", "percent": 50, "batch": 2, "total": [7, 9]}',
         logs=[(1, "info", "began")],
     )
     await app.store.jobs.report(OWNER, [report])
     running = await browser.text(f"jobs/{parent.id}")
-    for words in ("50 %", "half", "began", "only-one", "running since", f"/jobs/{child}", "UTC"):
+    for words in (
+        "50 %",
+        "half",
+        "batch 2, total [7, 9]",
+        "began",
+        "only-one",
+        "running since",
+        f"/jobs/{child}",
+        "UTC",
+    ):
         assert words in running
     await app.store.jobs.settle(OWNER, [completed(lease, '{"rows": 3}', 40)])
     text = await browser.text(f"jobs/{parent.id}")
@@ -309,6 +320,7 @@ async def test_hostile_text_is_text_wherever_it_stands(browser: Browser, app: Pe
         fence=lease.fence,
         progress_percent=10,
         progress_message=HOSTILE,
+        progress=encode({HOSTILE: HOSTILE}).decode(),
         checkpoint='"<script>alert(1)</script>"',
         logs=[(1, HOSTILE, HOSTILE)],
     )

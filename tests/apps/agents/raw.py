@@ -23,3 +23,15 @@ def rows(app: Penstock, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     with psycopg.connect(url, options="-c search_path=penstock,public") as connection:
         found = connection.execute(statement.replace("?", "%s").encode(), values or None)
         return list(found.fetchall())
+
+
+def change(app: Penstock, statement: str) -> None:
+    """Change something behind the back of an application."""
+    url = app.settings.url
+    if url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            connection.execute(statement)
+            connection.commit()
+        return
+    with psycopg.connect(url, options="-c search_path=penstock,public") as server:
+        server.execute(statement.encode())

@@ -1,0 +1,357 @@
+"""A deletion leaves nothing: canaries in every table, index, stream, archive and file are gone.
+
+They are planted through the doors that people use, and again as rows in every table that an
+extension declares. Afterwards the files are read byte by byte, the tables past everything of ours,
+and the keys of a Redis one by one.
+"""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from psycopg import sql
+from redis import Redis
+
+from penstock import Context, Penstock
+from penstock.apps.agents.sessions.records import NewTurn
+from penstock.apps.agents.vectors.store import vectors_of
+from penstock.config import Settings
+from penstock.extension import Table
+from penstock.operate.actor import Operator
+from penstock.operate.journal import Journal
+from penstock.server.access.tokens import Tokens
+from penstock.server.access.users import Users
+from penstock.testing import FakeClock, drain
+from tests.support.places import Place, find_place
+
+TENANT = "kestrelton"
+PERSON = "wrenfield"
+OTHER = "heronbury"
+CANARY = re.compile(rb"zanary-[a-z0-9-]+")
+NAMES = (TENANT, PERSON)
+WHERE = ("sqlite", "postgres", "valkey", "postgres+redis")
+DAY = 86_400
+OBJECTS = ("metadata", "headers", "figures", "metrics", "amounts", "contents", "labels", "context")
+"""Columns that hold a JSON object; those that end in `_ids` hold a list."""
+
+
+class House(NamedTuple):
+    """An application, and where all that it keeps is."""
+
+    app: Penstock
+    clock: FakeClock
+    folder: Path
+    place: Place
+
+
+@pytest.fixture(params=WHERE)
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+    place = find_place(request.param, request)
+    async with opened(place, tmp_path, request) as made:
+        yield made
+
+
+@asynccontextmanager
+async def opened(
+    place: Place, folder: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[House]:
+    clock = FakeClock("2026-05-10T00:00:00Z")
+    tables = f"sqlite:///{folder}/tables.db" if place.kind == "valkey" else None
+    stream = request.getfixturevalue("valkey_url") if place.kind == "postgres" else None
+    settings = Settings(
+        **place.settings,
+        tables=tables,
+        extension={
+            "agents": {"folder": str(folder / "agents"), "schedules": False},
+            "events": {"archive": str(folder / "archive"), "stream": stream, "mirror": False},
+        },
+    )
+    named = ["agents", "events", "penstock.apps.recorder.extension:recorder"]
+    async with Penstock(settings=settings, extensions=named, clock=clock) as app:
+
+        @app.job(name="loud", max_retries=0)
+        async def loud(ctx: Context, said: str, fails: bool = False) -> str:
+            ctx.log(said)
+            ctx.progress(50, said)
+            await ctx.save_checkpoint({"said": said})
+            if fails:
+                raise ValueError(said)
+            return said
+
+        yield House(app, clock, folder, place)
+
+
+async def plant(house: House, tenant: str, person: str, mark: str) -> None:
+    """Leave traces everywhere, each with a canary that says where it was planted."""
+    app, agents = house.app, house.app.agents
+    loud = app.find_type("loud")
+
+    def canary(where: str) -> str:
+        return f"zanary-{mark}-{where}"
+
+    theirs = loud.options(
+        tenant=tenant,
+        created_by=person,
+        workspace=canary("workspace"),
+        metadata={"note": canary("job-metadata")},
+        tags=[canary("tag")],
+    )
+    await theirs.options(order_key=canary("order"), limit_key=canary("limit")).enqueue(
+        canary("old-job")
+    )
+    await drain(app)
+    await app.events.append(
+        "told", tenant_id=tenant, person=person, payload={"said": canary("old-event")}
+    )
+    await ingested(app)
+    house.clock.advance(seconds=40 * DAY)
+    await app.events.archive(before=house.clock.now())
+    await app.events.archive_jobs(before=house.clock.now())
+
+    await app.events.append(
+        "told", tenant_id=tenant, person=person, payload={"said": canary("event")}
+    )
+    await theirs.options(key=canary("key")).enqueue(canary("job"))
+    await theirs.enqueue(canary("dead-job"), fails=True)
+    session = await agents.sessions.open(
+        tenant=tenant, user=person, metadata={"note": canary("session")}
+    )
+    await agents.sessions.add(session.id, NewTurn(role="user", content=canary("archived-turn")))
+    await agents.sessions.close(session.id)
+    await drain(app)
+    await agents.enqueue(
+        "session-archive", {"sessionIds": [session.id]}, tenant=tenant, created_by=person
+    )
+    open_session = await agents.sessions.open(tenant=tenant, user=person)
+    await agents.sessions.add(open_session.id, NewTurn(role="user", content=canary("turn")))
+    await agents.memories.add(f"The word is {canary('memory')}.", tenant=tenant, user=person)
+    for namespace in ("memories", "trajectories"):
+        await vectors_of(app).catch_up(namespace, tenant)
+    await agents.webhooks.add(
+        f"https://example.com/{canary('webhook')}",
+        tenant=tenant,
+        owner=person,
+        headers={"X-Note": canary("header")},
+    )
+    await agents.quotas.set(tenant, "jobs", 1_000_000)
+    await agents.enqueue("data-export", {}, tenant=tenant)
+    await drain(app)
+    await agents.enqueue("memory-cleanup", {"userId": person}, tenant=tenant, delay=600)
+    await theirs.options(delay=3_600).enqueue(canary("waiting-job"))
+    await plant_rows(app, tenant, person, mark)
+
+
+async def plant_tenant(house: House) -> None:
+    """What only a tenant has: schedules, tokens, users, limits, pauses; and entries about it."""
+    app = house.app
+    loud = app.find_type("loud").options(tenant=TENANT)
+    await app.schedule("often", loud.new("zanary-a-schedule"), every=86_400)
+    scopes: Any = ("read",)
+    await Tokens(app.store).create("zanary-a-token", scopes, by="ann", tenant_id=TENANT)
+    await Users(app.store).create("zanary-a-user", "long enough", scopes, by="a", tenant_id=TENANT)
+    await app.controls.set_limit(tenant=TENANT, concurrency=3)
+    await app.controls.pause(tenant=TENANT, reason="zanary-a-pause")
+    await app.store.records.put("alert", "zanary-a", f'{{"name": "x", "text": "for {TENANT}"}}')
+    await Operator(app, "user:ann").controls.set_limit(tenant=TENANT, concurrency=4)
+
+
+async def ingested(app: Penstock) -> None:
+    """Have what waits in a stream in the log."""
+    if app.events.stream is not None:
+        from penstock.events.ingest import ingest_waiting
+
+        await ingest_waiting(app)
+
+
+def tables(app: Penstock) -> Iterator[Table]:
+    """Every table that says whose its rows are."""
+    for extension in app.extensions:
+        for table in extension.tables.tables if extension.tables else ():
+            if table.tenant is not None and table.name != "events_log":
+                yield table
+
+
+async def plant_rows(app: Penstock, tenant: str, person: str, mark: str) -> None:
+    """A row in every table, with a canary in every text."""
+    store = app.table_store("agents")
+    for extension in app.extensions:
+        if extension.tables is not None:
+            await store.make(extension.tables)
+    for table in tables(app):
+        kinds = await store.columns(table)
+        row = {
+            name: _planted(table, name, tenant, person, f"zanary-{mark}-{table.name}")
+            for name in kinds
+        }
+        await store.put(table, [{**row, **_numbers(app, table, kinds)}])
+
+
+def _planted(table: Table, column: str, tenant: str, person: str, canary: str) -> Any:
+    told = canary.replace("_", "-")
+    if column == table.tenant:
+        return tenant
+    if column == table.person:
+        return person
+    if column in OBJECTS:
+        return f'{{"note": "{told}"}}'
+    return f'["{told}"]' if column.endswith("_ids") else told
+
+
+def _numbers(app: Penstock, table: Table, columns: Any) -> dict[str, Any]:
+    """The columns that are numbers or bytes, as the database says."""
+    found: dict[str, Any] = {}
+    for name, kind in kinds_of(app, table.name).items():
+        if name not in columns:
+            continue
+        if "INT" in kind.upper() or "REAL" in kind.upper() or "DOUBLE" in kind.upper():
+            found[name] = 1
+        elif kind.upper() in ("BLOB", "BYTEA"):
+            found[name] = f"zanary-bytes-{table.name}".replace("_", "-").encode()
+        elif kind.upper() in ("JSON", "JSONB"):
+            found[name] = "{}"
+    return found
+
+
+def kinds_of(app: Penstock, table: str) -> dict[str, str]:
+    url = app.settings.tables or app.settings.url
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            told = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+        return {name: kind for _, name, kind, *_ in told}
+    asked = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s"
+    with psycopg.connect(url) as server:
+        return dict(server.execute(asked, (table,)).fetchall())
+
+
+def found_in(house: House) -> dict[str, set[str]]:
+    """Where canaries are; names of people and tenants too, but for the audit log, which stays."""
+    texts: dict[str, bytes] = {}
+    for path in house.folder.rglob("*"):
+        if path.is_file():
+            texts[str(path.relative_to(house.folder))] = path.read_bytes()
+    found = {place: {hit.decode() for hit in CANARY.findall(data)} for place, data in texts.items()}
+    for place, data in told_by(house):
+        hits = {hit.decode() for hit in CANARY.findall(data)}
+        hits |= {name for name in NAMES if name.encode() in data and "audit" not in place}
+        found.setdefault(place, set()).update(hits)
+    return {place: hits for place, hits in found.items() if hits}
+
+
+def told_by(house: House) -> Iterator[tuple[str, bytes]]:
+    """All rows of every table, and all values of every key."""
+    settings = house.app.settings
+    for url in filter(None, (settings.url, settings.tables)):
+        if url.startswith("sqlite"):
+            yield from _rows_of_sqlite(url.removeprefix("sqlite:///"))
+        elif url.startswith("postgres"):
+            yield from _rows_of_postgres(url)
+        else:
+            yield from _keys_of(url)
+    if settings.dispatch:
+        yield from _keys_of(settings.dispatch)
+    stream = house.app.extensions.settings("events").stream
+    if stream:
+        yield from _keys_of(stream)
+
+
+def _rows_of_sqlite(path: str) -> Iterator[tuple[str, bytes]]:
+    with closing(sqlite3.connect(path)) as connection:
+        asked = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        for (table,) in connection.execute(asked).fetchall():
+            try:
+                rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()
+            except sqlite3.OperationalError:
+                continue  # of a module that only apsw has
+            yield f"table {table}", repr(rows).encode()
+
+
+def _rows_of_postgres(url: str) -> Iterator[tuple[str, bytes]]:
+    asked = "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT LIKE ALL(%s)"
+    with psycopg.connect(url) as server:
+        for schema, table in server.execute(asked, (["pg_%", "information_%"],)).fetchall():
+            whole = sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, table))
+            yield f"table {table}", repr(server.execute(whole).fetchall()).encode()
+
+
+def _keys_of(url: str) -> Iterator[tuple[str, bytes]]:
+    plain, _, given = url.partition("?")
+    prefix = next((part[7:] for part in given.split("&") if part.startswith("prefix=")), "")
+    with closing(Redis.from_url(plain)) as client:
+        read = {
+            b"string": client.get,
+            b"hash": client.hgetall,
+            b"list": lambda key: client.lrange(key, 0, -1),
+            b"set": client.smembers,
+            b"zset": lambda key: client.zrange(key, 0, -1, withscores=True),
+            b"stream": client.xrange,
+        }
+        for key in client.scan_iter(f"{prefix}*", count=1_000):
+            told = read[client.type(key)](key)
+            yield f"key {key.decode()}", key + repr(told).encode()
+
+
+async def test_a_deleted_tenant_is_nowhere(house: House) -> None:
+    app = house.app
+    await plant(house, TENANT, PERSON, "a")
+    await plant_tenant(house)
+    await plant(house, OTHER, "siskin", "b")
+    before = found_in(house)
+    planted = {hit for hits in before.values() for hit in hits}
+    assert len([hit for hit in planted if hit.startswith("zanary-a-")]) > 60
+    others = {hit for hit in planted if hit.startswith("zanary-b-")}
+    assert len(others) > 60
+    assert {place.split("/")[0] for place in before if "/" in place} >= {"agents", "archive"}
+
+    await app.agents.deletions.request(tenant=TENANT)
+    await drain(app, through=60)
+    [deletion] = await app.agents.deletions.list()
+    assert deletion.status == "done", deletion
+    assert deletion.certificate is not None
+    assert deletion.certificate.left == {}
+
+    left = found_in(house)
+    theirs = {place: {hit for hit in hits if not _is_others(hit)} for place, hits in left.items()}
+    assert {place: hits for place, hits in theirs.items() if hits} == {}
+    still = {hit for hits in left.values() for hit in hits}
+    assert {hit for hit in others if hit not in still} == set(), "nothing of others is gone"
+    assert (await Journal(app.store).verify()).problem is None
+    entries = await app.store.audit.page(0)
+    assert TENANT in str(entries), "the audit log still says what was done to whom"
+
+
+async def test_a_deleted_person_is_nowhere(house: House) -> None:
+    app = house.app
+    await plant(house, TENANT, PERSON, "a")
+    await plant(house, TENANT, "siskin", "b")
+    others = {hit for hits in found_in(house).values() for hit in hits if _is_others(hit)}
+
+    await app.agents.deletions.request(tenant=TENANT, person=PERSON)
+    await drain(app, through=60)
+    [deletion] = await app.agents.deletions.list()
+    assert deletion.status == "done", deletion
+
+    left = found_in(house)
+    theirs = {
+        place: {hit for hit in hits if not _is_others(hit) and hit != TENANT}
+        for place, hits in left.items()
+    }
+    theirs = {place: hits for place, hits in theirs.items() if hits}
+    nobodys = {f"zanary-a-{table.name}".replace("_", "-") for table in tables(app)}
+    unexplained = {place: hits - nobodys for place, hits in theirs.items() if hits - nobodys}
+    assert unexplained == {}
+    still = {hit for hits in left.values() for hit in hits}
+    assert {hit for hit in others if hit not in still} <= GONE_WITH_OTHERS
+    assert (await Journal(app.store).verify()).problem is None
+
+
+GONE_WITH_OTHERS: set[str] = set()
+"""What is about several people, and is made anew without the one that was deleted."""
+
+
+def _is_others(hit: str) -> bool:
+    return hit.startswith("zanary-b-") or "-bytes-" in hit

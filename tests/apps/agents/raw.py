@@ -29,9 +29,8 @@ def change(app: Penstock, statement: str) -> None:
     """Change something behind the back of an application."""
     url = app.settings.url
     if url.startswith("sqlite:///"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        with closing(apsw.Connection(url.removeprefix("sqlite:///"))) as connection:
             connection.execute(statement)
-            connection.commit()
         return
     with psycopg.connect(url, options="-c search_path=penstock,public") as server:
         server.execute(statement.encode())

@@ -108,6 +108,10 @@ class Metrics(Protocol):
         """
         ...
 
+    async def erase(self, tenant_id: str) -> int:
+        """Delete the counters of a tenant's own jobs; those of all jobs stay. How many."""
+        ...
+
     async def roll_up(self) -> int:
         """Fold closed fine steps into coarse ones, sample depths, drop what is too old."""
         ...

@@ -137,6 +137,25 @@ class RedisMetrics:
             some = told[first : first + WORDS_AT_ONCE]
             step = await self._scripts.call("sample_depths", step, *some)
 
+    async def erase(self, tenant_id: str) -> int:
+        """Delete the counters of a tenant's own jobs, step by step, and where they stood."""
+        erased = 0
+        for resolution in STEPS_KEPT_MS:
+            key = f"{self._scripts.prefix}metrics:{resolution}"
+            [buckets] = await self._scripts.ask(("ZRANGE", key, 0, -1))
+            for bucket in buckets:
+                step = f"{key}:{int(bucket)}"
+                [fields] = await self._scripts.ask(("HKEYS", step))
+                theirs = [field for field in fields if _is_of(field, tenant_id)]
+                if theirs:
+                    [gone] = await self._scripts.ask(("HDEL", step, *theirs))
+                    erased += int(gone)
+        depths = f"{self._scripts.prefix}depths:{tenant_id}"
+        [counts] = await self._scripts.ask(("HVALS", depths))
+        if counts and not any(map(int, counts)):
+            await self._scripts.ask(("DEL", depths))
+        return erased
+
     async def _fold(self, fine: int, coarse: int, since: int) -> None:
         key = f"{self._scripts.prefix}metrics:{fine}"
         [buckets] = await self._scripts.ask(("ZRANGEBYSCORE", key, since, "+inf"))
@@ -162,6 +181,11 @@ class RedisMetrics:
             found = await self._scripts.ask(*(("HGETALL", f"{key}:{bucket}") for bucket in some))
             steps += zip(some, found, strict=True)
         return steps
+
+
+def _is_of(field: bytes, tenant_id: str) -> bool:
+    name, _, _ = field.rpartition(b"\n")
+    return counter_of(name.decode(), tenant_id) is not None
 
 
 def _figures(fields: Sequence[bytes], tenant_id: str | None = None) -> Iterator[Figure]:

@@ -195,6 +195,11 @@ class RelationalMetrics(StorePart):
         """Every counter since the installation began."""
         return totals(tx)
 
+    async def erase(self, tenant_id: str) -> int:
+        """Delete the counters of a tenant's own jobs, once all are where they are kept."""
+        await self.roll_up()
+        return await self.db.write(lambda tx: tx.run("erase_metrics", {"tenant_id": tenant_id}))
+
     async def roll_up(self) -> int:
         """Fold, sample, drop; the sampling reads, so that no worker waits for it."""
         sampled = await self.depths()

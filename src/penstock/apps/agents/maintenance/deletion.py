@@ -1,21 +1,25 @@
 """Erasing a tenant or a person everywhere, with a certificate of what there was.
 
-Whoever asks for it enqueues a job of the tenant, which only writes the deletion down; another job,
-which is nobody's, does it, and erases the first one, too. What there is is counted before anything
-goes, so that the certificate says the same however often the job was killed; and again at the end,
-when there must be nothing left. Who it was about is then known by a keyed hash alone.
+It is written down, and a job that is nobody's does it: a job of the tenant would have to erase
+itself. If a job of the tenant asks for it, that only writes it down, and is erased, too. What there
+is is counted before anything goes, so that the certificate says the same however often the job was
+killed; and again at the end, when there must be nothing left. Who it was about is then known by a
+keyed hash alone.
 """
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from penstock.app.handle import JobHandle
+from penstock.app.job_type import Prepared
+from penstock.app.options import with_options
 from penstock.apps.agents.maintenance.subject import Subject, jobs_of, tables_of
 from penstock.model.errors import InvalidOption, PenstockError
-from penstock.model.ids import derived_id, id_time_ms
+from penstock.model.ids import derived_id, id_time_ms, new_id
 from penstock.model.not_found import NotFound
 from penstock.operate.erase import erase, erase_jobs, scrub
 from penstock.operate.journal import Journal
@@ -25,7 +29,8 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.model.audit import Entry
 
-ACTOR = "job:data-deletion"
+TYPE = "data-deletion"
+ACTOR = f"job:{TYPE}"
 ACTION = "data.delete"
 
 
@@ -44,6 +49,13 @@ class DeletionNotFound(NotFound):
     def __init__(self, deletion_id: str) -> None:
         self.deletion_id = deletion_id
         super().__init__(f"No deletion has the id {deletion_id!r}; list them to find it.")
+
+
+class Requested(NamedTuple):
+    """A deletion that was written down, and a handle on the job that does it."""
+
+    id: str
+    job: JobHandle[Any]
 
 
 class Certificate(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,21 +89,30 @@ class Deletion(Struct, frozen=True, kw_only=True):
     ended_at: int | None
 
 
-async def request(app: "Penstock", subject: Subject, job_id: str, follow_up: Any) -> str:
-    """Write a deletion down, with the job that does it, in one commit; the deletion's id.
+async def request(app: "Penstock", subject: Subject, asked_by: str | None = None) -> Requested:
+    """Write a deletion down, with the job that does it, in one commit.
 
-    `follow_up(deletion_id)` is that job; it begins when the one that asks has ended.
+    A job that asks for it is erased with the rest, once it has ended; asked again, it asks for the
+    same one.
     """
-    deletion_id = derived_id(id_time_ms(job_id), "deletion", job_id)
+    seed = new_id() if asked_by is None else asked_by
+    deletion_id = derived_id(id_time_ms(seed), "deletion", seed)
     hashed = await Journal(app.store).keyed_hash(subject.text)
-    told = (deletion_id, _encoded(subject), hashed, _encoded([job_id]))
+    jobs = [] if asked_by is None else [asked_by]
+    told = (deletion_id, _encoded(subject), hashed, _encoded(jobs))
+    type_ = app.find_type(TYPE)
+    call = type_.from_payload(
+        _encoded({"deletionId": deletion_id}), with_options(type_.defaults, after=jobs)
+    )
+    job_id = derived_id(id_time_ms(seed), TYPE, seed)
+    job = Prepared(call.type, msgspec.structs.replace(call.job, id=job_id))
 
-    def work(tx: Any) -> None:
-        if tx.agents.run("request_deletion", (*told, tx.now)):
-            tx.enqueue(follow_up(deletion_id))
+    def work(tx: Any) -> JobHandle[Any]:
+        tx.agents.run("request_deletion", (*told, tx.now))
+        handle: JobHandle[Any] = tx.enqueue(job)
+        return handle
 
-    await app.transact(work)
-    return deletion_id
+    return Requested(deletion_id, await app.transact(work))
 
 
 async def count(app: "Penstock", subject: Subject) -> dict[str, int]:
@@ -208,12 +229,11 @@ class Deletions:
     def __init__(self, app: "Penstock") -> None:
         self._app = app
 
-    async def request(self, *, tenant: str | None = None, person: str | None = None) -> Any:
-        """Have all that there is of a tenant, or of a person, erased; a handle on the job."""
+    async def request(self, *, tenant: str | None = None, person: str | None = None) -> "Requested":
+        """Have all that there is of a tenant, or of a person, erased by a job."""
         if not (tenant or person):
             raise InvalidOption("deletion", "nothing", "told whose data to erase")
-        data = {"userId": person} if person else {"tenantId": tenant}
-        return await self._app.agents.enqueue("data-deletion", data, tenant=tenant or "")
+        return await request(self._app, Subject(tenant=tenant or None, person=person or None))
 
     async def get(self, deletion_id: str) -> Deletion:
         """A deletion; DeletionNotFound if there is none of this id."""

@@ -65,7 +65,9 @@ async def begin(
     file = f"{FOLDER}/{kind}-{export_id}.{ending}"
     row = (export_id, tenant, user, kind, file)
     await app.transact(lambda tx: tx.agents.run("begin_export", (*row, tx.now)))
-    return Begun(export_id, folder_of(app) / file)
+    path = folder_of(app) / file
+    _unlink_parts(path)
+    return Begun(export_id, path)
 
 
 async def end(app: "Penstock", begun: Begun, exported: Exported) -> None:
@@ -94,8 +96,13 @@ async def erase_exports(app: "Penstock", whose: "Erasing") -> int:
 
 
 def _unlink(path: Path) -> None:
-    """Delete a file, and what somebody who was killed has left of it."""
-    for found in [path, *path.parent.glob(f"{path.name}.*")]:
+    path.unlink(missing_ok=True)
+    _unlink_parts(path)
+
+
+def _unlink_parts(path: Path) -> None:
+    """Delete what somebody who was killed has left of a file."""
+    for found in path.parent.glob(f"{path.name}.*"):
         found.unlink(missing_ok=True)
 
 

@@ -176,13 +176,8 @@ class DataDeletion(Worker[DataDeletionData, DataDeleted]):
         if data.user_id is None and data.tenant_id != subject.tenant:
             told = "the job's own tenant, to say that all of it is meant"
             raise InvalidOption("tenantId", data.tenant_id, told)
-
-        def follow_up(deletion_id: str) -> Any:
-            meant = DataDeletionData(deletion_id=deletion_id)
-            return DataDeletion.new(meant, after=ctx.id, key=deletion_id)
-
-        made = await deletion.request(ctx.app, subject, ctx.id, follow_up)
-        return DataDeleted(deleted=False, deletion_id=made, reason="requested")
+        made = await deletion.request(ctx.app, subject, ctx.id)
+        return DataDeleted(deleted=False, deletion_id=made.id, reason="requested")
 
     async def _delete(self, deletion_id: str, ctx: Context) -> DataDeleted:
         if ctx.job.tenant_id:

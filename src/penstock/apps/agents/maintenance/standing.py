@@ -51,6 +51,7 @@ def noted(tx: Any, quota: Quota, tenant: str, period: str, used: float) -> Stand
     if row is None and state is State.OPEN:
         return None
     if row is not None and tuple(row[:2]) == (period, state):
+        tx.agents.run("standing_used", (used, tenant, quota.measure))
         return None
     limited = row is not None and bool(row[2])
     standing = Standing(

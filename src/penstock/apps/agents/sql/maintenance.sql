@@ -49,6 +49,9 @@ ON CONFLICT (tenant_id, measure) DO UPDATE SET
     period = excluded.period, state = excluded.state, used = excluded.used,
     limited = excluded.limited, changed_at = excluded.changed_at;
 
+-- name: standing_used
+UPDATE agents_standings SET used = ? WHERE tenant_id = ? AND measure = ?;
+
 -- name: mark_limited
 UPDATE agents_standings SET limited = ? WHERE tenant_id = ? AND measure = ?;
 

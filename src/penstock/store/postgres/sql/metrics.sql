@@ -58,6 +58,9 @@ SET value = metrics.value + excluded.value;
 -- name: drop_metrics
 DELETE FROM metrics WHERE resolution_ms = ? AND bucket > 0 AND bucket < ?;
 
+-- name: erase_metrics
+DELETE FROM metrics WHERE {part whose};
+
 -- name: metric_window
 -- What no roll-up has gathered yet counts too; it is all of the finest step.
 SELECT type, queue, {part counter}, {part amount} FROM (

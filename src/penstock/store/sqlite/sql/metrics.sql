@@ -49,6 +49,9 @@ SET value = metrics.value + excluded.value;
 -- name: drop_metrics
 DELETE FROM metrics WHERE resolution_ms = ? AND bucket > 0 AND bucket < ?;
 
+-- name: erase_metrics
+DELETE FROM metrics WHERE {part whose};
+
 -- name: metric_window
 SELECT type, queue, {part counter}, {part amount} FROM metrics
 WHERE resolution_ms = :resolution AND bucket >= :since AND name NOT LIKE 'gauge:%' AND {part whose}

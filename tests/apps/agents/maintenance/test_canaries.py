@@ -176,6 +176,8 @@ async def plant_tenant(house: House) -> None:
     app = house.app
     loud = app.find_type("loud").options(tenant=TENANT)
     await app.schedule("often", loud.new("zanary-a-scheduleZ"), every=86_400)
+    said = {"said": "zanary-a-waiting-eventZ"}
+    await app.events.append("told", tenant_id=TENANT, payload=said)
     scopes: Any = ("read",)
     await Tokens(app.store).create("zanary-a-tokenZ", scopes, by="ann", tenant_id=TENANT)
     await Users(app.store).create("zanary-a-userZ", "long enough", scopes, by="a", tenant_id=TENANT)
@@ -337,8 +339,8 @@ def _keys_of(url: str) -> Iterator[tuple[str, bytes]]:
 async def test_a_deleted_tenant_is_nowhere(house: House) -> None:
     app = house.app
     await plant(house, TENANT, PERSON, "a")
-    await plant_tenant(house)
     await plant(house, OTHER, "siskin", "b")
+    await plant_tenant(house)
     before = await found_in(house)
     planted = {hit for hits in before.values() for hit in hits}
     assert {f"zanary-a-{where}" for where in PLANTED} <= planted
@@ -347,7 +349,9 @@ async def test_a_deleted_tenant_is_nowhere(house: House) -> None:
     kinds = {suffix for place in before for suffix in (".parquet", ".zip") if suffix in place}
     assert kinds == {".parquet", ".zip"}
     if app.events.stream is not None:
-        assert "zanary-a-event" in str([hits for place, hits in before.items() if "key" in place])
+        assert "zanary-a-waiting-event" in str(
+            [hits for place, hits in before.items() if "key" in place]
+        )
 
     await app.agents.deletions.request(tenant=TENANT)
     await drain(app, through=60)

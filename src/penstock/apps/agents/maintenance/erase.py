@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 async def erase_whose(app: "Penstock", whose: "Erasing") -> int:
     """Erase it, and the rows it is found by: `penstock erase` asks for it; it may be asked twice.
 
-    Patterns and archives are found by rows, so they go first; an index is built anew of the rows
-    that are left, so it comes after them.
+    Patterns, archives and exports are found by rows, so they go first; an index is built anew of
+    the rows that are left, so it comes after them.
     """
     subject = Subject(tenant=whose.tenant, person=whose.person)
     erased = await patterns.forget(app, whose)
     erased += await archive.erase(app, whose)
+    erased += await erase_exports(app, whose)
     if subject.person is not None:
         erased += await _erase_about(app, subject)
     erased += await _erase_rows(app, subject)
     await vectors_of(app).forget(tenant=whose.tenant, person=whose.person)
-    return erased + await erase_exports(app, whose)
+    return erased
 
 
 async def _erase_rows(app: "Penstock", subject: Subject) -> int:

@@ -48,9 +48,12 @@ async def weigh(app: "Penstock") -> Counter[str]:
             if await store.columns(table):
                 found.update(await store.sizes(table))
     for name in ("exported_bytes", "archived_bytes"):
-        rows = await app.read(lambda tx, name=name: tx.agents.rows(name))
-        found.update({str(tenant): int(size) for tenant, size in rows})
+        found.update(await app.read(partial(_sizes, name=name)))
     return found
+
+
+def _sizes(tx: Any, name: str) -> dict[str, int]:
+    return {str(tenant): int(size) for tenant, size in tx.agents.rows(name)}
 
 
 async def check(app: "Penstock", tenant: str | None) -> Counter[str]:

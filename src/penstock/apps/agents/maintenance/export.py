@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
-from penstock.apps.agents.files import find_folder, replacing
+from penstock.apps.agents.files import folder_of, replacing
 from penstock.apps.agents.maintenance.exports import Begun, Exported
 from penstock.apps.agents.maintenance.subject import Subject, jobs_of, tables_of
 from penstock.operate.documents import dead_document, document
@@ -212,11 +212,9 @@ async def _archived(app: "Penstock", about: str) -> AsyncIterator[Any]:
 
 
 async def _archived_sessions(app: "Penstock", subject: Subject) -> Documents:
-    folder = find_folder(app)
     asked = {"tenant": subject.tenant}
-    rows = await app.read(lambda tx: tx.agents.rows("archived_files", asked))
-    for (file,) in rows if folder is not None else ():
-        found = await _parquet(folder / str(file), subject, "user_id")
+    for (file,) in await app.read(lambda tx: tx.agents.rows("archived_files", asked)):
+        found = await _parquet(folder_of(app) / str(file), subject, "user_id")
         if found:
             yield found
 

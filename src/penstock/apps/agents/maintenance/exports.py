@@ -1,5 +1,6 @@
 """Files that were exported: each has its row before it is written, so that none is forgotten."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,13 @@ async def erase_exports(app: "Penstock", whose: "Erasing") -> int:
     while rows := await app.read(lambda tx: tx.agents.rows("exports_holding", asked)):
         for export_id, file in rows:
             _unlink(folder_of(app) / str(file))
-            await app.transact(
-                lambda tx, export_id=export_id: tx.agents.run("forget_export", (export_id,))
-            )
+            await app.transact(partial(_forget, export_id=export_id))
             erased += 1
     return erased
+
+
+def _forget(tx: Any, export_id: str) -> None:
+    tx.agents.run("forget_export", (export_id,))
 
 
 def _unlink(path: Path) -> None:
@@ -127,7 +130,7 @@ class Exports:
         """Delete an export and its file."""
         export = await self.get(export_id, tenant=tenant)
         _unlink(self.path(export))
-        await self._app.transact(lambda tx: tx.agents.run("forget_export", (export_id,)))
+        await self._app.transact(partial(_forget, export_id=export_id))
 
     async def list(self, tenant: str | None = None, limit: int = 100) -> list[Export]:
         """All of them, or a tenant's, the newest first."""

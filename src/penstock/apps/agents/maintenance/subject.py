@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from penstock.extension import Erasing, Table
 from penstock.store.contract import JobFilter
@@ -70,9 +71,7 @@ async def jobs_of(app: "Penstock", subject: Subject) -> "AsyncIterator[list[Job]
     for narrowed in _filters(subject):
         before: str | None = None
         while True:
-            page = await app.store.reader.search(
-                JobFilter(**narrowed, tenant_id=subject.tenant, before=before, limit=PAGE)
-            )
+            page = await app.store.reader.search(replace(narrowed, before=before))
             fresh = [job for job in page.jobs if job.id not in seen]
             seen |= {job.id for job in fresh} if subject.person is not None else set()
             if fresh:
@@ -82,8 +81,10 @@ async def jobs_of(app: "Penstock", subject: Subject) -> "AsyncIterator[list[Job]
                 break
 
 
-def _filters(subject: Subject) -> list[dict[str, object]]:
+def _filters(subject: Subject) -> list[JobFilter]:
+    whole = JobFilter(tenant_id=subject.tenant, limit=PAGE)
     if subject.person is None:
-        return [{}]
+        return [whole]
     named = encode(subject.person).decode()
-    return [{"created_by": subject.person}, *({"payload": ((name, named),)} for name in NAMED_BY)]
+    about = [replace(whole, payload=((name, named),)) for name in NAMED_BY]
+    return [replace(whole, created_by=subject.person), *about]

@@ -90,7 +90,7 @@ async def _erase_once(app: "Penstock", whose: Erasing) -> Counter[str]:
     found["jobs"] += await _erase_jobs(app, whose)
     if whole is not None:
         found["unique keys"] += await app.store.upkeep.erase_keys(whole)
-        found["counters"] += await app.store.metrics.erase(whole)
+        await app.store.metrics.erase(whole)
         await app.store.changes.erase(whole)
     return found
 

@@ -7,11 +7,16 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from penstock import Penstock
+from penstock.apps.agents.webhooks.dispatch import NotDelivered, dispatch
+from penstock.apps.agents.webhooks.jobs import DispatchData
 from penstock.apps.agents.webhooks.signing import as_bytes
 from penstock.model.errors import InvalidOption
+from penstock.model.ids import new_id
+from penstock.model.job import Lease
 from penstock.testing import FakeClock, drain
 from tests.apps.agents.raw import rows
 from tests.apps.agents.webhooks.conftest import deliver
@@ -318,3 +323,30 @@ async def test_many_deliveries_at_once_are_all_written_down(
     assert counts == [(10,), (10,)]
     assert len({request.delivery for request in receiver.got}) == 20
     assert rows(hooks, "SELECT count(*) FROM agents_webhook_deliveries") == [(20,)]
+
+
+async def test_a_failure_that_was_written_down_before_its_worker_died_counts_once(
+    hooks: Penstock, receiver: Receiver
+) -> None:
+    new = await hooks.agents.webhooks.add(receiver.url)
+    data = DispatchData(webhook_id=new.webhook.id, payload={"n": 1})
+    receiver.behaviours = [answering(500), answering(503), answering(500), answering(200)]
+    first = a_lease()
+    rescued = replace(first, fence=2, rescues=1)
+    retried = replace(first, fence=3, rescues=1, attempts=1)
+    for lease in (first, rescued, retried):
+        with pytest.raises(NotDelivered):
+            await dispatch(hooks, data, lease)
+    assert [entry[:3] for entry in log_of(hooks)] == [(1, "failed", 503), (2, "failed", 500)]
+    assert rows(hooks, "SELECT failure_count FROM agents_webhooks") == [(2,)]
+    requeued = replace(first, fence=4)
+    assert (await dispatch(hooks, data, requeued)).success
+    assert [entry[:2] for entry in log_of(hooks)][2:] == [(3, "success")]
+    assert {request.delivery for request in receiver.got} == {first.id}
+
+
+def a_lease() -> Lease:
+    """The right to deliver something, for the first time."""
+    nothing: dict[str, Any] = dict.fromkeys(Lease.__struct_fields__)
+    told = {"id": new_id(), "fence": 1, "type": "webhook-dispatch", "tenant_id": ""}
+    return Lease(**nothing | told | {"attempts": 0, "snoozes": 0, "rescues": 0})

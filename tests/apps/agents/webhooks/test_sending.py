@@ -75,7 +75,8 @@ async def test_a_status_counts_even_if_the_body_never_ends(receiver: Receiver) -
 async def test_no_more_is_read_than_is_kept(receiver: Receiver) -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     receiver.behaviours = [writing(head, b"x" * LONGEST_BODY, then_hang=True)]
-    assert await send(receiver.url) == Answer(status=200, body="x" * 1_000)
+    async with asyncio.timeout(5):
+        assert await send(receiver.url, timeout=60) == Answer(status=200, body="x" * 1_000)
 
 
 @pytest.mark.parametrize(

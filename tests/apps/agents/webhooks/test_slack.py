@@ -155,6 +155,21 @@ async def test_where_slack_asks_for_patience_it_goes_on_after_that(
     assert len(remembered(reading)) == 5
 
 
+async def test_slack_may_ask_for_patience_again_and_again(
+    reading: Penstock, slack: Slack, clock: FakeClock
+) -> None:
+    five_facts(slack)
+    slack.patience = 0
+    data = {"connection": "shop", "channel": "C1"}
+    handle = await reading.agents.enqueue("slack-sync", data, tenant="north", max_retries=1)
+    for _ in range(6):
+        await drain(reading)
+        clock.advance(31)
+    slack.patience = None
+    await drain(reading)
+    assert (await reading.get(handle.id)).status == "completed"
+
+
 async def test_answers_to_a_message_are_remembered_as_well(
     reading: Penstock, slack: Slack, clock: FakeClock
 ) -> None:

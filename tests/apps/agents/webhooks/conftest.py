@@ -15,12 +15,14 @@ from tests.apps.agents.webhooks.receiver import Receiver, receiving
 HERE = ["127.0.0.0/8"]
 
 
-def hooks_app(url: str, folder: Path, clock: Any, **webhooks: Any) -> Penstock:
+def hooks_app(
+    url: str, folder: Path, clock: Any, *, tables: str | None = None, **webhooks: Any
+) -> Penstock:
     """One with the agent workers, whose settings of webhooks these are."""
     own: dict[str, Any] = {"folder": str(folder), "schedules": False}
     own["webhooks"] = {"allow": HERE, "timeout": 5.0, **webhooks}
     settings = Settings(extension={"agents": own})
-    return Penstock(url, extensions=["agents"], settings=settings, clock=clock)
+    return Penstock(url, tables=tables, extensions=["agents"], settings=settings, clock=clock)
 
 
 @pytest.fixture(params=WITH_TABLES)

@@ -162,3 +162,25 @@ async def test_topics_that_are_switched_off_cost_nothing_and_are_refused(
         for topic in ("job.completed", "event.*"):
             with pytest.raises(InvalidOption, match="left out while"):
                 await app.agents.webhooks.add(receiver.url, topics=[topic])
+
+
+async def test_with_jobs_on_redis_the_tables_are_beside_them(
+    valkey_url: str, tmp_path: Path, clock: FakeClock, receiver: Receiver
+) -> None:
+    tables = f"sqlite:///{tmp_path}/tables.db"
+    app = hooks_app(valkey_url, tmp_path / "agents", clock, tables=tables)
+
+    @app.job
+    async def greet() -> None: ...
+
+    async with app:
+        await app.agents.webhooks.add(receiver.url, topics=["*"])
+        await tell_followers(app)
+        await app.agents.webhooks.publish("order.paid", {})
+        await greet.enqueue()
+        await drain(app)
+        await tell_followers(app)
+        await drain(app)
+        assert [each["type"] for each in told(receiver)] == ["order.paid", "job.completed"]
+        [webhook] = await app.agents.webhooks.list()
+        assert webhook.success_count == 2

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from penstock.apps.recorder import spans
-from penstock.apps.recorder.documents import document, documented
 from penstock.apps.recorder.learnings import Learnings
 from penstock.apps.recorder.privacy import Choice, Privacy, Proof, line_of
 from penstock.apps.recorder.reading import SessionNotFound, Sessions
@@ -24,6 +23,7 @@ from penstock.apps.recorder.records import (
 from penstock.apps.recorder.report import caught
 from penstock.extension import Request
 from penstock.model.clock import milliseconds
+from penstock.model.documents import document, documented
 from penstock.model.errors import InvalidOption
 from penstock.operate.actor import Operator, own_tenant
 

@@ -8,7 +8,6 @@ import msgspec
 
 from penstock.apps.recorder import demo as playing
 from penstock.apps.recorder import spans as spanning
-from penstock.apps.recorder.documents import document
 from penstock.apps.recorder.learnings import Learnings
 from penstock.apps.recorder.privacy import Choice, Privacy
 from penstock.apps.recorder.reading import Sessions
@@ -28,6 +27,7 @@ from penstock.apps.recorder.wording import money, platform, short
 from penstock.events.pool import catch_up
 from penstock.extension import Shown
 from penstock.model.clock import from_iso, iso
+from penstock.model.documents import document
 from penstock.model.errors import InvalidOption
 from penstock.model.wording import ago, brief, counted, span
 from penstock.operate.actor import Operator

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-from penstock.apps.recorder.documents import document
 from penstock.apps.recorder.privacy import Choice, Chosen, Privacy, Proof, Rule, line_of
 from penstock.extension import Shown
 from penstock.model.clock import from_iso, iso
+from penstock.model.documents import document
 from penstock.model.errors import InvalidOption
 from penstock.model.wording import counted
 from penstock.operate.actor import Operator

@@ -1,14 +1,11 @@
 """`remote.recorder`: what another machine has recorded, through its server."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import asdict
 
-from penstock.apps.recorder.documents import is_time
 from penstock.apps.recorder.records import (
     Caught,
     Hit,
@@ -19,12 +16,12 @@ from penstock.apps.recorder.records import (
     SessionView,
     Stats,
 )
-from penstock.model.clock import from_iso, iso
+from penstock.model.clock import iso
+from penstock.model.documents import record
 
 if TYPE_CHECKING:
     from penstock.remote.client import Remote
 
-R = TypeVar("R", bound=Struct)
 EVERY_SESSION = SessionFilter()
 EVERY_LEARNING = LearningFilter()
 
@@ -41,7 +38,7 @@ class RemoteRecorder:
         """What each rule of the sanitiser has taken out."""
         asked = _asked(session=session, since=since)
         answer = await self._remote.ask("GET", f"recorder/caught?{asked}")
-        return [_record(Caught, each) for each in answer["rules"]]
+        return [record(Caught, each) for each in answer["rules"]]
 
 
 class RemoteSessions:
@@ -53,12 +50,12 @@ class RemoteSessions:
     async def list(self, where: SessionFilter = EVERY_SESSION) -> list[SessionRow]:
         """List sessions, those with the latest activity first."""
         answer = await self._remote.ask("GET", f"recorder/sessions?{_asked(**asdict(where))}")
-        return [_record(SessionRow, each) for each in answer["sessions"]]
+        return [record(SessionRow, each) for each in answer["sessions"]]
 
     async def get(self, known_as: str) -> SessionView:
         """Find a session by its id, that of its conversation, or how one of them begins."""
         answer = await self._remote.ask("GET", f"recorder/sessions/{quote(known_as, safe='')}")
-        return _record(SessionView, answer)
+        return record(SessionView, answer)
 
     async def stats(
         self,
@@ -71,7 +68,7 @@ class RemoteSessions:
     ) -> Stats:
         """Figures of the sessions that were at work in a span of time."""
         asked = _asked(tenant=tenant, platform=platform, project=project, since=since, until=until)
-        return _record(Stats, await self._remote.ask("GET", f"recorder/stats?{asked}"))
+        return record(Stats, await self._remote.ask("GET", f"recorder/stats?{asked}"))
 
     async def search(
         self, text: str, *, tenant: str | None = None, limit: int = 20
@@ -79,7 +76,7 @@ class RemoteSessions:
         """Find messages with all of these words, the latest first."""
         asked = _asked(text=text, tenant=tenant, limit=limit)
         answer = await self._remote.ask("GET", f"recorder/search?{asked}")
-        return [_record(Hit, each) for each in answer["hits"]]
+        return [record(Hit, each) for each in answer["hits"]]
 
 
 class RemoteLearnings:
@@ -93,19 +90,19 @@ class RemoteLearnings:
         given = asdict(where)
         asked = _asked(session=given.pop("conversation_id"), **given)
         answer = await self._remote.ask("GET", f"recorder/learnings?{asked}")
-        return [_record(Learning, each) for each in answer["learnings"]]
+        return [record(Learning, each) for each in answer["learnings"]]
 
     async def get(self, learning_id: str) -> Learning:
         """One of them, by its id."""
-        return _record(Learning, await self._remote.ask("GET", _path(learning_id)))
+        return record(Learning, await self._remote.ask("GET", _path(learning_id)))
 
     async def approve(self, learning_id: str) -> Learning:
         """Approve a learning; if publishing is switched on, it is published from here on."""
-        return _record(Learning, await self._remote.ask("POST", f"{_path(learning_id)}/approve"))
+        return record(Learning, await self._remote.ask("POST", f"{_path(learning_id)}/approve"))
 
     async def reject(self, learning_id: str) -> Learning:
         """Reject a learning."""
-        return _record(Learning, await self._remote.ask("POST", f"{_path(learning_id)}/reject"))
+        return record(Learning, await self._remote.ask("POST", f"{_path(learning_id)}/reject"))
 
     async def edit(
         self,
@@ -119,12 +116,12 @@ class RemoteLearnings:
         """Change what a learning says, as long as nothing of it was published."""
         told = {"title": title, "content": content, "category": category, "tags": tags}
         change = {name: value for name, value in told.items() if value is not None}
-        return _record(Learning, await self._remote.ask("PATCH", _path(learning_id), change))
+        return record(Learning, await self._remote.ask("PATCH", _path(learning_id), change))
 
     async def revoke(self, learning_id: str, reason: str = "") -> Learning:
         """Withdraw a learning that was published; copies that others hold stay."""
         path = f"{_path(learning_id)}/revoke"
-        return _record(Learning, await self._remote.ask("POST", path, {"reason": reason}))
+        return record(Learning, await self._remote.ask("POST", path, {"reason": reason}))
 
 
 def _path(learning_id: str) -> str:
@@ -137,21 +134,3 @@ def _asked(**given: Any) -> str:
         if name in told:
             told[name] = iso(told[name])
     return urlencode(told)
-
-
-def _record(kind: type[R], document: Any) -> R:
-    return msgspec.convert(_milliseconds(document), kind)
-
-
-def _milliseconds(document: Any) -> Any:
-    """A document with its times as records have them."""
-    if isinstance(document, dict):
-        return {
-            name: from_iso(value)
-            if is_time(name) and isinstance(value, str)
-            else _milliseconds(value)
-            for name, value in document.items()
-        }
-    if isinstance(document, list):
-        return [_milliseconds(each) for each in document]
-    return document

@@ -1,9 +1,12 @@
 """Records as JSON: times are ISO 8601, and what the API's document says of them is true."""
 
-import msgspec
+from typing import Any
 
-from penstock.apps.recorder.documents import document, documented
+import msgspec
+from msgspec import Struct
+
 from penstock.apps.recorder.records import Learning, SessionView
+from penstock.model.documents import document, documented, record
 from tests.apps.recorder.sessions import NOON, a_commit, a_tool, a_turn, a_view
 
 VIEW = a_view([a_turn(1, 0, 60)], [a_tool(1, 5)], commits=[a_commit(9)])
@@ -29,3 +32,40 @@ def test_a_document_fits_the_type_that_describes_it() -> None:
 
 def test_a_type_is_made_once() -> None:
     assert documented(SessionView) is documented(SessionView)
+
+
+class Part(Struct, frozen=True):
+    at: int
+    words: str
+
+
+class Whole(Struct, frozen=True, kw_only=True):
+    valid_from: int
+    valid_to: int | None
+    parts: list[Part]
+    named: dict[str, Part] | None
+    chosen: Part | None
+    maybe: list[Part] | None = None
+    metadata: dict[str, Any]
+
+
+def test_a_record_comes_back_from_its_document_and_metadata_is_nobody_s_time() -> None:
+    part = Part(NOON, "later")
+    said = {"seen_at": "2027-01-15T08:00:00.000Z", "parts": [{"at": "noon"}]}
+    whole = Whole(
+        valid_from=NOON,
+        valid_to=None,
+        parts=[part],
+        named={"a": part},
+        chosen=part,
+        maybe=[part],
+        metadata=said,
+    )
+    told = msgspec.json.decode(msgspec.json.encode(document(whole)))
+    assert told["valid_from"] == told["named"]["a"]["at"] == "2027-01-15T08:00:00.000Z"
+    assert record(Whole, told) == whole
+    assert record(SessionView, document(VIEW)) == VIEW
+
+
+def test_a_type_may_be_called_by_another_name() -> None:
+    assert documented(Part, "Piece").__name__ == "PieceDocument"

@@ -1,17 +1,19 @@
-"""Records as JSON, with times in ISO 8601; and the types that describe such documents."""
+"""Records as JSON, with times in ISO 8601; the types that describe such documents; and back."""
 
 from datetime import datetime
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, defstruct
 from msgspec.structs import fields
 
-from penstock.model.clock import iso
+from penstock.model.clock import from_iso, iso
 
+R = TypeVar("R", bound=Struct)
 Moment = Annotated[datetime, Meta(tz=True)]
+TIMES = {"at", "valid_from", "valid_to"}
 
 
 def document(record: Any) -> Any:
@@ -30,8 +32,11 @@ def document(record: Any) -> Any:
 
 
 @cache
-def documented(kind: type[Struct]) -> type[Struct]:
-    """The type of such a document: that of the record, with times where it has milliseconds."""
+def documented(kind: type[Struct], name: str = "") -> type[Struct]:
+    """The type of such a document: that of the record, with times where it has milliseconds.
+
+    `name` is for one whose class is called like another's, which the API's document has, too.
+    """
     hints = get_type_hints(kind, include_extras=True)
     given: list[Any] = []
     for field in fields(kind):
@@ -43,14 +48,46 @@ def documented(kind: type[Struct]) -> type[Struct]:
             given.append((field.name, type_, factory))
         else:
             given.append((field.name, type_))
-    made = defstruct(f"{kind.__name__}Document", given, kw_only=True, module=__name__)
+    called = f"{name or kind.__name__}Document"
+    made = defstruct(called, given, kw_only=True, module=kind.__module__)
     made.__doc__ = kind.__doc__
     return made
 
 
 def is_time(name: str) -> bool:
     """Whether a field holds a time in milliseconds."""
-    return name == "at" or name.endswith("_at")
+    return name in TIMES or name.endswith("_at")
+
+
+def record(kind: type[R], told: Any) -> R:
+    """The record that a document was made of."""
+    return msgspec.convert(_milliseconds(kind, told), kind)
+
+
+def _milliseconds(hint: Any, told: Any) -> Any:
+    """A document with its times as records have them; what is no record is left as it is."""
+    meant = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if isinstance(told, list):
+        inner = next((get_args(each)[0] for each in meant if get_origin(each) is list), Any)
+        return [_milliseconds(inner, each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    inner = next((get_args(each)[1] for each in meant if get_origin(each) is dict), None)
+    if inner is not None:
+        return {name: _milliseconds(inner, value) for name, value in told.items()}
+    hints = next((get_type_hints(each) for each in meant if _is_record(each)), {})
+    if not hints:
+        return told
+    return {
+        name: from_iso(value)
+        if is_time(name) and isinstance(value, str)
+        else _milliseconds(hints.get(name, Any), value)
+        for name, value in told.items()
+    }
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Struct)
 
 
 def _timed(hint: Any) -> Any:
@@ -60,7 +97,7 @@ def _timed(hint: Any) -> Any:
 
 def _opened(hint: Any) -> Any:
     """A type with the records in it replaced."""
-    if isinstance(hint, type) and issubclass(hint, Struct):
+    if _is_record(hint):
         return documented(hint)
     origin: Any = get_origin(hint)
     arguments = get_args(hint)

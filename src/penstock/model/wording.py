@@ -80,3 +80,23 @@ def few(names: Sequence[str], count: int | None = None) -> str:
     if more > 0 and shown:
         return f"{', '.join(shown)} and {more:,} more"
     return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
+def money(dollars: float | None) -> str:
+    """US dollars: `$12.30`, `$0.042`; a dash where the price is not known."""
+    if dollars is None:
+        return "–"
+    if dollars == 0:
+        return "$0"
+    if dollars < 0.001:
+        return "< $0.001"
+    return f"${dollars:,.2f}" if dollars >= 0.1 else f"${dollars:.3f}"
+
+
+def short(number: int) -> str:
+    """A large number in few characters: `1.2 M`, `45 k`, `912`."""
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            figure = number / size
+            return f"{figure:,.0f} {unit}" if figure >= 100 else f"{figure:.1f} {unit}"
+    return f"{number:,}"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from penstock.apps.recorder.wording import money, platform, short, snippet
+from penstock.apps.recorder.wording import platform, snippet
+from penstock.model.wording import money, short
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ from penstock.apps.recorder.records import (
 )
 from penstock.apps.recorder.report import DAY_MS, own_costs
 from penstock.apps.recorder.report import caught as caught_by
-from penstock.apps.recorder.wording import money, platform, short
+from penstock.apps.recorder.wording import platform
 from penstock.events.pool import catch_up
 from penstock.extension import Shown
 from penstock.model.clock import from_iso, iso
 from penstock.model.documents import document
 from penstock.model.errors import InvalidOption
-from penstock.model.wording import ago, brief, counted, span
+from penstock.model.wording import ago, brief, counted, money, short, span
 from penstock.operate.actor import Operator
 
 if TYPE_CHECKING:

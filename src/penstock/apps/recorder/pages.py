@@ -26,6 +26,7 @@ from penstock.apps.recorder.timeline import DECISIONS, TOOLS, timeline_of
 from penstock.extension import Request
 from penstock.model.clock import from_iso
 from penstock.model.errors import InvalidOption
+from penstock.model.wording import money, short
 from penstock.model.wording import span as duration
 from penstock.operate.actor import Operator
 
@@ -60,8 +61,8 @@ UPLOADED = {
 """The colours of learnings and of their uploads, and the words for these."""
 
 WORDS = {
-    "money": wording.money,
-    "short": wording.short,
+    "money": money,
+    "short": short,
     "platform": wording.platform,
     "statuses": STATUSES,
 }
@@ -326,7 +327,7 @@ def _about(turn: Turn, changes: Sequence[CodeChange]) -> str:
         added, removed = (sum(getattr(c, name) for c in changes) for name in ("added", "removed"))
         told.append(f"+{added:,} −{removed:,}")
     if turn.tokens.cost is not None:
-        told.append(wording.money(turn.tokens.cost))
+        told.append(money(turn.tokens.cost))
     return ", ".join(told)
 
 

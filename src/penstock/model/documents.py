@@ -13,7 +13,7 @@ from penstock.model.clock import from_iso, iso
 
 R = TypeVar("R", bound=Struct)
 Moment = Annotated[datetime, Meta(tz=True)]
-TIMES = {"at", "valid_from", "valid_to"}
+TIMES = {"at", "since", "until", "valid_from", "valid_to"}
 
 
 def document(record: Any) -> Any:
@@ -56,7 +56,7 @@ def documented(kind: type[Struct], name: str = "") -> type[Struct]:
 
 def is_time(name: str) -> bool:
     """Whether a field holds a time in milliseconds."""
-    return name in TIMES or name.endswith("_at")
+    return name in TIMES or name.endswith(("_at", "_until"))
 
 
 def record(kind: type[R], told: Any) -> R:

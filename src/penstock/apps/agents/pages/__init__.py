@@ -1,0 +1,1 @@
+"""The agent workers in the dashboard: memories, patterns, webhooks, quotas, exports."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.apps.agents.access import actor_of, given, named_tenant, number
+from penstock.apps.agents.access import actor_of, agents_of, given, named_tenant, number
 from penstock.apps.agents.webhooks.records import STATUSES, Webhook, WebhookNotFound
 from penstock.apps.agents.webhooks.webhooks import MAX_FAILURES, Webhooks
 from penstock.extension import Request
@@ -163,4 +163,4 @@ def _topics(text: str) -> list[str]:
 
 
 def _webhooks(request: Request) -> Webhooks:
-    return Webhooks(request.app, actor_of(request))
+    return agents_of(request).webhooks.by(actor_of(request))

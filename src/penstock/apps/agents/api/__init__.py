@@ -1,0 +1,1 @@
+"""The agent workers over HTTP: memories, sessions, patterns, webhooks, quotas, exports."""

@@ -39,12 +39,17 @@ class Part(Struct, frozen=True):
     words: str
 
 
+class Signed(Struct, frozen=True, rename="camel"):
+    signed_at: int
+
+
 class Whole(Struct, frozen=True, kw_only=True):
     valid_from: int
     valid_to: int | None
     parts: list[Part]
     named: dict[str, Part] | None
     chosen: Part | None
+    signed: Signed | None
     maybe: list[Part] | None = None
     metadata: dict[str, Any]
 
@@ -58,11 +63,13 @@ def test_a_record_comes_back_from_its_document_and_metadata_is_nobody_s_time() -
         parts=[part],
         named={"a": part},
         chosen=part,
+        signed=Signed(NOON),
         maybe=[part],
         metadata=said,
     )
     told = msgspec.json.decode(msgspec.json.encode(document(whole)))
     assert told["valid_from"] == told["named"]["a"]["at"] == "2027-01-15T08:00:00.000Z"
+    assert told["signed"] == {"signedAt": NOON}, "what has names of its own is told as it is"
     assert record(Whole, told) == whole
     assert record(SessionView, document(VIEW)) == VIEW
 

@@ -19,6 +19,8 @@ TIMES = {"at", "since", "until", "valid_from", "valid_to"}
 def document(record: Any) -> Any:
     """A record, and all that is in it, as a script wants to read it."""
     if isinstance(record, Struct):
+        if _is_document(type(record)):
+            return msgspec.to_builtins(record)
         return {
             name: iso(value) if is_time(name) and isinstance(value, int) else document(value)
             for name in record.__struct_fields__
@@ -75,9 +77,10 @@ def _milliseconds(hint: Any, told: Any) -> Any:
     inner = next((get_args(each)[1] for each in meant if get_origin(each) is dict), None)
     if inner is not None:
         return {name: _milliseconds(inner, value) for name, value in told.items()}
-    hints = next((get_type_hints(each) for each in meant if _is_record(each)), {})
-    if not hints:
+    kind = next((each for each in meant if _is_record(each) and not _is_document(each)), None)
+    if kind is None:
         return told
+    hints = get_type_hints(kind)
     return {
         name: from_iso(value)
         if is_time(name) and isinstance(value, str)
@@ -90,6 +93,11 @@ def _is_record(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Struct)
 
 
+def _is_document(kind: type[Struct]) -> bool:
+    """Whether a record has names of its own in JSON: it is then told as it is, times and all."""
+    return kind.__struct_encode_fields__ != kind.__struct_fields__
+
+
 def _timed(hint: Any) -> Any:
     timed: Any = Moment
     return timed | None if type(None) in get_args(hint) else timed
@@ -98,7 +106,7 @@ def _timed(hint: Any) -> Any:
 def _opened(hint: Any) -> Any:
     """A type with the records in it replaced."""
     if _is_record(hint):
-        return documented(hint)
+        return hint if _is_document(hint) else documented(hint)
     origin: Any = get_origin(hint)
     arguments = get_args(hint)
     if origin in (Union, UnionType):

@@ -1,11 +1,11 @@
 """Quotas, exports and deletions over HTTP."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from penstock.apps.agents.access import actor_of, agents_of, ms, named_tenant
@@ -112,6 +112,9 @@ class DeletionToStart(Struct, kw_only=True, forbid_unknown_fields=True):
     user_id: str | None = None
 
 
+CertificateToVerify = Certificate
+
+
 class Verification(Struct, kw_only=True):
     """Whether a certificate is as this installation has signed it."""
 
@@ -181,12 +184,12 @@ async def download_export(request: Request) -> AsyncIterator[bytes]:
     """Download the file of an export."""
     export = await _export(request)
     path: Path = agents_of(request).exports.path(export)
-    if export.status != "done" or not path.is_file():
+    if export.status != "done" or not await asyncio.to_thread(path.is_file):
         raise InvalidOption("export", export.id, "one that is done, and whose file is here")
 
     async def pieces() -> AsyncIterator[bytes]:
-        with path.open("rb") as file:
-            while piece := file.read(CHUNK):
+        with await asyncio.to_thread(path.open, "rb") as file:
+            while piece := await asyncio.to_thread(file.read, CHUNK):
                 yield piece
 
     return pieces()
@@ -223,8 +226,7 @@ async def get_deletion(request: Request) -> Any:
 
 async def verify_certificate(request: Request) -> dict[str, bool]:
     """Say whether a certificate is as this installation has signed it."""
-    certificate = msgspec.convert(request.body, Certificate)
-    return {"valid": await agents_of(request).deletions.verify(certificate)}
+    return {"valid": await agents_of(request).deletions.verify(request.body)}
 
 
 async def enqueue_export(request: Request, told: ExportToStart) -> str:

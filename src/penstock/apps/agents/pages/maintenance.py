@@ -141,7 +141,7 @@ async def start(request: Request) -> str:
 
 async def show_erase(request: Request) -> dict[str, Any]:
     """Show the form that erases somebody."""
-    return {"bound": request.tenant is not None, "tenant": request.tenant or ""}
+    return {"bound": request.tenant is not None, "tenant": request.tenant or "", "live": False}
 
 
 async def erase(request: Request) -> str:

@@ -306,7 +306,8 @@ class Asking(Struct, frozen=True, kw_only=True):
 class Concern(Struct, frozen=True):
     """One thing that is not as it should be: how grave, what, and where to look.
 
-    `about` is the page whose figures it speaks of: what our own check of them says is left out.
+    `about` is the page whose figures it speaks of: what a check or another concern says of that
+    page is left out.
     """
 
     status: str

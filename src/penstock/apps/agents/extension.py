@@ -4,6 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from penstock.apps.agents.routes import ROUTES, SHOWN
+from penstock.apps.agents.surface import METRICS, SUBJECT_COMMANDS, TILES
 from penstock.extension import (
     Asking,
     Command,
@@ -223,13 +225,19 @@ agents = Extension(
     settings=AgentsSettings,
     tables=TABLES,
     namespace="penstock.apps.agents.namespace:Agents",
+    on_remote="penstock.apps.agents.remote:RemoteAgents",
     blueprint="penstock.apps.agents.jobs:jobs",
     commands=(
         Command(name="ls", run=f"{COMMANDS}:ls", opens=False),
         Command(name="describe", run=f"{COMMANDS}:describe", opens=False),
         Command(name="run", run=f"{COMMANDS}:run", writes=True),
         Command(name="reschedule", run=f"{COMMANDS}:reschedule", writes=True),
+        *SUBJECT_COMMANDS,
     ),
+    routes=ROUTES,
+    templates="penstock.apps.agents",
+    pages=SHOWN,
+    tiles=TILES,
     erase="penstock.apps.agents.maintenance.erase:erase_whose",
     gates=(_is_used_up,),
     counter=f"{COUNTING}:JobCounter",
@@ -253,16 +261,19 @@ agents = Extension(
             name="disabled_webhooks",
             measure=Measure("webhooks that were disabled because they fail", "webhooks"),
             read=f"{WEBHOOKS}.upkeep:disabled",
+            page="agents/webhooks",
         ),
         Measured(
             name="quotas_used_up",
             measure=Measure("quotas of tenants that are used up", "quotas"),
             read=f"{HEALTH}:used_up",
+            page="agents/quotas",
         ),
         Measured(
             name="quotas_nearly_used_up",
             measure=Measure("quotas of tenants that are nearly used up", "quotas"),
             read=f"{HEALTH}:nearly_used_up",
+            page="agents/quotas",
         ),
     ),
     rules=(
@@ -288,8 +299,9 @@ agents = Extension(
             action="Talk to the tenant, or raise its quota before it is used up.",
         ),
     ),
-    concerns=f"{HEALTH}:concerns",
+    concerns="penstock.apps.agents.pages.overview:concerns",
     metrics=(
+        *METRICS,
         Metric(
             name="quotas",
             help="Quotas that are nearly used up (warned), or are (throttled, blocked).",

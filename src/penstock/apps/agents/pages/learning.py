@@ -135,11 +135,6 @@ async def switch_pattern(request: Request) -> str:
     return f"The pattern {words}."
 
 
-async def count_active(app: Any) -> int:
-    """Count the sessions that are under way, up to a hundred."""
-    return len(await app.agents.sessions.list(SessionFilter(status="active", limit=100)))
-
-
 def _figures(latest: list[Trajectory]) -> dict[str, int]:
     counts = dict.fromkeys(VERDICTS, 0)
     for each in latest:

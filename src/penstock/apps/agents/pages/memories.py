@@ -136,12 +136,6 @@ async def change(request: Request) -> str:
             raise InvalidOption("action", other, "one of: edit, delete, merge, link, unlink")
 
 
-async def count_memories(app: Any) -> int:
-    """Count what holds."""
-    counts = await app.agents.memories.counts()
-    return sum(count for name, count in counts.items() if name != "superseded")
-
-
 async def _search(
     memories: Memories, text: str, tenants: list[str], where: MemoryFilter
 ) -> list[Recalled]:

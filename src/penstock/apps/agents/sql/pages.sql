@@ -18,6 +18,5 @@ WHERE tenant_id <> '*' AND tenant_id > :after ORDER BY tenant_id LIMIT :limit;
 -- name: exceeded_quotas
 SELECT count(*) FROM agents_standings WHERE state IN ('throttled', 'blocked');
 
--- name: standing_badly
-SELECT tenant_id, measure, state, changed_at FROM agents_standings
-WHERE state IN ('throttled', 'blocked') ORDER BY changed_at DESC LIMIT 20;
+-- name: active_sessions
+SELECT count(*) FROM agents_sessions WHERE status = 'active';

@@ -44,9 +44,13 @@ class Standing(Struct, frozen=True):
 
 
 def standing_of(concerns: Sequence[Concern], checks: Mapping[str, Check]) -> Standing:
-    """As well as the worst of them; what a concern tells, no check tells again."""
-    found = list(concerns)
+    """As well as the worst of them; what a concern tells of a page, nothing tells again."""
     told = {concern.about for concern in concerns}
+    found = [
+        concern
+        for concern in concerns
+        if concern.about or not concern.path or concern.path not in told
+    ]
     found += [
         Concern(check.status.value, SUBJECTS[name], check.detail, PLACES[name])
         for name, check in checks.items()

@@ -10,13 +10,19 @@ from penstock.model.errors import InvalidOption
 from penstock.operate.actor import Actor, Operator, own_tenant
 
 if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
     from penstock.apps.agents.namespace import Agents
 
 
+def agents_in(app: "Penstock") -> "Agents":
+    """Return `app.agents`, with its type."""
+    found: Agents = app.extensions.namespace("agents")
+    return found
+
+
 def agents_of(request: Request) -> "Agents":
-    """Return what the application has of the agent workers."""
-    agents: Agents = request.app.agents
-    return agents
+    """Return what the application that is asked has of the agent workers."""
+    return agents_in(request.app)
 
 
 def actor_of(request: Request) -> Actor:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from penstock.apps.agents.access import agents_in
 from penstock.apps.agents.maintenance.deletion import Deletion
 from penstock.apps.agents.maintenance.quotas import Usage, amount
 from penstock.extension import Shown
@@ -26,10 +27,10 @@ async def quotas(
 ) -> Shown:
     """List quotas, or what a tenant has used of its own."""
     if tenant is not None:
-        usage = await app.agents.quotas.usage(tenant)
+        usage = await agents_in(app).quotas.usage(tenant)
         used: Any = [_usage_row(each) for each in usage] or "It has used nothing."
         return Shown(used, document(usage))
-    rows = await app.agents.quotas.list()
+    rows = await agents_in(app).quotas.list()
     people: Any = [
         {
             "tenant": row.tenant_id,
@@ -55,9 +56,9 @@ async def set_quota(
 ) -> Shown:
     """Let a tenant use so much of something."""
     async with Operator(app, actor).actor.doing(
-        "quota.set", f"quota:{measure}", tenant_id=tenant, most=most, action=action
+        "quota.set", f"quota:{measure}", tenant_id=tenant, most=most, then=action
     ):
-        quota = await app.agents.quotas.set(
+        quota = await agents_in(app).quotas.set(
             tenant, measure, most, period=period, action=action, warn_at=warn_at
         )
     told = f"{tenant} may use {amount(quota.measure, quota.most)} of {measure}."
@@ -71,7 +72,7 @@ async def remove_quota(
     async with Operator(app, actor).actor.doing(
         "quota.remove", f"quota:{measure}", tenant_id=tenant
     ):
-        removed = await app.agents.quotas.remove(tenant, measure)
+        removed = await agents_in(app).quotas.remove(tenant, measure)
     told = "The quota is removed." if removed else "It had none of its own."
     return Shown(told, {"removed": removed})
 
@@ -82,7 +83,7 @@ async def exports(
     limit: Limit = 30,
 ) -> Shown:
     """List exports, the newest first."""
-    rows = await app.agents.exports.list(tenant, limit)
+    rows = await agents_in(app).exports.list(tenant, limit)
     now = app.store.clock.now()
     people: Any = [
         {
@@ -121,20 +122,20 @@ async def export(
     async with Operator(app, actor).actor.doing(
         "audit.export" if audit else "data.export", "export", tenant_id=tenant
     ):
-        handle = await app.agents.enqueue(name, given, tenant=tenant, created_by=actor)
+        handle = await agents_in(app).enqueue(name, given, tenant=tenant, created_by=actor)
     if not wait and out is None:
         return Shown(f"The export has begun: job {handle.id}", {"job": handle.id})
     result = await handle.result(timeout=wait or 600)
-    made = await app.agents.exports.get(_member(result, "export_id", "exportId"))
+    made = await agents_in(app).exports.get(_member(result, "export_id", "exportId"))
     if out is not None:
-        shutil.copyfile(app.agents.exports.path(made), out)
+        shutil.copyfile(agents_in(app).exports.path(made), out)
         out.chmod(0o600)
     return Shown(f"{out or made.file}, SHA-256 {made.sha256}", document(made))
 
 
 async def deletions(app: "Penstock", limit: Limit = 30) -> Shown:
     """List deletions, the newest first; a certificate says what there was."""
-    rows = await app.agents.deletions.list(limit)
+    rows = await agents_in(app).deletions.list(limit)
     now = app.store.clock.now()
     people: Any = [_deletion_row(row, now) for row in rows] or "Nobody was erased yet."
     return Shown(people, document(rows))
@@ -160,7 +161,7 @@ async def erase(
     async with Operator(app, actor).actor.doing(
         "data.deletion", "deletion", tenant_id=tenant or ""
     ):
-        handle = await app.agents.deletions.request(tenant=tenant, person=user)
+        handle = await agents_in(app).deletions.request(tenant=tenant, person=user)
     return Shown(f"The deletion has begun: job {handle.id}", {"job": handle.id})
 
 

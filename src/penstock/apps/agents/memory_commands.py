@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from penstock.apps.agents.access import agents_in
 from penstock.apps.agents.learning.records import Pattern, Trajectory
 from penstock.apps.agents.memory.memories import Memories
 from penstock.apps.agents.memory.records import Memory, MemoryFilter
@@ -35,7 +36,7 @@ async def memories(
     """List memories, the latest first."""
     if superseded and current:
         raise InvalidOption("memories", "both", "one of --superseded and --current")
-    rows = await app.agents.memories.list(
+    rows = await agents_in(app).memories.list(
         MemoryFilter(
             tenant=tenant,
             user=user,
@@ -59,7 +60,7 @@ async def search(
     limit: Limit = 10,
 ) -> Shown:
     """Find memories by meaning, the best first; what is found counts as recalled."""
-    found = await app.agents.memories.search(
+    found = await agents_in(app).memories.search(
         text,
         tenant=tenant,
         user=user,
@@ -74,7 +75,7 @@ async def search(
 
 async def memory(app: "Penstock", memory_id: MemoryId) -> Shown:
     """Show a memory and what it is tied to."""
-    graph = await app.agents.memories.graph([memory_id], depth=1)
+    graph = await agents_in(app).memories.graph([memory_id], depth=1)
     known = {each.id: each for each in graph.memories}
     found = known[memory_id]
     facts = {
@@ -176,7 +177,7 @@ async def sessions(
     limit: Limit = 30,
 ) -> Shown:
     """List sessions of agents, those opened last first."""
-    rows = await app.agents.sessions.list(
+    rows = await agents_in(app).sessions.list(
         SessionFilter(tenant=tenant, user=user, status=status, limit=limit)
     )
     now = app.store.clock.now()
@@ -190,9 +191,9 @@ async def session(
     limit: Limit = 200,
 ) -> Shown:
     """Show a session with its turns, and the tasks that were seen in it."""
-    found = await app.agents.sessions.get(session_id)
-    turns = await app.agents.sessions.turns(session_id, limit=limit)
-    tasks = await app.agents.learning.trajectories(session=session_id)
+    found = await agents_in(app).sessions.get(session_id)
+    turns = await agents_in(app).sessions.turns(session_id, limit=limit)
+    tasks = await agents_in(app).learning.trajectories(session=session_id)
     said = [
         {"n": turn.n, "by": turn.role, "skill": turn.skill_id or "", "said": brief(turn.content)}
         for turn in turns
@@ -211,7 +212,7 @@ async def trajectories(
     limit: Limit = 30,
 ) -> Shown:
     """List tasks that were seen in sessions, the latest first, with how they ended."""
-    rows = await app.agents.learning.trajectories(tenant=tenant, verdict=verdict, limit=limit)
+    rows = await agents_in(app).learning.trajectories(tenant=tenant, verdict=verdict, limit=limit)
     now = app.store.clock.now()
     people: Any = [_task_row(row, now) for row in rows] or "No task matches."
     return Shown(people, document(rows))
@@ -224,7 +225,7 @@ async def patterns(
     limit: Limit = 30,
 ) -> Shown:
     """List patterns, the latest first, with how they fare."""
-    rows = await app.agents.learning.patterns(
+    rows = await agents_in(app).learning.patterns(
         tenant=tenant, active=True if active else None, limit=limit
     )
     people: Any = [_pattern_row(row) for row in rows] or "No pattern was found yet."
@@ -241,7 +242,7 @@ async def pattern(
     """Show a pattern, or switch it on or off."""
     if on and off:
         raise InvalidOption("pattern", "both", "one of --on and --off")
-    learning = app.agents.learning
+    learning = agents_in(app).learning
     found = await learning.pattern(pattern_id)
     if on or off:
         action = "pattern.activate" if on else "pattern.deactivate"
@@ -252,7 +253,7 @@ async def pattern(
 
 async def classifiers(app: "Penstock", tenant: Tenant = None, limit: Limit = 10) -> Shown:
     """List classifiers with the figures of their training, the latest first."""
-    rows = await app.agents.learning.classifiers(tenant=tenant, limit=limit)
+    rows = await agents_in(app).learning.classifiers(tenant=tenant, limit=limit)
     now = app.store.clock.now()
     people: Any = [
         {
@@ -270,8 +271,7 @@ async def classifiers(app: "Penstock", tenant: Tenant = None, limit: Limit = 10)
 
 
 def _memories(app: "Penstock", actor: str) -> Memories:
-    own: Memories = app.agents.memories.by(Operator(app, actor).actor)
-    return own
+    return agents_in(app).memories.by(Operator(app, actor).actor)
 
 
 def _memory_row(row: Memory, now: int) -> dict[str, Any]:

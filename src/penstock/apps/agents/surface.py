@@ -41,7 +41,7 @@ SUBJECT_COMMANDS = (
         add_webhook="add_webhook",
         change_webhook="change_webhook",
         delete_webhook="delete_webhook",
-        rotate_secret="rotate_secret",  # noqa: S106
+        rotate_secret="rotate_secret",
         test_webhook="try_webhook",
     ),
     *_commands(

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from penstock.apps.agents.access import agents_in
 from penstock.apps.agents.webhooks.records import Webhook
 from penstock.apps.agents.webhooks.webhooks import MAX_FAILURES, OVERLAP, Webhooks
 from penstock.extension import Shown
@@ -22,7 +23,7 @@ Topics = Annotated[str | None, "With commas between them: job.completed,event.*"
 
 async def webhooks(app: "Penstock", tenant: Tenant = None, limit: Limit = 100) -> Shown:
     """List webhooks, and how they fare."""
-    rows = await app.agents.webhooks.list(tenant=tenant, limit=limit)
+    rows = await agents_in(app).webhooks.list(tenant=tenant, limit=limit)
     now = app.store.clock.now()
     people: Any = [_row(row, now) for row in rows] or "Nobody is told of anything yet."
     return Shown(people, document(rows))
@@ -32,8 +33,8 @@ async def webhook(
     app: "Penstock", webhook_id: WebhookId, hours: Annotated[float, "Of so many hours."] = 24
 ) -> Shown:
     """Show a webhook, and how its deliveries went."""
-    found = await app.agents.webhooks.get(webhook_id)
-    figures = await app.agents.webhooks.statistics(webhook_id, hours=hours)
+    found = await agents_in(app).webhooks.get(webhook_id)
+    figures = await agents_in(app).webhooks.statistics(webhook_id, hours=hours)
     told = {
         **_row(found, app.store.clock.now()),
         "last hours": f"{figures.succeeded:,} delivered, {figures.failed:,} failed, "
@@ -80,17 +81,14 @@ async def change_webhook(
     own = _own(app, actor)
     if enable and disable:
         raise InvalidOption("webhook", "both", "one of --enable and --disable")
-    if any(value is not None for value in (url, topics, owner, max_failures)):
-        named = {} if owner is None else {"owner": owner}
-        changed = await own.change(
-            webhook_id, url=url, topics=_listed(topics), max_failures=max_failures, **named
-        )
-    elif not (enable or disable):
+    told: dict[str, Any] = {"url": url, "topics": _listed(topics), "max_failures": max_failures}
+    change = {name: value for name, value in told.items() if value is not None}
+    change |= {} if owner is None else {"owner": owner}
+    if not (change or enable or disable):
         raise InvalidOption("change", "none", "--url, --topics, --owner, --enable or --disable")
-    if enable:
-        changed = await own.enable(webhook_id)
-    if disable:
-        changed = await own.disable(webhook_id)
+    changed = await (own.change(webhook_id, **change) if change else own.get(webhook_id))
+    if enable or disable:
+        changed = await (own.enable(webhook_id) if enable else own.disable(webhook_id))
     return Shown(_row(changed, app.store.clock.now()), document(changed))
 
 
@@ -122,7 +120,7 @@ async def try_webhook(
     if not wait:
         return Shown(f"The test is on its way: job {handle.id}", {"job": handle.id})
     await handle.result(timeout=wait)
-    [delivery, *_] = await app.agents.webhooks.deliveries(webhook_id, limit=1)
+    [delivery, *_] = await agents_in(app).webhooks.deliveries(webhook_id, limit=1)
     return Shown(f"{delivery.status}, {delivery.status_code}", document(delivery))
 
 
@@ -133,7 +131,7 @@ async def deliveries(
     limit: Limit = 30,
 ) -> Shown:
     """List what was sent to a webhook, the newest first, and what it answered."""
-    rows = await app.agents.webhooks.deliveries(webhook_id, status=status, limit=limit)
+    rows = await agents_in(app).webhooks.deliveries(webhook_id, status=status, limit=limit)
     now = app.store.clock.now()
     people: Any = [
         {
@@ -177,8 +175,7 @@ async def replay(
 
 
 def _own(app: "Penstock", actor: str) -> Webhooks:
-    own: Webhooks = app.agents.webhooks.by(Operator(app, actor).actor)
-    return own
+    return agents_in(app).webhooks.by(Operator(app, actor).actor)
 
 
 def _listed(topics: str | None) -> list[str] | None:

@@ -141,7 +141,7 @@ async def set_quota(request: Request) -> Any:
     told: QuotaToSet = request.body
     tenant, measure = request.path["tenant"], request.path["measure"]
     async with actor_of(request).doing(
-        "quota.set", f"quota:{measure}", tenant_id=tenant, most=told.most, action=told.action
+        "quota.set", f"quota:{measure}", tenant_id=tenant, most=told.most, then=told.action
     ):
         quota = await agents_of(request).quotas.set(
             tenant,
@@ -236,9 +236,8 @@ async def enqueue_export(request: Request, told: ExportToStart) -> str:
         raise InvalidOption("kind", told.kind, "data or audit")
     if told.kind == "data" and not (tenant or told.user_id):
         raise InvalidOption("export", "nothing", "told whose data: a tenant's or a user's")
-    if told.kind == "data":
-        name, data = "data-export", {"userId": told.user_id}
-    else:
+    name, data = "data-export", dict[str, Any](userId=told.user_id)
+    if told.kind == "audit":
         name, data = "audit-export", {"since": ms(told.since), "until": ms(told.until)}
     given = {key: value for key, value in data.items() if value is not None}
     async with actor_of(request).doing(f"{told.kind}.export", "export", tenant_id=tenant):

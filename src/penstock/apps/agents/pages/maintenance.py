@@ -92,7 +92,7 @@ async def change_quota(request: Request) -> str:
                 raise InvalidOption("most", "nothing", "a number from 0 on")
             done = form.get("then", "") or "block"
             async with actor.doing(
-                "quota.set", f"quota:{measure}", tenant_id=tenant, most=most, action=done
+                "quota.set", f"quota:{measure}", tenant_id=tenant, most=most, then=done
             ):
                 quota = await quotas.set(
                     tenant, measure, most, period=form.get("period") or None, action=done

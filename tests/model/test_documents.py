@@ -36,6 +36,7 @@ def test_a_type_is_made_once() -> None:
 
 class Part(Struct, frozen=True):
     at: int
+    warn_at: float
     words: str
 
 
@@ -55,7 +56,7 @@ class Whole(Struct, frozen=True, kw_only=True):
 
 
 def test_a_record_comes_back_from_its_document_and_metadata_is_nobody_s_time() -> None:
-    part = Part(NOON, "later")
+    part = Part(NOON, 0.8, "later")
     said = {"seen_at": "2027-01-15T08:00:00.000Z", "parts": [{"at": "noon"}]}
     whole = Whole(
         valid_from=NOON,
@@ -76,3 +77,8 @@ def test_a_record_comes_back_from_its_document_and_metadata_is_nobody_s_time() -
 
 def test_a_type_may_be_called_by_another_name() -> None:
     assert documented(Part, "Piece").__name__ == "PieceDocument"
+
+
+def test_a_share_is_no_time_whatever_it_is_called() -> None:
+    told = document(Part(NOON, 0.8, "later"))
+    assert (told["warn_at"], msgspec.convert(told, documented(Part)).warn_at) == (0.8, 0.8)

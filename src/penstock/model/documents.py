@@ -42,7 +42,9 @@ def documented(kind: type[Struct], name: str = "") -> type[Struct]:
     hints = get_type_hints(kind, include_extras=True)
     given: list[Any] = []
     for field in fields(kind):
-        type_ = _timed(hints[field.name]) if is_time(field.name) else _opened(hints[field.name])
+        hint = hints[field.name]
+        timed = is_time(field.name) and int in (hint, *get_args(hint))
+        type_ = _timed(hint) if timed else _opened(hint)
         if field.default is not NODEFAULT:
             given.append((field.name, type_, field.default))
         elif field.default_factory is not NODEFAULT:
@@ -57,7 +59,7 @@ def documented(kind: type[Struct], name: str = "") -> type[Struct]:
 
 
 def is_time(name: str) -> bool:
-    """Whether a field holds a time in milliseconds."""
+    """Whether a field of whole numbers holds a time in milliseconds."""
     return name in TIMES or name.endswith(("_at", "_until"))
 
 

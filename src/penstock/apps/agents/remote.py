@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct, to_builtins
+from msgspec.json import encode
 from msgspec.structs import asdict
 
 from penstock.apps.agents.learning.records import (
@@ -32,7 +33,7 @@ from penstock.model.clock import iso
 from penstock.model.documents import is_time, record
 
 if TYPE_CHECKING:
-    from penstock.app.options import CallFields
+    from penstock.app.options import AwaitingFields
     from penstock.remote.client import Remote
 
 EVERY_MEMORY = MemoryFilter()
@@ -62,11 +63,10 @@ class RemoteAgents:
         self.deletions = RemoteDeletions(remote)
 
     async def enqueue(
-        self, name: str, data: Struct | Mapping[str, Any], **options: "Unpack[CallFields]"
+        self, name: str, data: Struct | Mapping[str, Any], **options: "Unpack[AwaitingFields]"
     ) -> Any:
         """Enqueue a job by the name of its type; a handle on it."""
-        given = to_builtins(data) if isinstance(data, Struct) else dict(data)
-        return await self._remote.enqueue(name, given, **options)
+        return await self._remote.enqueue_payload(name, encode(data).decode(), **options)
 
 
 class RemoteMemories:

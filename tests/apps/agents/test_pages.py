@@ -207,7 +207,7 @@ async def test_what_is_wrong_is_on_the_overview(
     made = await app.agents.webhooks.add(receiver.url, tenant=TENANT)
     receiver.status = 410
     await app.agents.webhooks.test(made.webhook.id)
-    await app.agents.quotas.set(TENANT, "jobs", 1)
+    await app.agents.quotas.set(TENANT, "storage", 1)
     await remember(app, "Ada lives in Turin.")
     await drain(app)
     await app.agents.enqueue("quota-check", {})

@@ -142,8 +142,8 @@ async def forget(app: "Penstock", actor: str, memory_id: MemoryId) -> Shown:
 
 async def merge(
     app: "Penstock",
-    actor: str,
     *ids: Annotated[str, "The memories, at least two."],
+    actor: str,
     content: Annotated[str | None, "What it says; otherwise made of what they say."] = None,
 ) -> Shown:
     """Make one memory of several, which it supersedes."""

@@ -185,11 +185,11 @@ def _listed(topics: str | None) -> list[str] | None:
 def _row(row: Webhook, now: int) -> dict[str, Any]:
     return {
         "webhook": row.id,
-        "url": row.url,
         "state": "enabled" if row.is_enabled else f"disabled: {row.disabled_for}",
-        "topics": ", ".join(row.topics),
-        "of": "/".join(filter(None, (row.tenant_id, row.owner))),
-        "delivered": row.success_count,
+        "done": row.success_count,
         "failed": row.failure_count,
         "last": ago(row.delivered_at, now),
+        "topics": ", ".join(row.topics),
+        "of": "/".join(filter(None, (row.tenant_id, row.owner))),
+        "url": row.url,
     }

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from msgspec import Struct
 
-from penstock.apps.agents.webhooks.records import FAILED, GONE, SUCCESS, TOO_MANY_FAILURES
+from penstock.apps.agents.webhooks.records import (
+    BY_HAND,
+    FAILED,
+    GONE,
+    SUCCESS,
+    TOO_MANY_FAILURES,
+)
 from penstock.apps.agents.webhooks.topics import DISABLED, Message, Publishing
 
 if TYPE_CHECKING:
@@ -157,5 +163,6 @@ def disable(app: "Penstock", tx: Any, webhook_id: str, tenant_id: str, reason: s
         seed=("webhook", webhook_id),
     )
     Publishing(app, tx).publish(message)
-    log.warning("webhook_disabled", webhook=webhook_id, reason=reason)
+    if reason != BY_HAND:
+        log.warning("webhook_disabled", webhook=webhook_id, reason=reason)
     return True

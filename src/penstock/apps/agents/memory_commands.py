@@ -155,17 +155,17 @@ async def link(
     app: "Penstock",
     actor: str,
     source: MemoryId,
-    target: MemoryId,
+    other: MemoryId,
     kind: Annotated[str, "--type", "related_to, caused_by, part_of or supersedes."] = "related_to",
     remove: Annotated[bool, "Remove the edge instead."] = False,
 ) -> Shown:
     """Say how one memory belongs to another, or that it no longer does."""
     own = _memories(app, actor)
     if remove:
-        removed = await own.unlink(source, target, kind)
+        removed = await own.unlink(source, other, kind)
         told = "The edge is removed." if removed else "There was no such edge."
         return Shown(told, {"removed": removed})
-    edge = await own.link(source, target, kind)
+    edge = await own.link(source, other, kind)
     return Shown("The two are tied.", document(edge))
 
 

@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -26,6 +27,8 @@ class Slack:
         self.breaks: list[int] = []
         self.forgets_cursors = False
         self.url = ""
+        self.token = Path()
+        """Where whoever reads it finds the token."""
 
     def say(self, channel: str, ts: str, text: str, user: str = "U1", **more: Any) -> None:
         """Have somebody write a message."""

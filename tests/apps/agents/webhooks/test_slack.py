@@ -40,9 +40,11 @@ class Letters:
 
 
 @pytest.fixture
-async def slack(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Slack]:
-    monkeypatch.setenv("SLACK_TOKEN_OF_TESTS", TOKEN)
+async def slack(tmp_path: Path) -> AsyncIterator[Slack]:
     async with slack_server() as made:
+        made.token = tmp_path / "token"
+        made.token.write_text(TOKEN)
+        made.token.chmod(0o600)
         yield made
 
 
@@ -50,7 +52,7 @@ def told_of(slack: Slack, page: int = 2) -> dict[str, Any]:
     return {
         "base_url": slack.url,
         "page": page,
-        "connections": {"shop": {"token": "env:SLACK_TOKEN_OF_TESTS", "tenant": "north"}},
+        "connections": {"shop": {"token": f"file:{slack.token}", "tenant": "north"}},
     }
 
 
@@ -240,10 +242,8 @@ async def test_what_another_try_does_not_change_is_given_up(
     assert TOKEN not in str(rows(reading, "SELECT * FROM jobs"))
 
 
-async def test_a_wrong_token_is_given_up(
-    reading: Penstock, slack: Slack, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLACK_TOKEN_OF_TESTS", "another")
+async def test_a_wrong_token_is_given_up(reading: Penstock, slack: Slack, clock: FakeClock) -> None:
+    slack.token.write_text("another")
     job = await sync(reading, clock)
     assert (job.status, "invalid_auth" in job.error) == ("dead_letter", True)
 

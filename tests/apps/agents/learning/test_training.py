@@ -44,6 +44,15 @@ async def test_what_is_learned_holds_for_what_was_held_out(agents: Penstock) -> 
     assert await learning.predict("Deploy it", tenant="south") is None
 
 
+async def test_trained_again_on_the_same_it_says_so(agents: Penstock) -> None:
+    await give_tasks(agents, 40)
+    first = await run(agents, "pattern-training", {}, tenant="north")
+    before = learned(agents)
+    again = await run(agents, "pattern-training", {}, tenant="north")
+    assert (first["trained"], again["trained"], again["reason"]) == (True, False, "nothing_new")
+    assert learned(agents) == before
+
+
 async def test_from_too_little_nothing_is_learned(agents: Penstock) -> None:
     assert await run(agents, "pattern-training", {}) == {
         "trained": False,

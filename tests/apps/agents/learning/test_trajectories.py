@@ -61,6 +61,28 @@ async def test_a_session_that_goes_on_is_judged_again(agents: Penstock) -> None:
     assert rows(agents, "SELECT turns, learned_turns FROM agents_sessions") == [(4, 4)]
 
 
+async def test_a_session_that_goes_on_while_it_is_looked_at_is_looked_at_again(
+    agents: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = agents.agents.sessions
+    await sessions.open(session_id="s1", tenant="north")
+    await sessions.add("s1", *asked("Deploy the shop", "deploy", succeeded=False))
+    whole = Penstock.transact
+    late = [NewTurn(role="user", content=GOOD)]
+
+    async def interrupted(app: Penstock, work: Any) -> Any:
+        if late and work.__qualname__.startswith("write."):
+            await sessions.add("s1", late.pop())
+        return await whole(app, work)
+
+    monkeypatch.setattr(Penstock, "transact", interrupted)
+    assert (await processed(agents, sessionIds=["s1"]))["skipped"] == 1
+    assert rows(agents, "SELECT learned_turns FROM agents_sessions") == [(None,)]
+    await sessions.close("s1")
+    await drain(agents)
+    assert rows(agents, "SELECT verdict FROM agents_trajectories") == [("success",)]
+
+
 async def test_without_names_it_looks_at_what_is_over_and_was_not_looked_at(
     agents: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +181,7 @@ class Processing(Play):
 
 
 async def test_trajectories_are_the_same_however_often_they_are_made(stage: Stage) -> None:
-    found, ids, held, credit, learned = await twice_and_killed(stage, Processing(), most=4)
+    found, ids, held, credit, learned = await twice_and_killed(stage, Processing())
     assert [(session, verdict) for session, verdict, _ in found] == [
         ("s0", "success"),
         ("s1", "success"),

@@ -132,10 +132,35 @@ async def test_a_file_that_does_not_read_back_removes_no_row(
     assert (await archived(agents))["archived"] == 3, "and the next job does it"
 
 
+async def test_a_turn_that_comes_while_the_file_is_written_is_not_lost(
+    agents: Penstock, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await give(agents, clock)
+    whole = Penstock.transact
+    late = [{"session_id": "s1", "n": 5, "tenant_id": "north", "user_id": "ada", "role": "user"}]
+    late[0] |= {"content": "One more", "skill_id": None, "succeeded": None, "at": 0}
+
+    async def interrupted(app: Penstock, work: Any) -> Any:
+        if getattr(work, "__name__", "") == "finish" and late:
+            row = {**late.pop(), "metadata": "{}"}
+            await whole(app, lambda tx: tx.agents.run("add_turn", row))
+            told = {"id": "s1", "turns": 5, "at": 0}
+            await whole(app, lambda tx: tx.agents.run("continue_session", told))
+        return await whole(app, work)
+
+    monkeypatch.setattr(Penstock, "transact", interrupted)
+    assert (await archived(agents))["turns"] == 13
+    turns = await agents.agents.sessions.turns("s1")
+    assert [turn.content for turn in turns][-1:] == ["One more"]
+
+
 async def test_a_tenant_is_erased_from_the_files(agents: Penstock, clock: FakeClock) -> None:
     await give(agents, clock)
     await archived(agents)
+    overtaken = folder_of(agents) / "sessions" / "01KDVDNA00ZSD0EXHTCAQDWY77-0.parquet.77.part"
+    overtaken.write_bytes(b"of whom it was is not known")
     assert await erase(agents, Erasing(tenant="north")) == 2
+    assert not overtaken.exists()
     left = contents(agents)
     assert "south" in left
     assert "north" not in left
@@ -220,7 +245,7 @@ class Archiving(Play):
 
 
 async def test_an_archive_is_the_same_however_often_it_is_begun(stage: Stage) -> None:
-    held, statuses, turns, archives = await twice_and_killed(stage, Archiving(), most=4)
+    held, statuses, turns, archives = await twice_and_killed(stage, Archiving(), most=5)
     assert held == [
         ("s0", "north", 3, "Deploy 0"),
         ("s1", "north", 3, "Deploy 1"),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -14,8 +15,9 @@ from penstock.apps.agents.sessions.records import (
     SessionFilter,
     place,
 )
+from penstock.config import Settings
 from penstock.model.errors import InvalidOption
-from penstock.testing import FakeClock, drain
+from penstock.testing import FakeClock, drain, fire_due
 from tests.apps.agents.killing import Play, Stage, twice_and_killed
 from tests.apps.agents.learning.tasks import EMBEDDER, asked, close_session, days_ago, run
 from tests.apps.agents.raw import rows
@@ -140,6 +142,20 @@ async def test_a_session_expires_when_its_own_time_is_over(
     assert rows(agents, "SELECT id FROM agents_sessions WHERE status = 'expired'") == [("short",)]
 
 
+async def test_the_default_schedule_expires_what_was_quiet_for_a_day(
+    tmp_path: Any, clock: FakeClock
+) -> None:
+    app = Penstock(f"sqlite:///{tmp_path}/work.db", extensions=["agents"], clock=clock)
+    async with app:
+        await app.agents.sessions.open(session_id="quiet")
+        clock.advance(24 * 3_600 + 1)
+        await app.declare()
+        clock.advance(15 * 60)
+        await fire_due(app)
+        await drain(app)
+        assert rows(app, "SELECT status FROM agents_sessions") == [("expired",)]
+
+
 class Cleanup(Play):
     """Sessions that were quiet expire, and are looked through."""
 
@@ -177,3 +193,21 @@ async def test_a_session_that_is_closed_is_looked_through(agents: Penstock) -> N
     await drain(agents)
     found = rows(agents, "SELECT session_id, verdict, tenant_id FROM agents_trajectories")
     assert found == [("s1", "failure", "north")]
+
+
+async def test_with_jobs_on_redis_sessions_are_in_the_tables_beside_it(
+    valkey_url: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    own = {"folder": str(tmp_path / "agents"), "schedules": False, "embedder": EMBEDDER}
+    app = Penstock(
+        valkey_url,
+        tables=f"sqlite:///{tmp_path}/tables.db",
+        extensions=["agents"],
+        settings=Settings(extension={"agents": own}),
+        clock=clock,
+    )
+    async with app:
+        await close_session(app, "s1", *asked("Deploy it", "deploy", succeeded=True))
+        await drain(app)
+        (trajectory,) = await app.agents.learning.trajectories()
+        assert (trajectory.session_id, trajectory.verdict) == ("s1", "success")

@@ -5,7 +5,6 @@ commit makes it part of the archive and removes the turns: a session is in one p
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import sha256
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from penstock.apps.agents.files import folder_of, write_file
+from penstock.apps.agents.files import UNFINISHED, find_folder, folder_of, write_file
 from penstock.apps.agents.sessions.records import (
     ARCHIVED,
     AgentSession,
@@ -172,16 +171,20 @@ async def remove_abandoned(app: "Penstock") -> None:
 
     for file in await app.transact(work):
         (folder / file).unlink(missing_ok=True)
-    known = {archive.file for archive in await _archives_of(app, None)}
-    await asyncio.to_thread(_remove_unknown, folder, known)
+    await _remove_unknown(app, folder / FOLDER)
 
 
-def _remove_unknown(folder: Path, known: set[str]) -> None:
-    """Remove old files that no row names: what was overtaken by an erasure while it was written."""
-    for path in sorted((folder / FOLDER).glob("*")):
-        old = time.time() - path.stat().st_mtime > ABANDONED_MS / 1000
-        if f"{FOLDER}/{path.name}" not in known and old:
-            path.unlink(missing_ok=True)
+async def _remove_unknown(app: "Penstock", folder: Path) -> None:
+    """Remove files without a row: what was overtaken by an erasure while it was written.
+
+    A file has its row before it is there, so the files are listed first.
+    """
+    paths = await asyncio.to_thread(lambda: sorted(folder.glob("*-*")))
+    if paths:
+        known = {archive.id for archive in await _archives_of(app, None)}
+        for path in paths:
+            if path.name.partition("-")[0] not in known:
+                path.unlink(missing_ok=True)
 
 
 async def archived_turns(app: "Penstock", session: AgentSession) -> list[Turn]:
@@ -225,6 +228,9 @@ async def erase(app: "Penstock", whose: "Erasing") -> int:
             erased += await _remove(app, archive)
         else:
             erased += await _write_without(app, archive, whose.person)
+    folder = find_folder(app)
+    if folder is not None:
+        await _remove_unknown(app, folder / FOLDER)
     return erased
 
 
@@ -296,6 +302,8 @@ def _write(path: Path, rows: list[Row]) -> tuple[str, int]:
     """Write a file, read it back from disk and compare; its SHA-256 and its size."""
     pyarrow, parquet = arrow()
     table = table_of(rows, _schema())
+    for left in path.parent.glob(f"{path.name}.*{UNFINISHED}"):
+        left.unlink(missing_ok=True)  # by a process that was killed
     write_file(path, lambda file: parquet.write_table(table, file, compression="zstd"))
     data = path.read_bytes()
     if not parquet.read_table(pyarrow.BufferReader(data)).equals(table):

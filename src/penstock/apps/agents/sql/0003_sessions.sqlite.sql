@@ -17,6 +17,8 @@ CREATE TABLE agents_sessions (
     metadata       TEXT NOT NULL
 );
 CREATE INDEX agents_sessions_status ON agents_sessions (status, last_active_at);
+CREATE INDEX agents_sessions_unlearned ON agents_sessions (last_active_at, id)
+    WHERE status IN ('closed', 'expired') AND (learned_turns IS NULL OR learned_turns <> turns);
 CREATE INDEX agents_sessions_owner ON agents_sessions (tenant_id, user_id, started_at);
 
 CREATE TABLE agents_turns (

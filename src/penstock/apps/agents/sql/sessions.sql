@@ -26,10 +26,6 @@ LIMIT :limit;
 SELECT n, role, content, skill_id, succeeded, at, metadata
 FROM agents_turns WHERE session_id = ? AND n > ? ORDER BY n LIMIT ?;
 
--- name: turn_of_session
-SELECT n, role, content, skill_id, succeeded, at, metadata
-FROM agents_turns WHERE session_id = ? AND n = ?;
-
 -- name: hold_session
 -- Keeps out whoever else adds to it until this transaction ends; how many turns it has.
 UPDATE agents_sessions SET status = status WHERE id = :id

@@ -103,6 +103,20 @@ async def test_a_follower_that_fails_is_told_again_after_a_while(
     assert ended.interval == 4
 
 
+async def test_a_follower_that_is_not_wanted_any_more_is_let_go(
+    app: Penstock, leader: Leader, diary: Diary
+) -> None:
+    await follow(app)
+    await dead_job(app.store)
+    unwanted = Follower(name="ended", tell=diary.tell, every=4, wanted=lambda _: False)
+    ended = extensions.TellFollower(
+        app, leader, Extension(name="diary", followers=(unwanted,)), unwanted
+    )
+    await ended.run_once()
+    assert (diary.told, ended.interval) == ([], LONGEST_SECONDS)
+    assert [state.name for state in await app.followers.states()] == ["diary.queued"]
+
+
 async def test_a_follower_that_fails_holds_up_no_other(
     app: Penstock, leader: Leader, diary: Diary
 ) -> None:

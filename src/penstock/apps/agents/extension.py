@@ -252,6 +252,7 @@ agents = Extension(
         Follower(
             name="webhooks",
             tell=f"{WEBHOOKS}.topics:tell_of_jobs",
+            statuses=("cancelled", "completed", "dead_letter", "failed"),
             wanted=f"{WEBHOOKS}.upkeep:tells_of_jobs",
         ),
     ),

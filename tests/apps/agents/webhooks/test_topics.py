@@ -84,13 +84,15 @@ async def test_what_becomes_of_jobs_is_told(hooks: Penstock, receiver: Receiver)
     await tell_followers(hooks)
     good = await divide.options(tenant="north").enqueue(2)
     bad = await divide.options(tenant="south").enqueue(0)
+    worse = await divide.options(tenant="south", max_retries=1).enqueue(0)
     await divide.enqueue(1)
     await drain(hooks)
-    assert await tell_followers(hooks) == 3
+    assert await tell_followers(hooks) == 4
     await drain(hooks)
     assert sorted((each["type"], each["data"]["id"]) for each in told(receiver)) == [
         ("job.completed", good.id),
         ("job.dead_letter", bad.id),
+        ("job.failed", worse.id),
     ]
     assert told(receiver)[0]["data"].keys() == {"id", "type", "queue", "status"}
 

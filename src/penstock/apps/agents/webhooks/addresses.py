@@ -9,7 +9,8 @@ import asyncio
 import re
 import socket
 from collections.abc import Sequence
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, lru_cache
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -28,6 +29,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 LONGEST_URL = 2_000
+RESOLVERS = 32
 PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?")
 _URL = re.compile(r"(?i:https?)://[!$-;=?-\[\]_a-z~]+")
@@ -188,10 +190,10 @@ async def resolve(target: Target, allow: Sequence[Network]) -> list[Address]:
         found.append(literal)
     else:
         try:
-            answers = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            answers = await loop.run_in_executor(_resolvers(), _look_up, target.host, target.port)
         except UnicodeError as error:  # a label that is too long
             raise OSError(f"{target.host} is no name of a host") from error
-        found += dict.fromkeys(ip_address(answer[4][0]) for answer in answers)
+        found += dict.fromkeys(map(ip_address, answers))
     for address in found:
         if is_refused(address, allow):
             raise Refused(target.origin, f"its address {address} is not a public one")
@@ -200,6 +202,17 @@ async def resolve(target: Target, allow: Sequence[Network]) -> list[Address]:
     if not found:
         raise OSError(f"{target.host} has no address")
     return found
+
+
+@cache
+def _resolvers() -> ThreadPoolExecutor:
+    """Threads of their own: names that nobody answers for hold up nothing but each other."""
+    return ThreadPoolExecutor(RESOLVERS, thread_name_prefix="resolve")
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(answer[4][0]) for answer in answers]
 
 
 def _literal(host: str) -> Address | None:

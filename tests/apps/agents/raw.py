@@ -14,7 +14,11 @@ def rows(app: Penstock, statement: str, *values: Any) -> list[tuple[Any, ...]]:
 
     Values stand as `?` in the statement, whichever database it is.
     """
-    url = app.settings.url
+    return rows_of(app.settings.url, statement, *values)
+
+
+def rows_of(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Ask the database at a URL."""
     if url.startswith("sqlite:///"):
         # By the library that the application has opened the file with: a second one in the same
         # process takes away the first one's locks when it closes the file.

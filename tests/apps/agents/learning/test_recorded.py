@@ -105,6 +105,7 @@ async def test_a_rebuild_makes_the_same_and_enqueues_nothing(app: Penstock) -> N
         ("cursor", 2, [1, 1, 0]),
         ("gemini_cli", 1, [1, 1, 0]),
         ("antigravity", 0, [1, 0]),
+        ("claude_followed", 2, []),
     ],
 )
 async def test_every_assistant_tells_what_was_asked_and_which_tools_worked(
@@ -121,7 +122,17 @@ async def test_every_assistant_tells_what_was_asked_and_which_tools_worked(
         asked = rows(app, "SELECT count(*) FROM agents_turns WHERE role = 'user'")
         assert asked == [(requests,)]
         kept = rows(app, "SELECT metadata FROM agents_sessions")
-        assert platform in [json.loads(row[0])["platform"] for row in kept]
+        assert golden["platform"] in [json.loads(row[0])["platform"] for row in kept]
+
+
+async def test_what_is_imported_is_left_alone(tmp_path: Path) -> None:
+    """Of a session with hooks and a transcript, everything would be there twice."""
+    golden = goldens.load(goldens.FOLDER / "claude_transcript.json")
+    clock = FakeClock(goldens.NOON + 100_000)
+    async with made(f"sqlite:///{tmp_path}/work.db", clock, recorder=True) as app:
+        await write(app, list(goldens.captured(golden)))
+        await catch_up(app, NAME)
+        assert await app.agents.sessions.list() == []
 
 
 async def test_without_the_setting_there_is_no_such_consumer(tmp_path: Path) -> None:

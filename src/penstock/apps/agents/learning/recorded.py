@@ -28,6 +28,8 @@ TYPES = (
     "session_start",
     "session_end",
 )
+HOOK = "hook"
+"""What a transcript or telemetry tells of a session, its hooks have told as well."""
 LONGEST = 20_000
 """What a tool wrote is kept so far; what it was asked and whether it worked say more."""
 
@@ -74,7 +76,7 @@ class Recorded:
         """Take in events, those of a session in their order."""
         by_session: dict[Session, list[Event]] = {}
         for event in events:
-            if event.platform in PLATFORMS:
+            if event.platform in PLATFORMS and event.metadata.get("source", HOOK) == HOOK:
                 by_session.setdefault(event.session, []).append(event)
         for session, theirs in by_session.items():
             self._apply(tx, session, theirs)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 FEWEST = 3
 """Fewer trajectories are no pattern."""
 EXEMPLARS = 5
+AT_ONCE = 512
+"""So many vectors are compared with all others at a time."""
 SAME_PLACE = 0.9
 """Patterns of one type whose embeddings are nearer than this become one."""
 REFUTED_BELOW = 0.4
@@ -85,30 +87,26 @@ def groups(vectors: "Vectors", threshold: float = MATCH) -> list[tuple[int, list
     """
     import numpy
 
-    begun: list[int] = []
+    middles: dict[int, list[int]] = {}
     left = numpy.ones(len(vectors), bool)
-    for n in range(len(vectors)):
-        if left[n]:
-            begun.append(n)
-            left &= vectors @ vectors[n] < threshold
-            left[n] = False
-    middles = [_middle(vectors, _near(vectors, n, threshold)) for n in begun]
-    middles = list(dict.fromkeys(middles))
-    nearest = numpy.full(len(vectors), -1)
-    best = numpy.full(len(vectors), threshold, numpy.float32)
-    for number, middle in enumerate(middles):
-        likeness = vectors @ vectors[middle]
-        nearer = likeness >= best
-        nearest[nearer], best[nearer] = number, likeness[nearer]
-    found = [(middle, numpy.flatnonzero(nearest == n).tolist()) for n, middle in enumerate(middles)]
-    return [(middle, members) for middle, members in found if members]
-
-
-def _near(vectors: "Vectors", n: int, threshold: float) -> list[int]:
-    import numpy
-
-    near: list[int] = numpy.flatnonzero(vectors @ vectors[n] >= threshold).tolist()
-    return near or [n]
+    for at in range(0, len(vectors), AT_ONCE):
+        near = vectors[at : at + AT_ONCE] @ vectors.T >= threshold
+        for row in numpy.flatnonzero(left[at : at + AT_ONCE]).tolist():
+            if left[at + row]:
+                left &= ~near[row]
+                left[at + row] = False
+                around = numpy.flatnonzero(near[row]).tolist() or [at + row]
+                middles[_middle(vectors, around)] = []
+    centres = list(middles)
+    compared = vectors[centres].T
+    for at in range(0, len(vectors), AT_ONCE):
+        likeness = vectors[at : at + AT_ONCE] @ compared
+        for row, (nearest, cosine) in enumerate(
+            zip(likeness.argmax(axis=1).tolist(), likeness.max(axis=1).tolist(), strict=True)
+        ):
+            if cosine >= threshold:
+                middles[centres[nearest]].append(at + row)
+    return [(middle, members) for middle, members in middles.items() if members]
 
 
 def _middle(vectors: "Vectors", members: list[int]) -> int:

@@ -47,30 +47,30 @@ async def test_who_subscribes_is_told_once_and_only_within_the_tenant(
 
 
 async def test_what_is_published_with_a_key_is_sent_once(
-    hooks: Penstock, receiver: Receiver, clock: FakeClock
+    here: Penstock, receiver: Receiver, clock: FakeClock
 ) -> None:
-    await hooks.agents.webhooks.add(receiver.url, topics=["order.paid"])
+    await here.agents.webhooks.add(receiver.url, topics=["order.paid"])
     for _ in range(2):
-        await hooks.agents.webhooks.publish("order.paid", {}, key="7")
-        await drain(hooks)
-    await hooks.agents.webhooks.publish("order.paid", {}, key="8")
-    await drain(hooks)
+        await here.agents.webhooks.publish("order.paid", {}, key="7")
+        await drain(here)
+    await here.agents.webhooks.publish("order.paid", {}, key="8")
+    await drain(here)
     assert len(receiver.got) == 2
 
 
 async def test_what_is_published_in_a_transaction_is_told_if_that_is_committed(
-    hooks: Penstock, receiver: Receiver
+    here: Penstock, receiver: Receiver
 ) -> None:
-    await hooks.agents.webhooks.add(receiver.url, topics=["order.paid"])
+    await here.agents.webhooks.add(receiver.url, topics=["order.paid"])
 
     def failing(tx: Any) -> None:
-        hooks.agents.webhooks.publish_in(tx, "order.paid", {"n": 1})
+        here.agents.webhooks.publish_in(tx, "order.paid", {"n": 1})
         raise LookupError("no such order")
 
     with pytest.raises(LookupError):
-        await hooks.transact(failing)
-    await hooks.transact(lambda tx: hooks.agents.webhooks.publish_in(tx, "order.paid", {"n": 2}))
-    await drain(hooks)
+        await here.transact(failing)
+    await here.transact(lambda tx: here.agents.webhooks.publish_in(tx, "order.paid", {"n": 2}))
+    await drain(here)
     assert [each["data"] for each in told(receiver)] == [{"n": 2}]
 
 
@@ -98,27 +98,27 @@ async def test_what_becomes_of_jobs_is_told(hooks: Penstock, receiver: Receiver)
 
 
 async def test_a_follower_that_is_told_twice_sends_once(
-    hooks: Penstock, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    here: Penstock, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @hooks.job
+    @here.job
     async def greet() -> None: ...
 
-    await hooks.agents.webhooks.add(receiver.url, topics=["job.completed"])
-    await tell_followers(hooks)
+    await here.agents.webhooks.add(receiver.url, topics=["job.completed"])
+    await tell_followers(here)
     await greet.enqueue()
-    await drain(hooks)
-    confirm = hooks.store.changes.confirm
+    await drain(here)
+    confirm = here.store.changes.confirm
 
     async def lost(*_: Any) -> None:
         raise ConnectionError("lost")
 
-    monkeypatch.setattr(hooks.store.changes, "confirm", lost)
+    monkeypatch.setattr(here.store.changes, "confirm", lost)
     with pytest.raises(ConnectionError):
-        await tell_followers(hooks)
-    await drain(hooks)
-    monkeypatch.setattr(hooks.store.changes, "confirm", confirm)
-    await tell_followers(hooks)
-    await drain(hooks)
+        await tell_followers(here)
+    await drain(here)
+    monkeypatch.setattr(here.store.changes, "confirm", confirm)
+    await tell_followers(here)
+    await drain(here)
     assert len(receiver.got) == 1
 
 

@@ -47,10 +47,10 @@ async def test_a_webhook_is_added_read_changed_and_deleted(hooks: Penstock) -> N
     assert rows(hooks, "SELECT count(*) FROM agents_subscriptions") == [(0,)]
 
 
-async def test_no_secret_is_in_the_database(hooks: Penstock) -> None:
-    new = await hooks.agents.webhooks.add(URL)
-    fresh = await hooks.agents.webhooks.rotate(new.webhook.id)
-    told = str(rows(hooks, "SELECT * FROM agents_webhooks"))
+async def test_no_secret_is_in_the_database(here: Penstock) -> None:
+    new = await here.agents.webhooks.add(URL)
+    fresh = await here.agents.webhooks.rotate(new.webhook.id)
+    told = str(rows(here, "SELECT * FROM agents_webhooks"))
     for secret in (new.secret, fresh):
         assert secret.removeprefix("whsec_") not in told
     assert "derived:2" in told
@@ -229,14 +229,14 @@ async def test_statistics_say_how_it_went(
 
 
 async def test_deliveries_are_kept_for_a_month(
-    hooks: Penstock, receiver: Receiver, clock: FakeClock
+    here: Penstock, receiver: Receiver, clock: FakeClock
 ) -> None:
-    new = await hooks.agents.webhooks.add(receiver.url)
-    await hooks.agents.webhooks.send(new.webhook.id, {})
-    await drain(hooks)
+    new = await here.agents.webhooks.add(receiver.url)
+    await here.agents.webhooks.send(new.webhook.id, {})
+    await drain(here)
     clock.advance(29 * DAY)
-    await hooks.agents.webhooks.send(new.webhook.id, {})
-    await drain(hooks)
+    await here.agents.webhooks.send(new.webhook.id, {})
+    await drain(here)
     clock.advance(2 * DAY)
-    await prune(hooks)
-    assert rows(hooks, "SELECT count(*) FROM agents_webhook_deliveries") == [(1,)]
+    await prune(here)
+    assert rows(here, "SELECT count(*) FROM agents_webhook_deliveries") == [(1,)]

@@ -10,8 +10,9 @@ from usearch.index import Index as Searched
 
 from penstock import Context, Penstock
 from penstock.apps.agents.vectors import graph as graphs
+from penstock.apps.agents.vectors import reindex
 from penstock.apps.agents.vectors.graph import Graph, Row, files_in, path_of
-from penstock.apps.agents.vectors.store import vectors_of
+from penstock.apps.agents.vectors.store import Entry, vectors_of
 from penstock.model.errors import InvalidArguments
 from penstock.testing import drain
 from tests.apps.agents.killing import Play, Stage, twice_and_killed
@@ -221,13 +222,14 @@ async def test_an_embedder_that_is_away_for_a_moment_is_asked_again(
 
     monkeypatch.setattr(Tiny, "embed", away_at_first)
     async with make("sqlite", "usearch") as app:
-        data = {"items": [{"sourceId": "a", "text": "tea"}], "namespace": "own"}
+        items = [{"sourceId": "a", "text": "tea"}, {"sourceId": "b", "text": "milk"}]
+        data = {"items": items, "namespace": "own"}
         handle = await app.agents.enqueue("embedding-batch", data)  # type: ignore[attr-defined]
         await drain(app, through=60)
         job = await app.get(handle.id)
         assert job.status == "completed"
-        assert asked == [1, 1]
-        assert json.loads(job.result or "")["succeeded"] == 1
+        assert asked == [2, 2]
+        assert json.loads(job.result or "")["succeeded"] == 2
 
 
 async def test_vectors_without_a_text_keep_their_model_unless_they_may_go(make: Make) -> None:
@@ -256,6 +258,26 @@ async def test_what_is_written_while_models_change_is_found_after_the_switch(mak
             assert hit.score == pytest.approx(1, abs=1e-5)
         texts = {row[6] for row in rows(app, VECTORS)}
         assert texts == {"cold milk", "fresh coffee"}
+
+
+async def test_what_changes_while_it_is_embedded_again_stays_changed(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make("sqlite", "usearch") as app:
+        await put(app, unit(3, 3), model="former", text="old")
+        embed = reindex.embed
+
+        async def meanwhile(embedder: Any, texts: Any) -> Any:
+            monkeypatch.setattr(reindex, "embed", embed)
+            await remove(app, "n0")
+            entry = Entry(id="n1", vector=Tiny().embed(["new"])[0], tenant_id="acme", text="new")
+            await app.transact(lambda tx: vectors_of(app).put(tx, "docs", [entry]))
+            return await embed(embedder, texts)
+
+        monkeypatch.setattr(reindex, "embed", meanwhile)
+        await result(app, "embedding-reindex", {})
+        found = {row[3]: (row[2], row[6]) for row in rows(app, VECTORS)}
+        assert found == {"n1": ("tiny-8", "new"), "n2": ("tiny-8", "old")}
 
 
 async def test_a_target_is_written_for_the_tenant_of_the_job_only(make: Make) -> None:

@@ -251,11 +251,14 @@ def _column(kind: Any) -> Any:
 Means = Callable[[Row], bool]
 
 
-async def erase(app: "Penstock", means: Means) -> int:
-    """Write those files anew that hold certain jobs, without them; how many jobs."""
+async def erase(app: "Penstock", means: Means, columns: Sequence[str] = ()) -> int:
+    """Write those files anew that hold certain jobs, without them; how many jobs.
+
+    `means` is asked with what says whose a job is, and with these further columns.
+    """
     erased = 0
     for file in await files(app):
-        erased += await _erase_from(app, file, means)
+        erased += await _erase_from(app, file, means, columns)
     # The store knows of a file before what goes into it is read: that may have been too early.
     await archive.run(app, "give_up_writing", ())
     await archive.sweep(app)
@@ -279,11 +282,13 @@ async def made_by(app: "Penstock", ids: Collection[str]) -> set[str]:
     return found
 
 
-async def _erase_from(app: "Penstock", file: Archived, means: Means) -> int:
+async def _erase_from(
+    app: "Penstock", file: Archived, means: Means, columns: Sequence[str] = ()
+) -> int:
     """Write a file anew without certain jobs; how many they were."""
     folder, [path] = archive.folder_of(app), archive.paths_of(app, [file])
     try:
-        whose = await asyncio.to_thread(read, path, None, WHOSE)
+        whose = await asyncio.to_thread(read, path, None, [*WHOSE, *columns])
         stay = [not means(row) for row in whose.to_pylist()]
         if not all(stay):
             await _write_anew(app, folder, file, stay)
@@ -291,7 +296,8 @@ async def _erase_from(app: "Penstock", file: Archived, means: Means) -> int:
         current = await files(app)
         if isinstance(error, NoArchive) and file in current:
             raise
-        return sum([await _erase_from(app, each, means) for each in current if _same(each, file)])
+        again = [each for each in current if _same(each, file)]
+        return sum([await _erase_from(app, each, means, columns) for each in again])
     return stay.count(False)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 import apsw
+import numpy
 import psycopg
 import pytest
 from psycopg import sql
@@ -129,6 +130,7 @@ async def plant(house: House, tenant: str, person: str, mark: str) -> None:
         )
 
     await theirs(order_key=canary("order"), limit_key=canary("limit")).enqueue(canary("old-job"))
+    await agents.enqueue("data-export", {"userId": person}, tenant=tenant)
     await drain(app)
     await app.events.append(
         "told", tenant_id=tenant, person=person, payload={"said": canary("old-event")}
@@ -156,7 +158,7 @@ async def plant(house: House, tenant: str, person: str, mark: str) -> None:
     await agents.sessions.add(open_session.id, NewTurn(role="user", content=canary("turn")))
     await agents.memories.add(f"The word is {canary('memory')}.", tenant=tenant, user=person)
     for namespace in ("memories", "trajectories"):
-        await vectors_of(app).catch_up(namespace, tenant)
+        await vectors_of(app).rebuild(namespace, tenant)
     await agents.webhooks.add(
         f"https://example.com/{canary('webhook')}",
         tenant=tenant,
@@ -214,7 +216,10 @@ async def plant_rows(app: Penstock, tenant: str, person: str, mark: str) -> None
             name: _planted(table, name, tenant, person, f"zanary-{mark}-{table.name}Z")
             for name in kinds
         }
-        await store.put(table, [{**row, **_numbers(app, table, kinds), **READ.get(table.name, {})}])
+        read = READ.get(table.name, {})
+        if table.name == "agents_patterns":
+            read = {"exemplar_trajectory_ids": f'["zanary-{mark}-agents-trajectoriesZ"]'}
+        await store.put(table, [{**row, **_numbers(app, table, kinds), **read}])
 
 
 def _planted(table: Table, column: str, tenant: str, person: str, canary: str) -> Any:
@@ -266,12 +271,22 @@ async def found_in(house: House) -> dict[str, set[str]]:
             texts[str(path.relative_to(house.folder))] = path.read_bytes() + unpacked(path)
     events = await house.app.events.find(EventFilter(limit=10_000))
     texts["bodies of events"] = repr(events).encode()
-    found = {place: {hit.decode() for hit in CANARY.findall(data)} for place, data in texts.items()}
-    for place, data in told_by(house):
-        hits = {hit.decode() for hit in CANARY.findall(data)}
-        hits |= {name for name in NAMES if name.encode() in data and "audit" not in place}
-        found.setdefault(place, set()).update(hits)
+    found: dict[str, set[str]] = {}
+    for place, data in (*texts.items(), *told_by(house)):
+        found[place] = {hit.decode() for hit in CANARY.findall(data)}
+        if "audit" not in place and ".db" not in place:
+            found[place] |= {name for name in NAMES if name.encode() in data}
     return {place: hits for place, hits in found.items() if hits}
+
+
+async def in_graphs(app: Penstock, folder: Path) -> tuple[set[bytes], bytes]:
+    """Memories of the person as graphs of usearch hold them, and all that these hold."""
+    store = app.table_store("agents")
+    [table] = [each for each in tables(app) if each.name == "agents_vectors"]
+    rows = await store.page(table, None, 100, {"user_id": PERSON, "namespace": "memories"})
+    held = {numpy.frombuffer(row["vector"], "<f4").astype("<f2").tobytes() for row in rows}
+    files = [path.read_bytes() for path in (folder / "agents" / "vectors").glob("*")]
+    return held, b"".join(files)
 
 
 def unpacked(path: Path) -> bytes:
@@ -346,6 +361,8 @@ async def test_a_deleted_tenant_is_nowhere(house: House) -> None:
     assert {f"zanary-a-{where}" for where in PLANTED} <= planted
     others = {hit for hit in planted if hit.startswith("zanary-b-")}
     assert len(others) > 50
+    if not str(app.settings.url).startswith("postgres"):
+        assert [place for place in before if place.startswith("agents/vectors/")]
     kinds = {suffix for place in before for suffix in (".parquet", ".zip") if suffix in place}
     assert kinds == {".parquet", ".zip"}
     if app.events.stream is not None:
@@ -374,6 +391,10 @@ async def test_a_deleted_person_is_nowhere(house: House) -> None:
     app = house.app
     await plant(house, TENANT, PERSON, "a")
     await plant(house, TENANT, "siskin", "b")
+    held, graphs = await in_graphs(app, house.folder)
+    assert held
+    if graphs:
+        assert all(each in graphs for each in held)
     others = {hit for hits in (await found_in(house)).values() for hit in hits if _is_others(hit)}
 
     await app.agents.deletions.request(tenant=TENANT, person=PERSON)
@@ -381,13 +402,16 @@ async def test_a_deleted_person_is_nowhere(house: House) -> None:
     [deletion] = await app.agents.deletions.list()
     assert deletion.status == "done", deletion
 
+    _, graphs = await in_graphs(app, house.folder)
+    assert not any(each in graphs for each in held)
     left = await found_in(house)
     theirs = {
         place: {hit for hit in hits if not _is_others(hit) and hit != TENANT}
         for place, hits in left.items()
     }
     theirs = {place: hits for place, hits in theirs.items() if hits}
-    nobodys = {f"zanary-a-{table.name}".replace("_", "-") for table in tables(app)}
+    nobodys = {f"zanary-a-{each.name}".replace("_", "-") for each in tables(app) if not each.person}
+    nobodys -= {"zanary-a-agents-patterns", "zanary-a-agents-classifiers"}
     unexplained = {place: hits - nobodys for place, hits in theirs.items() if hits - nobodys}
     assert unexplained == {}
     still = {hit for hits in left.values() for hit in hits}

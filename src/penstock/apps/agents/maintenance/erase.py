@@ -8,6 +8,7 @@ from penstock.apps.agents.maintenance.exports import erase_exports
 from penstock.apps.agents.maintenance.subject import Subject, jobs_of, where_of
 from penstock.apps.agents.sessions import archive
 from penstock.apps.agents.vectors.store import vectors_of
+from penstock.events import job_archive
 from penstock.operate.erase import erase_jobs
 
 if TYPE_CHECKING:
@@ -52,4 +53,7 @@ async def _erase_about(app: "Penstock", subject: Subject) -> int:
 
     erased = await app.transact(work)
     about = [job.id async for page in jobs_of(app, subject) for job in page]
-    return erased + (await erase_jobs(app, about) if about else 0)
+    erased += await erase_jobs(app, about) if about else 0
+    if "events" in await app.table_store("agents").versions():
+        erased += await job_archive.erase(app, subject.is_named_in, ["payload"])
+    return erased

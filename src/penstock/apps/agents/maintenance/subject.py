@@ -1,10 +1,10 @@
 """Whose data is exported or deleted: a tenant's, a person's, or a person's within a tenant."""
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.json import encode
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from penstock.extension import Erasing, Table
@@ -43,6 +43,13 @@ class Subject(Struct, frozen=True, kw_only=True):
     def means(self, person: str | None) -> bool:
         """Whether something of a person, in this tenant, is part of it."""
         return self.person is None or self.person == person
+
+    def is_named_in(self, job: Mapping[str, Any]) -> bool:
+        """Whether an archived job is about the person, in this tenant."""
+        if self.person is None or self.tenant not in (None, job["tenant_id"]):
+            return False
+        told = decode(job["payload"] or "null")
+        return isinstance(told, dict) and self.person in [told.get(name) for name in NAMED_BY]
 
 
 def where_of(table: Table, subject: Subject) -> dict[str, str] | None:

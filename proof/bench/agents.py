@@ -99,9 +99,10 @@ class Mix:
     def calls(self, count: int) -> list[Any]:
         """So many calls, the types in their shares."""
         names = self._chance.choices(list(SHARES), list(SHARES.values()), k=count)
-        return [self._call(name) for name in names]
+        return [self.call(name) for name in names]
 
-    def _call(self, name: str) -> Any:
+    def call(self, name: str) -> Any:
+        """A call of one type, of any tenant."""
         tenant = self._chance.choice(TENANTS)
         return self._app.agents.new(name, self._data(name, tenant), tenant=tenant)
 
@@ -151,7 +152,7 @@ async def pickup(count: int, rate: float) -> tuple[float, float]:
             worker = Worker(app, upkeep=False)
             running = asyncio.create_task(worker.run())
             await worker.started()
-            calls = [mix._call("webhook-dispatch") for _ in range(count)]
+            calls = [mix.call("webhook-dispatch") for _ in range(count)]
             began = time.perf_counter()
             for number, call in enumerate(calls):
                 await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))

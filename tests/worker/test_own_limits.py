@@ -3,14 +3,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from penstock import Penstock, Settings, Worker
 from penstock.model.errors import InvalidOption
+from penstock.model.job import Lease
 from penstock.testing import Signals
-from penstock.testing.eager import _lease
 from penstock.worker.own_limits import OwnLimits
 from tests.support.places import Place
 from tests.worker.running import working
+from tests.worker.test_slots import a_lease
 
 
 class Clock:
@@ -23,8 +25,8 @@ class Clock:
         return self.now
 
 
-def leases_of(app: Penstock, *types: Any) -> list[Any]:
-    return [_lease(type_.new().job, 0) for type_ in types]
+def leases_of(*types: Any) -> list[Lease]:
+    return [replace(a_lease(str(n)), type=type_.name) for n, type_ in enumerate(types)]
 
 
 def test_a_type_has_as_much_room_as_it_does_not_hold(app: Penstock) -> None:
@@ -37,7 +39,7 @@ def test_a_type_has_as_much_room_as_it_does_not_hold(app: Penstock) -> None:
     limits = OwnLimits(app.types)
     assert limits.room([], [], 2) == {}
     assert limits.room([], [], 10) == {"narrow": 3}
-    held = leases_of(app, narrow, wide, narrow)
+    held = leases_of(narrow, wide, narrow)
     assert limits.room(held[:2], held[2:], 10) == {"narrow": 1}
     assert limits.room(held, held[:1], 10) == {"narrow": 0}
     limits.granted([])
@@ -58,17 +60,17 @@ def test_no_span_holds_more_starts_than_the_rate(app: Penstock) -> None:
     for at, expected in ((100.0, 3), (100.4, 2), (100.8, 1)):
         clock.now = at
         assert limits.room([], [], 10) == {"slow": expected}
-        limits.begins(*leases_of(app, slow))
+        limits.begins(*leases_of(slow))
     assert limits.room([], [], 10) == {"slow": 0}
     limits.granted([])
     assert limits.frees_in == pytest.approx(0.2)
     clock.now = 101.0
     assert limits.frees_in == 0
     assert limits.room([], [], 10) == {"slow": 1}
-    assert limits.room([], leases_of(app, slow), 10) == {"slow": 0}
+    assert limits.room([], leases_of(slow), 10) == {"slow": 0}
     clock.now = 101.4
     assert limits.room([], [], 10) == {"slow": 2}
-    limits.granted(leases_of(app, slow))
+    limits.granted(leases_of(slow))
     assert limits.frees_in is None
 
 

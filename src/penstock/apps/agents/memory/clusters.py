@@ -5,6 +5,7 @@ index finds are.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 ALIKE = 0.8
 """Memories whose vectors have a greater cosine belong together."""
 EXACT = 4_000
-NEIGHBOURS = 32
+NEIGHBOURS = 16
 COMPARED = 8
 """So many of the nearest earlier statements are looked at for one that has changed."""
-CHUNK = 2_000
+MANY = 4
+"""What somebody has said of more things than these is a list of them, and no fact that changes."""
+CHUNK = 8_000
 
 
 class Source(Struct, frozen=True):
@@ -144,6 +147,8 @@ def superseded(
     """
     everything = [*sources, *others.values()]
     statements = [take_apart(source.content) for source in everything]
+    patterns = [said.vocabulary - said.names - said.values for said in statements]
+    told = Counter(patterns)
     weights = Weights(statements)
     place_of = {source.id: place for place, source in enumerate(everything)}
     candidates: list[list[tuple[int, float]]] = []
@@ -168,7 +173,9 @@ def superseded(
         earlier = [
             (at, cosine)
             for at, cosine in candidates[n]
-            if everything[at].valid_from < new.valid_from and everything[at].id not in found
+            if everything[at].valid_from < new.valid_from
+            and everything[at].id not in found
+            and told[patterns[at]] <= MANY
         ]
         earlier.sort(key=lambda each: (-each[1], everything[each[0]].id))
         best, old = CHANGED, None

@@ -5,7 +5,7 @@ covers already is left alone: a job that is run again, or resumed, adds nothing.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.app.context import Context
@@ -18,7 +18,6 @@ from penstock.apps.agents.memory.rows import (
     coverage,
     hold,
     insert,
-    load,
     memory_of,
     put,
     text_of,
@@ -35,7 +34,6 @@ BATCH = 100
 """So many clusters, or changes, go into one commit."""
 SURE = 3
 """From so many sources on, a synthesis is held to be right with .9, and with .7 below."""
-NEAR = 8
 
 
 async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
@@ -45,10 +43,16 @@ async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
         return Consolidated(consolidated=False, reason="insufficient_memories")
     ctx.progress({"phase": "analyzing", "percent": 10})
     clusters: list[Cluster] = []
+    known: dict[str, list[Source]] = {}
     for theirs in _by_user(sources):
         near = await nearest(ctx.app, ctx.job.tenant_id, theirs)
         others = await _others(ctx, theirs, {each for _, each, _ in near.beside})
-        changed = await asyncio.to_thread(superseded, theirs, near, others)
+        for place, other, _ in near.beside:
+            if other in others and others[other].memory_type != "episodic":
+                known.setdefault(theirs[place].id, []).append(others[other])
+        # What a consolidation has made is not changed by itself: it ends with what it was made of.
+        said = {id_: each for id_, each in others.items() if each.source_type != CONSOLIDATION}
+        changed = await asyncio.to_thread(superseded, theirs, near, said)
         pairs = list(changed.values())
         for begin in range(0, len(pairs), BATCH):
             await _supersede(ctx, pairs[begin : begin + BATCH])
@@ -58,7 +62,7 @@ async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
     created = 0
     batch = BATCH if is_extractive(model_of(ctx.app)) else 1
     for begin in range(0, len(several), batch):
-        created += await _generate(data, ctx, several[begin : begin + batch])
+        created += await _generate(data, ctx, several[begin : begin + batch], known)
     ctx.progress({"phase": "indexing", "percent": 80})
     if created:
         await vectors_of(ctx.app).catch_up(MEMORIES, ctx.job.tenant_id)
@@ -109,7 +113,7 @@ def _by_user(sources: Sequence[Source]) -> list[list[Source]]:
 
 
 async def _others(ctx: Context, sources: Sequence[Source], ids: set[str]) -> dict[str, Source]:
-    """What else is known of the same user and holds; not what is made of such memories."""
+    """What else is known of the same user and holds."""
     if not ids:
         return {}
     asked = {
@@ -117,8 +121,8 @@ async def _others(ctx: Context, sources: Sequence[Source], ids: set[str]) -> dic
         "as_of": ctx.job.created_at,
         "ids": text_of(sorted(ids)),
     }
-    known = await _read(ctx, "known_among", asked)
-    return {each.id: each for each in known if each.user_id == sources[0].user_id}
+    found = await _read(ctx, "known_among", asked)
+    return {each.id: each for each in found if each.user_id == sources[0].user_id}
 
 
 async def _supersede(ctx: Context, pairs: Sequence[tuple[Source, Source, float]]) -> None:
@@ -142,8 +146,16 @@ async def _supersede(ctx: Context, pairs: Sequence[tuple[Source, Source, float]]
     await ctx.transact(work)
 
 
-async def _generate(data: ConsolidationData, ctx: Context, clusters: Sequence[Cluster]) -> int:
-    """Write what clusters say, those that no memory covers; how many memories this job made."""
+async def _generate(
+    data: ConsolidationData,
+    ctx: Context,
+    clusters: Sequence[Cluster],
+    known: Mapping[str, Sequence[Source]],
+) -> int:
+    """Write what clusters say, those that no memory covers; how many memories this job made.
+
+    `known` are semantic memories near the members of clusters, by the ids of those.
+    """
     app, tenant = ctx.app, ctx.job.tenant_id
     covered = await ctx.read(lambda tx: _coverage(tx, clusters))
     open_ = [cluster for cluster in clusters if not _covered(cluster, covered)]
@@ -152,20 +164,16 @@ async def _generate(data: ConsolidationData, ctx: Context, clusters: Sequence[Cl
         for cluster in open_
     ]
     vectors = await embed(embedder_of(app), [text.content for text in texts])
-    near: list[list[tuple[str, float]]] = []
-    if texts:
-        near = await vectors_of(app).neighbours(MEMORIES, vectors, NEAR, tenant=tenant)
 
     def work(tx: Any) -> int:
         hold(tx, tenant, {cluster.members[0].user_id for cluster in clusters})
         now_covered = _coverage(tx, clusters)
         made = sum(_made_by(ctx, cluster) in now_covered for cluster in clusters)
         writing = _Writing(ctx, data)
-        known = load(tx, sorted({each for some in near for each, _ in some}), tenant)
         for n, cluster in enumerate(open_):
             if not _covered(cluster, now_covered):
-                semantic = [m for m in known if any(m.id == each for each, _ in near[n])]
-                made += writing.write(tx, cluster, texts[n], vectors[n], semantic, now_covered)
+                near = [each for member in cluster.members for each in known.get(member.id, ())]
+                made += writing.write(tx, cluster, texts[n], vectors[n], near, now_covered)
         put(app, tx, writing.stored)
         return made
 
@@ -206,7 +214,7 @@ class _Writing:
         cluster: Cluster,
         synthesis: Synthesis,
         vector: Any,
-        near: Sequence[Memory],
+        near: Sequence[Source],
         covered: dict[str, set[str]],
     ) -> int:
         """Store a synthesis unless it is known, with its edges; tell whether it was stored."""
@@ -234,7 +242,7 @@ class _Writing:
         return 0 if known else 1
 
     def _known(
-        self, tx: Any, cluster: Cluster, synthesis: Synthesis, near: Sequence[Memory]
+        self, tx: Any, cluster: Cluster, synthesis: Synthesis, near: Sequence[Source]
     ) -> str | None:
         """A semantic memory of the same user that says it already."""
         asked = {
@@ -242,15 +250,14 @@ class _Writing:
             "ids": text_of([content_hash(synthesis.content)]),
             "now": tx.now,
         }
-        same = [memory_of(row) for row in tx.agents.rows("same_memories", asked)]
-        for memory in (*same, *near):
-            if (
-                memory.memory_type != "episodic"
-                and memory.user_id == cluster.members[0].user_id
-                and memory.valid_to is None
-                and (memory in same or restates(memory.content, synthesis.content))
-            ):
+        for row in tx.agents.rows("same_memories", asked):
+            memory = memory_of(row)
+            whose = cluster.members[0].user_id
+            if memory.memory_type != "episodic" and memory.user_id == whose:
                 return memory.id
+        for each in near:
+            if each.valid_to is None and restates(each.content, synthesis.content):
+                return each.id
         return None
 
     def _insert(self, tx: Any, cluster: Cluster, synthesis: Synthesis, vector: Any) -> str:

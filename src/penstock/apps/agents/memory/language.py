@@ -15,6 +15,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’.,:-][^\W_]+)*%?")
 _CLAUSE = re.compile(r"(?<=[.!?])\s+|\n+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NOT = re.compile(r"n['’]t$")
+_NUMBER = re.compile(r"\d+(?:[.:-]\d+)*(?:st|nd|rd|th|am|pm|h|km|kg|k|m)?")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 def _list(text: str) -> list[str]:
@@ -135,10 +137,13 @@ class Question(Struct, frozen=True):
 
 def plain(text: str) -> str:
     """A text in lower case without accents."""
+    if text.isascii():
+        return text.lower()
     apart = unicodedata.normalize("NFKD", text.lower())
     return "".join(letter for letter in apart if not unicodedata.combining(letter))
 
 
+@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """A word without its ending, so that forms of it are the same."""
     for ending, instead in _ENDINGS:
@@ -227,16 +232,17 @@ _COMMON_FIRST = _GRAMMAR | _NEGATIONS | frozenset({*_MONTHS, *_DAYS, *_COUNTS})
 
 def _value(word: str, written: str, values: set[str]) -> str:
     """Note a number, day or month; return what it is, or nothing."""
-    if word.rstrip("s") in _DAYS:
+    if word.endswith(("day", "days")) and word.rstrip("s") in _DAYS:
         values.add(word[:3])
         return "day"
     if word in _MONTHS and (word not in ("may", "march") or written[0].isupper()):
         values.add(word[:3])
         return "month"
-    digits = word.replace(",", "").rstrip("%")
-    if re.fullmatch(r"\d+(?:[.:-]\d+)*(?:st|nd|rd|th|am|pm|h|km|kg|k|m)?", digits):
-        values.add(digits)
-        return "year" if re.fullmatch(r"(?:19|20)\d\d", digits) else "number"
+    if word[0].isdigit():
+        digits = word.replace(",", "").rstrip("%")
+        if _NUMBER.fullmatch(digits):
+            values.add(digits)
+            return "year" if _YEAR.fullmatch(digits) else "number"
     if word in _COUNTS and word != "one":
         values.add(str(_COUNTS[word]))
         return "number"

@@ -12,9 +12,9 @@ WHERE m.tenant_id = :tenant AND m.memory_type = 'episodic' AND m.id IN {part mem
 ORDER BY m.id;
 
 -- name: known_among
--- What else held, but for what consolidations have made: it ends with what it was made of.
+-- What else held.
 {part source}
-WHERE m.tenant_id = :tenant AND m.id IN {part memory_ids} AND m.source_type <> 'consolidation'
+WHERE m.tenant_id = :tenant AND m.id IN {part memory_ids}
     AND (m.valid_to IS NULL OR m.superseded_at >= :as_of) AND m.created_at <= :as_of
     AND (m.expires_at IS NULL OR m.expires_at > :as_of)
 ORDER BY m.id;

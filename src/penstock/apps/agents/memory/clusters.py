@@ -13,7 +13,7 @@ import numpy
 from msgspec import Struct
 
 from penstock.apps.agents.memory.changes import ABOUT, CHANGED, Weights, change
-from penstock.apps.agents.memory.language import take_apart
+from penstock.apps.agents.memory.language import Statement, take_apart
 from penstock.apps.agents.vectors.embedder import embed, embedder_of
 from penstock.apps.agents.vectors.store import MEMORIES, Entry, vectors_of
 
@@ -137,17 +137,25 @@ async def _vectors(app: "Penstock", tenant: str, sources: Sequence[Source]) -> "
     return numpy.stack([found[source.id] for source in sources])
 
 
+def told_by(sources: Sequence[Source]) -> list[Statement]:
+    """What each of some memories says."""
+    return [take_apart(source.content) for source in sources]
+
+
 def superseded(
-    sources: Sequence[Source], near: Near, others: Mapping[str, Source]
+    sources: Sequence[Source],
+    said: Sequence[Statement],
+    near: Near,
+    others: Mapping[str, Source],
 ) -> dict[str, tuple[Source, Source, float]]:
     """The memories that a later one of the sources has changed: the old, the new, and how clearly.
 
-    `others` are those beside them by their ids. Each memory is superseded once at most, by the
-    first that changes it, and each changes at most one.
+    `said` is what the sources say, and `others` are those beside them by their ids. Each memory is
+    superseded once at most, by the first that changes it, and each changes at most one.
     """
     everything = [*sources, *others.values()]
-    statements = [take_apart(source.content) for source in everything]
-    patterns = [said.vocabulary - said.names - said.values for said in statements]
+    statements = [*said, *told_by([*others.values()])]
+    patterns = [each.vocabulary - each.names - each.values for each in statements]
     told = Counter(patterns)
     weights = Weights(statements)
     place_of = {source.id: place for place, source in enumerate(everything)}

@@ -10,7 +10,14 @@ from typing import Any
 
 from penstock.app.context import Context
 from penstock.apps.agents.memory.changes import restates
-from penstock.apps.agents.memory.clusters import Cluster, Source, clustered, nearest, superseded
+from penstock.apps.agents.memory.clusters import (
+    Cluster,
+    Source,
+    clustered,
+    nearest,
+    superseded,
+    told_by,
+)
 from penstock.apps.agents.memory.jobs import Consolidated, ConsolidationData
 from penstock.apps.agents.memory.language import content_hash
 from penstock.apps.agents.memory.records import Memory, NewMemory
@@ -30,7 +37,7 @@ from penstock.model.ids import derived_id
 
 CONSOLIDATION = "consolidation"
 PAGE = 5_000
-BATCH = 100
+BATCH = 400
 """So many clusters, or changes, go into one commit."""
 SURE = 3
 """From so many sources on, a synthesis is held to be right with .9, and with .7 below."""
@@ -45,14 +52,16 @@ async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
     clusters: list[Cluster] = []
     known: dict[str, list[Source]] = {}
     for theirs in _by_user(sources):
-        near = await nearest(ctx.app, ctx.job.tenant_id, theirs)
+        near, said = await asyncio.gather(
+            nearest(ctx.app, ctx.job.tenant_id, theirs), asyncio.to_thread(told_by, theirs)
+        )
         others = await _others(ctx, theirs, {each for _, each, _ in near.beside})
         for place, other, _ in near.beside:
             if other in others and others[other].memory_type != "episodic":
                 known.setdefault(theirs[place].id, []).append(others[other])
         # What a consolidation has made is not changed by itself: it ends with what it was made of.
-        said = {id_: each for id_, each in others.items() if each.source_type != CONSOLIDATION}
-        changed = await asyncio.to_thread(superseded, theirs, near, said)
+        told = {id_: each for id_, each in others.items() if each.source_type != CONSOLIDATION}
+        changed = await asyncio.to_thread(superseded, theirs, said, near, told)
         pairs = list(changed.values())
         for begin in range(0, len(pairs), BATCH):
             await _supersede(ctx, pairs[begin : begin + BATCH])

@@ -141,14 +141,21 @@ class Graph:
             )
         return [int(key) for key in found.keys]
 
-    def near_each(self, vectors: "Vectors", most: int) -> list[list[tuple[int, float]]]:
+    def near_each(
+        self, vectors: "Vectors", most: int, *, quickly: bool = False
+    ) -> list[list[tuple[int, float]]]:
         """Return numbers and scores of the nearest ones of each vector."""
         with self._lock:
             if not len(self._searched) or not len(vectors):
                 return [[] for _ in vectors]
-            found = self._searched.search(
-                vectors, min(most, len(self._searched)), exact=len(self) <= FEW
-            )
+            usual = self._settings.ef_search
+            self._searched.expansion_search = min(usual, 2 * most) if quickly else usual
+            try:
+                found = self._searched.search(
+                    vectors, min(most, len(self._searched)), exact=len(self) <= FEW
+                )
+            finally:
+                self._searched.expansion_search = usual
         if vectors.shape[0] == 1 and not hasattr(found, "counts"):
             return [list(zip(found.keys.tolist(), (1 - found.distances).tolist(), strict=True))]
         keys, scores = found.keys.tolist(), (1 - found.distances).tolist()

@@ -67,11 +67,11 @@ class PgvectorStore(UsearchStore):
         return [int(number) for (number,) in rows]
 
     async def near_each(
-        self, index: Index, vectors: "Vectors", most: int
+        self, index: Index, vectors: "Vectors", most: int, *, quickly: bool = False
     ) -> list[list[tuple[int, float]]]:
         """Return numbers and scores of the nearest ones of each vector."""
         if not await self._is_used():
-            return await super().near_each(index, vectors, most)
+            return await super().near_each(index, vectors, most, quickly=quickly)
         await self._fill(index)
         several = [self._bindings(index, vector, most) for vector in vectors]
 

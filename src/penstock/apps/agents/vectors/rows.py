@@ -67,9 +67,12 @@ class VectorRows(ABC):
 
     @abstractmethod
     async def near_each(
-        self, index: Index, vectors: "Vectors", most: int
+        self, index: Index, vectors: "Vectors", most: int, *, quickly: bool = False
     ) -> list[list[tuple[int, float]]]:
-        """Return numbers and scores of the nearest ones of each vector."""
+        """Return numbers and scores of the nearest ones of each vector.
+
+        `quickly` may miss some of the farther ones that a search would find.
+        """
 
     @abstractmethod
     async def catch_up(self, namespace: str, tenant: str) -> int:
@@ -243,7 +246,7 @@ class VectorRows(ABC):
         index = await self.find(namespace, tenant)
         if index is None:
             return [[] for _ in vectors]
-        near = await self.near_each(index, vectors, k)
+        near = await self.near_each(index, vectors, k, quickly=True)
         numbers = {number for each in near for number, _ in each}
         name, bindings = "all_ids", index.where
         if len(numbers) < PAGE:

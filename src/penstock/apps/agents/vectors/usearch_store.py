@@ -63,11 +63,11 @@ class UsearchStore(VectorRows):
         return graph.near(vector, most)
 
     async def near_each(
-        self, index: Index, vectors: "Vectors", most: int
+        self, index: Index, vectors: "Vectors", most: int, *, quickly: bool = False
     ) -> list[list[tuple[int, float]]]:
         """Return numbers and scores of the nearest ones of each vector."""
         graph = await self._graph(index)
-        return await asyncio.to_thread(graph.near_each, vectors, most)
+        return await asyncio.to_thread(graph.near_each, vectors, most, quickly=quickly)
 
     async def catch_up(self, namespace: str, tenant: str) -> int:
         """Have the index know every vector, and keep it; return how many it holds."""

@@ -64,7 +64,7 @@ def serving() -> Iterator[Service]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            service.got.append({"key": self.headers["X-Api-Key"], **body})
+            service.got.append({"key": self.headers["Authorization"], **body})
             status, answer = service.answer(body)
             content = json.dumps(answer).encode()
             self.send_response(status)
@@ -109,7 +109,8 @@ def anthropic(service: Service, **more: Any) -> dict[str, Any]:
 
 def test_an_extract_says_each_thing_once() -> None:
     said = extract(
-        ["Ada likes coffee.", "Ada likes strong coffee", "ada likes strong coffee!", "Ada runs."], 600
+        ["Ada likes coffee.", "Ada likes strong coffee", "ada likes strong coffee!", "Ada runs."],
+        600,
     )
     assert said == "Ada likes strong coffee. Ada runs."
 
@@ -147,7 +148,7 @@ async def test_a_model_is_asked_with_the_seeds_figures_and_its_tenant_pays(
             assert (job.error, decode(job.result or "")["memoriesCreated"]) == (None, 1)
             [asked] = service.got
             assert (asked["max_tokens"], asked["temperature"]) == (200, 0.3)
-            assert (asked["model"], asked["key"]) == ("claude-haiku-4-5", KEY)
+            assert (asked["model"], asked["key"]) == ("claude-haiku-4-5", f"Bearer {KEY}")
             assert "1. Ada likes strong coffee in the morning." in asked["messages"][0]["content"]
             made = "SELECT content, metadata FROM agents_memories WHERE memory_type = 'semantic'"
             [(content, metadata)] = rows(app, made)

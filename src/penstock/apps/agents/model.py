@@ -4,8 +4,10 @@ Every call to a model that costs something reserves its tenant's tokens and mone
 settles what it took after.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -118,6 +120,8 @@ class Anthropic:
     async def complete(self, prompt: str, *, max_tokens: int, temperature: float) -> Completion:
         """Have the model write; no redirect is followed and no proxy taken from outside."""
         try:
+            # It takes seconds to load, in which the event loop goes on.
+            await asyncio.to_thread(import_module, "anthropic")
             import anthropic
         except ImportError as error:
             raise MissingExtra("model", "anthropic") from error

@@ -29,6 +29,7 @@ def test_what_says_nothing_more_restates(known: str, new: str) -> None:
         ("Ada lives in Turin.", "Ada lives in Turin with two cats."),
         ("Ada works on Mondays.", "Ada works on Mondays again."),
         ("The rent is 1,450 a month.", "The rent is 1,620 a month."),
+        ("The boat left the harbour.", "The boat is in the harbour."),
     ],
 )
 def test_what_says_one_thing_more_or_other_does_not(known: str, new: str) -> None:

@@ -56,7 +56,7 @@ def adds_nothing(known: Statement, told: Statement) -> bool:
         and told.vocabulary <= known.vocabulary
         and told.values <= known.values
         and told.is_negative == known.is_negative
-        and (known.tells_change or not told.tells_change)
+        and told.tells_change == known.tells_change
         and _in_order([word for word in told.words if word in told.names], known.words)
     )
 

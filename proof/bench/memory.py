@@ -180,8 +180,8 @@ def main() -> None:
 
 def report(count: int) -> None:
     """Measure everything and print a table."""
-    machine = facts(Path.cwd())
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    machine = facts(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory() as folder:
         embedded, built, used = in_process("floor", folder, count)
         in_process("fill", folder, count)
         done = in_process("consolidate", folder, count)

@@ -110,8 +110,12 @@ async def _sources(data: ConsolidationData, ctx: Context) -> list[Source]:
 
 async def _read(ctx: Context, query: str, asked: dict[str, Any]) -> list[Source]:
     rows: list[tuple[Any, ...]] = await ctx.read(lambda tx: tx.agents.rows(query, asked))
-    named = (dict(zip(Source.__struct_fields__, row, strict=True)) for row in rows)
-    return [Source(**{**row, "is_shared": bool(row["is_shared"])}) for row in named]
+    found: list[Source] = []
+    for row in rows:
+        named = dict(zip(Source.__struct_fields__, row, strict=True))
+        named["is_shared"] = bool(named["is_shared"])
+        found.append(Source(**named))
+    return found
 
 
 def _by_user(sources: Sequence[Source]) -> list[list[Source]]:

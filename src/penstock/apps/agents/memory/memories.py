@@ -174,8 +174,7 @@ class Memories:
         """How many there are of each type that hold, and how many were `superseded`."""
         asked = {"tenant": self._actor.tenant_of(tenant)}
         rows = await self._app.read(lambda tx: tx.agents.rows("count_memories", asked))
-        names: tuple[str, ...] = (*MEMORY_TYPES, "superseded")
-        found = dict.fromkeys(names, 0)
+        found: dict[str, int] = dict.fromkeys([*MEMORY_TYPES, "superseded"], 0)
         for memory_type, current, count in rows:
             found[str(memory_type) if current else "superseded"] += int(count)
         return found

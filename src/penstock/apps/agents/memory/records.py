@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-MEMORY_TYPES = ("episodic", "semantic", "procedural")
-EDGE_TYPES = ("related_to", "caused_by", "part_of", "supersedes")
+MEMORY_TYPES: tuple[str, ...] = ("episodic", "semantic", "procedural")
+EDGE_TYPES: tuple[str, ...] = ("related_to", "caused_by", "part_of", "supersedes")
 
 
 class Memory(Struct, frozen=True, kw_only=True):

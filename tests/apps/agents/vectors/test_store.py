@@ -98,6 +98,28 @@ async def test_a_user_finds_what_is_theirs_and_what_is_nobodys(app: Penstock) ->
     assert {hit.id for hit in found} == {"ada", "all"}
 
 
+async def test_a_user_with_few_vectors_among_many_finds_all_of_them(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_rows, "OF_A_USER", 10)
+    known = unit(100)
+    far = numpy.argsort(known @ known[0])[:2].tolist()
+    entries = [
+        Entry(
+            id=f"n{n}",
+            vector=vector,
+            tenant_id="acme",
+            user_id={far[0]: "ada", far[1]: None}.get(n, "bob"),
+            model="known",
+        )
+        for n, vector in enumerate(known)
+    ]
+    vectors = vectors_of(app)
+    await app.transact(lambda tx: vectors.put(tx, "docs", entries))
+    found = await vectors.search("docs", known[0], 5, tenant="acme", user="ada")
+    assert {hit.id for hit in found} == {f"n{n}" for n in far}
+
+
 async def test_a_search_goes_on_until_enough_hits_count(app: Penstock) -> None:
     known = unit(200)
     await put(app, known)

@@ -20,6 +20,8 @@ CREATE UNIQUE INDEX agents_vectors_number
     ON agents_vectors (namespace, tenant_id, model, number);
 CREATE UNIQUE INDEX agents_vectors_revision
     ON agents_vectors (namespace, tenant_id, model, revision);
+CREATE INDEX agents_vectors_user
+    ON agents_vectors (namespace, tenant_id, model, user_id, number);
 CREATE INDEX agents_vectors_buried
     ON agents_vectors (namespace, tenant_id, model) WHERE vector IS NULL;
 

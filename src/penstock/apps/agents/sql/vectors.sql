@@ -70,6 +70,16 @@ SELECT number, id, user_id, metadata, vector FROM agents_vectors
 WHERE {part of_index} AND number > :after AND vector IS NOT NULL
 ORDER BY number LIMIT :most;
 
+-- name: vectors_page_of_user
+SELECT number, id, user_id, metadata, vector FROM agents_vectors
+WHERE {part of_index} AND user_id = :user_id AND number > :after AND vector IS NOT NULL
+ORDER BY number LIMIT :most;
+
+-- name: vectors_page_of_nobody
+SELECT number, id, user_id, metadata, vector FROM agents_vectors
+WHERE {part of_index} AND user_id IS NULL AND number > :after AND vector IS NOT NULL
+ORDER BY number LIMIT :most;
+
 -- name: count_vectors
 SELECT count(*) FROM agents_vectors WHERE {part of_index};
 

@@ -23,6 +23,9 @@ BESIDE = 10
 MOST = 2_000
 """If so many candidates hold too few that count, every vector is compared."""
 
+OF_A_USER = 100
+"""The same, where only those of one user count: all of theirs are compared."""
+
 json = msgspec.json.Encoder()
 
 
@@ -177,6 +180,8 @@ class VectorRows(ABC):
             hits = _hits(index, rows, wanted, user, keep)
             if len(hits) >= k or len(numbers) < most:
                 return hits[:k]
+            if user is not None and most > OF_A_USER:
+                break  # who has few among many is found sooner by comparing all that they have
             most *= 4
         return await self._exact(index, wanted, k, user, keep)
 
@@ -226,7 +231,7 @@ class VectorRows(ABC):
         self, index: Index, vector: "Vector", k: int, user: str | None, keep: Keep | None
     ) -> list[Hit]:
         best: list[Hit] = []
-        async for rows in self.pages(index):
+        async for rows in self.pages(index, user):
             best = _best([*best, *_hits(index, rows, vector, user, keep, k)], k)
         return best
 
@@ -371,18 +376,24 @@ class VectorRows(ABC):
         rows = await self.ask("all_indexes", bindings)
         return [Index(**dict(zip(Index.__struct_fields__, row, strict=False))) for row in rows]
 
-    async def pages(self, index: Index) -> AsyncIterator[list[Found]]:
-        """Yield all rows of an index, some at a time."""
-        after = 0
-        while True:
-            bindings = {**index.where, "after": after, "most": PAGE}
-            rows = await self.ask("vectors_page", bindings)
-            if rows:
-                yield [Found(*row) for row in rows]
-                await asyncio.sleep(0)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1][0]
+    async def pages(self, index: Index, user: str | None = None) -> AsyncIterator[list[Found]]:
+        """Yield the rows of an index, or those of a user and of nobody, some at a time."""
+        names: tuple[str, ...] = ("vectors_page",)
+        if user is not None:
+            names = ("vectors_page_of_user", "vectors_page_of_nobody")
+        for name in names:
+            after = 0
+            while True:
+                bindings = {**index.where, "after": after, "most": PAGE}
+                if name == "vectors_page_of_user":
+                    bindings["user_id"] = user
+                rows = await self.ask(name, bindings)
+                if rows:
+                    yield [Found(*row) for row in rows]
+                    await asyncio.sleep(0)
+                if len(rows) < PAGE:
+                    break
+                after = rows[-1][0]
 
     async def _rows(self, index: Index, numbers: Sequence[int]) -> list[Found]:
         bindings = {**index.where, "numbers": json.encode(list(numbers)).decode()}

@@ -38,7 +38,7 @@ async def main(jobs: int, turns: int) -> None:
     for way, each in seconds.items():
         spent = statistics.median(each)
         told = f"{1e6 * spent / jobs:.1f} µs a job, {jobs / spent:,.0f} jobs/s of one core"
-        print(line([way, told, f"{spent / usual - 1:+.1%}"]))
+        sys.stdout.write(f"{line([way, told, f'{spent / usual - 1:+.1%}'])}\n")
 
 
 def _app(way: str, folder: Path) -> Penstock:

@@ -359,6 +359,10 @@ class Counter(Protocol):
         """Uncount jobs that did not come in after all."""
         ...
 
+    def refusal(self, job: NewJob | Job) -> str | None:
+        """Say why a job that was counted when it came may not run again; None lets it."""
+        ...
+
     async def close(self) -> None:
         """Write down what was counted; the store is closed next."""
         ...

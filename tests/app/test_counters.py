@@ -11,7 +11,7 @@ from examples.links import check, extension
 from penstock import Context, Penstock, Settings, Worker
 from penstock.extension import Extension, NotKnownYet, Way
 from penstock.model.errors import NotAdmitted, QueueFull
-from penstock.model.job import NewJob
+from penstock.model.job import Job, NewJob
 from penstock.testing import FakeClock
 from penstock.upkeep.schedules import fire_due
 from tests.support.places import Place
@@ -43,6 +43,11 @@ class Turnstile:
 
     def give_back(self, jobs: Sequence[NewJob]) -> None:
         self.counted -= len(jobs)
+
+    def refusal(self, job: NewJob | Job) -> str | None:
+        if not self.looked:
+            raise NotKnownYet(self.look)
+        return "The hall is full." if self.counted >= self.most else None
 
     async def close(self) -> None:
         self.closed += 1
@@ -121,6 +126,20 @@ async def test_what_cannot_be_written_is_given_back(place: Place) -> None:
         await check.enqueue("", URL)
         with pytest.raises(QueueFull):
             await app.enqueue(check.new("", URL), wait=False)
+        assert turnstile.counted == 1
+
+
+async def test_a_counted_job_that_is_one_too_many_does_not_run_again(place: Place) -> None:
+    async with opened(place) as app:
+        turnstile = turnstile_of(app)
+        handle = await check.enqueue("", URL)
+        await app.cancel(handle.id)
+        await app.requeue(handle.id)
+        await app.cancel(handle.id)
+        turnstile.most, turnstile.looked = 1, 0
+        assert "The hall is full" in str((await app.explain(handle.id)).reasons)
+        with pytest.raises(NotAdmitted, match="hall is full"):
+            await app.requeue(handle.id)
         assert turnstile.counted == 1
 
 

@@ -99,3 +99,24 @@ async def test_a_copy_has_the_version_of_what_it_copies(
         assert await copy.tables.make(declared) == (1, 2)
     finally:
         await copy.close()
+
+
+async def test_rows_are_counted_weighed_and_read_by_whose_they_are(
+    notes: MakeTables, stores: list[Store]
+) -> None:
+    owned = Table("notes_notes", ("id",), tenant="text")
+    declared = notes({"0001_a.sqlite": SQLITE, "0001_a.postgres": POSTGRES}, owned)
+    for store in (stores[0], stores[2]):
+        tables = store.tables
+        assert tables is not None
+        await tables.make(declared)
+        for number, tenant in enumerate(("acme", "beta", "acme", "acme"), 1):
+            await tables.put(owned, [{**ROW, "id": number, "text": tenant}])
+        mine = {"text": "acme"}
+        assert (await tables.count(owned), await tables.count(owned, mine)) == (4, 3)
+        first = await tables.page(owned, None, 2, mine)
+        assert [row["id"] for row in first] == [1, 3]
+        assert [row["id"] for row in await tables.page(owned, [3], 2, mine)] == [4]
+        sizes = await tables.sizes(owned)
+        assert sizes["acme"] == 3 * sizes["beta"] > 0
+        assert await tables.sizes(NOTES) == {}

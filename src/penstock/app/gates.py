@@ -40,6 +40,15 @@ class Gates:
                 reason = gate(self._app, asking(job, way))
                 if reason is not None:
                     yield NotAdmitted(job.type, extension.name, reason)
+        if way is Way.REQUEUE:
+            yield from self._used_up(jobs)
+
+    def _used_up(self, jobs: Sequence[NewJob | Job]) -> Iterator[NotAdmitted]:
+        for extension, counter in self._app.extensions.counters:
+            for job in jobs:
+                reason = counter.refusal(job)
+                if reason is not None:
+                    yield NotAdmitted(job.type, extension.name, reason)
 
     def ask(self, jobs: Sequence[NewJob | Job], way: Way) -> None:
         """Refuse jobs that a gate keeps out."""
@@ -48,7 +57,7 @@ class Gates:
 
     async def ask_again(self, ids: Sequence[str]) -> None:
         """Ask the gates about jobs that are to run again; they were counted when they came."""
-        if self._app.extensions.gates:
+        if self._app.extensions.gates or self._app.extensions.counters:
             jobs = await self._app.store.reader.get(ids)
             await known(lambda: self.ask(jobs, Way.REQUEUE))
 

@@ -81,7 +81,7 @@ async def _erase_controls(app: "Penstock", tenant: str) -> Counter[str]:
 async def _erase_alerts(app: "Penstock", named: str) -> Counter[str]:
     """Alerts that name them, which stand again if there is reason, and notices on their way."""
     erased: Counter[str] = Counter()
-    word = re.compile(rf"(?<!\w){re.escape(named)}(?!\w)")
+    word = re.compile(rf"(?<![\w-]){re.escape(named)}(?![\w-])")
     async for record in every(app.store.records, "alert"):
         if word.search(record.document):
             erased["alerts"] += await app.store.records.remove("alert", record.name)

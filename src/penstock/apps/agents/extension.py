@@ -7,7 +7,6 @@ from msgspec import Struct
 from penstock.apps.agents.routes import ROUTES, SHOWN
 from penstock.apps.agents.surface import METRICS, SUBJECT_COMMANDS, TILES
 from penstock.extension import (
-    Asking,
     Command,
     Extension,
     Follower,
@@ -19,8 +18,6 @@ from penstock.extension import (
     Severity,
     Table,
     Tables,
-    Way,
-    load,
 )
 
 
@@ -209,14 +206,6 @@ COUNTING = "penstock.apps.agents.maintenance.counting"
 HEALTH = "penstock.apps.agents.maintenance.health"
 
 
-def _is_used_up(app: Any, asking: Asking) -> str | None:
-    """Why a job may not run again; jobs that come in are counted, which says so, too."""
-    if asking.way is not Way.REQUEUE:
-        return None
-    reason: str | None = load(f"{COUNTING}:asked_again")(app, asking)
-    return reason
-
-
 agents = Extension(
     name="agents",
     title="Agents",
@@ -239,7 +228,6 @@ agents = Extension(
     pages=SHOWN,
     tiles=TILES,
     erase="penstock.apps.agents.maintenance.erase:erase_whose",
-    gates=(_is_used_up,),
     counter=f"{COUNTING}:JobCounter",
     adds={
         "events.counter": f"{COUNTING}:EventCounter",

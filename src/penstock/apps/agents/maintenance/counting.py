@@ -27,14 +27,14 @@ from penstock.apps.agents.maintenance.quotas import (
     quotas_of,
 )
 from penstock.apps.agents.maintenance.standing import Standing, act_on, noted
-from penstock.extension import Asking, NotKnownYet, Way
+from penstock.extension import NotKnownYet, Way
 from penstock.model.controls import parse_rate
 from penstock.model.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.events.event import NewEvent
-    from penstock.model.job import NewJob
+    from penstock.model.job import Job, NewJob
 
 TRUST_SECONDS = 1.0
 """So long after a look a block, and whether its quota is used up, is taken for granted."""
@@ -69,11 +69,12 @@ class Block:
 class Account:
     """What is known here of a tenant."""
 
-    __slots__ = ("blocks", "closed", "used_at")
+    __slots__ = ("blocks", "closed", "known_until", "used_at")
 
     def __init__(self) -> None:
         self.blocks: dict[Measure, Block] = {}
         self.closed: str | None = None
+        self.known_until = 0.0
         self.used_at = time.monotonic()
 
 
@@ -114,7 +115,6 @@ class Meter:
         self._app = app
         self._lock = threading.Lock()
         self._accounts: dict[str, Account] = {}
-        self._known_until: dict[str, float] = {}
         self._unlimited_until = float("-inf")
         self._slot = sum(new_id().encode()) % SLOTS
         self._looks = 0
@@ -123,16 +123,14 @@ class Meter:
 
     def take(self, measure: Measure, counts: Mapping[str, int]) -> str | None:
         """Count so many for each tenant, or say why none of them may come in."""
-        if not counts or (self._app.beside or self._app.store).tables is None:
-            return None
         now = time.monotonic()
-        if now < self._unlimited_until:
+        if now < self._unlimited_until or not counts:
             return None
+        wall = self._app.store.clock.now()
         with self._lock:
-            wall = self._app.store.clock.now()
             taken: list[tuple[Block, int]] = []
             for tenant, number in counts.items():
-                account = self._account(tenant, now, [*counts])
+                account = self._account(tenant, now, counts)
                 if account.closed is not None:
                     return account.closed
                 block = account.blocks.get(measure)
@@ -161,8 +159,6 @@ class Meter:
 
     def refusal(self, measure: Measure, tenant: str) -> str | None:
         """Why nothing of a tenant may come in, without counting anything."""
-        if (self._app.beside or self._app.store).tables is None:
-            return None
         now = time.monotonic()
         if now < self._unlimited_until:
             return None
@@ -178,10 +174,10 @@ class Meter:
             used_up = block.is_last and block.left < 1
             return block.quota.refusal(block.used + block.spent) if used_up else None
 
-    def _account(self, tenant: str, now: float, asked: list[str]) -> Account:
+    def _account(self, tenant: str, now: float, asked: Iterable[str]) -> Account:
         account = self._accounts.get(tenant)
-        if account is None or self._known_until.get(tenant, now) <= now:
-            raise NotKnownYet(partial(self.look, asked))
+        if account is None or account.known_until <= now:
+            raise NotKnownYet(partial(self.look, [*asked]))
         account.used_at = now
         return account
 
@@ -189,7 +185,8 @@ class Meter:
         """Look again before anything else comes in: a quota was changed."""
         with self._lock:
             self._unlimited_until = float("-inf")
-            self._known_until.clear()
+            for account in self._accounts.values():
+                account.known_until = 0.0
 
     async def look(self, tenants: Iterable[str]) -> None:
         """Exchange the blocks of some tenants, in one transaction; what is idle is given back."""
@@ -198,7 +195,7 @@ class Meter:
         async with self._looking.setdefault(loop, asyncio.Lock()):
             if self._looks != seen:
                 return  # somebody just did, and may have looked at these, too
-            if not await self._app.read(lambda tx: tx.agents.value("any_quota")):
+            if not await self._has_quotas():
                 with self._lock:
                     self._accounts.clear()
                     self._unlimited_until = time.monotonic() + UNLIMITED_TRUST_SECONDS
@@ -214,6 +211,11 @@ class Meter:
         changed = [standing for each in found.values() for standing in each.changed]
         if changed:
             await act_on(self._app, changed)
+
+    async def _has_quotas(self) -> bool:
+        if (self._app.beside or self._app.store).tables is None:
+            return False
+        return bool(await self._app.read(lambda tx: tx.agents.value("any_quota")))
 
     async def close(self) -> None:
         """Give back what is left of all blocks; the application is being closed."""
@@ -247,7 +249,6 @@ class Meter:
                     block.left, block.is_last = 0, False
                 if stale and tenant not in tenants:
                     del self._accounts[tenant]
-                    self._known_until.pop(tenant, None)
         return asked
 
     def _put_back(self, asked: Mapping[str, Mapping[Measure, Asked]]) -> None:
@@ -266,7 +267,7 @@ class Meter:
                     continue
                 account.closed = seen.closed
                 trusted = TRUST_SECONDS if seen.granted else UNLIMITED_TRUST_SECONDS
-                self._known_until[tenant] = now + trusted
+                account.known_until = now + trusted
                 for measure in COUNTED:
                     granted = seen.granted.get(measure)
                     if granted is None:
@@ -367,6 +368,12 @@ class JobCounter:
         """Uncount those that did not."""
         self._meter.give_back(Measure.JOBS, _by_tenant(jobs))
 
+    def refusal(self, job: "NewJob | Job") -> str | None:
+        """Why a job may not run again: what its tenant may use is used up."""
+        if job.type in EXEMPT:
+            return None
+        return self._meter.refusal(Measure.JOBS, job.tenant_id)
+
     async def close(self) -> None:
         """Write down what was counted."""
         await self._meter.close()
@@ -391,10 +398,3 @@ class EventCounter:
     def give_back(self, events: "Sequence[NewEvent]") -> None:
         """Uncount those that did not."""
         self._meter.give_back(Measure.EVENTS, Counter(each.tenant_id for each in events))
-
-
-def asked_again(app: "Penstock", asking: Asking) -> str | None:
-    """Why a job may not run again: what its tenant may use is used up."""
-    if asking.type in EXEMPT:
-        return None
-    return meter_of(app).refusal(Measure.JOBS, asking.tenant_id)

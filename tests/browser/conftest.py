@@ -91,12 +91,22 @@ def page(chromium: Any, site: Site) -> Iterator[Any]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def extended() -> dict[str, dict[str, Any]]:
+    """The extensions of the application, and their settings."""
+    return {"events": {}, RECORDER: {}}
+
+
+@pytest.fixture
+def site(tmp_path: Path, extended: dict[str, dict[str, Any]]) -> Iterator[Site]:
     """A server in a thread of its own, trusting this machine until there are users."""
     settings = Settings(
-        url=f"sqlite:///{tmp_path}/work.db", lease=10, renew_interval=0.5, cancel_grace=0.2
+        url=f"sqlite:///{tmp_path}/work.db",
+        lease=10,
+        renew_interval=0.5,
+        cancel_grace=0.2,
+        extension={name: told for name, told in extended.items() if told},
     )
-    app = Penstock(settings=settings, extensions=["events", RECORDER])
+    app = Penstock(settings=settings, extensions=[*extended])
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]

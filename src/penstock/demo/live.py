@@ -3,7 +3,8 @@
 Its schedules play the customers of a small shop, so there is always something to see: mail,
 pictures, imports with progress, invoices whose bank is away, orders that can never be charged,
 flows, a provider that takes five messages a second, and now and then a worker that is killed in
-the middle of its jobs, which are rescued. Beside it, assistants write code, and are recorded.
+the middle of its jobs, which are rescued. Beside it, assistants write code, and are recorded; and
+in a second act (`support.py`) an agent helps users, remembers them, and learns.
 """
 
 import os
@@ -17,7 +18,7 @@ from penstock.app.flow import group
 from penstock.app.job_type import Prepared
 from penstock.apps.recorder.demo import go_on, play
 from penstock.apps.recorder.reading import Sessions
-from penstock.demo import jobs
+from penstock.demo import jobs, support
 from penstock.demo.jobs import app
 
 CUSTOMERS = ("ada", "grace", "alan", "edsger", "barbara", "donald", "radia", "ken")
@@ -31,6 +32,7 @@ POWER_CUTS_APART = 1_800
 
 for extension in ("events", "recorder"):
     app.extensions.enable(load_extension(extension))
+support.prepare()
 
 __all__ = ["app"]
 

@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from penstock.apps.agents.memory.records import Edge, Graph, Memory
 
-WIDE, HIGH = 236, 68
+WIDE, HIGH = 252, 66
 ACROSS, DOWN = 72, 16
 MARGIN = 8
 NARROW, ARCS = 288, 38
 SWEEPS = 4
 LINES = 2
-LINE = 31
-NARROW_LINE = 40
+LINE = 28
+NARROW_LINE = 34
 
 COLOURS = {"episodic": "queued", "semantic": "completed", "procedural": "paused"}
 """The colours of what holds; what was superseded is grey."""
@@ -66,16 +66,20 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 def wide(graph: Graph, here: str = "") -> Picture:
     """Columns from left to right, each memory right of all it came from."""
-    columns = _columns(graph)
-    tallest = max((len(column) for column in columns), default=0)
     places: dict[str, tuple[int, int]] = {}
-    for across, column in enumerate(columns):
-        top = MARGIN + (tallest - len(column)) * (HIGH + DOWN) // 2
-        for n, memory_id in enumerate(column):
-            places[memory_id] = MARGIN + across * (WIDE + ACROSS), top + n * (HIGH + DOWN)
+    top, most = MARGIN, 0
+    for group in _groups(graph):
+        columns = _columns(group)
+        tallest = max(len(column) for column in columns)
+        for across, column in enumerate(columns):
+            first = top + (tallest - len(column)) * (HIGH + DOWN) // 2
+            for n, memory_id in enumerate(column):
+                places[memory_id] = MARGIN + across * (WIDE + ACROSS), first + n * (HIGH + DOWN)
+        top += tallest * (HIGH + DOWN)
+        most = max(most, len(columns))
     arrows = []
-    for first, then, edge in _ordered_edges(graph):
-        (x, y), (to_x, to_y) = places[first], places[then]
+    for first_id, then_id, edge in _ordered_edges(graph):
+        (x, y), (to_x, to_y) = places[first_id], places[then_id]
         x, y, to_x, to_y = x + WIDE, y + HIGH // 2, to_x - 3, to_y + HIGH // 2
         bend = max(28, (to_x - x) // 2)
         head = f"M{to_x - 6} {to_y - 4}L{to_x} {to_y}L{to_x - 6} {to_y + 4}"
@@ -84,15 +88,17 @@ def wide(graph: Graph, here: str = "") -> Picture:
     return Picture(
         nodes=[_node(each, *places[each.id], here, LINE) for each in graph.memories],
         arrows=arrows,
-        width=2 * MARGIN + len(columns) * (WIDE + ACROSS) - ACROSS,
-        height=2 * MARGIN + tallest * (HIGH + DOWN) - DOWN,
+        width=2 * MARGIN + most * (WIDE + ACROSS) - ACROSS,
+        height=top - DOWN + MARGIN,
         box=WIDE,
     )
 
 
 def narrow(graph: Graph, here: str = "") -> Picture:
     """One below the other in the same order, with arcs on the left: as wide as a telephone."""
-    order = [memory_id for column in _columns(graph) for memory_id in column]
+    order = [
+        memory_id for group in _groups(graph) for column in _columns(group) for memory_id in column
+    ]
     x = MARGIN + ARCS
     places = {memory_id: (x, MARGIN + n * (HIGH + DOWN)) for n, memory_id in enumerate(order)}
     arrows = []
@@ -151,6 +157,27 @@ def _ordered_edges(graph: Graph) -> list[tuple[str, str, Edge]]:
         ends = (edge.target, edge.source) if backwards else (edge.source, edge.target)
         ordered.append((*ends, edge))
     return ordered
+
+
+def _groups(graph: Graph) -> list[Graph]:
+    """Memories that hang together, each group by itself: those of the latest memory first."""
+    tied: dict[str, set[str]] = defaultdict(set)
+    for edge in graph.edges:
+        tied[edge.source].add(edge.target)
+        tied[edge.target].add(edge.source)
+    known = {memory.id: memory for memory in graph.memories}
+    groups: list[Graph] = []
+    for memory in sorted(graph.memories, key=lambda each: -each.valid_from):
+        if memory.id not in known:
+            continue
+        reached, left = {memory.id}, [memory.id]
+        while left:
+            more = (tied[left.pop()] & known.keys()) - reached
+            reached |= more
+            left += more
+        among = [each for each in graph.edges if {each.source, each.target} <= reached]
+        groups.append(Graph([known.pop(each) for each in sorted(reached)], among))
+    return groups
 
 
 def _columns(graph: Graph) -> list[list[str]]:

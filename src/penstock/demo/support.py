@@ -7,6 +7,8 @@ to a receiver that `penstock up` runs beside the workers.
 import asyncio
 import itertools
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from penstock.app.extensions import load_extension
@@ -86,31 +88,34 @@ async def learn() -> int:
 
 
 async def receive(app: "Penstock") -> None:
-    """Take webhooks, and tell the shop where, until it is over."""
+    """Take webhooks until the demonstration is over."""
+    async with listening(app):
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def listening(app: "Penstock") -> AsyncIterator[None]:
+    """Take webhooks on this machine, and tell the shop where."""
     taken = itertools.count(1)
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        path = head.split(" ", 2)[1]
-        size = next(
-            int(line.partition(":")[2])
-            for line in head.split("\r\n")
-            if line.lower().startswith("content-length:")
-        )
+        lines = [line.partition(":") for line in head.lower().split("\r\n")]
+        size = next(int(value) for name, _, value in lines if name == "content-length")
         await reader.readexactly(size)
         number = next(taken)
-        busy = path == "/south" and number % BUSY == 0
+        busy = head.startswith("POST /south ") and number % BUSY == 0
         status, body = ("503 Busy", "try again") if busy else ("200 OK", f"message {number} taken")
-        head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        writer.write((head + body).encode())
+        told = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write((told + body).encode())
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(take, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
     async with server:
+        port = server.sockets[0].getsockname()[1]
         await _told(app, f"http://127.0.0.1:{port}")
-        await server.serve_forever()
+        yield
 
 
 async def _told(app: "Penstock", address: str) -> None:

@@ -7,7 +7,7 @@ to a receiver that `penstock up` runs beside the workers.
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -94,7 +94,7 @@ async def receive(app: "Penstock") -> None:
 
 
 @asynccontextmanager
-async def listening(app: "Penstock") -> AsyncIterator[None]:
+async def listening(app: "Penstock") -> AsyncGenerator[None]:
     """Take webhooks on this machine, and tell the shop where."""
     taken = itertools.count(1)
 

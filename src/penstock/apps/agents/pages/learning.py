@@ -136,7 +136,7 @@ async def switch_pattern(request: Request) -> str:
 
 
 def _figures(latest: list[Trajectory]) -> dict[str, int]:
-    counts = dict.fromkeys(VERDICTS, 0)
+    counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)
     for each in latest:
         counts[each.verdict] = counts.get(each.verdict, 0) + 1
     return counts

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from penstock.app.arguments import encode
 from penstock.app.handle import JobHandle
 from penstock.model.clock import from_iso
 from penstock.model.errors import PenstockError
@@ -67,7 +68,7 @@ class JobEvent(msgspec.Struct, frozen=True):
     progress_message: str | None
     error: str | None
     at: str
-    progress: msgspec.Raw | None = None
+    progress: dict[str, Any] | None = None
 
     def applied(self, job: Job) -> Job:
         """The job as it stands after this."""
@@ -77,7 +78,7 @@ class JobEvent(msgspec.Struct, frozen=True):
             attempts=self.attempts,
             progress_percent=self.progress_percent,
             progress_message=self.progress_message,
-            progress=None if self.progress is None else bytes(self.progress).decode(),
+            progress=None if self.progress is None else encode(self.progress),
             error=self.error,
             updated_at=from_iso(self.at),
         )

@@ -340,6 +340,21 @@ async def test_many_jobs_take_few_writes(busy: Penstock, monkeypatch: pytest.Mon
     assert looks <= 3
 
 
+async def test_what_was_used_in_hours_long_over_is_forgotten(
+    busy: Penstock, clock: FakeClock
+) -> None:
+    await busy.agents.quotas.set("north", "jobs", 100, period="hour")
+    await busy.agents.quotas.set("south", "jobs", 100, period="month")
+    await bring(busy, 1)
+    await bring(busy, 1, "south")
+    clock.advance(seconds=8 * DAY)
+    await bring(busy, 1)
+    await busy.agents.enqueue("quota-check", {})
+    await drain(busy)
+    asked = "SELECT tenant_id, count(*) FROM agents_usage WHERE measure = ? GROUP BY 1 ORDER BY 1"
+    assert rows(busy, asked, "jobs") == [("north", 1), ("south", 1)]
+
+
 @pytest.mark.parametrize(
     ("named", "problem"),
     [

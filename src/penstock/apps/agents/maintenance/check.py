@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LOST_MS = 3_600_000
 """A reservation that is older is of a call that nobody will settle."""
+KEPT_MS = {Period.HOUR: 7 * 86_400_000, Period.DAY: 400 * 86_400_000}
 PAGE = 500
 
 
@@ -36,6 +37,18 @@ async def give_back_lost(app: "Penstock", tenant: str | None) -> int:
         await app.transact(work)
         lost += len(rows)
     return lost
+
+
+async def forget_old(app: "Penstock") -> None:
+    """Forget what was used in hours and days that are long over; months are kept."""
+    now = app.store.clock.now()
+
+    def work(tx: Any) -> None:
+        for period, kept in KEPT_MS.items():
+            before, _ = current(period, now - kept)
+            tx.agents.run("forget_old_usage", {"before": before})
+
+    await app.transact(work)
 
 
 async def weigh(app: "Penstock") -> Counter[str]:

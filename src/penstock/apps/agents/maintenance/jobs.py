@@ -39,6 +39,7 @@ class QuotaCheck(Worker[QuotaCheckData, QuotasChecked]):
         """Look at the job's tenant, or at all."""
         tenant = ctx.job.tenant_id or None
         released = await check.give_back_lost(ctx.app, tenant)
+        await check.forget_old(ctx.app)
         states = await check.check(ctx.app, tenant)
         return QuotasChecked(
             checked=states.total(),

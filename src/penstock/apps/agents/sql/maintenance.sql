@@ -33,6 +33,10 @@ SET used = agents_usage.used + excluded.used;
 INSERT INTO agents_usage (tenant_id, measure, period, slot, used) VALUES (?, ?, ?, 0, ?)
 ON CONFLICT (tenant_id, measure, period, slot) DO UPDATE SET used = excluded.used;
 
+-- name: forget_old_usage
+-- Of periods whose names are as long as this one, and that ended before it.
+DELETE FROM agents_usage WHERE length(period) = length(:before) AND period < :before;
+
 -- name: usage_tenants
 SELECT DISTINCT tenant_id FROM agents_usage;
 

@@ -7,7 +7,6 @@ from penstock import Penstock
 from penstock.apps.agents.extension import TABLES
 from penstock.apps.agents.vectors.pgvector_store import NoPgvector
 from penstock.apps.agents.vectors.store import vectors_of
-from penstock.model.errors import InvalidOption
 from penstock.operate.tables import copy_tables
 from tests.apps.agents.raw import rows
 from tests.apps.agents.vectors.conftest import Make
@@ -80,15 +79,3 @@ async def test_without_pgvector_usearch_does_the_work_unless_the_settings_insist
     async with make("postgres", "pgvector") as app:
         with pytest.raises(NoPgvector, match=r"made without pgvector; install it .* \"usearch\""):
             await put(app, unit(1))
-
-
-@pytest.mark.parametrize(
-    ("provider", "problem"),
-    [("pgvector", "pgvector is for tables on PostgreSQL"), ("faiss", "or a module:name")],
-)
-async def test_a_provider_that_cannot_be_is_refused(
-    make: Make, provider: str, problem: str
-) -> None:
-    async with make("sqlite", provider) as app:
-        with pytest.raises(InvalidOption, match=problem):
-            vectors_of(app)

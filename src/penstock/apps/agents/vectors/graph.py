@@ -31,7 +31,7 @@ REMEMBERED = 8
 """So many of the last vectors seen are compared when a file is read, to know it by."""
 TOGETHER = 1_000
 """So many vectors are added before a search may come in between."""
-FEW = 3_000
+FEW = 1_000
 """Among so many, all are compared: that is as fast, and misses none."""
 
 

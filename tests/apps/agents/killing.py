@@ -42,7 +42,19 @@ NOW = "2026-01-01T00:00:00Z"
 MOST = 100 if LONG else 3
 """Points at which a job is killed, spread from the first to its end."""
 
-PRELOADED = ["numpy", "penstock.worker.worker", "penstock.store.sqlite.store", "pytest"]
+PRELOADED = [
+    "numpy",
+    "penstock.apps.agents.jobs",
+    "penstock.apps.agents.namespace",
+    "penstock.apps.agents.vectors.batch",
+    "penstock.apps.agents.vectors.pgvector_store",
+    "penstock.store.postgres.store",
+    "penstock.store.sqlite.store",
+    "penstock.testing",
+    "penstock.worker.worker",
+    "pytest",
+    "usearch.index",
+]
 
 
 class Stage(NamedTuple):

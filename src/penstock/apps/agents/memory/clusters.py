@@ -32,7 +32,7 @@ COMPARED = 8
 """So many of the nearest earlier statements are looked at for one that has changed."""
 MANY = 4
 """What somebody has said of more things than these is a list of them, and no fact that changes."""
-CHUNK = 8_000
+CHUNK = 20_000
 
 
 class Source(Struct, frozen=True):

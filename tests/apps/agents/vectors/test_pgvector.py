@@ -5,6 +5,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.apps.agents.extension import TABLES
+from penstock.apps.agents.vectors import pgvector_store
 from penstock.apps.agents.vectors.pgvector_store import NoPgvector
 from penstock.apps.agents.vectors.store import vectors_of
 from penstock.operate.tables import copy_tables
@@ -39,6 +40,19 @@ async def test_a_graph_is_made_with_the_numbers_of_the_settings(make: Make) -> N
         [(statement,)] = rows(app, made)
         assert "USING hnsw" in statement
         assert "m='16', ef_construction='64'" in statement
+
+
+async def test_the_graph_finds_what_comparing_all_finds_and_never_fewer(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgvector_store, "FEW", 0)
+    async with make("postgres", "pgvector") as app:
+        await put(app, unit(300), tenant="north")
+        await put(app, unit(40))
+        exact = await vectors_of(app).exact("docs", unit(1)[0], 40, tenant="acme")
+        found = await vectors_of(app).search("docs", unit(1)[0], 40, tenant="acme")
+        assert [hit.id for hit in found] == [hit.id for hit in exact]
+        assert await vectors_of(app).recall("docs", "north", sample=20) == 1
 
 
 async def test_rows_that_come_from_elsewhere_are_found(make: Make) -> None:

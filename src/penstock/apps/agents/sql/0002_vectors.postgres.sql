@@ -86,30 +86,48 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION agents_index_near FROM PUBLIC;
 
--- The numbers of the vectors next to one. The names of pgvector are written out, since its schema
--- is not on the path; a scan goes on until it has enough of this index.
+-- The numbers of the vectors next to one, and their scores. Of a few all are compared. Else it is
+-- the graph, whatever statistics say of a table that was just filled; a scan goes on until it has
+-- enough of this index, up to a point, and may then have found too few. The names of pgvector are
+-- written out, since its schema is not on the path.
 CREATE OR REPLACE FUNCTION agents_near(
     namespace text, tenant_id text, model text, wanted text, dimensions integer, most integer,
-    ef_search integer
-) RETURNS TABLE (number bigint, score double precision) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    ef_search integer, few integer
+) RETURNS TABLE (number bigint, score double precision)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_sort FROM CURRENT AS $$
 DECLARE
     home text := (
         SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
         WHERE extname = 'vector'
     );
+    is_new boolean := (
+        SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension
+        WHERE extname = 'vector'
+    );
+    nearness text := format(
+        '(embedding::%I.vector(%s)) OPERATOR(%I.<#>) $4::%I.vector(%s)',
+        home, dimensions, home, home, dimensions
+    );
+    exact boolean := (
+        SELECT count(*) <= few FROM (
+            SELECT 1 FROM agents_vectors AS v
+            WHERE v.namespace = agents_near.namespace AND v.tenant_id = agents_near.tenant_id
+              AND v.model = agents_near.model
+            LIMIT few + 1::bigint
+        ) AS counted
+    );
 BEGIN
-    PERFORM set_config('hnsw.ef_search', least(1000, greatest(ef_search, most))::text, true);
-    IF (SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension
-        WHERE extname = 'vector') THEN
-        PERFORM set_config('hnsw.iterative_scan', 'strict_order', true);
+    IF NOT exact THEN
+        PERFORM set_config('hnsw.ef_search', least(1000, greatest(ef_search, most))::text, true);
+        PERFORM set_config('enable_sort', 'off', true);
+        IF is_new THEN
+            PERFORM set_config('hnsw.iterative_scan', 'strict_order', true);
+        END IF;
     END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT number, -((embedding::%I.vector(%s)) OPERATOR(%I.<#>) $4::%I.vector(%s)) '
-        'FROM agents_vectors '
+        'SELECT number, -(%s) FROM agents_vectors '
         'WHERE namespace = $1 AND tenant_id = $2 AND model = $3 '
-        'AND %I.vector_dims(embedding) = %s '
-        'ORDER BY (embedding::%I.vector(%s)) OPERATOR(%I.<#>) $4::%I.vector(%s) LIMIT $5',
-        home, dimensions, home, home, dimensions,
-        home, dimensions, home, dimensions, home, home, dimensions
+        'AND %I.vector_dims(embedding) = %s ORDER BY (%s) %s LIMIT $5',
+        nearness, home, dimensions, nearness, CASE WHEN exact THEN '+ 0' ELSE '' END
     ) USING namespace, tenant_id, model, wanted, most;
 END $$;

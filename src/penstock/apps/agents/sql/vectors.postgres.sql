@@ -52,15 +52,9 @@ UPDATE agents_vectors SET embedding = ?
 WHERE namespace = ? AND tenant_id = ? AND model = ? AND id = ? AND vector = ?;
 
 -- name: near
-SELECT number FROM agents_near(
-    :namespace, :tenant_id, :model, CAST(:vector AS text), CAST(:dimensions AS integer),
-    CAST(:most AS integer), CAST(:ef_search AS integer)
-);
-
--- name: near_scored
 SELECT number, score FROM agents_near(
     :namespace, :tenant_id, :model, CAST(:vector AS text), CAST(:dimensions AS integer),
-    CAST(:most AS integer), CAST(:ef_search AS integer)
+    CAST(:most AS integer), CAST(:ef_search AS integer), CAST(:few AS integer)
 );
 
 -- name: index_near

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 AT_ONCE = 500
 """So many rows that came from elsewhere get their column in one commit."""
+FEW = 2_000
+"""Among so many, all are compared."""
+ALL = 2**31 - 1
 MOST_DIMENSIONS = 2_000
 """Vectors of more are compared one by one: pgvector makes no graph of them."""
 
@@ -61,10 +64,8 @@ class PgvectorStore(UsearchStore):
         """Return the numbers of the nearest vectors."""
         if not await self._is_used():
             return await super().near(index, vector, most)
-        await self._fill(index)
-        bindings = self._bindings(index, vector, most)
-        rows = await self.ask("near", bindings)
-        return [int(number) for (number,) in rows]
+        [found] = await self.near_each(index, vector[None], most)
+        return [number for number, _ in found]
 
     async def near_each(
         self, index: Index, vectors: "Vectors", most: int, *, quickly: bool = False
@@ -74,12 +75,7 @@ class PgvectorStore(UsearchStore):
             return await super().near_each(index, vectors, most, quickly=quickly)
         await self._fill(index)
         several = [self._bindings(index, vector, most) for vector in vectors]
-
-        def question(tx: Any) -> list[list[tuple[int, float]]]:
-            found = [tx.agents.rows("near_scored", bindings) for bindings in several]
-            return [[(int(number), float(score)) for number, score in rows] for rows in found]
-
-        return await self._app.read(question)
+        return await self._app.read(lambda tx: [_near(tx, bindings, most) for bindings in several])
 
     async def catch_up(self, namespace: str, tenant: str) -> int:
         """Have the index know every vector; return how many it holds."""
@@ -170,6 +166,14 @@ class PgvectorStore(UsearchStore):
 
 _VECTOR = 7
 """Where the bytes are among the values of `put_vector`."""
+
+
+def _near(tx: Any, bindings: dict[str, Any], most: int) -> list[tuple[int, float]]:
+    """Ask the graph; if it has given up too soon, compare all."""
+    rows = tx.agents.rows("near", {**bindings, "few": FEW})
+    if len(rows) < most:
+        rows = tx.agents.rows("near", {**bindings, "few": ALL})
+    return [(int(number), float(score)) for number, score in rows]
 
 
 def _fill_all(values: list[tuple[Any, ...]], tx: Any) -> None:

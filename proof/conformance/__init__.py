@@ -57,6 +57,7 @@ from proof.conformance.audit import TestAuditLog, TestFindEntries
 from proof.conformance.breakers import TestBreakers, TestDefiningBreakers
 from proof.conformance.changes import TestChanges, TestFollowing
 from proof.conformance.claim import (
+    TestAtMost,
     TestClaim,
     TestDue,
     TestFence,
@@ -157,6 +158,7 @@ from proof.conformance.workers import (
 __all__ = [
     "TestAdopting",
     "TestAmend",
+    "TestAtMost",
     "TestAuditLog",
     "TestBatch",
     "TestBookmarks",

@@ -13,7 +13,9 @@ from msgspec.json import decode
 
 from penstock import Penstock
 from penstock.apps.agents import model
+from penstock.apps.agents.maintenance.quotas import QuotaExceeded
 from penstock.apps.agents.memory.records import NewMemory
+from penstock.apps.agents.memory.synthesis import synthesise
 from penstock.apps.agents.model import (
     Completion,
     Extractive,
@@ -205,6 +207,17 @@ async def test_a_consolidation_waits_for_its_model(tmp_path: Path, clock: FakeCl
             job = await app.get(handle.id)
             assert (job.snoozes, job.attempts) == (1, 0)
             assert len(rows(app, "SELECT id FROM agents_memories")) == 2
+
+
+async def test_beyond_the_quota_a_synthesis_is_extracted(tmp_path: Path, clock: FakeClock) -> None:
+    with serving() as service:
+        async with application(tmp_path, clock, **anthropic(service)) as app:
+            await app.agents.quotas.set("north", "tokens", 100, period="day", action="block")
+            with pytest.raises(QuotaExceeded):
+                await complete(app, "north", "Say it.")
+            said = await synthesise(app, "north", ["Ada runs.", "Ada runs fast."])
+            assert (said.content, said.by) == ("Ada runs fast.", "extractive")
+            assert service.got == []
 
 
 class Loud:

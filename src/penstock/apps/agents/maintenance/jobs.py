@@ -78,11 +78,13 @@ class AuditExport(Worker[AuditExportData, AuditExported]):
     async def process(self, data: AuditExportData, ctx: Context) -> AuditExported:
         """Export the entries of the job's tenant, or all if it has none."""
         app, tenant = ctx.app, ctx.job.tenant_id
-        if ctx.checkpoint is None:
-            last = await app.store.audit.last()
-            await ctx.save_checkpoint(last.seq if last else 0)
+        last: int | None = ctx.checkpoint
+        if last is None:
+            entry = await app.store.audit.last()
+            last = entry.seq if entry else 0
+            await ctx.save_checkpoint(last)
         part = audit.Part(
-            until=ctx.checkpoint,
+            until=last,
             tenant=tenant or None,
             since_at=data.since,
             until_at=data.until,

@@ -196,12 +196,13 @@ async def test_a_deletion_ends_with_a_certificate_that_verifies(
     http: Http,  # noqa: F811
 ) -> None:
     await remember(app, "Ada lives in Turin.")
-    await http.post("/api/agents/deletions", json={"tenant": TENANT})
+    begun = (await http.post("/api/agents/deletions", json={"tenant": TENANT})).json()
+    assert (await http.get(f"/api/jobs/{begun['job_id']}")).json()["type"] == "data-deletion"
     await drain(app)
     assert (await http.get("/api/agents/memories")).json()["memories"] == []
     listed = await http.get("/api/agents/deletions")
     [found] = msgspec.json.decode(listed.content, type=DeletionList).deletions
-    assert (found.status, found.subject) == ("done", None)
+    assert (found.id, found.status, found.subject) == (begun["deletion_id"], "done", None)
     one = (await http.get(f"/api/agents/deletions/{found.id}")).json()
     certificate = one["certificate"]
     assert certificate["found"]["agents_memories"] == 1
@@ -209,6 +210,21 @@ async def test_a_deletion_ends_with_a_certificate_that_verifies(
     assert (await http.post(verify, json=certificate)).json() == {"valid": True}
     forged = certificate | {"found": {}}
     assert (await http.post(verify, json=forged)).json() == {"valid": False}
+
+
+@pytest.mark.parametrize("told", [{}, {"user_id": ""}, {"tenant": TENANT, "user_id": ""}])
+async def test_a_deletion_of_nobody_is_refused(
+    app: Penstock,  # noqa: F811
+    http: Http,  # noqa: F811
+    make_token: TokenMaker,  # noqa: F811
+    told: dict[str, str],
+) -> None:
+    await remember(app, "Ada lives in Turin.")
+    bound = await make_token("admin", "read", tenant=TENANT)
+    answer = await http.post("/api/agents/deletions", json=told, headers=bound)
+    assert answer.status_code == 422, answer.text
+    await drain(app)
+    assert (await http.get("/api/agents/memories", headers=bound)).json()["memories"]
 
 
 async def test_a_tenant_sees_and_changes_only_its_own(

@@ -119,7 +119,10 @@ def test_quotas_exports_and_deletions(cli: Cli, have: Furnished, folder: Path) -
     asked = cli("agents", "erase", "--tenant", TENANT).out
     assert "4 agents_memories" in asked
     assert "say --yes" in asked
-    assert "has begun" in cli("agents", "erase", "--tenant", TENANT, "--yes").out
+    nobody = cli("agents", "erase", "--tenant", TENANT, "--user", "", "--yes")
+    assert nobody.says("a name, or left out"), "an empty variable of a script is not everybody"
+    begun = cli("agents", "erase", "--tenant", TENANT, "--yes", "--json").json
+    assert cli("jobs", "show", begun["job"], "--json").json["type"] == "data-deletion"
     within(folder, drain)
     [deletion] = cli("agents", "deletions", "--json").json
     assert deletion["status"] == "done"

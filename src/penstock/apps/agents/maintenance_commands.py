@@ -149,7 +149,7 @@ async def erase(
     yes: Annotated[bool, "--yes", "Erase; without it, only say what would go."] = False,
 ) -> Shown:
     """Erase a tenant or a user everywhere; a worker has to be running."""
-    if not (tenant or user):
+    if tenant is None and user is None:
         raise InvalidOption("erase", "nobody", "--tenant or --user")
     if not yes:
         from penstock.apps.agents.maintenance.deletion import count
@@ -161,8 +161,9 @@ async def erase(
     async with Operator(app, actor).actor.doing(
         "data.deletion", "deletion", tenant_id=tenant or ""
     ):
-        handle = await agents_in(app).deletions.request(tenant=tenant, person=user)
-    return Shown(f"The deletion has begun: job {handle.id}", {"job": handle.id})
+        begun = await agents_in(app).deletions.request(tenant=tenant, person=user)
+    ids = {"job": begun.job.id, "deletion": begun.id}
+    return Shown(f"The deletion has begun: job {begun.job.id}", ids)
 
 
 def _usage_row(row: Usage) -> dict[str, Any]:

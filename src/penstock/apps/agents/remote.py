@@ -440,9 +440,9 @@ class RemoteDeletions:
         self._remote = remote
 
     async def request(self, *, tenant: str | None = None, person: str | None = None) -> str:
-        """Have all that there is of a tenant, or of a person, erased; the id of the job."""
+        """Have all that there is of a tenant, or of a person, erased; the id of the deletion."""
         told = {"tenant": tenant, "user_id": person}
-        return str((await self._remote.ask("POST", "agents/deletions", told))["job_id"])
+        return str((await self._remote.ask("POST", "agents/deletions", told))["deletion_id"])
 
     async def get(self, deletion_id: str) -> Deletion:
         """A deletion, and its certificate when it is done."""

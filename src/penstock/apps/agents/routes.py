@@ -190,7 +190,7 @@ MAINTENANCE = (
         "maintenance",
         "start_deletion",
         "agents/deletions",
-        "Enqueued",
+        "DeletionBegun",
         "DeletionToStart",
         scope="admin",
     ),

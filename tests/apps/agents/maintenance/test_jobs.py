@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from penstock import Penstock
 from penstock.model.audit import GENESIS, Entry, first_break
+from penstock.model.errors import InvalidOption
 from penstock.model.states import Status
 from penstock.operate.actor import Operator
 from penstock.operate.journal import Journal
@@ -153,6 +154,20 @@ async def test_a_whole_tenant_is_erased_only_by_its_name(
     handle = await agents.agents.enqueue("data-deletion", payload, tenant="north")
     await drain(agents)
     assert (await agents.get(handle.id)).status is Status.DEAD_LETTER
+    assert len(rows(agents, "SELECT id FROM agents_sessions")) == 3
+
+
+@pytest.mark.parametrize("nobody", ["", "a\0b"])
+@pytest.mark.parametrize("name", ["data-deletion", "data-export"])
+async def test_a_user_without_a_name_is_not_the_whole_tenant(
+    agents: Penstock, name: str, nobody: str
+) -> None:
+    await people(agents)
+    with pytest.raises(InvalidOption, match="userId"):
+        await agents.agents.enqueue(name, {"userId": nobody}, tenant="north")
+    with pytest.raises(InvalidOption, match="person"):
+        await agents.agents.deletions.request(tenant="north", person=nobody)
+    await drain(agents)
     assert len(rows(agents, "SELECT id FROM agents_sessions")) == 3
 
 

@@ -14,6 +14,7 @@ from penstock.apps.agents.maintenance.deletion import (
     Deletion,
     DeletionNotFound,
     Deletions,
+    Requested,
 )
 from penstock.apps.agents.maintenance.exports import Export
 from penstock.apps.agents.maintenance.quotas import Quota, Usage
@@ -91,6 +92,13 @@ class Enqueued(Struct, kw_only=True):
     """The job that does it."""
 
     job_id: str
+
+
+class DeletionBegun(Struct, kw_only=True):
+    """The job that does it, and the deletion, whose certificate says when it is done."""
+
+    job_id: str
+    deletion_id: str
 
 
 class DeletionList(Struct, kw_only=True):
@@ -212,7 +220,8 @@ async def list_deletions(request: Request) -> dict[str, Any]:
 async def start_deletion(request: Request) -> dict[str, str]:
     """Have all that there is of a tenant, or of a user, erased everywhere."""
     told: DeletionToStart = request.body
-    return {"job_id": await enqueue_deletion(request, told.tenant, told.user_id)}
+    begun = await enqueue_deletion(request, told.tenant, told.user_id)
+    return {"job_id": begun.job.id, "deletion_id": begun.id}
 
 
 async def get_deletion(request: Request) -> Any:
@@ -244,12 +253,13 @@ async def enqueue_export(request: Request, told: ExportToStart) -> str:
         return (await agents_of(request).enqueue(name, given, tenant=tenant)).id
 
 
-async def enqueue_deletion(request: Request, tenant: str | None, person: str | None) -> str:
-    """Enqueue the job of a deletion; its id. Who is bound to a tenant names people of it."""
-    named = named_tenant(request, tenant or None)
+async def enqueue_deletion(request: Request, tenant: str | None, person: str | None) -> Requested:
+    """Enqueue the job of a deletion. Who is bound to a tenant names it, or people of it."""
+    if tenant is None and person is None:
+        raise InvalidOption("deletion", "nothing", "told whose data: a tenant's or a user's")
+    named = named_tenant(request, tenant)
     async with actor_of(request).doing("data.deletion", "deletion", tenant_id=named or ""):
-        handle = await agents_of(request).deletions.request(tenant=named, person=person or None)
-    return str(handle.id)
+        return await agents_of(request).deletions.request(tenant=named, person=person)
 
 
 async def visible_deletions(request: Request, limit: int) -> list[Deletion]:

@@ -231,9 +231,9 @@ class Deletions:
 
     async def request(self, *, tenant: str | None = None, person: str | None = None) -> "Requested":
         """Have all that there is of a tenant, or of a person, erased by a job."""
-        if not (tenant or person):
+        if tenant is None and person is None:
             raise InvalidOption("deletion", "nothing", "told whose data to erase")
-        return await request(self._app, Subject(tenant=tenant or None, person=person or None))
+        return await request(self._app, Subject(tenant=tenant, person=person))
 
     async def get(self, deletion_id: str) -> Deletion:
         """A deletion; DeletionNotFound if there is none of this id."""

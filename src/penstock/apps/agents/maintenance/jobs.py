@@ -7,7 +7,7 @@ from msgspec import Struct
 from penstock.app.context import Context
 from penstock.apps.agents.maintenance import audit, check, deletion, export, exports
 from penstock.apps.agents.maintenance.quotas import State
-from penstock.apps.agents.maintenance.subject import Subject
+from penstock.apps.agents.maintenance.subject import Subject, check_whose
 from penstock.apps.agents.worker import Worker
 from penstock.model.errors import InvalidOption, JobsRunning
 from penstock.model.outcome import Dead, Snooze
@@ -110,6 +110,9 @@ class DataExportData(Struct, rename="camel", forbid_unknown_fields=True, kw_only
 
     user_id: str | None = None
 
+    def __post_init__(self) -> None:
+        check_whose("userId", self.user_id)
+
 
 class DataExported(Struct, rename="camel", frozen=True, kw_only=True):
     """The archive, and how much of what is in it."""
@@ -152,6 +155,9 @@ class DataDeletionData(Struct, rename="camel", forbid_unknown_fields=True, kw_on
     tenant_id: str | None = None
     user_id: str | None = None
     deletion_id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_whose("userId", self.user_id)
 
 
 class DataDeleted(Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
@@ -197,7 +203,7 @@ def _subject(ctx: Context, user: str | None) -> Subject:
     """Whose data is meant: the tenant is that of the job."""
     if not ctx.job.tenant_id and not user:
         raise InvalidOption("tenant", "", "named by the job, or a userId")
-    return Subject(tenant=ctx.job.tenant_id or None, person=user or None)
+    return Subject(tenant=ctx.job.tenant_id or None, person=user)
 
 
 WORKERS: tuple[type[Worker[Any, Any]], ...] = (QuotaCheck, AuditExport, DataExport, DataDeletion)

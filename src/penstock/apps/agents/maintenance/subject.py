@@ -8,6 +8,8 @@ from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from penstock.extension import Erasing, Table
+from penstock.model.errors import InvalidOption
+from penstock.model.options import check_text
 from penstock.store.contract import JobFilter
 
 if TYPE_CHECKING:
@@ -19,11 +21,23 @@ NAMED_BY = ("userId", "user_id")
 """The arguments that say which user a job is about."""
 
 
+def check_whose(option: str, name: str | None) -> None:
+    """Refuse a name that is none: an empty one would mean all that there is of the other."""
+    if name is not None:
+        check_text(option, name)
+        if not name:
+            raise InvalidOption(option, name, "a name, or left out")
+
+
 class Subject(Struct, frozen=True, kw_only=True):
     """Whose; at least one of them is named."""
 
     tenant: str | None = None
     person: str | None = None
+
+    def __post_init__(self) -> None:
+        check_whose("tenant", self.tenant)
+        check_whose("person", self.person)
 
     @property
     def kind(self) -> str:

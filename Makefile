@@ -19,7 +19,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test long check fix docs contract site bench bench-events bench-recorder compare torture lock clean
+.PHONY: help run test long check fix docs contract site bench bench-events bench-recorder bench-agents compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -71,7 +71,10 @@ bench-events: $(INSTALLED) ## Measure how fast events are appended, applied and 
 	$(PYTHON) -m proof.bench.events $(ARGS)
 
 bench-recorder: $(INSTALLED) ## Measure the hook, the sanitiser, sessions, imports and the recorder's jobs
-	$(PYTHON) -m proof.bench.recorder_page
+	$(PYTHON) -m proof.bench.applications recorder
+
+bench-agents: $(INSTALLED) ## Measure the agent workers' jobs, vectors, memory, webhooks and quotas
+	$(PYTHON) -m proof.bench.applications agents
 
 compare: $(INSTALLED) ## Measure speed beside other job systems, installed for it
 	$(PYTHON) -m proof.bench --compare $(ARGS)

@@ -9,14 +9,11 @@ other words; a share of verdicts in training is wrong on purpose.
 
 import argparse
 import asyncio
-import os
 import random
 import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-
-import structlog
 
 from penstock import Penstock
 from penstock.apps.agents.learning.classifier import from_bytes, labels_of, score
@@ -29,6 +26,7 @@ from penstock.apps.agents.sessions.sessions import Sessions
 from penstock.apps.agents.vectors.embedder import embedder_of
 from penstock.config import Settings
 from penstock.testing import FakeClock, drain
+from proof.bench.report import print_figures_only
 
 TENANT = "proof"
 COUNT = 500
@@ -178,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=3, help="how many times, each otherwise")
     given = parser.parse_args()
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(open(os.devnull, "w")))  # noqa: SIM115
+    print_figures_only()
     for line in report(given.seeds):
         sys.stdout.write(f"{line}\n")
 

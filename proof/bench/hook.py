@@ -27,8 +27,7 @@ from penstock.app.penstock import Penstock
 from penstock.app.transact import make_tables
 from penstock.apps.recorder import home, spool
 from penstock.apps.recorder.install import command_line, write_launcher
-from proof.bench.machine import busy_notes, facts
-from proof.bench.report import facts_table, line
+from proof.bench.report import line
 
 BARE = [sys.executable, "-I", "-c", "import sqlite3, json, re"]
 AT_ONCE = 8
@@ -283,14 +282,13 @@ def main() -> None:
     count = 20 if "--quick" in sys.argv else 200
     with tempfile.TemporaryDirectory(prefix="penstock-hook-") as folder:
         os.environ[home.FOLDER] = folder
-        machine = facts(Path(folder))
         write_launcher()
         asyncio.run(make_file())
         figures = measure(count)
     table = [line(("", "the hook", "the interpreter")), line(("---", "---", "---"))]
     table += [line(each) for each in figures]
     told = (__doc__ or "").partition("\n\n")[2].strip()
-    lines = [told, "", *table, "", *facts_table(machine), "", *busy_notes(machine), ""]
+    lines = [told, "", *table, ""]
     sys.stdout.write("\n".join(lines))
 
 

@@ -17,11 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy
-import structlog
 
 from penstock.app.penstock import Penstock
 from penstock.apps.agents.extension import VectorSettings
@@ -29,8 +27,7 @@ from penstock.apps.agents.memory.records import NewMemory
 from penstock.apps.agents.vectors.embedder import WordLlama
 from penstock.config import Settings
 from penstock.testing import drain
-from proof.bench.machine import busy_notes, facts
-from proof.bench.report import facts_table, line
+from proof.bench.report import line, print_figures_only
 
 NAMES = re.findall(
     r"\w+", "Ada Bert Carla Dora Emil Frida Gustav Hanna Ivo Jana Karl Lena Marta Nils Olga Paul"
@@ -123,7 +120,7 @@ async def fill(folder: str, count: int) -> None:
 
 async def consolidate(folder: str) -> dict[str, Any]:
     """Run the job, and say what it did, how long it took, and how much memory at most."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    print_figures_only()
     async with application(folder) as app:
         # Its usual five minutes are enough, unless the machine is busy with something else.
         agents = app.extensions.namespace("agents")
@@ -182,7 +179,6 @@ def main() -> None:
 
 def report(count: int) -> None:
     """Measure everything and print a table."""
-    machine = facts(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory() as folder:
         embedded, built, used = in_process("floor", folder, count)
         in_process("fill", folder, count)
@@ -198,8 +194,7 @@ def report(count: int) -> None:
         "a search in all": f"p50 {found[25]:.1f} ms, p95 {found[47]:.1f} ms",
     }
     table = (line(("", "measured")), line(("---", "---")), *map(line, figures.items()))
-    page = ("## Memory", "", *facts_table(machine), "", *table, *busy_notes(machine))
-    sys.stdout.write("\n".join(page) + "\n")
+    sys.stdout.write("\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""`benchmarks/RESULTS.md`: a page of four parts, each rewritten by a command of its own."""
+"""`benchmarks/RESULTS.md`: a page of five parts, each rewritten by a command of its own."""
 
 import re
 from pathlib import Path
 
 EVENTS = "Events"
 RECORDER = "The recorder"
+AGENTS = "The agent workers"
 COMPARISON = "Compared with others"
-_ORDER = (EVENTS, RECORDER, COMPARISON)
+_ORDER = (EVENTS, RECORDER, AGENTS, COMPARISON)
 _PART = re.compile(rf"^# ({'|'.join(_ORDER)})\n", re.MULTILINE)
 
 

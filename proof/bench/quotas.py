@@ -35,6 +35,8 @@ async def main(jobs: int, turns: int) -> None:
                     if turn:  # the first one warms up
                         seconds[way].append(spent)
     usual = statistics.median(seconds[WAYS[0]])
+    for row in (("", "measured", "more"), ("---", "---", "---")):
+        sys.stdout.write(f"{line(row)}\n")
     for way, each in seconds.items():
         spent = statistics.median(each)
         told = f"{1e6 * spent / jobs:.1f} µs a job, {jobs / spent:,.0f} jobs/s of one core"

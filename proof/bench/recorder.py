@@ -30,8 +30,7 @@ from penstock.apps.recorder.reading import SessionNotFound, Sessions
 from penstock.apps.recorder.transcripts import CHUNK, Chunk, captured
 from penstock.apps.recorder.writing import write
 from penstock.events import catch_up
-from proof.bench.machine import busy_notes, facts
-from proof.bench.report import facts_table, line
+from proof.bench.report import line
 
 NOON = 1_767_268_800_000
 SESSIONS = 200
@@ -254,11 +253,10 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=24_000)
     parser.add_argument("--megabytes", type=int, default=200)
     given = parser.parse_args()
-    machine = facts(Path(tempfile.gettempdir()))
     found = asyncio.run(measure(given.events, given.megabytes))
     table = [line(("", "measured", "target")), line(("---", "---", "---")), *map(line, found)]
     told = (__doc__ or "").partition("\n\n")[2].strip()
-    lines = [told, "", *table, "", *facts_table(machine), "", *busy_notes(machine), ""]
+    lines = [told, "", *table, ""]
     sys.stdout.write("\n".join(lines))
 
 

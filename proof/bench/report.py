@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import structlog
 from rich.console import Console
 from rich.table import Table
 
@@ -79,6 +80,11 @@ def as_markdown(outcome: Outcome) -> str:
     lines += ["", "## Machine", "", *facts_table(outcome.machine)]
     lines += ["", "## Spread of the repetitions", "", *spread_table(outcome.readings)]
     return "\n".join(lines) + "\n"
+
+
+def print_figures_only() -> None:
+    """Keep what workers log out of the figures, unless it is an error."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
 
 
 def facts_table(machine: dict[str, str]) -> list[str]:

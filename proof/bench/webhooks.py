@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from penstock import Penstock, Settings
 from penstock.apps.agents import options
 from penstock.worker.worker import Worker
-from proof.bench.report import line
+from proof.bench.report import line, print_figures_only
 
 TARGET = "≥ 500 deliveries/s"
 AT_ONCE = 64
@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=5_000)
     parser.add_argument("--url", default="", help="a PostgreSQL in place of a SQLite file")
     given = parser.parse_args()
+    print_figures_only()
     name = "webhook-dispatch"
     lifted = replace(options.OPTIONS[name], per_worker=AT_ONCE, rate_per_worker=None)
     options.OPTIONS[name] = lifted
@@ -94,6 +95,8 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             url = given.url or f"sqlite:///{folder}/bench.db"
+            for row in (("", "measured", "target"), ("---", "---", "---")):
+                sys.stdout.write(f"{line(row)}\n")
             for webhooks in (1, 50):
                 path = Path(folder)
                 rate = asyncio.run(measure(url, path / "agents", port, given.count, webhooks))

@@ -19,7 +19,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import structlog
 from rich.console import Console
 
 from penstock.app.penstock import Penstock
@@ -28,6 +27,7 @@ from penstock.apps.agents.memory.records import Memory, MemoryFilter, NewMemory
 from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.config import Settings
 from penstock.testing import FakeClock, drain
+from proof.bench.report import print_figures_only
 
 HERE = Path(__file__).parent
 LOOKED_AT = frozenset({"camille", "dag", "eamon", "kenji", "leila", "mara"})
@@ -221,9 +221,9 @@ async def main() -> None:
     parser.add_argument("--kinds", action="store_true", help="a row for each kind of question")
     parser.add_argument("--facts", action="store_true", help="by facts only")
     told = parser.parse_args()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    print_figures_only()
     for turns in (False,) if told.facts else (False, True):
-        _CONSOLE.print(f"\n## By {'turns' if turns else 'facts'}\n")
+        _CONSOLE.print(f"\n### By {'turns' if turns else 'facts'}\n")
         _CONSOLE.print("| | questions | recall@1 | recall@5 | recall@10 | led astray |")
         _CONSOLE.print("|---|---|---|---|---|---|")
         for way in WAYS:

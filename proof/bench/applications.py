@@ -15,7 +15,7 @@ from proof.bench.machine import busy_notes, facts
 from proof.bench.page import AGENTS, RECORDER, find_checkout, write_part
 from proof.bench.report import facts_table
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, dict[str, tuple[str, ...]]] = {
     RECORDER: {
         "The hook": ("proof.bench.hook",),
         "The sanitiser": ("proof.bench.sanitiser",),

@@ -36,6 +36,7 @@ from typing import (
 )
 
 import msgspec
+import structlog
 from msgspec import NODEFAULT, Struct
 
 from penstock.app.arguments import encode
@@ -43,11 +44,13 @@ from penstock.app.blueprint import Registry
 from penstock.app.context import Context, Hooks
 from penstock.app.job_type import JobType, Prepared
 from penstock.app.options import CallFields, Registration, with_options
-from penstock.model.errors import InvalidOption, NotIncluded
+from penstock.model.errors import InvalidOption, NotAdmitted, NotIncluded
 from penstock.model.retry import POLICIES, ErrorClass, classify
 
 if TYPE_CHECKING:
     from penstock.app.handle import JobHandle
+
+log = structlog.get_logger("penstock.agents")
 
 D = TypeVar("D", bound=Struct)
 R = TypeVar("R")
@@ -113,6 +116,24 @@ def prepared(
     """Check a call of a type whose arguments are given as one record, or as JSON has them."""
     chosen = type_.app.checked(with_options(type_.defaults, **options))
     return type_.from_payload(encode(data), chosen)
+
+
+def enqueue_admitted(tx: Any, call: Prepared[Any], **more: Any) -> Any | None:
+    """Enqueue what follows from something else; None, told in the log, if it is not let in.
+
+    A tenant that has used its quota up goes without it: refused, it would undo what it follows
+    from, and hold up the tenants beside it.
+    """
+    try:
+        return tx.enqueue(call, **more)
+    except NotAdmitted as refused:
+        log.warning(
+            "job_not_admitted",
+            type=call.type.name,
+            tenant=call.job.tenant_id,
+            reason=refused.reason,
+        )
+        return None
 
 
 def add(

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from penstock.app.context import Context
 from penstock.app.options import CallFields
-from penstock.apps.agents.worker import Worker, prepared
+from penstock.apps.agents.worker import Worker, enqueue_admitted, prepared
 from penstock.model.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -222,10 +222,10 @@ def _reason(
 def process_later(
     app: "Penstock", tx: Any, tenant: str, workspace: str | None, session_ids: list[str]
 ) -> None:
-    """Have sessions looked through, by a job that is enqueued in this commit."""
+    """Have sessions looked through, by a job that is enqueued in this commit if it is let in."""
     data = TrajectoryData(session_ids=session_ids)
     options: CallFields = {"tenant": tenant, "workspace": workspace}
-    tx.enqueue(prepared(app.find_type(PROCESS), data, options))
+    enqueue_admitted(tx, prepared(app.find_type(PROCESS), data, options))
 
 
 WORKERS: tuple[type[Worker[Any, Any]], ...] = (

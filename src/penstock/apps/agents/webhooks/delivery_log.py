@@ -21,6 +21,7 @@ from penstock.apps.agents.webhooks.records import (
     TOO_MANY_FAILURES,
 )
 from penstock.apps.agents.webhooks.topics import DISABLED, Message, Publishing
+from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -77,12 +78,15 @@ class Entry(Struct, frozen=True, kw_only=True):
         )
 
 
+Waiting = tuple[Entry, asyncio.Future[None]]
+
+
 class DeliveryLog:
     """Writes requests down, as many at once as have ended meanwhile."""
 
     def __init__(self, app: "Penstock") -> None:
         self._app = app
-        self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
+        self._waiting: list[Waiting] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def record(self, entry: Entry) -> None:
@@ -96,19 +100,33 @@ class DeliveryLog:
     async def _write(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            try:
-                entries = [entry for entry, _ in batch]
-                await self._app.transact(partial(write, self._app, entries))
-            except BaseException as error:
-                for _, written in batch:
-                    if not written.done():
-                        written.set_exception(error)
-                if not isinstance(error, Exception):
-                    raise
+            problem = await self._try(batch)
+            if isinstance(problem, PenstockError) and len(batch) > 1:
+                # One of them cannot be written, and the others are not to suffer for it.
+                for each in batch:
+                    _tell([each], await self._try([each]))
             else:
-                for _, written in batch:
-                    if not written.done():
-                        written.set_result(None)
+                _tell(batch, problem)
+            if problem is not None and not isinstance(problem, Exception):
+                raise problem
+
+    async def _try(self, batch: Sequence[Waiting]) -> BaseException | None:
+        """Write some down in one commit; what is in the way, if anything is."""
+        try:
+            await self._app.transact(partial(write, self._app, [entry for entry, _ in batch]))
+        except BaseException as error:
+            return error
+        return None
+
+
+def _tell(batch: Sequence[Waiting], problem: BaseException | None) -> None:
+    for _, written in batch:
+        if written.done():
+            continue
+        if problem is None:
+            written.set_result(None)
+        else:
+            written.set_exception(problem)
 
 
 def write(app: "Penstock", entries: Sequence[Entry], tx: Any) -> None:
@@ -162,7 +180,7 @@ def disable(app: "Penstock", tx: Any, webhook_id: str, tenant_id: str, reason: s
         data={"id": webhook_id, "reason": reason},
         seed=("webhook", webhook_id),
     )
-    Publishing(app, tx).publish(message)
+    Publishing(app, tx).tell(message)
     if reason != BY_HAND:
         log.warning("webhook_disabled", webhook=webhook_id, reason=reason)
     return True

@@ -6,6 +6,10 @@ from msgspec import Struct
 
 from penstock.app.context import Context
 from penstock.apps.agents.worker import Worker
+from penstock.model.errors import InvalidOption
+from penstock.model.options import check_text
+
+LONGEST_TOPIC = 200
 
 
 class DispatchData(Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -22,6 +26,13 @@ class DispatchData(Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
     topic: str = ""
     message_id: str | None = None
     person: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text("topic", self.topic)
+        if len(self.topic) > LONGEST_TOPIC:
+            raise InvalidOption("topic", self.topic[:50], f"at most {LONGEST_TOPIC} characters")
+        if self.person is not None:
+            check_text("person", self.person)
 
 
 class Dispatched(Struct, rename="camel", omit_defaults=True, kw_only=True):

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from penstock.app.job_type import Prepared
 from penstock.app.options import CallFields
-from penstock.apps.agents.worker import prepared
+from penstock.apps.agents.webhooks.jobs import LONGEST_TOPIC
+from penstock.apps.agents.worker import enqueue_admitted, prepared
 from penstock.events.consumer import Consumer
 from penstock.events.event import Event
 from penstock.model.clock import iso
-from penstock.model.errors import InvalidOption
+from penstock.model.errors import InvalidOption, NotAdmitted
 from penstock.model.ids import derived_id
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ LONGEST_PAYLOAD = 65_536
 """Of an event with a longer payload only what it is known by is told."""
 
 _TOPIC = re.compile(r"\*|[\w-]+(?:[.:/][\w-]+)*(?:\.\*)?", re.ASCII)
-_LONGEST_TOPIC = 200
 
 
 class Subscriber(Struct, frozen=True):
@@ -74,7 +74,7 @@ class Message(Struct, frozen=True, kw_only=True):
 def check_topic(topic: str, *, pattern: bool = False) -> str:
     """Return a topic, or a pattern of topics; InvalidOption if it is none."""
     is_pattern = topic.endswith("*")
-    if len(topic) > _LONGEST_TOPIC or not _TOPIC.fullmatch(topic) or (is_pattern and not pattern):
+    if len(topic) > LONGEST_TOPIC or not _TOPIC.fullmatch(topic) or (is_pattern and not pattern):
         expected = "words with dots between them, such as order.paid"
         more = ", order.* for all below one, or * for all" if pattern else ""
         raise InvalidOption("topic", topic, expected + more)
@@ -121,6 +121,11 @@ class Publishing:
         calls = self.calls(message)
         return self._tx.enqueue_many(calls) if calls else []
 
+    def tell(self, message: Message) -> None:
+        """The same for what follows from something else, which stands whoever is told."""
+        for call in self.calls(message):
+            enqueue_admitted(self._tx, call)
+
     def _subscribers(self, tenant: str, pattern: str) -> list[Subscriber]:
         key = (tenant, pattern)
         if key not in self._known:
@@ -158,8 +163,13 @@ async def tell_of_jobs(app: "Penstock", changes: "Sequence[JobChange]") -> None:
     def work(tx: Any) -> None:
         publishing = Publishing(app, tx)
         calls = [call for change in told for call in publishing.calls(_of_job(change))]
-        if calls:
+        if not calls:
+            return
+        try:
             tx.enqueue_many(calls)
+        except NotAdmitted:
+            for call in calls:
+                enqueue_admitted(tx, call)
 
     await app.transact(work)
 
@@ -189,7 +199,8 @@ def make_consumer(app: "Penstock") -> Consumer | None:
     def apply(tx: Any, events: Sequence[Event]) -> None:
         publishing = Publishing(app, tx)
         for event in events:
-            tx.enqueue_many(publishing.calls(_of_event(event)), event=event)
+            for call in publishing.calls(_of_event(event)):
+                enqueue_admitted(tx, call, event=event)
 
     return Consumer(name="agents.webhooks", apply=apply, reset=_nothing)
 

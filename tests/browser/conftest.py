@@ -20,9 +20,12 @@ from penstock.server.access.identity import Scope
 from penstock.server.app import create_server
 from penstock.worker.worker import Worker
 from tests.apps.recorder.sessions import RECORDER
+from tests.support.places import LONG
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "a long password"
+LOOKS = ((1280, "light"), (820, "dark"), (390, "light"), (1440, "dark"), (390, "dark"))
+"""Widths of a window and colour schemes, so that neighbours differ in both."""
 
 
 class Site:
@@ -60,6 +63,17 @@ def axe() -> str:
     """The script that judges whether everybody can use a page."""
     package = pytest.importorskip("axe_playwright_python")
     return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
+
+
+def looks(page: Any, nth: int) -> Iterator[tuple[int, bool]]:
+    """Show the nth page in every look; its width, and whether axe is to judge it there.
+
+    To judge takes a second of the processor: in the short form the looks take turns.
+    """
+    for number, (width, scheme) in enumerate(LOOKS):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        yield width, LONG or number == nth % len(LOOKS)
 
 
 def with_one_call(page: Any, site: "Site") -> None:

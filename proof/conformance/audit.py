@@ -106,6 +106,25 @@ class TestAuditLog:
         assert await again.audit.page(0) == chain
 
 
+FOUND = [
+    (AuditFilter(), [5, 4, 3, 2, 1]),
+    (AuditFilter(actor="ada"), [5, 3, 1]),
+    (AuditFilter(actor="ad"), []),
+    (AuditFilter(action="job"), [5, 2, 1]),
+    (AuditFilter(action="job.cancel"), [1]),
+    (AuditFilter(action="job."), []),
+    (AuditFilter(action="j%"), []),
+    (AuditFilter(subject="job:1"), [5, 1]),
+    (AuditFilter(tenant_id="acme"), [2, 1]),
+    (AuditFilter(tenant_id=""), [4, 3]),
+    (AuditFilter(actor="ada", action="job", tenant_id="acme"), [1]),
+    (AuditFilter(limit=2), [5, 4]),
+    (AuditFilter(before=3), [2, 1]),
+    (AuditFilter(before=4, actor="ada", limit=1), [3]),
+]
+"""What each filter finds of five entries."""
+
+
 class TestFindEntries:
     """Pages of entries, newest first."""
 
@@ -115,30 +134,10 @@ class TestFindEntries:
         assert await store.audit.append(_chain(at=clock.now()))
         return clock.now()
 
-    @pytest.mark.parametrize(
-        ("where", "seqs"),
-        [
-            (AuditFilter(), [5, 4, 3, 2, 1]),
-            (AuditFilter(actor="ada"), [5, 3, 1]),
-            (AuditFilter(actor="ad"), []),
-            (AuditFilter(action="job"), [5, 2, 1]),
-            (AuditFilter(action="job.cancel"), [1]),
-            (AuditFilter(action="job."), []),
-            (AuditFilter(action="j%"), []),
-            (AuditFilter(subject="job:1"), [5, 1]),
-            (AuditFilter(tenant_id="acme"), [2, 1]),
-            (AuditFilter(tenant_id=""), [4, 3]),
-            (AuditFilter(actor="ada", action="job", tenant_id="acme"), [1]),
-            (AuditFilter(limit=2), [5, 4]),
-            (AuditFilter(before=3), [2, 1]),
-            (AuditFilter(before=4, actor="ada", limit=1), [3]),
-        ],
-    )
-    async def test_a_filter_finds_only_its_own(
-        self, store: Store, start: int, where: AuditFilter, seqs: list[int]
-    ) -> None:
+    async def test_a_filter_finds_only_its_own(self, store: Store, start: int) -> None:
         assert start > 0
-        assert _seqs(await store.audit.find(where)) == seqs
+        for where, seqs in FOUND:
+            assert _seqs(await store.audit.find(where)) == seqs, where
 
     async def test_a_time_is_included_where_it_begins_and_not_where_it_ends(
         self, store: Store, start: int

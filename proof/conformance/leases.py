@@ -106,15 +106,15 @@ class TestStaleWrites:
         assert await picture(store, lease.id) == before
 
     @pytest.mark.parametrize("first", ENDINGS)
-    @pytest.mark.parametrize("second", ENDINGS)
     async def test_a_second_settlement_of_one_lease_changes_nothing(
-        self, store: Store, first: Ending, second: Ending
+        self, store: Store, first: Ending
     ) -> None:
         lease = await running(store)
         await store.jobs.settle(OWNER, [first(lease)])
         before = await picture(store, lease.id)
-        await store.jobs.settle(OWNER, [second(lease)])
-        assert await picture(store, lease.id) == before
+        for second in ENDINGS:
+            await store.jobs.settle(OWNER, [second(lease)])
+            assert await picture(store, lease.id) == before, second.__name__
 
     @pytest.mark.parametrize("ending", ENDINGS)
     async def test_a_settlement_repeated_because_its_answer_was_lost_is_not_called_stale(

@@ -12,6 +12,7 @@ from penstock.model.errors import InvalidOption
 from penstock.model.job import Lease
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
+from proof import LONG
 from proof.conformance.build import (
     LEASE_MS,
     OTHER,
@@ -302,7 +303,7 @@ class TestFleet:
 
     @given(seed=st.integers(0, 2**32), capacities=st.tuples(*[st.integers(1, 4)] * 3))
     @settings(
-        max_examples=15,
+        max_examples=15 if LONG else 3,
         deadline=None,
         database=None,
         suppress_health_check=[

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from penstock.model.controls import EVERY, Limit, LimitKind, LimitScope
 from penstock.store.contract import Store
 from penstock.testing.clock import FakeClock
+from proof import LONG
 from proof.conformance.build import (
     OTHER,
     OWNER,
@@ -117,7 +118,7 @@ class TestRates:
 
     @given(seed=st.integers(0, 2**32), number=st.integers(1, 5), interval_ms=st.integers(1, 10_000))
     @settings(
-        max_examples=15,
+        max_examples=15 if LONG else 3,
         deadline=None,
         database=None,
         suppress_health_check=[

@@ -1,10 +1,14 @@
-"""The state machines find the bug when a guard is taken out of the SQLite store, each in turn."""
+"""The state machines find the bug when a guard is taken out of the SQLite store, each in turn.
+
+`make test` takes out one or two for each machine, `make long` all of them.
+"""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -20,21 +24,15 @@ from proof.state_machine import (
     on,
 )
 
+
+def later(*names: str) -> list[ParameterSet]:
+    """Leave these to the long form: each is a hunt of its own."""
+    return [pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
 FENCED = (
     "complete",
-    *(
-        pytest.param(name, marks=pytest.mark.long)
-        for name in (
-            "fail",
-            "stop",
-            "snooze",
-            "bury",
-            "hand_back",
-            "renew",
-            "report_progress",
-            "start",
-        )
-    ),
+    *later("fail", "stop", "snooze", "bury", "hand_back", "renew", "report_progress", "start"),
 )
 EXAMPLES = settings(
     max_examples=20,
@@ -93,11 +91,13 @@ def test_a_write_that_does_not_check_the_owner_is_found(name: str, mutate: Mutat
     _finds_a_bug(StoreMachine)
 
 
+@pytest.mark.long
 def test_a_requeue_that_resets_the_fence_is_found(mutate: Mutate) -> None:
     mutate("requeue", r"attempts = 0", "attempts = 0, fence = 0")
     _finds_a_bug(StoreMachine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["hand_back", "stop", "bury"])
 def test_a_rescue_that_does_not_raise_the_fence_is_found(name: str, mutate: Mutate) -> None:
     mutate(name, r"fence = fence \+ (1|:taken)", "fence = fence")
@@ -113,7 +113,11 @@ def test_a_claim_that_does_not_raise_the_fence_is_found(mutate: Mutate) -> None:
     ("pattern", "replacement"),
     [
         (r"WHEN NEW\.status IS NOT OLD\.status", "WHEN NEW.status <> 'cancelled'"),
-        (r"UPDATE OF status ON jobs\nWHEN NEW\.status IS NOT OLD\.status", "UPDATE ON jobs"),
+        pytest.param(
+            r"UPDATE OF status ON jobs\nWHEN NEW\.status IS NOT OLD\.status",
+            "UPDATE ON jobs",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_change_that_is_told_never_or_twice_is_found(
@@ -123,12 +127,14 @@ def test_a_change_that_is_told_never_or_twice_is_found(
     _finds_a_bug(StoreMachine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["release_keys_at_claim", "release_keys_at_end"])
 def test_a_key_that_is_never_released_is_found(name: str, mutate: Mutate) -> None:
     mutate(name, r"WHERE job_id", "WHERE 0 AND job_id")
     _finds_a_bug(StoreMachine)
 
 
+@pytest.mark.long
 def test_an_edge_to_an_ended_parent_that_is_taken_for_running_is_found(mutate: Mutate) -> None:
     mutate("statuses", r"SELECT id, status", "SELECT id, 'in_progress'")
     _finds_a_bug(FlowMachine)
@@ -139,7 +145,7 @@ def test_an_edge_that_is_closed_a_second_time_is_found(mutate: Mutate) -> None:
     _finds_a_bug(FlowMachine)
 
 
-@pytest.mark.parametrize("status", ["completed", "cancelled", "dead_letter"])
+@pytest.mark.parametrize("status", [*later("completed", "cancelled"), "dead_letter"])
 def test_a_release_that_forgets_some_parents_is_found(status: str, mutate: Mutate) -> None:
     mutate("open_edges", r"= edge\.parent_id$", rf"\g<0> AND parent.status <> '{status}'")
     _finds_a_bug(FlowMachine)
@@ -150,6 +156,7 @@ def test_a_job_that_is_staged_while_it_waits_is_found(mutate: Mutate) -> None:
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 def test_a_restore_that_forgets_a_second_parent_is_found(mutate: Mutate) -> None:
     mutate("restorable", r"\n\s+AND NOT EXISTS[\s\S]+", "")
     _finds_a_bug(FlowMachine)
@@ -161,6 +168,7 @@ def test_a_restore_that_brings_back_what_was_cancelled_by_hand_is_found(mutate: 
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 def test_a_restore_against_the_edge_s_own_word_is_found(mutate: Mutate) -> None:
     mutate("reopen_edges", r"AND on_requeue = 'restore'", "")
     _finds_a_bug(FlowMachine)
@@ -177,18 +185,20 @@ def test_a_line_that_nobody_joins_is_found(mutate: Mutate) -> None:
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["step_out_of_line", "end_line_with", "leave_line"])
 def test_a_line_that_does_not_close_up_is_found(name: str, mutate: Mutate) -> None:
     mutate(name, r"WHERE", "WHERE 0 AND")
     _finds_a_bug(FlowMachine)
 
 
+@pytest.mark.long
 def test_jobs_that_cannot_stand_in_line_twice_are_found(mutate: Mutate) -> None:
     mutate("insert_edge", r"ON CONFLICT[\s\S]+", "")
     _finds_a_bug(FlowMachine)
 
 
-@pytest.mark.parametrize("scope", ["queue", "type", pytest.param("tenant", marks=pytest.mark.long)])
+@pytest.mark.parametrize("scope", ["queue", *later("type", "tenant")])
 def test_a_claim_that_ignores_a_pause_is_found(scope: str, mutate: Mutate) -> None:
     mutate("gates", rf"'{scope}'", "'nothing'")
     _finds_a_bug(FlowMachine)
@@ -210,48 +220,55 @@ def test_leases_of_other_owners_that_take_no_slots_are_found(mutate: Mutate) -> 
     _finds_a_bug(GateMachine)
 
 
+@pytest.mark.long
 def test_slots_of_other_owners_that_are_forgotten_are_found(mutate: Mutate) -> None:
     mutate("all_slots", r"FROM slots", "FROM slots WHERE 0")
     _finds_a_bug(GateMachine)
 
 
+@pytest.mark.long
 def test_a_rate_that_forgets_what_it_let_start_is_found(mutate: Mutate) -> None:
     mutate("rate_starts", r"WHERE", "WHERE 0 AND")
     _finds_a_bug(GateMachine)
 
 
+@pytest.mark.long
 def test_a_breaker_that_lets_several_try_is_found(mutate: Mutate) -> None:
     mutate("set_probe", r"WHERE", "WHERE 0 AND")
     _finds_a_bug(GateMachine)
 
 
+@pytest.mark.long
 def test_a_breaker_that_never_opens_is_found(mutate: Mutate) -> None:
     mutate("set_breaker", r"WHERE", "WHERE 0 AND")
     _finds_a_bug(GateMachine)
 
 
+@pytest.mark.long
 def test_a_declaration_that_overrides_an_operator_is_found(mutate: Mutate) -> None:
     mutate("set_limit", r"WHERE excluded[\s\S]+", "")
     _finds_a_bug(GateMachine)
 
 
-@pytest.mark.parametrize("name", ["advance_schedule", "resume_schedule"])
+@pytest.mark.parametrize("name", ["advance_schedule", *later("resume_schedule")])
 def test_a_schedule_that_two_processes_act_on_is_found(name: str, mutate: Mutate) -> None:
     mutate(name, r"revision = :revision", "1")
     _finds_a_bug(ScheduleMachine)
 
 
-@pytest.mark.parametrize("name", ["advance_schedule", "due_schedules"])
+@pytest.mark.parametrize("name", [*later("advance_schedule"), "due_schedules"])
 def test_a_paused_schedule_that_fires_is_found(name: str, mutate: Mutate) -> None:
     mutate(name, r"enabled = 1", "1")
     _finds_a_bug(ScheduleMachine)
 
 
+@pytest.mark.long
 def test_a_schedule_whose_revision_stands_still_is_found(mutate: Mutate) -> None:
     mutate("advance_schedule", r"revision = revision \+ 1", "revision = revision")
     _finds_a_bug(ScheduleMachine)
 
 
+@pytest.mark.long
 def test_a_cycle_that_only_a_requeue_would_close_is_found(mutate: Mutate) -> None:
     mutate("open_parents", r"AND \(outcome IS NULL[\s\S]+", "AND outcome IS NULL")
     _finds_a_bug(FlowMachine)

@@ -4,7 +4,7 @@ To copy a migrated database costs a hundred times what it costs to empty the few
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -16,6 +16,10 @@ from penstock.store.open import open_store
 from proof.servers import create_database, drop_database
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'penstock'"
+# What followers of changes have the store install.
+TRIGGERS = """
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'penstock.jobs'::regclass AND NOT tgisinternal
+"""
 SEND_OTHERS_AWAY = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -111,13 +115,15 @@ def _copy_out(connection: psycopg.Connection, table: str) -> bytes:
 
 
 def _put_back(connection: psycopg.Connection, first_rows: Mapping[str, bytes]) -> None:
-    deletes = [sql.SQL("DELETE FROM {}").format(_table(table)) for table in first_rows]
     with connection.transaction():
         connection.execute(SEND_OTHERS_AWAY)
         # Neither foreign keys nor triggers have a say in this.
         connection.execute("SET LOCAL session_replication_role = replica")
-        connection.execute(sql.SQL(";").join(deletes))
-        for (table,) in connection.execute(TABLES).fetchall():
+        connection.execute(_delete_all(first_rows), prepare=True)
+        for (trigger,) in connection.execute(TRIGGERS, prepare=True).fetchall():
+            name = sql.Identifier(trigger)
+            connection.execute(sql.SQL("DROP TRIGGER {} ON penstock.jobs").format(name))
+        for (table,) in connection.execute(TABLES, prepare=True).fetchall():
             if (
                 table not in first_rows
             ):  # of an extension, and maybe gone with the one it is part of
@@ -127,6 +133,15 @@ def _put_back(connection: psycopg.Connection, first_rows: Mapping[str, bytes]) -
                 writing = sql.SQL("COPY {} FROM STDIN").format(_table(table))
                 with connection.cursor() as cursor, cursor.copy(writing) as copy:
                     copy.write(rows)
+
+
+def _delete_all(tables: Iterable[str]) -> sql.Composed:
+    """One statement, so that the server plans it once for a session."""
+    deletes = [
+        sql.SQL("d{} AS (DELETE FROM {})").format(sql.Literal(number), _table(table))
+        for number, table in enumerate(tables)
+    ]
+    return sql.SQL("WITH {} SELECT").format(sql.SQL(", ").join(deletes))
 
 
 def _table(name: str) -> sql.Identifier:

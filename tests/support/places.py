@@ -3,16 +3,15 @@
 In the long form (`make long`) every test does that asks for a place.
 """
 
-import os
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 import pytest
 
+from proof import LONG as LONG
+
 KINDS = ("sqlite", "postgres", "valkey", "postgres+redis")
 FLAVOURS = (*KINDS, "sqlite in memory", "redis6", "valkey_cluster")
-LONG = os.environ.get("PENSTOCK_LONG") == "1"
-"""Random input instead of the same at every run, and every flavour of every store."""
 
 
 class Place(NamedTuple):

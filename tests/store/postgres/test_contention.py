@@ -21,6 +21,7 @@ from penstock.store.postgres.enqueue import enqueue_all
 from penstock.store.postgres.session import Session
 from penstock.store.postgres.transaction import PostgresTransaction
 from penstock.store.relational.claim import MIN_CHUNK
+from proof import LONG
 from proof.conformance.build import (
     OTHER,
     OWNER,
@@ -37,7 +38,7 @@ from proof.conformance.build import (
     status_of,
 )
 
-TRIES = 200
+TRIES = 200 if LONG else 40
 WITH_DEADLOCKS = 15
 """Seconds that so many deadlocks would take: the server looks for one after a second."""
 OWNERS = tuple(f"host-{letter}:1:x" for letter in "abcd")

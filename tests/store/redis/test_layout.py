@@ -72,7 +72,7 @@ def test_whatever_is_done_every_count_and_index_is_right(
     run_state_machine_as_test(
         on(fresh, machine),
         settings=settings(
-            max_examples=100 if LONG else 5,
+            max_examples=100 if LONG else 3,
             stateful_step_count=40,
             deadline=None,
             database=None,

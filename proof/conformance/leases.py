@@ -29,7 +29,7 @@ from proof.conformance.build import (
     status_of,
 )
 
-ENDINGS = [completed, failed, snoozed, cancelled, buried, crashed, handed_back]
+ENDINGS: list[Ending] = [completed, failed, snoozed, cancelled, buried, crashed, handed_back]
 
 
 def _report(lease: Lease, fence: int | None = None) -> Report:
@@ -114,7 +114,7 @@ class TestStaleWrites:
         before = await picture(store, lease.id)
         for second in ENDINGS:
             await store.jobs.settle(OWNER, [second(lease)])
-            assert await picture(store, lease.id) == before, second.__name__
+            assert await picture(store, lease.id) == before, second
 
     @pytest.mark.parametrize("ending", ENDINGS)
     async def test_a_settlement_repeated_because_its_answer_was_lost_is_not_called_stale(

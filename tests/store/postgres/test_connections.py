@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import psycopg
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from penstock import Penstock
 from penstock.model.clock import ServerClock
 from penstock.model.store_errors import StoreUnavailable
+from penstock.store.open import open_store
 from penstock.store.postgres import connect as connecting
-from penstock.store.postgres.connect import Address, address_of, connect
+from penstock.store.postgres.connect import Address, Connection, address_of, connect
 from penstock.store.postgres.session import Session
 from penstock.worker.worker import Worker
+from proof.conformance.build import a_job
 from tests.store.postgres.conftest import Logins
 
 SECONDS = 30
@@ -47,6 +50,24 @@ async def test_a_producer_that_only_enqueues_holds_one_connection(postgres_store
         await producer.app.enqueue_many([job.new(n, n) for n in range(3)])
         assert await producer.app.store.controls.limits() == []
         assert producer.connections() == PRODUCER
+
+
+async def test_to_open_a_store_and_use_it_takes_one_login(
+    postgres_store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logins: list[str] = []
+    login = psycopg.connect
+
+    def counted(**options: Any) -> Connection:
+        logins.append(options["dbname"])
+        return login(**options)
+
+    monkeypatch.setattr(psycopg, "connect", counted)
+    store = open_store(postgres_store_url)
+    await store.open()
+    await store.jobs.enqueue([a_job()])
+    await store.close()
+    assert len(logins) == 1
 
 
 async def test_one_that_waits_for_results_and_a_worker_hold_no_more_than_is_said(

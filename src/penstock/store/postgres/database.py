@@ -15,6 +15,7 @@ from penstock.model.clock import Clock, ServerClock
 from penstock.model.store_errors import ForkedStore, StoreClosed, StoreUnavailable
 from penstock.store.postgres.connect import (
     LOCK_MS,
+    PATIENCE_SECONDS,
     Address,
     Connection,
     connect,
@@ -22,7 +23,7 @@ from penstock.store.postgres.connect import (
     quoted,
 )
 from penstock.store.postgres.errors import translated
-from penstock.store.postgres.migrate import migrate
+from penstock.store.postgres.migrate import migrate, migrate_by
 from penstock.store.postgres.queries import queries
 from penstock.store.postgres.round_trip import RoundTrip, Sent
 from penstock.store.postgres.session import Kind, Session
@@ -125,10 +126,19 @@ class PostgresDatabase:
 
     def open(self) -> tuple[int, int]:
         """Connect, check, migrate; the schema versions before and after."""
-        versions = migrate(self.address)
-        if self._open is None:
-            self._open = _Open(self.address, self.clock, self.signal, self.make_wake_ups)
-            self._pid = os.getpid()
+        if self._open is not None:
+            return migrate(self.address)
+        # Kept for the first session: to connect is most of what opening costs.
+        connection = connect(self.address, patience=PATIENCE_SECONDS)
+        try:
+            versions = migrate_by(connection, self.address)
+            self._open = _Open(
+                self.address, self.clock, self.signal, self.make_wake_ups, connection
+            )
+        except BaseException:
+            connection.close()
+            raise
+        self._pid = os.getpid()
         return versions
 
     def close(self) -> None:
@@ -239,7 +249,12 @@ class _Open:
     LOOK_SECONDS = 1.0
 
     def __init__(
-        self, address: Address, clock: Clock, signal: Signal, make_wake_ups: MakeWakeUps
+        self,
+        address: Address,
+        clock: Clock,
+        signal: Signal,
+        make_wake_ups: MakeWakeUps,
+        connection: Connection,
     ) -> None:
         self._address = address
         self._clock = clock
@@ -251,6 +266,7 @@ class _Open:
         self.pool = ThreadPoolExecutor(self.THREADS, thread_name_prefix="penstock-postgres")
         self.side = self._session()
         self._first = self._session()
+        self._first.use(connection)
         self.wake_ups = make_wake_ups(address, signal.ring, self._first)
         self.writer = self._writer(self._first)
         self._second_writer: Writer | None = None

@@ -114,10 +114,13 @@ class State(NamedTuple):
 
 def migrate(address: Address) -> tuple[int, int]:
     """Bring a schema up to date; the versions before and after."""
-    with (
-        translated(address.name),
-        closing(connect(address, patience=PATIENCE_SECONDS)) as connection,
-    ):
+    with closing(connect(address, patience=PATIENCE_SECONDS)) as connection:
+        return migrate_by(connection, address)
+
+
+def migrate_by(connection: Connection, address: Address) -> tuple[int, int]:
+    """Bring a schema up to date by a connection, which is as it was afterwards."""
+    with translated(address.name):
         state = survey(connection, address)
         _refuse_server(state, address)
         _refuse_tenant(state, address)

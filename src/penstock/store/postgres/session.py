@@ -173,6 +173,25 @@ class Session:
                 self._connection.close()
                 self._connection = None
 
+    def use(self, connection: Connection) -> None:
+        """Go on with a connection that nobody else uses any more."""
+        # A role is given back after every transaction, whoever may come next.
+        self._keeps_settings = (
+            self._address.tenant is None and connection.prepare_threshold is not None
+        )
+        if self._keeps_settings:
+            with translated(self._address.name):
+                connection.execute(self._address.session())
+        self._asked = False
+        self._prepared.clear()
+        begin = partial(self._address.begin, in_session=self._keeps_settings)
+        self._begin = {
+            Kind.WRITING: begin(),
+            Kind.READING: begin(read_only=True),
+            Kind.GIVING_WAY: begin(lock_ms=GIVE_WAY_MS),
+        }
+        self._connection = connection
+
     def cut_if_silent(self) -> None:
         """Break a connection that has not answered for too long, from another thread."""
         since, connection = self.busy_since, self._connection
@@ -290,22 +309,7 @@ class Session:
 
     def _connect(self) -> Connection:
         connection = connect(self._address, patience=PATIENCE_SECONDS)
-        # A role is given back after every transaction, whoever may come next.
-        self._keeps_settings = (
-            self._address.tenant is None and connection.prepare_threshold is not None
-        )
-        if self._keeps_settings:
-            with translated(self._address.name):
-                connection.execute(self._address.session())
-        self._asked = False
-        self._prepared.clear()
-        begin = partial(self._address.begin, in_session=self._keeps_settings)
-        self._begin = {
-            Kind.WRITING: begin(),
-            Kind.READING: begin(read_only=True),
-            Kind.GIVING_WAY: begin(lock_ms=GIVE_WAY_MS),
-        }
-        self._connection = connection
+        self.use(connection)
         return connection
 
     def _opened(self, connection: Connection, kind: Kind) -> PostgresTransaction:

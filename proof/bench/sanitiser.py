@@ -67,6 +67,10 @@ def hostile() -> list[str]:
         "password=", "password: ", "token=", "secret ", "Authorization: ", "Bearer ", "Cookie: a=",
         "://a:", "a@", "a@b.", "1.", "1.2.3.4 ", "+1", "-----BEGIN ", "/home/", "0x", "eyJ.",
         "-----BEGIN RSA PRIVATE KEY-----", "kind: Secret\n", "--password ", "4111 ", "00:",
+        "mysql -p", "openssl -k", "echo a | sudo ", "sudo -S <<<", "net use ", "jdbc:oracle:a:a/",
+        "login a pass", "password for a is ", "backup codes: ", "login: a / ", "auth('a', ",
+        "a_key 12345678901234567890", "?code=", "/bot123456789:A", "Authorization: Digest a=",
+        "password').fill('", "mnemonic: abc abc ", "identified by ", "--auth a:",
     )  # fmt: skip
     return [*map(chr, range(32, 127)), "\n", "\t", "é", *sorted(prefixes), *words]
 

@@ -1,15 +1,12 @@
-"""Secrets that are known by where they stand: named values, headers, URLs, options, prose."""
+"""Secrets that are known by where they stand: named values, and headers."""
 
 from penstock.apps.recorder.sanitise.checks import DIGITS, WORD, back, made_up, placeholder
 from penstock.apps.recorder.sanitise.names import (
-    FIGURES,
     LENIENT,
     RANDOM,
     Kind,
-    amount,
     is_secret,
     kind_of,
-    speaks_for_itself,
 )
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
@@ -24,7 +21,7 @@ _NAME = frozenset(WORD | set(b"_-.$"))
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
     r"|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
-    r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp"
+    r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp|(?:mfa|2fa|totp|otp|authenticator)[ _-]?seed"
 )
 _SUFFIX = (
     r"(?:[_-]?(?:value|val|prod(?:uction)?|dev(?:elopment)?|staging|live|test|local|b64|base64"
@@ -44,6 +41,8 @@ _SIGNS = (
     r"|[ \t]{1,4}(?:is|was)(?: (?:now|still|currently|set to))?:?[ \t]{1,4}"
     r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=[ \t]{0,2}"
     r"|[ \t]*\{[^}\"']*?default[ \t]*=[ \t]*"
+    r"|[\])\"']{0,4}\.(?:type|fill|send_?[kK]eys|setValue|val)\("
+    r"|>\s*<value>"
     r"|[ \t]{1,4}"
     r"|\([ \t]{0,2}"
     r"|>"
@@ -53,14 +52,15 @@ _NAMED_TRIGGER = (
     r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?)|[ \t]{0,2},\s{0,40}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
     r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]"
     r"|\r?\n[ \t+-]*value:"
-    r"|[ \t]*\{[^}\"']*default[ \t]*=)"
+    r"|[ \t]*\{[^}\"']*default[ \t]*="
+    r"|[\])\"']{0,4}\.(?:type|fill|send_?keys|setvalue|val)\([\"']|>\s*<value>)"
 )
 _NAMED = Pattern(
     rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>"
-    rf"|{_SIGNS})(?:[brfuBRFU@$]{{0,2}}(\\{{0,3}}{_TICKS}))?"
+    rf"|{_SIGNS})(?:[brfunBRFUN@$]{{0,2}}(\\{{0,3}}{_TICKS}))?"
 )
 _BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")
-_BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
+BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
 _DEFAULT = Pattern(r"\$\{[\w.]{1,64}:[-=]([^}\s\"']{4,})\}")
 _FALLBACK = Pattern(
     r"[^\n\"']*?(?:\|\||\?\?|\bor|\belse| :|,|\()[ \t]*[brfu@$]?[\"']([^\"'\n]{8,200})[\"']"
@@ -87,13 +87,30 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
     value_start = tick_end if quoted else after
+    if not quoted and kind[1] == LENIENT:
+        words = _words_end(data, value_start, sign)
+        if words > 0:
+            return value_start, words, "named-password", kind[0], 0.85
     value_end = (
-        _quoted_end(data, value_start, data[tick_start:tick_end])
+        quoted_end(data, value_start, data[tick_start:tick_end])
         if quoted
         else _bare_end(data, begin, name_end, value_start)
     )
     prose = sign == b"" or sign.startswith((b"is", b"was"))
     return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
+
+
+_PHRASE = Pattern(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}[ \t]*(?:[\n\"'\x60]|$)")
+_APP_PASSWORD = Pattern(r"[a-z]{4}(?: [a-z]{4}){3}[ \t]*(?:[\n\"'\x60#]|$)")
+
+
+def _words_end(data: bytes, start: int, sign: bytes) -> int:
+    """Where a secret of several words ends: the phrase of a wallet, the password of an app."""
+    limit = min(len(data), start + 240)
+    stop = _PHRASE.at(data, start, limit)[1]
+    if stop < 0 and sign == b"=":
+        stop = _APP_PASSWORD.at(data, start, limit)[1]
+    return start + len(data[start:stop].rstrip(b" \t\n\"'`#")) if stop > 0 else -1
 
 
 def _joins(data: bytes, begin: int, sign: bytes, *, closed: bool, quoted: bool) -> bool:
@@ -104,6 +121,8 @@ def _joins(data: bytes, begin: int, sign: bytes, *, closed: bool, quoted: bool) 
         return closed and quoted
     if sign == b"(":
         return quoted and not closed
+    if sign.endswith(b"("):
+        return quoted
     if sign == b"":
         return quoted and not closed
     return True
@@ -112,7 +131,7 @@ def _joins(data: bytes, begin: int, sign: bytes, *, closed: bool, quoted: bool) 
 _JSON_END = Pattern(r"\"\s*[,:}\]]")
 
 
-def _quoted_end(data: bytes, start: int, tick: bytes) -> int:
+def quoted_end(data: bytes, start: int, tick: bytes) -> int:
     """Where a quoted value ends: at its closing mark, or where a bare one would."""
     line_end = data.find(b"\n", start, start + LONGEST)
     line_end = min(len(data), start + LONGEST) if line_end < 0 else line_end
@@ -133,7 +152,7 @@ def _bare_end(data: bytes, begin: int, name_end: int, at: int) -> int:
     """Where a value without quotes ends; in a file of settings it is all up to a blank."""
     name = data[begin:name_end]
     alone = name.isupper() and data[begin - 1 : begin] in (b"", b"\n", b" ", b"+")
-    return (_BARE_LINE if alone else _BARE).at(data, at, min(len(data), at + LONGEST))[1]
+    return (BARE_LINE if alone else _BARE).at(data, at, min(len(data), at + LONGEST))[1]
 
 
 def _judged(
@@ -170,8 +189,9 @@ def _followed_by_words(data: bytes, end: int, value: bytes) -> bool:
     if any(each in DIGITS for each in value):
         return False
     rest = data[end : end + 40].split(b"\n", 1)[0].strip()
-    return bool(rest) and not rest.startswith(
-        (b"#", b"//", b";", b"&", b"|", b"}", b")", b"<", b"\\")
+    return bool(rest) and not (
+        rest.startswith((b"#", b"//", b";", b"&", b"|", b"}", b")", b"<", b"\\", b'"', b"'"))
+        or b"=" in rest.split()[0]
     )
 
 
@@ -218,8 +238,9 @@ def header(data: bytes, start: int, __: int) -> Found | None:
         return _cookie(data, after)
     known = scheme != NOWHERE
     word = data[slice(*scheme)].strip(b" \t:").lower() if known else b""
-    whole = word in (b"digest", b"aws4-hmac-sha256", b"hmac", b"signature")
-    stop = (_TO_LINE_END if whole else _CREDENTIAL).at(data, after, min(limit, after + LONGEST))[1]
+    if word in (b"digest", b"aws4-hmac-sha256", b"hmac", b"signature"):
+        return _signature(data, after)
+    stop = _CREDENTIAL.at(data, after, min(limit, after + LONGEST))[1]
     value = data[after:stop]
     if stop < 0 or placeholder(value) or value[:1] in (b"$", b"{", b"[") or b"(" in value:
         return None
@@ -228,6 +249,25 @@ def header(data: bytes, start: int, __: int) -> Found | None:
     ):
         return None
     return after, stop, "authorization-header", "AUTHORIZATION", 0.96
+
+
+_SIGNATURE = Pattern(
+    r"(?i)(?:signature|response|mac|hmac)\\?[\"']?[=:][ ]?\\?[\"']?([A-Za-z0-9+/=_-]{16,})"
+)
+_PAIRS_END = Pattern(r"[^\r\n]*")
+
+
+def _signature(data: bytes, at: int) -> Found | None:
+    """What proves a request among the parts of its header; else all up to the next quote."""
+    end = _PAIRS_END.at(data, at, min(len(data), at + 2_048))[1]
+    begin, stop = _SIGNATURE.search(data, at, end)
+    if begin >= 0 and (groups := _SIGNATURE.groups(data, begin, stop)) is not None:
+        return (*groups[1], "authorization-header", "AUTHORIZATION", 0.96)
+    stop = _TO_LINE_END.at(data, at, min(len(data), at + LONGEST))[1]
+    value = data[at:stop]
+    if stop < 0 or placeholder(value) or value[:1] in (b"$", b"{", b"[") or not _unlike_code(value):
+        return None
+    return at, stop, "authorization-header", "AUTHORIZATION", 0.96
 
 
 def _morsel(data: bytes, start: int) -> Found | None:
@@ -295,196 +335,4 @@ def _cookie(data: bytes, at: int) -> Found | None:
     return None
 
 
-# URLs and options
-
-_URL_TRIGGER = (
-    r"://[^\s/@:\"'<>\x60\\]*:[^\s/\"'<>\x60\\]+@|://[\w-]{20}[\w-]*@"
-    r"|(?:^|[\s\"'])-(?:u|-user)[ =]{0,2}[\"']?[\w.@+%-]+:[^\s:\"'/$]"
-    r"|(?i:(?:^|\s)--?[\w-]*(?:password|passwd|passphrase|token|secret|key|pass|pwd))[ \t]+[^\s-]"
-    r"|\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|redis-cli|docker login|mongosh?) [^\n]"
-    r"|\s-[pPwWkKa] ?[\"']?[^\s\"'-][^\s\"']{7}|--from-literal[= ][\"']?[\w.-]+=\S"
-    r"|\b(?:ENV|ARG) [A-Z0-9_]*(?:PASSWORD|PASSWD|TOKEN|SECRET|KEY|PASS|PWD) [^\s=]"
-    r"|\blogin \S+ password \S|(?i:identified by) [\"']"
-    r"|[\w.*-]+:(?:5432|\*):[\w*.-]+:[\w*.-]+:[^\s:]"
-)
-_PAIRED = Pattern(r"-(?:u|-user)[ =]{0,2}([\"']?)[\w.@+%-]{1,64}:([^\s\"'\x60]+)")
-_OPTION = Pattern(r"([\w-]+)[ \t]{1,4}([\"']?)")
-_TOOL = Pattern(
-    r"(?:mysql\w*|mariadb)\b[^\n|;&]*?\s-p[\"']?([^\s\"'-][^\s\"']+)"
-    r"|sshpass\b[^\n|;&]*?\s-p\s{0,2}[\"']?([^\s\"']+)"
-    r"|redis-cli\b[^\n|;&]*?\s(?:-a|--pass)\s+[\"']?([^\s\"']+)"
-    r"|docker login\b[^\n|;&]*?\s-p\s+[\"']?([^\s\"']+)"
-    r"|mongo(?:sh)?\b[^\n|;&]*?\s-p\s+[\"']?([^\s\"']+)"
-)
-_NETRC = Pattern(r"login \S{1,80} password (\S+)|(?i:identified by) [\"']([^\"'\n]+)")
-_PGPASS = Pattern(r"[\w.*-]{1,64}:(?:5432|\*):[\w*.-]{1,64}:[\w*.-]{1,64}:([^\s:\"']+)")
-_EXAMPLE_USERS = (b"user", b"username", b"usr", b"user1", b"u", b"me", b"login", b"name", b"foo")
-_EXAMPLE_PASSWORDS = (b"pass", b"password", b"pwd", b"passwd", b"p", b"pw", b"secret", b"bar")
-
-
-def url(data: bytes, start: int, end: int) -> Found | None:
-    """The password of a URL, or of a command line."""
-    if data.startswith(b"://", start):
-        return _in_url(data, start, end)
-    at = start
-    while at < end and data[at] in b" \t\r\n\"'":
-        at += 1
-    if data[at : at + 1] == b"-":
-        return _option(data, at) or _short_option(data, at)
-    if data.startswith((b"ENV ", b"ARG "), at):
-        return _option(data, at + 4)
-    for pattern, rule in (
-        (_TOOL, "tool-password"),
-        (_NETRC, "login-password"),
-        (_PGPASS, "pgpass"),
-    ):
-        groups = pattern.groups(data, at, len(data))
-        span = next((each for each in groups[1:] if each != NOWHERE), None) if groups else None
-        if span and is_secret(LENIENT, data[slice(*span)], quoted=True):
-            return (*span, rule, "PASSWORD", 0.9)
-    return None
-
-
-def _in_url(data: bytes, start: int, end: int) -> Found | None:
-    colon = data.find(b":", start + 3, end)
-    if colon < 0:
-        secret = data[start + 3 : end - 1]
-        known = is_secret(RANDOM, secret, quoted=True) and not data.startswith(b"o", end)
-        return (start + 3, end - 1, "url-token", "TOKEN", 0.9) if known else None
-    user, password = data[start + 3 : colon].lower().lstrip(b"["), data[colon + 1 : end - 1]
-    if placeholder(password) or not password or b"[REDACTED_" in password:
-        return None
-    if user in _EXAMPLE_USERS and password.lower() in _EXAMPLE_PASSWORDS:
-        return None
-    return colon + 1, end - 1, "url-password", "PASSWORD", 0.98
-
-
-def _option(data: bytes, at: int) -> Found | None:
-    limit = len(data)
-    groups = _PAIRED.groups(data, at, limit)
-    if groups is not None:
-        span = groups[2]
-        value = data[slice(*span)]
-        plain = placeholder(value) or value.lower() in _EXAMPLE_PASSWORDS
-        digits_only = value.isdigit() and len(value) < 6
-        return None if plain or digits_only else (*span, "user-option", "PASSWORD", 0.95)
-    groups = _OPTION.groups(data, at, limit)
-    if groups is None:
-        return None
-    (_, begin), option, (tick_start, tick_end) = groups
-    kind = kind_of(data[slice(*option)].lstrip(b"-"))
-    if kind is None:
-        return None
-    quoted = tick_end > tick_start
-    tick = data[tick_start:tick_end]
-    stop = _quoted_end(data, begin, tick) if quoted else _BARE_LINE.at(data, begin, limit)[1]
-    value = data[begin:stop]
-    # Behind an option stands a value, not prose; but code may stand there, too.
-    if not is_secret(kind[1], value, quoted=quoted, prose=value.isalpha()):
-        return None
-    return begin, stop, "secret-option", kind[0], 0.9
-
-
-_SHORT = Pattern(
-    r"-[pPwWkKa] ?[\"']?([^\s\"'-][^\s\"']{7,})|--from-literal[= ][\"']?[\w.-]+=([^\s\"']+)"
-)
-
-
-def _short_option(data: bytes, at: int) -> Found | None:
-    """`-p` and its like say little, so what stands behind must speak for itself."""
-    groups = _SHORT.groups(data, at, len(data))
-    if groups is None:
-        return None
-    _, short, literal = groups
-    if literal != NOWHERE:
-        kept = placeholder(data[slice(*literal)])
-        return None if kept else (*literal, "kubernetes-literal", "K8S_SECRET", 0.95)
-    known = speaks_for_itself(data[slice(*short)])
-    return (*short, "short-option", "PASSWORD", 0.8) if known else None
-
-
-# Prose
-
-_PROSE_TRIGGER = (
-    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credential|cred|login"
-    r"|pw|mdp|kennwort|wachtwoord|senha|clave|parola|wi-?fi|wlan|vpn|ssid|admin|root"
-    r"|log(?:ged)? ?in"
-    r"|sign(?:ed)? ?in|unlock|access code|mot de passe)s?\b(?:[^\w\n]|$)"
-    r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
-    r"|\xe5\xaf\x86\xe7\xa0\x81"
-    r"|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89"
-    r"|(?i:\b\w*(?:jwt\.encode|jwt\.decode|hmac\w*|hmac\.new|fernet|aes\.new|SecretKeySpec|cipher\w*"
-    r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect|set_?cookie|cookies?\.set"
-    r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
-    r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
-)
-_SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
-_PUBLIC = Pattern(
-    r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR"
-    r"|ETAG|KEY_ID|SUM)"
-)
-_NEAR = 72
-_BEFORE = 48
-
-
-def said(data: bytes, start: int, end: int) -> Found | None:
-    """A value that a sentence tells: near the word for it, and like no word of any language."""
-    groups = None
-    if data.find(b"=", start, end) >= 0:
-        groups = _SETTING.groups(data, start, len(data))
-    if groups is not None:
-        name, value = data[slice(*groups[1])], data[slice(*groups[2])]
-        if _PUBLIC.whole(name) or not speaks_for_itself(value):
-            return None
-        return (*groups[2], "random-setting", "SECRET", 0.75)
-    if data[end - 1 : end] == b"(":
-        return _argument(data, end)
-    line_end = data.find(b"\n", end - 1, end + _NEAR)
-    stop = min(len(data), end + _NEAR) if line_end < 0 else line_end
-    return _telling(data, start, end - 1, stop) or _telling(
-        data, start, max(start - _BEFORE, data.rfind(b"\n", 0, start) + 1), start
-    )
-
-
-def _telling(data: bytes, start: int, at: int, stop: int) -> Found | None:
-    """The first word between two places that can only be a secret."""
-    if not amount(data[at:stop], FIGURES):
-        return None
-    while (word := _BARE_WORD.search(data, at, stop)) != NOWHERE:
-        begin, at = word
-        if at == stop > start:
-            at = _BARE_WORD.at(data, begin, min(len(data), begin + 200))[1]
-        begin = at - len(data[begin:at].lstrip(b"([{<"))
-        value = data[begin:at].rstrip(b".,:;?)]}>")
-        if speaks_for_itself(value):
-            if _PUBLISHED.search(data, max(0, start - 16), start) != NOWHERE:
-                return None
-            return begin, begin + len(value), "told-secret", "SECRET", 0.75
-    return None
-
-
-def _argument(data: bytes, at: int) -> Found | None:
-    """A key or password among the arguments of a call that takes one."""
-    stop = data.find(b"\n", at, at + 200)
-    stop = min(len(data), at + 200) if stop < 0 else stop
-    while (span := _ARGUMENT.search(data, at, stop)) != NOWHERE:
-        begin, at = span[0] + 1, span[1] - 1
-        if speaks_for_itself(data[begin:at]) or (
-            at - begin >= 16 and is_secret(RANDOM, data[begin:at], quoted=True)
-        ):
-            return begin, at, "secret-argument", "SECRET", 0.75
-        at += 1
-    return None
-
-
-_BARE_WORD = Pattern(r"[^\s\"'\x60\\]{8,}")
-_ARGUMENT = Pattern(r"[\"']([^\"'\n]{8,200})[\"']")
-_PUBLISHED = Pattern(r"(?i)public|fingerprint|checksum|digest|sha[0-9-]*")
-
-
-FAMILIES = (
-    (_NAMED_TRIGGER, named),
-    (_HEADER_TRIGGER, header),
-    (_URL_TRIGGER, url),
-    (_PROSE_TRIGGER, said),
-)
+FAMILIES = ((_NAMED_TRIGGER, named), (_HEADER_TRIGGER, header))

@@ -8,6 +8,7 @@ from penstock.apps.recorder.sanitise.checks import (
     made_up,
     placeholder,
 )
+from penstock.apps.recorder.sanitise.names import RANDOM, is_secret
 from penstock.apps.recorder.sanitise.pattern import Found, Pattern
 from penstock.apps.recorder.sanitise.tokens import TOKENS, Row
 
@@ -85,7 +86,8 @@ _MARKS_TRIGGER = (
     rf"|{_EDGE}(?:[0-9]{{8,10}}:A[\w-]{{34}}|[0-9a-f]{{32}}-us[0-9]{{1,2}}\b|[0-9]{{15,16}}\|[\w-]{{27}}"
     r"|[MNO][A-Za-z0-9]{23,25}\.[\w-]{6}\.[\w-]{27})|[A-Za-z0-9]{29}_mmk\b"
     r"|\$(?:2[abxy]|5|6|y|1|apr1|argon2[a-z]{1,2}|scrypt|pbkdf2[\w-]{0,12})\$[^\s\"'\\:,]{16}"
-    r"|[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|security-token))=[A-Za-z0-9%+/=_-]{20}"
+    r"|[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|security-token)|code)="
+    r"[A-Za-z0-9%+/=_-]{20}|/bot[0-9]{8,10}:A[\w-]{34}"
     r"|\b[KL5][1-9A-HJ-NP-Za-km-z]{50,51}\b"
 )
 _MARKED = (
@@ -118,10 +120,15 @@ def marked(data: bytes, start: int, end: int) -> Found | None:
     if first in (b"?", b"&", b";"):
         begin = _SIGNED.at(data, start, limit)[1]
         stop = _PERCENT.at(data, begin, limit)[1]
-        if stop < 0 or placeholder(data[begin:stop]):
+        value = data[begin:stop]
+        if stop < 0 or placeholder(value):
+            return None
+        if data[start + 1 : begin - 1].lower() == b"code" and not is_secret(
+            RANDOM, value, quoted=True
+        ):
             return None
         return begin, stop, "signed-url", "SIGNATURE", 0.95
-    begin = _begin(data, start)
+    begin = start + 4 if first == b"/" else _begin(data, start)
     for pattern, rule, kind in _PLAIN_MARKS:
         stop = pattern.at(data, begin, limit)[1]
         if stop > 0:

@@ -31,6 +31,8 @@ _PASSWORDS = {
     "psk", "passwords",
 }  # fmt: skip
 _SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
+_SEEDS = {"mfa", "2fa", "totp", "otp", "authenticator"}
+_JOINED_SEEDS = {f"{each}seed" for each in _SEEDS}
 _NUMBERS = {"pin", "cvv", "cvc", "otp"}
 _PASSWORD_ENDS = ("password", "passwd", "passphrase", "pwd", "passwort", "passcode")
 _JOINED_PASS = {
@@ -149,7 +151,7 @@ def _kind(words: list[str]) -> Kind | None:
         return None if before in _NOT_PASSWORDS else ("PASSWORD", LENIENT)
     if last == "mnemonic" or (last == "phrase" and before in ("seed", "recovery", "pass")):
         return "PASSWORD", LENIENT
-    if last in _SALTS:
+    if last in _SALTS or (last == "seed" and before in _SEEDS) or last in _JOINED_SEEDS:
         return "SECRET", RANDOM
     if last in _NUMBERS:
         return "PIN", NUMBER
@@ -195,9 +197,10 @@ _ORDINARY = frozenset(
 )
 
 _UUID = Pattern(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_BASE32 = Pattern(r"[A-Z2-7]+={0,6}")
 _DATED = Pattern(r"\d{4}-\d\d-\d\d(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?.*|v?\d+(?:\.\d+)+")
 _PATHS = Pattern(
-    r"(?:\.{0,2}/|~/|[A-Za-z]:\\|\\\\)\S*|(?:[\w.@-]+/){2,}[\w.@-]*|[\w./-]+\.(?:pem|key|crt|json"
+    r"(?:\.{0,2}/|~/|\*{1,2}[/.]|[A-Za-z]:\\|\\\\)\S*|(?:[\w.@-]+/){2,}[\w.@-]*|[\w./-]+\.(?:pem|key|crt|json"
     r"|ya?ml|txt|toml|env|py|js|ts|go|rb|java|php|sh|conf|cfg|ini|html?|md|xml|log|lock|enc|gpg"
     r"|asc)"
 )
@@ -238,13 +241,26 @@ def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) ->
     return speaks_for_itself(value) or (len(value) >= 20 and entropy(value) >= 3.7)
 
 
+_standing: dict[bytes, bool] = {}
+
+
 def _stands_for_one(value: bytes) -> bool:
+    """Tell whether a value is an ordinary word, a path, a date or a template; it may come again."""
+    known = _standing.get(value)
+    if known is None:
+        known = _is_no_value(value)
+        if len(value) < 64 and len(_standing) < 4_096:
+            _standing[value] = known
+    return known
+
+
+def _is_no_value(value: bytes) -> bool:
     return (
         value.lower().rstrip(b".:!?,;") in _ORDINARY
         or placeholder(value)
         or b"://" in value
         or b"[REDACTED_" in value
-        or (value[:1] in b"/.~\\ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz@_-"
+        or (value[:1] in b"/.~*\\ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz@_-"
             and _PATHS.whole(value) and not _base64(value))
         or _HASHES.whole(value)
         or _DATED.whole(value)
@@ -299,6 +315,8 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
         if odd and size >= 10:
             return entropy(value) >= 3 and b" " not in value
         return size >= 16 and _ragged(value) and entropy(value) >= 3.5
+    if size >= 16 and _BASE32.whole(value):
+        return entropy(value) >= 3
     if not odd and not _ragged(value) and digits * 6 < size and value.isalnum():
         return size < 16 and entropy(value) >= 2.75
     if _WORDS.whole(value) and not odd and not _ragged(value):

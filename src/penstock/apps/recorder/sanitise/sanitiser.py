@@ -6,7 +6,16 @@
 What has passed it comes through again unchanged. If anything goes wrong, none of the text is kept.
 """
 
-from penstock.apps.recorder.sanitise import credentials, files, formats, machines, numbers, people
+from penstock.apps.recorder.sanitise import (
+    command_lines,
+    credentials,
+    files,
+    formats,
+    machines,
+    numbers,
+    people,
+    prose,
+)
 from penstock.apps.recorder.sanitise.names import LENIENT, NUMBER, is_secret, kind_of
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
@@ -337,15 +346,16 @@ def _tick(data: bytes, start: int, end: int) -> bytes:
 
 _FAMILIES = {
     look: Pattern(trigger)
-    for module in (formats, credentials, people, numbers, machines)
+    for module in (formats, credentials, command_lines, prose, people, numbers, machines)
     for trigger, look in module.FAMILIES
 }
 _TOGETHER: "tuple[tuple[Any, ...], ...]" = (
-    (formats.token, credentials.url, people.email, machines.place, credentials.header),
+    (formats.token, command_lines.url, people.email, machines.place, credentials.header),
     (formats.marked, numbers.code, people.author),
+    (command_lines.tool,),
     (numbers.number,),
     (credentials.named,),
-    (credentials.said,),
+    (prose.said,),
 )
 """Families that rarely hit are searched for together, as many as RE2 does at full speed."""
 

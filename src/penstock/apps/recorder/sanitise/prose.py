@@ -1,0 +1,175 @@
+"""Secrets that prose tells, and those among the arguments of a call."""
+
+from penstock.apps.recorder.sanitise.checks import DIGITS, WORD
+from penstock.apps.recorder.sanitise.names import (
+    FIGURES,
+    LENIENT,
+    RANDOM,
+    amount,
+    is_secret,
+    kind_of,
+    speaks_for_itself,
+)
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
+
+_PROSE_TRIGGER = (
+    r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credential|cred|login"
+    r"|pw|mdp|kennwort|wachtwoord|senha|clave|parola|wi-?fi|wlan|vpn|ssid|admin|root"
+    r"|log(?:ged)? ?in"
+    r"|sign(?:ed)? ?in|unlock|access code|(?:backup|recovery|scratch)[ _-]code"
+    r"|mot de passe)s?\b(?:[^\w\n]|$)"
+    r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
+    r"|\xe5\xaf\x86\xe7\xa0\x81"
+    r"|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89"
+    r"|(?i:\b\w*(?:jwt\.encode|jwt\.decode|hmac\w*|hmac\.new|fernet|aes\.new|SecretKeySpec|cipher\w*"
+    r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect(?:ion)?|set_?cookie|cookies?\.set"
+    r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
+    r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
+)
+_SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
+_PUBLIC = Pattern(
+    r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR"
+    r"|ETAG|KEY_ID|SUM)"
+)
+_NEAR = 72
+_BEFORE = 48
+
+
+def said(data: bytes, start: int, end: int) -> Found | None:
+    """A value that a sentence tells: near the word for it, and like no word of any language."""
+    groups = None
+    if data.find(b"=", start, end) >= 0:
+        groups = _SETTING.groups(data, start, len(data))
+    if groups is not None:
+        name, value = data[slice(*groups[1])], data[slice(*groups[2])]
+        if _PUBLIC.whole(name) or not speaks_for_itself(value):
+            return None
+        return (*groups[2], "random-setting", "SECRET", 0.75)
+    if data[end - 1 : end] == b"(":
+        return _pair(data, start, end) or _argument(data, end)
+    line_end = data.find(b"\n", end - 1, end + _NEAR)
+    stop = min(len(data), end + _NEAR) if line_end < 0 else line_end
+    pointed = _pointed_at(data, start, end, stop)
+    if pointed is not None:
+        return pointed
+    return _telling(data, start, end - 1, stop) or _telling(
+        data, start, max(start - _BEFORE, data.rfind(b"\n", 0, start) + 1), start
+    )
+
+
+def _telling(data: bytes, start: int, at: int, stop: int) -> Found | None:
+    """The first word between two places that can only be a secret."""
+    if not amount(data[at:stop], FIGURES):
+        return None
+    while (word := _BARE_WORD.search(data, at, stop)) != NOWHERE:
+        begin, at = word
+        if at == stop > start:
+            at = _BARE_WORD.at(data, begin, min(len(data), begin + 200))[1]
+        begin = at - len(data[begin:at].lstrip(b"([{<"))
+        value = data[begin:at].rstrip(b".,:;?)]}>")
+        if speaks_for_itself(value):
+            if _PUBLISHED.search(data, max(0, start - 16), start) != NOWHERE:
+                return None
+            return begin, begin + len(value), "told-secret", "SECRET", 0.75
+    return None
+
+
+_FOR = Pattern(
+    r"[\w ]{2,24}? (?:for|of|to|on) [\w .@-]{1,50}?(?: (?:is|was)(?: now| still| set to)?:?|:)"
+    r"[ \t]{1,4}([^\s\"'\x60]{6,200})"
+)
+_CODES = Pattern(
+    r"(?i)(?:backup|recovery|scratch)[ _-]codes?[^\w\n]{1,6}\s*"
+    r"((?:[A-Za-z0-9]{4,10}(?:-[A-Za-z0-9]{4,10}){0,3}(?:[\s,;]{1,3}|$)){1,16})"
+)
+_USER_AND = Pattern(
+    r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root)s?\b[^\n/|]{0,40} / "
+    r"([^\s\"'\x60/]{6,64})"
+)
+_CALLED = Pattern(r"(?i)\w*?(?:auth|login|authenticate|credentials?|sign_?in)[ =]{0,3}\(")
+_CONNECTS = Pattern(r"(?i)\w*?connect(?:ion)?[ =]{0,3}\(\s*[\"'][^\"'\n]{1,120}[\"']\s*,")
+_PAIR_OF_TEXTS = Pattern(
+    r"\s*[\"'][^\"'\n]{1,80}[\"']\s*,\s*[bfru@]?[\"']([^\"'\n]{6,100})[\"']\s*[,)]"
+)
+
+
+def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
+    """What a sentence points at: `the password for staging is …`, `login: admin / …`, a list."""
+    if data[end - 1 : end + 3] in (b" for", b" of ", b" to ", b" on "):
+        groups = _FOR.groups(data, start, stop)
+        if groups is None:
+            return None
+        kind = kind_of(data[start : end - 1])
+        begin = groups[1][0]
+        value_end = _BARE_WORD_END.at(data, begin, min(len(data), begin + 200))[1]
+        text = data[begin:value_end].rstrip(b".,:;!?)]}")
+        if kind is None or not is_secret(kind[1], text, quoted=False, prose=True):
+            return None
+        return begin, begin + len(text), "told-secret", kind[0], 0.8
+    if b"code" in data[start:end].lower():
+        codes = _CODES.groups(data, start, min(len(data), start + 400))
+        return None if codes is None else _codes(data, *codes[1])
+    if b" / " in data[start:stop]:
+        pair = _USER_AND.groups(data, start, stop)
+        if pair is not None and _mixed(told := data[slice(*pair[1])].rstrip(b".,;)")):
+            return pair[1][0], pair[1][0] + len(told), "told-pair", "PASSWORD", 0.75
+    return None
+
+
+_BARE_WORD_END = Pattern(r"[^\s\"'\x60]+")
+
+
+def _codes(data: bytes, start: int, end: int) -> Found | None:
+    """The codes of a list, as far as they have digits."""
+    stop = start
+    for code in data[start:end].replace(b",", b" ").replace(b";", b" ").split():
+        at = data.index(code, stop)
+        if not amount(code, FIGURES):
+            break
+        stop = at + len(code)
+    return (start, stop, "recovery-codes", "SECRET", 0.85) if stop > start else None
+
+
+def _mixed(value: bytes) -> bool:
+    """Tell a password from a word beside a slash: digits, and capitals or signs."""
+    return is_secret(LENIENT, value, quoted=False, prose=True) and (
+        len(set(map(_sort_of, value))) > 2
+    )
+
+
+def _sort_of(letter: int) -> int:
+    return 0 if letter in DIGITS else 3 if letter not in WORD else 1 if letter > 96 else 2
+
+
+def _pair(data: bytes, start: int, at: int) -> Found | None:
+    """The second of the two texts of a call that logs somebody in."""
+    if _CALLED.at(data, start, at)[1] != at:
+        at = _CONNECTS.at(data, start, min(len(data), at + 140))[1]
+        if at < 0:
+            return None
+    groups = _PAIR_OF_TEXTS.groups(data, at, min(len(data), at + 240))
+    if groups is None or not is_secret(LENIENT, data[slice(*groups[1])], quoted=False, prose=True):
+        return None
+    return (*groups[1], "login-argument", "PASSWORD", 0.8)
+
+
+def _argument(data: bytes, at: int) -> Found | None:
+    """A key or password among the arguments of a call that takes one."""
+    stop = data.find(b"\n", at, at + 200)
+    stop = min(len(data), at + 200) if stop < 0 else stop
+    while (span := _ARGUMENT.search(data, at, stop)) != NOWHERE:
+        begin, at = span[0] + 1, span[1] - 1
+        if speaks_for_itself(data[begin:at]) or (
+            at - begin >= 16 and is_secret(RANDOM, data[begin:at], quoted=True)
+        ):
+            return begin, at, "secret-argument", "SECRET", 0.75
+        at += 1
+    return None
+
+
+_BARE_WORD = Pattern(r"[^\s\"'\x60\\]{8,}")
+_ARGUMENT = Pattern(r"[\"']([^\"'\n]{8,200})[\"']")
+_PUBLISHED = Pattern(r"(?i)public|fingerprint|checksum|digest|sha[0-9-]*")
+
+
+FAMILIES = ((_PROSE_TRIGGER, said),)

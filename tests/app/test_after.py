@@ -18,6 +18,7 @@ from penstock.model.ids import new_id
 from penstock.model.not_found import JobNotFound
 from penstock.store.contract import JobFilter
 from penstock.testing import drain as drain_app
+from tests.support.places import on_any_store
 
 GONE = "01JD0000000000000000000000"
 
@@ -228,6 +229,7 @@ def test_a_condition_that_is_no_expression_on_the_result_is_refused(condition: A
         after(GONE, condition=condition)
 
 
+@on_any_store
 @pytest.mark.parametrize("parent", [None, 3, "", "nonsense", GONE.lower(), object(), [GONE]])
 def test_what_is_no_job_is_no_parent(shop: Shop, parent: Any) -> None:
     with pytest.raises(InvalidOption, match="after"):

@@ -8,6 +8,7 @@ import pytest
 from penstock import Context, JobFailed, Penstock, PenstockError, Status
 from penstock.model.errors import InvalidArguments, InvalidOption, PayloadTooLarge
 from penstock.testing import in_memory
+from tests.support.places import on_any_store
 
 NONSENSE = [
     "",
@@ -99,6 +100,7 @@ async def test_a_hand_written_payload_nested_too_deep_is_refused(app: Penstock) 
             await app.enqueue_payload("keep", '{"thing": ' + "[" * levels + "]" * levels + "}")
 
 
+@on_any_store
 @pytest.mark.parametrize("payload", ["", "nonsense", "[1]", '{"number": "one"}', "{}", "\ud800"])
 async def test_a_hand_written_payload_is_checked_like_any_other_call(
     app: Penstock, payload: str
@@ -118,6 +120,7 @@ def _unserializable() -> list[Any]:
     return [object(), lambda: None, {object(): 1}, 1j, loop, {"deep": {1, (2, object())}}, "\ud800"]
 
 
+@on_any_store
 @pytest.mark.parametrize("which", range(7))
 @pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_a_result_json_cannot_hold_is_a_dead_letter_that_names_its_type(
@@ -252,6 +255,7 @@ WRONG_KINDS: dict[str, Callable[[Penstock, str], Awaitable[Any]]] = {
 }
 
 
+@on_any_store
 @pytest.mark.parametrize("name", WRONG_KINDS)
 async def test_a_value_of_the_wrong_kind_is_one_sentence(app: Penstock, name: str) -> None:
     @app.job

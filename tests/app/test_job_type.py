@@ -6,6 +6,7 @@ import pytest
 from penstock import Context, Penstock
 from penstock.model.errors import InvalidOption, UnknownType
 from penstock.testing import assert_enqueued
+from tests.support.places import on_any_store
 
 
 def test_a_registered_function_can_still_be_called(app: Penstock) -> None:
@@ -101,6 +102,7 @@ def test_two_functions_cannot_share_a_name(app: Penstock) -> None:
         app.job(name="same")(other)
 
 
+@on_any_store
 @pytest.mark.parametrize("name", ["", "has space", "-dash", "é", "x" * 129, "semi;colon"])
 def test_a_bad_name_of_a_type_or_a_queue_is_refused(app: Penstock, name: str) -> None:
     async def handler() -> None: ...
@@ -127,6 +129,7 @@ def test_run_in_must_fit_the_kind_of_function(app: Penstock) -> None:
         app.job(run_in="gpu")(plain)  # type: ignore[call-overload]
 
 
+@on_any_store
 @pytest.mark.parametrize(
     "registration", [{"retry_cap": 0}, {"retry_cap": 4000}, {"lease": 0}, {"lease": -1}]
 )
@@ -137,6 +140,7 @@ def test_a_bad_registration_is_refused(app: Penstock, registration: dict[str, An
         app.job(**registration)(handler)
 
 
+@on_any_store
 @pytest.mark.parametrize("name", ["delay", "apply_async", "send"])
 def test_who_comes_from_elsewhere_is_told_the_word_for_it(app: Penstock, name: str) -> None:
     @app.job

@@ -12,6 +12,7 @@ from penstock.model.job import OPTIONS, KeyScope
 from penstock.model.options import FOREVER_MS
 from penstock.testing import FakeClock
 from tests.support.options import KEPT, SAMPLES, columns
+from tests.support.places import on_any_store
 
 
 async def test_the_options_of_a_type_become_the_jobs_columns(app: Penstock) -> None:
@@ -118,6 +119,7 @@ async def test_a_key_of_a_window_keeps_others_out_until_it_closes(
     assert (await daily.enqueue()).created
 
 
+@on_any_store
 @pytest.mark.parametrize(
     ("option", "value", "word"),
     [
@@ -164,6 +166,7 @@ def test_an_option_out_of_range_is_refused_with_what_it_must_be(
     assert option.removesuffix("_scope") in str(refused.value)
 
 
+@on_any_store
 @pytest.mark.parametrize("option", ["run_in", "concurrency", "name"])
 def test_an_option_of_the_type_is_refused_for_a_call_with_where_it_belongs(
     app: Penstock, option: str
@@ -186,6 +189,7 @@ def test_a_setting_raises_the_longest_timeout(app: Penstock) -> None:
     assert long.defaults.timeout_ms == 9_000_000
 
 
+@on_any_store
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
@@ -278,6 +282,7 @@ async def test_a_job_holds_how_long_it_is_kept(
     assert option.stored(option.written(held)) == held
 
 
+@on_any_store
 @pytest.mark.parametrize("said", [-1, 1.5, "soon", "7x", [], 2_000_000, "999999999999d"])
 async def test_what_says_not_how_long_a_job_is_kept_is_refused(app: Penstock, said: Any) -> None:
     with pytest.raises(InvalidOption, match="remove_on_fail"):

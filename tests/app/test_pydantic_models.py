@@ -20,6 +20,7 @@ from pydantic import (
 
 from penstock import Penstock
 from penstock.model.errors import InvalidArguments
+from tests.support.places import on_any_store
 
 
 class Order(BaseModel):
@@ -114,6 +115,7 @@ ORDER = Order(
 )
 
 
+@on_any_store
 @pytest.mark.parametrize(
     ("kind", "value"),
     [

@@ -10,6 +10,7 @@ from penstock.model.errors import InvalidArguments, InvalidOption, InvalidSchedu
 from penstock.model.not_found import ScheduleNotFound
 from penstock.testing import FakeClock, in_memory
 from penstock.upkeep.schedules import fire_due
+from tests.support.places import on_any_store
 
 
 @pytest.fixture
@@ -100,6 +101,7 @@ async def test_arguments_add_to_those_of_the_call(
     assert job.payload == '{"kind":"brief","run":1}'
 
 
+@on_any_store
 @pytest.mark.parametrize(
     ("times", "part"),
     [
@@ -152,6 +154,7 @@ async def test_times_that_make_no_sense_are_one_sentence_and_change_nothing(
     assert await app.schedules.list() == []
 
 
+@on_any_store
 @pytest.mark.parametrize(
     ("arguments", "error", "part"),
     [

@@ -10,6 +10,7 @@ from penstock.operate.actor import Actor
 from penstock.operate.controls import Controls, unknown_warning
 from penstock.store.contract import QueueDepth
 from penstock.testing import FakeClock, drain
+from tests.support.places import on_any_store
 from tests.support.workers import beat as a_beat
 from tests.worker.running import working
 
@@ -67,6 +68,7 @@ async def test_limits_are_dropped_by_kind_or_all_at_once(app: Penstock) -> None:
         await app.controls.remove_limit(type="task")
 
 
+@on_any_store
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -104,6 +106,7 @@ async def test_a_limit_that_makes_no_sense_is_a_sentence_at_the_call(
     assert sentence in str(given.value)
 
 
+@on_any_store
 @pytest.mark.parametrize(
     "registration", [{"concurrency": 0}, {"rate": "often"}, {"breaker": "a b"}]
 )
@@ -166,6 +169,7 @@ async def test_a_breaker_is_reset_by_hand(app: Penstock, clock: FakeClock) -> No
         await app.controls.reset_breaker("nobody")
 
 
+@on_any_store
 @pytest.mark.parametrize(
     "options", [{"failures": 0}, {"failures": "many"}, {"cool_down": 0}, {"cool_down": -1}]
 )
@@ -205,6 +209,7 @@ async def test_jobs_queues_types_and_tenants_are_paused_and_resumed(app: Penstoc
     assert not await app.controls.resume(tenant="acme corp")
 
 
+@on_any_store
 @pytest.mark.parametrize(
     "what", [{}, {"queue": "a", "type": "b"}, {"worker": "w"}, {"queue": "*"}, {"queue": "a b"}]
 )

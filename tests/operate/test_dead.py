@@ -13,7 +13,7 @@ from penstock.operate.dead import LetterFields
 from penstock.store.contract import DeadGroup, Resolution
 from penstock.testing import FakeClock, drain
 from proof.conformance.build import dead_job, enqueue
-from tests.support.places import Place
+from tests.support.places import Place, on_any_store
 
 
 class Shop:
@@ -286,6 +286,7 @@ async def test_a_large_release_tells_how_far_it_is(
     assert [after - due[0] for after in due] == [0, 100, 200, 300, 400]
 
 
+@on_any_store
 @pytest.mark.parametrize("rate", ["fast", "0/s", "10", ""])
 async def test_a_rate_that_is_none_is_refused(rate: str, shop: Shop) -> None:
     group = await shop.dies("a")
@@ -293,6 +294,7 @@ async def test_a_rate_that_is_none_is_refused(rate: str, shop: Shop) -> None:
         await shop.app.dead.release(group.id, rate)
 
 
+@on_any_store
 @pytest.mark.parametrize("canary", [0, -1, 1_001])
 async def test_a_number_of_canaries_that_makes_no_sense_is_refused(canary: int, shop: Shop) -> None:
     group = await shop.dies("a")

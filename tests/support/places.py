@@ -11,6 +11,10 @@ import pytest
 from proof import LONG as LONG
 
 KINDS = ("sqlite", "postgres", "valkey", "postgres+redis")
+on_any_store = pytest.mark.parametrize(
+    "kind_of_store", ("sqlite", "postgres", "valkey") if LONG else ("sqlite",)
+)
+"""For what is decided before a store is asked: one does as well as another."""
 FLAVOURS = (*KINDS, "sqlite in memory", "redis6", "valkey_cluster")
 
 

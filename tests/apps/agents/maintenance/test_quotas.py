@@ -314,6 +314,16 @@ async def test_calls_at_once_reserve_no_more_than_there_is(agents: Penstock) -> 
     assert used(agents, "tokens") == 500
 
 
+@pytest.mark.parametrize("value", [-1_000, float("nan"), float("inf")])
+async def test_nobody_gives_back_what_others_used(agents: Penstock, value: float) -> None:
+    made = await reserve(agents, "north", {"tokens": 10})
+    with pytest.raises(InvalidOption, match="tokens"):
+        await reserve(agents, "north", {"tokens": value})
+    with pytest.raises(InvalidOption, match="tokens"):
+        await settle(agents, made, {"tokens": value})
+    assert used(agents, "tokens") == 10
+
+
 async def test_without_quotas_an_enqueue_asks_the_store_nothing(
     busy: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +369,8 @@ async def test_what_was_used_in_hours_long_over_is_forgotten(
     ("named", "problem"),
     [
         ({"measure": "cats", "most": 1}, "one of: jobs, events"),
-        ({"measure": "jobs", "most": -1}, "from 0 on"),
+        ({"measure": "jobs", "most": -1}, "from 0 to"),
+        ({"measure": "jobs", "most": float("inf")}, "from 0 to"),
         ({"measure": "jobs", "most": 1, "warn_at": 2}, "up to 1"),
         ({"measure": "jobs", "most": 1, "action": "shout"}, "one of: warn, throttle, block"),
         ({"measure": "storage", "most": 1, "period": "day"}, "left out"),

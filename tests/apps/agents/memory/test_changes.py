@@ -12,6 +12,7 @@ from penstock.apps.agents.memory.language import content_hash, question, stateme
         ("Ada lives in Turin.", "ada lives in TURIN!"),
         ("Ada lives in Turin, near the river.", "Ada lives near the river."),
         ("Ada takes the bus every morning.", "Every morning Ada takes the bus."),
+        ("Ada takes the bus every morning.", "Ada takes the bus. Every morning Ada takes the bus."),
     ],
 )
 def test_what_says_nothing_more_restates(known: str, new: str) -> None:
@@ -30,10 +31,30 @@ def test_what_says_nothing_more_restates(known: str, new: str) -> None:
         ("Ada works on Mondays.", "Ada works on Mondays again."),
         ("The rent is 1,450 a month.", "The rent is 1,620 a month."),
         ("The boat left the harbour.", "The boat is in the harbour."),
+        ("ada paid bert", "bert paid ada"),
+        ("Ada likes tea. Bert hates coffee.", "Ada hates coffee."),
+        ("The cat chased the dog.", "The dog chased the cat."),
+        ("Ada likes tea and hates coffee.", "Ada likes coffee and hates tea."),
+        ("The office is open from 9 to 5.", "The office is open from 5 to 9."),
+        ("Ada flew from Rome to Turin.", "Ada flew to Rome."),
+        ("Ada is free before lunch.", "Ada is free after lunch."),
+        ("I prefer the window seat.", "You prefer the window seat."),
+        ("Ada is in Rome.", "Ada was in Rome."),
+        ("It was -5 degrees.", "It was 5 degrees."),
+        ("Ada writes C++.", "Ada writes C#."),
+        ("The limit is x > 5.", "The limit is x < 5."),
+        ("The ticket is $5.", "The ticket is €5."),
+        ("Is Ada in Turin?", "Ada is in Turin."),
+        ("Ada reacted with 🎉", "Ada reacted with 👎"),
     ],
 )
 def test_what_says_one_thing_more_or_other_does_not(known: str, new: str) -> None:
     assert not restates(known, new)
+
+
+@pytest.mark.parametrize(("one", "other"), [("🎉", "👎"), ("-5", "5"), ("C++", "C#"), ("!", "?")])
+def test_texts_of_signs_are_told_apart(one: str, other: str) -> None:
+    assert content_hash(one) != content_hash(other)
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,10 @@ async def test_another_of_its_kind_makes_a_new_memory_that_supersedes_the_former
 
 async def test_what_a_semantic_memory_says_already_is_not_stored_again(agents: Penstock) -> None:
     known = NewMemory(
-        content="Ada likes strong black coffee every morning with milk.",
+        content=(
+            "Ada likes strong coffee in the morning, at home. "
+            "Ada likes strong black coffee every morning, with milk."
+        ),
         user_id="ada",
         memory_type="semantic",
     )

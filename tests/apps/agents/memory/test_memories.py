@@ -243,6 +243,18 @@ async def test_what_cannot_be_remembered_is_refused(
         await agents.agents.memories.add(**wrong)
 
 
+@pytest.mark.parametrize("wrong", ["a\0b", "a\ud800b", 5])
+async def test_what_not_every_store_holds_is_refused_by_all(agents: Penstock, wrong: str) -> None:
+    memories = agents.agents.memories
+    [known] = await add(agents, "Ada lives in Turin.")
+    for given in ({"tenant": wrong}, {"user": wrong}, {"workspace": wrong}, {"source_id": wrong}):
+        with pytest.raises(InvalidOption, match="valid Unicode"):
+            await memories.add("Ada has two cats.", **given)
+    for call in (memories.add(wrong), memories.edit(known, content=wrong), memories.search(wrong)):
+        with pytest.raises(InvalidOption, match="valid Unicode"):
+            await call
+
+
 async def test_what_cannot_be_embedded_is_found_by_its_words(agents: Penstock) -> None:
     added = await agents.agents.memories.add("\u2800", user="ada")
     assert added.stored

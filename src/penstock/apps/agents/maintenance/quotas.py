@@ -28,6 +28,8 @@ EVERY = "*"
 """Quotas of this tenant hold for every one that has none of its own."""
 
 SLOTS = 16
+LARGEST = 1 << 53
+"""Beyond it a counter no longer notices when one more comes in."""
 
 
 class Measure(StrEnum):
@@ -184,7 +186,7 @@ async def reserve(app: "Penstock", tenant: str, measures: Mapping[str, float]) -
     QuotaExceeded if the tenant may not use so much any more. Settle it afterwards; what is not
     settled within an hour is taken for lost and given back.
     """
-    amounts = {Measure(name).value: float(value) for name, value in measures.items()}
+    amounts = _amounts(measures)
     made = Reservation(id=new_id(), tenant_id=tenant, amounts=amounts)
 
     def work(tx: Any) -> str | None:
@@ -213,8 +215,18 @@ async def reserve(app: "Penstock", tenant: str, measures: Mapping[str, float]) -
 
 async def settle(app: "Penstock", reservation: Reservation, used: Mapping[str, float]) -> None:
     """Count what a call took in place of what was reserved for it; `{}` if it was not made."""
-    took = {Measure(name).value: float(value) for name, value in used.items()}
+    took = _amounts(used)
     await app.transact(lambda tx: settle_in(tx, reservation.id, reservation.tenant_id, took))
+
+
+def _amounts(measures: Mapping[str, float]) -> dict[str, float]:
+    """Amounts by measure; InvalidOption for what would be no use, or give others' use back."""
+    found: dict[str, float] = {}
+    for name, value in measures.items():
+        if not 0 <= value <= LARGEST:
+            raise InvalidOption(name, value, f"a number from 0 to {LARGEST:,}")
+        found[_choice("measure", Measure, name).value] = float(value)
+    return found
 
 
 def settle_in(tx: Any, reservation_id: str, tenant: str, used: Mapping[str, float]) -> None:
@@ -270,8 +282,8 @@ class Quotas:
         The tenant `*` is every one that has no quota of its own. Storage has no period.
         """
         check_text("tenant", tenant)
-        if not most >= 0:
-            raise InvalidOption("most", most, "a number from 0 on")
+        if not 0 <= most <= LARGEST:
+            raise InvalidOption("most", most, f"a number from 0 to {LARGEST:,}")
         if not 0 < warn_at <= 1:
             raise InvalidOption("warn_at", warn_at, "a share above 0, up to 1")
         parse_rate(throttle)

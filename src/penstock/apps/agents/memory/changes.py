@@ -1,15 +1,16 @@
 """Two statements about the same: whether one restates the other, or says that it has changed.
 
 Both are judged by their words. A gate that lets a restatement through costs a row; one that keeps
-out what is new loses it: nothing is a restatement that says one word more. A statement changes
+out what is new loses it: nothing is a restatement that says one word or sign more, or the same
+words in another order. A statement changes
 another if it is about the same thing and attribute and gives it another value, or says so.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import log
 
-from penstock.apps.agents.memory.language import Statement, statement, stem
+from penstock.apps.agents.memory.language import Statement, sentences, statement, stem
 
 ABOUT = 0.3
 """Statements that are less similar are about different things."""
@@ -45,26 +46,40 @@ _GROUPS = _groups()
 
 
 def restates(known: str, new: str) -> bool:
-    """Whether a text says nothing that a known one does not say already."""
-    return adds_nothing(statement(known), statement(new))
+    """Whether a text has no sentence that says more than one of a known text does."""
+    told = sentences(new)
+    there = [statement(sentence) for sentence in sentences(known)]
+    return bool(told) and all(
+        any(adds_nothing(each, statement(sentence)) for each in there) for sentence in told
+    )
 
 
 def adds_nothing(known: Statement, told: Statement) -> bool:
-    """Whether a statement has no word, value or denial that a known one has not."""
+    """Whether a statement has no word, value, sign or denial that a known one has not.
+
+    Its words have to follow each other as they do there: who does what to whom.
+    """
     return (
         bool(told.words)
-        and told.vocabulary <= known.vocabulary
         and told.values <= known.values
+        and told.signs == known.signs
         and told.is_negative == known.is_negative
         and told.tells_change == known.tells_change
-        and _in_order([word for word in told.words if word in told.names], known.words)
+        and (_in_order(told.said, known.said) or _begins_elsewhere(told.said, known.said))
     )
 
 
 def _in_order(some: Iterable[str], all_: Iterable[str]) -> bool:
-    """Whether words follow each other in another text as they do here: who does what to whom."""
+    """Whether words follow each other in another text as they do here."""
     rest = iter(all_)
     return all(word in rest for word in some)
+
+
+def _begins_elsewhere(told: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether it is the same with the end put first: in the morning she runs."""
+    return len(told) == len(known) and any(
+        (*known[n:], *known[:n]) == told for n in range(1, len(known))
+    )
 
 
 class Weights:

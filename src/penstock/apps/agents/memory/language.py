@@ -16,6 +16,11 @@ _CLAUSE = re.compile(r"(?<=[.!?])\s+|\n+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NOT = re.compile(r"n['’]t$")
 _NUMBER = re.compile(r"\d+(?:[.:-]\d+)*(?:st|nd|rd|th|am|pm|h|km|kg|k|m)?")
+_BELOW_ZERO = re.compile(r"(?<![\w-])[-−]\.?\d[\d.,]*\b")
+_MARK = re.compile(r"[^\w\s.,;:!()'’\"-]")
+_MARKS = frozenset("#@?&/\\%؟？")
+_SYMBOLS = frozenset({"Sm", "Sc", "So"})
+"""Marks that say something, and the categories of Unicode whose marks do: sums, money, pictures."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -37,6 +42,9 @@ _GRAMMAR = frozenset(
     )
 )
 """Words that carry grammar and no content."""
+
+_EMPTY = frozenset(_list("a also an and just so that the very"))
+"""Words without which a statement says the same."""
 
 _NEGATIONS = frozenset(
     _list(
@@ -121,6 +129,9 @@ class Statement(Struct, frozen=True):
     is_event: bool
     vocabulary: frozenset[str]
     """Its words, each once."""
+    signs: tuple[str, ...]
+    said: tuple[str, ...]
+    """All of it but what is empty, grammar included, in its order: to Rome is not from Rome."""
 
 
 class Question(Struct, frozen=True):
@@ -163,9 +174,20 @@ _ENDINGS = (
 )
 
 
+def signs(text: str) -> tuple[str, ...]:
+    """What a text says without words: `-5`, the `++` of C++, `<`, `€`, a picture, a question."""
+    below = (each.replace("−", "-").rstrip(".,") for each in _BELOW_ZERO.findall(text))
+    marks = (
+        mark
+        for mark in _MARK.findall(text)
+        if mark in _MARKS or unicodedata.category(mark) in _SYMBOLS
+    )
+    return (*below, *marks)
+
+
 def content_hash(text: str) -> str:
-    """What texts share that have the same words, whatever their case and punctuation."""
-    words = " ".join(_WORD.findall(plain(text)))
+    """What texts share that have the same words and signs, whatever their case and commas."""
+    words = " ".join((*_WORD.findall(plain(text)), *signs(text)))
     return blake2b(words.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -184,6 +206,7 @@ def take_apart(text: str) -> Statement:
     """Tell what a text consists of."""
     words: list[str] = []
     forms: list[str] = []
+    said: list[str] = []
     names: set[str] = set()
     values: set[str] = set()
     kinds: set[str] = set()
@@ -199,8 +222,11 @@ def take_apart(text: str) -> Statement:
             if kind:
                 kinds.add(kind)
                 words.append(word if kind in ("number", "year") else word[:3])
+                said.append(words[-1])
                 forms.append(word)
                 continue
+            if word not in _EMPTY:
+                said.append(stem(word))
             if word in _GRAMMAR or _NOT.search(word) or word in ("not", "no", "never"):
                 continue
             root = stem(word)
@@ -218,6 +244,8 @@ def take_apart(text: str) -> Statement:
         changes,
         bool(_EVENT.search(text)),
         frozenset(words),
+        signs(text),
+        tuple(said),
     )
 
 

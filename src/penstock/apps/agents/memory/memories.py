@@ -48,6 +48,7 @@ from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.not_found import NotFound
+from penstock.model.options import check_text
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Memories:
         self, memories: Sequence[NewMemory], *, tenant: str | None = None, gate: bool = True
     ) -> Outcomes:
         """Remember many things in one commit; without the `gate`, also what is known already."""
-        owner = self._actor.tenant_of(tenant) or ""
+        owner = check_text("tenant", self._actor.tenant_of(tenant) or "")
         for new in memories:
             _check(new)
         texts = [new.content.strip() for new in memories]
@@ -444,6 +445,9 @@ def _get(tx: Any, memory_id: str, actor: Actor) -> Memory:
 
 
 def _check(new: NewMemory) -> None:
+    for name in ("content", "user_id", "workspace_id", "source_type", "source_id"):
+        if (value := getattr(new, name)) is not None:
+            check_text(name, value)
     if not 0 < len(new.content.strip()) <= LONGEST:
         raise InvalidOption("content", new.content[:50], f"1 to {LONGEST:,} characters")
     if new.memory_type not in MEMORY_TYPES:

@@ -11,6 +11,7 @@ from penstock.apps.agents.memory.rows import SHARED, coverage, load, text_of
 from penstock.apps.agents.vectors.embedder import WordLlama, embedder_of
 from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.model.errors import InvalidOption
+from penstock.model.options import check_text
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -36,6 +37,8 @@ async def recall(
     """Return what is remembered about something, the best first."""
     if not 1 <= k <= MOST:
         raise InvalidOption("k", k, f"1 to {MOST}")
+    for name, value in (("text", text), ("tenant", tenant), ("user", user or "")):
+        check_text(name, value)
     if not 0 < len(text.strip()) <= LONGEST:
         raise InvalidOption("text", text[:50], f"1 to {LONGEST:,} characters")
     if memory_type is not None and memory_type not in MEMORY_TYPES:

@@ -11,6 +11,7 @@ from penstock import Penstock
 from penstock.config import Settings
 from penstock.testing import FakeClock
 from tests.apps.agents.killing import Setting, Stage
+from tests.apps.conftest import TABLES
 
 WITH_TABLES = ("sqlite", "postgres")
 
@@ -28,7 +29,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
             yield Setting(f"sqlite:///{folder}/work.db", folder / "agents")
             return
         databases = request.getfixturevalue("databases")
-        url = databases.take_store()
+        url = databases.take_store(*TABLES)
         yield Setting(url, folder / "agents")
         databases.give_back(url)
 

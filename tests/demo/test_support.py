@@ -10,14 +10,15 @@ from penstock import Penstock
 from penstock.apps.agents.demo import CLOSED, TENANTS, consolidate, go_on, play
 from penstock.config import Settings
 from penstock.demo import live, support
-from penstock.testing import drain, in_memory
+from penstock.testing import FakeClock, drain, in_memory
 
 
 @pytest.fixture
-async def app(tmp_path: Path) -> AsyncIterator[Penstock]:
+async def app(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Penstock]:
+    """One whose clock stands still: by their time it is chosen which tasks are not learned from."""
     told = live.app.settings.extension["agents"] | {"schedules": False}
     settings = Settings(url=f"sqlite:///{tmp_path}/shop.db", extension={"agents": told})
-    async with Penstock(settings=settings, extensions=["events", "agents"]) as made:
+    async with Penstock(settings=settings, extensions=["events", "agents"], clock=clock) as made:
         yield made
 
 

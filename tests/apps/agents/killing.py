@@ -1,10 +1,13 @@
 """Whether a job leaves the same behind however often it is begun: once, twice, and killed half-way.
 
 A `Play` says what is there before, how the job is triggered, and how its effect is read. It is
-performed in processes of its own, each on an empty store. One performance only counts the points at
-which the job makes something last: commits of `app.transact`, checkpoints, files that get their
-name, and its end. Further ones end their process at one of these points, without a word to anybody;
-the lease is taken away as a supervisor does it, and another process resumes the job.
+performed on empty stores. One performance only counts the points at which the job makes something
+last: commits of `app.transact`, checkpoints, files that get their name, and its end. Further ones
+are each in a process that ends at one of these points, without a word to anybody; the lease is
+taken away as a supervisor does it, and another process resumes the job.
+
+In `make test` a job is killed half-way and at its end; in the long form wherever it can be, and
+what is not killed has a process of its own, too.
 
     class Cleanup(Play):
         async def given(self, app): ...
@@ -27,6 +30,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import pytest
+
 from penstock import Penstock
 from penstock.config import Settings
 from penstock.model.ids import replaying
@@ -39,22 +44,8 @@ from tests.support.places import LONG
 KILLED = 77
 OWNER = "killed:01"
 NOW = "2026-01-01T00:00:00Z"
-MOST = 100 if LONG else 3
-"""Points at which a job is killed, spread from the first to its end."""
-
-PRELOADED = [
-    "numpy",
-    "penstock.apps.agents.jobs",
-    "penstock.apps.agents.namespace",
-    "penstock.apps.agents.vectors.batch",
-    "penstock.apps.agents.vectors.pgvector_store",
-    "penstock.store.postgres.store",
-    "penstock.store.sqlite.store",
-    "penstock.testing",
-    "penstock.worker.worker",
-    "pytest",
-    "usearch.index",
-]
+MOST = 100
+"""Points at which the long form kills a job, spread from the first to its end."""
 
 
 class Stage(NamedTuple):
@@ -82,8 +73,8 @@ class Play:
     again: ClassVar[bool] = True
     """Whether a second job like it changes nothing more."""
 
-    def stub(self) -> None:
-        """Replace what is outside, in the process of the job."""
+    def stub(self, patch: pytest.MonkeyPatch) -> None:
+        """Replace what is outside while the job runs."""
 
     async def given(self, app: Penstock) -> None:
         """Put there what the job works on."""
@@ -107,7 +98,7 @@ class Play:
         )
 
 
-async def twice_and_killed(stage: Stage, play: Play, *, most: int = MOST) -> Any:
+async def twice_and_killed(stage: Stage, play: Play) -> Any:
     """Perform a play in all these ways; return the state, which was the same after each."""
     with stage.empty() as setting:
         points = await _trigger(play, setting, 1, None)
@@ -117,7 +108,7 @@ async def twice_and_killed(stage: Stage, play: Play, *, most: int = MOST) -> Any
             twice = await _state(play, setting)
             assert twice == once, f"a second job changed more: {twice!r} instead of {once!r}"
     assert points, "the job made nothing last: nothing was tested"
-    for number in _spread(points, most):
+    for number in _chosen(points):
         with stage.empty() as setting:
             await _trigger(play, setting, 1, number)
             await _resume(play, setting)
@@ -127,10 +118,12 @@ async def twice_and_killed(stage: Stage, play: Play, *, most: int = MOST) -> Any
     return once
 
 
-def _spread(points: int, most: int) -> list[int]:
-    if points <= most:
+def _chosen(points: int) -> list[int]:
+    if not LONG:
+        return sorted({(points + 1) // 2, points})
+    if points <= MOST:
         return list(range(1, points + 1))
-    return sorted({1 + round(n * (points - 1) / (most - 1)) for n in range(most)})
+    return sorted({1 + round(n * (points - 1) / (MOST - 1)) for n in range(MOST)})
 
 
 async def _trigger(play: Play, setting: Setting, number: int, kill_at: int | None) -> int:
@@ -140,7 +133,7 @@ async def _trigger(play: Play, setting: Setting, number: int, kill_at: int | Non
             if number == 1:
                 await play.given(app)
             await play.enqueue(app)
-    points = await asyncio.to_thread(_at_work, play, setting, kill_at)
+    points = await _at_work(play, setting, kill_at)
     assert (points == -1) == (kill_at is not None), f"the job ended before point {kill_at}"
     return points
 
@@ -149,7 +142,7 @@ async def _resume(play: Play, setting: Setting) -> None:
     async with play.app(setting) as app:
         rescued = await app.store.upkeep.rescue(owner=OWNER, max_rescues=5)
     assert rescued, "nothing was running when its process was killed"
-    await asyncio.to_thread(_at_work, play, setting, None)
+    await _at_work(play, setting, None)
 
 
 async def _state(play: Play, setting: Setting) -> Any:
@@ -159,12 +152,19 @@ async def _state(play: Play, setting: Setting) -> Any:
         return await play.state(app)
 
 
-def _at_work(play: Play, setting: Setting, kill_at: int | None) -> int:
-    """Run what is there in a process of its own; the points it passed, or -1 if it was killed."""
+async def _at_work(play: Play, setting: Setting, kill_at: int | None) -> int:
+    """Run what is there; the points it passed, or -1 if it was killed."""
+    if LONG or kill_at is not None:
+        return await asyncio.to_thread(_in_a_process, play, setting, kill_at)
+    with pytest.MonkeyPatch.context() as patch:
+        return await _work(play, setting, None, patch)
+
+
+def _in_a_process(play: Play, setting: Setting, kill_at: int | None) -> int:
     context = get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    context.set_forkserver_preload(["tests.apps.agents.preloaded"])
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(play, setting, kill_at, theirs))
+    process = context.Process(target=_tell_points, args=(play, setting, kill_at, theirs))
     process.start()
     theirs.close()
     try:
@@ -179,14 +179,20 @@ def _at_work(play: Play, setting: Setting, kill_at: int | None) -> int:
     return points
 
 
-def _work(play: Play, setting: Setting, kill_at: int | None, told: Connection) -> None:
+def _tell_points(play: Play, setting: Setting, kill_at: int | None, told: Connection) -> None:
+    told.send(asyncio.run(_work(play, setting, kill_at, pytest.MonkeyPatch())))
+
+
+async def _work(
+    play: Play, setting: Setting, kill_at: int | None, patch: pytest.MonkeyPatch
+) -> int:
     fuse = Fuse(kill_at)
-    fuse.lay()
-    play.stub()
+    fuse.lay(patch)
+    play.stub(patch)
     app = play.app(setting)
     with _same_ids(app, 100 + (kill_at or 0)):
-        asyncio.run(_until_idle(app))
-    told.send(fuse.passed)
+        await _until_idle(app)
+    return fuse.passed
 
 
 async def _until_idle(app: Penstock) -> None:
@@ -206,34 +212,36 @@ class Fuse:
         self._kill_at = kill_at
         self._burns = False
 
-    def lay(self) -> None:
+    def lay(self, patch: pytest.MonkeyPatch) -> None:
         """Put it through everything that makes something last while a job runs."""
-        self._around(Penstock, "transact")
-        self._around(JobReporter, "checkpoint")
-        self._around(Executor, "_completed")
-        self._around(os, "replace")
-        self._around(os, "rename")
+        for owner, name in (
+            (Penstock, "transact"),
+            (JobReporter, "checkpoint"),
+            (Executor, "_completed"),
+            (os, "replace"),
+            (os, "rename"),
+        ):
+            patch.setattr(owner, name, self._around(getattr(owner, name)))
         call = Executor._call
 
         def lit(*args: Any) -> Any:
             self._burns = True
             return call(*args)
 
-        setattr(Executor, "_call", lit)  # noqa: B010
+        patch.setattr(Executor, "_call", lit)
         # In this process nothing can take down a worker that should go on.
-        setattr(Executor, "_wants_process", lambda *_: False)  # noqa: B010
+        patch.setattr(Executor, "_wants_process", lambda *_: False)
 
-    def _around(self, owner: Any, name: str) -> None:
-        whole = getattr(owner, name)
-
+    def _around(self, whole: Callable[..., Any]) -> Callable[..., Any]:
         def passing(*args: Any, **named: Any) -> Any:
-            if self._burns:
+            # What pytest compiles on the way is not of the job.
+            if self._burns and not any(str(each).endswith(".pyc") for each in args):
                 self.passed += 1
                 if self.passed == self._kill_at:
                     os._exit(KILLED)
             return whole(*args, **named)
 
-        setattr(owner, name, passing)
+        return passing
 
 
 @contextmanager

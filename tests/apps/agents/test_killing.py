@@ -96,7 +96,8 @@ async def test_a_job_that_can_be_repeated_leaves_the_same_wherever_it_was_killed
 
 
 async def test_a_job_that_repeats_its_effect_when_it_is_resumed_is_found(stage: Stage) -> None:
-    with pytest.raises(AssertionError, match="killed at point 1 of 4, it left 'firstfirstsecond"):
+    left = "killed at point [12] of 4, it left '(firstfirst|firstsecondsecond)"
+    with pytest.raises(AssertionError, match=left):
         await twice_and_killed(stage, CopyingTwice())
 
 

@@ -129,8 +129,8 @@ class Rebalancing(Play):
 
     settings: ClassVar[Mapping[str, Any]] = {"embedder": TINY, "vectors": {"provider": "usearch"}}
 
-    def stub(self) -> None:
-        graphs.FEW = 0  # a graph of a few is searched as one
+    def stub(self, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(graphs, "FEW", 0)  # a graph of a few is searched as one
 
     async def given(self, app: Penstock) -> None:
         vectors = unit(60)

@@ -2,6 +2,7 @@
 
 import psycopg
 
+from penstock.apps.agents.extension import TABLES as AGENTS
 from penstock.model.job import NewJob
 from penstock.store.contract import JobFilter
 from penstock.store.open import open_store
@@ -35,3 +36,29 @@ async def test_a_store_that_is_taken_again_is_empty_whoever_is_still_connected(
         versions = connection.execute("SELECT value FROM penstock.penstock_meta").fetchall()
     assert ("99",) not in versions
     databases.give_back(url)
+
+
+async def test_tables_of_extensions_stay_and_are_emptied_unless_a_test_took_some_away(
+    databases: Databases,
+) -> None:
+    url = databases.take_store(AGENTS)
+    plain = databases.take_store()
+    assert plain != url
+    databases.give_back(plain)
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO penstock.agents_halved VALUES ('a', 'b', 'c')")
+        connection.execute("CREATE INDEX made_later ON penstock.agents_halved (memory_id)")
+        connection.execute("CREATE TABLE penstock.other_table (id TEXT)")
+    databases.give_back(url)
+
+    assert databases.take_store(AGENTS) == url
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT * FROM penstock.agents_halved").fetchall() == []
+        left = "SELECT to_regclass('penstock.made_later'), to_regclass('penstock.other_table')"
+        assert connection.execute(left).fetchone() == (None, None)
+        connection.execute("ALTER TABLE penstock.agents_halved DROP COLUMN user_id")
+    databases.give_back(url)
+
+    other = databases.take_store(AGENTS)
+    assert other != url
+    databases.give_back(other)

@@ -6,7 +6,8 @@ and the keys of a Redis one by one.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
 from itertools import count
 from pathlib import Path
@@ -210,6 +211,7 @@ async def plant_rows(app: Penstock, tenant: str, person: str, mark: str) -> None
     for extension in app.extensions:
         if extension.tables is not None:
             await store.make(extension.tables)
+    known = kinds_of(app)
     for table in tables(app):
         kinds = await store.columns(table)
         row = {
@@ -219,7 +221,7 @@ async def plant_rows(app: Penstock, tenant: str, person: str, mark: str) -> None
         read = READ.get(table.name, {})
         if table.name == "agents_patterns":
             read = {"exemplar_trajectory_ids": f'["zanary-{mark}-agents-trajectoriesZ"]'}
-        await store.put(table, [{**row, **_numbers(app, table, kinds), **read}])
+        await store.put(table, [{**row, **_numbers(known[table.name], table, kinds), **read}])
 
 
 def _planted(table: Table, column: str, tenant: str, person: str, canary: str) -> Any:
@@ -237,10 +239,10 @@ _numbered = count(30_001)
 """Below what the smallest column holds; nothing else has such numbers."""
 
 
-def _numbers(app: Penstock, table: Table, columns: Any) -> dict[str, Any]:
+def _numbers(known: Mapping[str, str], table: Table, columns: Any) -> dict[str, Any]:
     """The columns that are numbers or bytes, as the database says."""
     found: dict[str, Any] = {}
-    for name, kind in kinds_of(app, table.name).items():
+    for name, kind in known.items():
         if name not in columns:
             continue
         if "INT" in kind.upper() or "REAL" in kind.upper() or "DOUBLE" in kind.upper():
@@ -252,15 +254,23 @@ def _numbers(app: Penstock, table: Table, columns: Any) -> dict[str, Any]:
     return found
 
 
-def kinds_of(app: Penstock, table: str) -> dict[str, str]:
+def kinds_of(app: Penstock) -> dict[str, dict[str, str]]:
+    """The types of the columns of every table."""
     url = app.settings.tables or app.settings.url
     if url.startswith("sqlite"):
+        asked = (
+            "SELECT m.name, c.name, c.type FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+        )
         with closing(apsw.Connection(url.removeprefix("sqlite:///"))) as connection:
-            told = list(connection.execute(f'PRAGMA table_info("{table}")'))
-        return {name: kind for _, name, kind, *_ in told}
-    asked = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s"
-    with psycopg.connect(url) as server:
-        return dict(server.execute(asked, (table,)).fetchall())
+            told = list(connection.execute(f"{asked} WHERE m.type = 'table'"))
+    else:
+        asked = "SELECT table_name, column_name, data_type FROM information_schema.columns"
+        with psycopg.connect(url) as server:
+            told = server.execute(f"{asked} WHERE table_schema = 'penstock'").fetchall()
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for table, column, kind in told:
+        found[table][column] = kind
+    return found
 
 
 async def found_in(house: House) -> dict[str, set[str]]:

@@ -1,5 +1,6 @@
 """The gate: nothing that a rule would find passes unseen, and what is clean stays as it is."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from penstock import Penstock
 from penstock.events import gate
-from penstock.events.event import NewEvent
+from penstock.events.codec import unpacked
+from penstock.events.event import InvalidEvent, NewEvent
 from penstock.events.gate import may_match, redacting
 from penstock.model.redact import redact_whole
 from tests.model.test_redact import MIXED, NAMED, TOKENS
@@ -90,3 +93,27 @@ def test_a_secret_in_anything_that_json_can_hold_is_replaced(value: Any) -> None
     assert "[REDACTED_" in str(clean.payload)
     assert "corp.io" not in str(clean.payload)
     assert "hunter2" not in str(clean.payload)
+
+
+@settings(max_examples=50, deadline=None)
+@given(given=st.lists(payloads, min_size=2, max_size=45))
+@example(given=[{"text": f"clean {n}"} for n in range(45)])
+@example(given=[*({"text": "clean"} for _ in range(30)), {"to": "ada@example.com"}])
+@example(given=[{"text": "clean"}, {"text": "half a pair \ud800"}, {"to": "ada@example.com"}])
+def test_events_that_are_looked_at_together_are_kept_as_one_by_one(
+    given: list[dict[str, Any]],
+) -> None:
+    preparer = Penstock("sqlite:///:memory:", extensions=["events"]).events.preparer
+    events = [
+        NewEvent(event_type="trace", event_id=str(n), timestamp=n, payload=payload)
+        for n, payload in enumerate(given)
+    ]
+    for one, together in zip(events, preparer.each(events, 5), strict=True):
+        if isinstance(together, Exception):
+            with pytest.raises(InvalidEvent, match=re.escape(str(together))):
+                preparer.row(one, 5)
+        else:
+            alone = preparer.row(one, 5)
+            assert (together.body, together.bindings[:-1]) == (alone.body, alone.bindings[:-1])
+            *_, codec, data = together.bindings
+            assert unpacked(data, codec) == alone.body

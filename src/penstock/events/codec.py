@@ -2,7 +2,7 @@
 
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -51,6 +51,17 @@ def packed(body: bytes, codec: Codec, platform: str) -> bytes:
             return zlib.compress(body, 6)
         case _:
             return body
+
+
+def packed_all(bodies: Sequence[bytes], codec: Codec, platform: str) -> list[bytes]:
+    """Bodies of a platform as they are kept.
+
+    Zstandard takes them in one call: between two, another thread would take Python's lock.
+    """
+    if codec is Codec.ZSTD and len(bodies) > 1 and _takes_many():
+        together = _compressor(platform).multi_compress_to_buffer(bodies, threads=1)
+        return [each.tobytes() for each in together]
+    return [packed(body, codec, platform) for body in bodies]
 
 
 def unpacked(kept: bytes, codec: str) -> bytes:
@@ -111,11 +122,20 @@ def _dictionary(number: int) -> Any:
 def _shipped() -> Mapping[str, Any]:
     """The dictionaries of this version, by platform; each has a number of its own for ever."""
     folder = files("penstock.events").joinpath("dictionaries")
-    return {
+    shipped = {
         file.name.removesuffix(".zstd"): _zstd().ZstdCompressionDict(file.read_bytes())
         for file in (folder.iterdir() if folder.is_dir() else ())
         if file.name.endswith(".zstd")
     }
+    for dictionary in shipped.values():
+        dictionary.precompute_compress(level=LEVEL)  # else every compressor does it for itself
+    return shipped
+
+
+@cache
+def _takes_many() -> bool:
+    """Tell whether this build of the library compresses many bodies in one call."""
+    return "multi_compress_to_buffer" in _zstd().backend_features
 
 
 @cache

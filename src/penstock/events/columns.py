@@ -57,22 +57,20 @@ def slot_of(tenant_id: str, platform: str, session_id: str) -> int:
     return crc32(f"{tenant_id}\n{platform}\n{session_id}".encode()) % SLOTS
 
 
-def extracted(
-    payload: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> list[Any] | tuple[None, ...]:
+def extracted(payload: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
     """What the columns hold; metadata says more of an event than its payload."""
-    told = [each for each in (*payload.items(), *metadata.items()) if each[0] in _PLACES]
-    if not told:
-        return _NOTHING
     columns: list[Any] = list(_NOTHING)
-    for name, value in told:
-        place, kind = _PLACES[name]
-        if not isinstance(value, _JSON):
-            value = str(value)  # such as a UUID
-        if kind is str and isinstance(value, str):
-            columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
-        elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
-            columns[place] = int(value)
+    for source in (payload, metadata):
+        for name, value in source.items():
+            if name not in _PLACES:
+                continue
+            place, kind = _PLACES[name]
+            if not isinstance(value, _JSON):
+                value = str(value)  # such as a UUID
+            if kind is str and isinstance(value, str):
+                columns[place] = value[:LONGEST_TEXT].replace("\0", "\ufffd")
+            elif kind is int and isinstance(value, int) and abs(value) <= GREATEST:
+                columns[place] = int(value)
     return columns
 
 

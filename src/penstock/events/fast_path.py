@@ -20,7 +20,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from penstock.events.event import InvalidEvent
+from penstock.events.event import InvalidEvent, NewEvent
 from penstock.events.letters import Letter, bury, letter_of_row, stub
 from penstock.events.log import ErasedMeanwhile
 from penstock.events.prepare import Row
@@ -134,7 +134,7 @@ class FastPath:
         ]
         tasks = [asyncio.create_task(stage) for stage in stages]
         usual = sys.getswitchinterval()
-        sys.setswitchinterval(TURN_SECONDS)
+        sys.setswitchinterval(min(usual, TURN_SECONDS))
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -241,22 +241,21 @@ class FastPath:
         events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
         self.stages.add("parse", began)
         began = time.perf_counter()
+        rows = iter(
+            preparer.each([event for _, event in events if isinstance(event, NewEvent)], now)
+        )
         for entry, event in events:
-            error = event if isinstance(event, Exception) else None
-            if not isinstance(event, Exception):
-                try:
-                    batch.rows.append((entry, preparer.row(event, now)))
-                except Exception as refused:  # whatever a gate raises: nothing unsanitised is kept
-                    error = refused
-            if error is not None:
+            row = next(rows) if isinstance(event, NewEvent) else event
+            if isinstance(row, Row):
+                batch.rows.append((entry, row))
+            else:
                 fields = entry.fields or ()
-                at = entry.milliseconds
-                letter = stub(entry.id, at, fields, error, preparer.gate, now)
+                letter = stub(entry.id, entry.milliseconds, fields, row, preparer.gate, now)
                 batch.letters.append(letter)
         self.stages.add("compress", began)
         return batch
 
-    def _parsed(self, entry: Entry) -> Any:
+    def _parsed(self, entry: Entry) -> NewEvent | Exception:
         """The event of an entry, or why it is none."""
         limit: int = self.app.extensions.settings("events").event_limit
         try:

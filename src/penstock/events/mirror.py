@@ -8,6 +8,8 @@ sequence of the log it has to go on; it then creates itself anew with the id tha
 """
 
 import time
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -62,16 +64,8 @@ class Mirror:
         rows = await self._app.read(lambda tx: tx.events.queries.rows("to_mirror", asked))
         if not rows:
             return 0
-        commands = [
-            ("XADD", self._key, f"{row[0]}-0", *(each for pair in _pairs(row) for each in pair))
-            for row in rows
-        ]
-        await self._stream.open()
-        answers = await self._stream.server.replies(commands)
         self._last = None  # in doubt until every answer has been looked at
-        for answer in answers:
-            if isinstance(answer, Exception) and not _is_there(answer):
-                raise translate(self._stream.server.url, answer) from answer
+        await self._stream.call_all("mirror", [self._key], [_told(page) for page in _pages(rows)])
         self._last = int(rows[-1][0])
         if len(rows) >= BATCH:
             self._stages.add("feed", began, len(rows) / BATCH)
@@ -173,16 +167,17 @@ class Mirror:
             await self._stream.ask("HDEL", self._stream.key(RESUME), *names)
 
 
-def _pairs(row: tuple[Any, ...]) -> list[tuple[str, Any]]:
-    return list(zip(NAMES, row, strict=True))
+def _pages(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[tuple[Any, ...]]]:
+    """Rows that go with one call: others have their turn between two."""
+    return [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
+
+
+def _told(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """What the script takes: the names, and the values of every event in turn."""
+    return [len(NAMES), *NAMES, *chain.from_iterable(rows)]
 
 
 def _letter_fields(row: tuple[Any, ...]) -> list[Any]:
     letter = Letter(**dict(zip(Letter.__struct_fields__, row, strict=True)))
     told = msgspec.structs.asdict(letter)
     return [each for name, value in told.items() if value is not None for each in (name, value)]
-
-
-def _is_there(answer: Exception) -> bool:
-    """Whether an entry was refused because the stream has it, or a later one."""
-    return isinstance(answer, ResponseError) and "equal or smaller" in str(answer)

@@ -1,13 +1,13 @@
 """Events made ready to be written: checked, through the gate, compressed, before a transaction."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.events.codec import Codec, best, dictionary_of, packed
+from penstock.events.codec import Codec, best, dictionary_of, packed, packed_all
 from penstock.events.columns import ORDINARY, PRIORITIES, extracted
 from penstock.events.event import (
     Body,
@@ -16,11 +16,14 @@ from penstock.events.event import (
     Session,
     identified,
 )
-from penstock.events.gate import Gate, redacting
+from penstock.events.gate import Gate, pass_unchanged, redacting
 from penstock.extension import load
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
+
+
+T = TypeVar("T")
 
 
 class Row(Struct, frozen=True):
@@ -31,6 +34,10 @@ class Row(Struct, frozen=True):
     platform: str
     bindings: tuple[Any, ...]
     body: bytes
+
+    def holding(self, data: bytes) -> "Row":
+        """The same with its compressed body, which is its last binding."""
+        return Row(self.event_id, self.timestamp, self.platform, (*self.bindings, data), self.body)
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -65,15 +72,39 @@ class Preparer:
         for extension in app.extensions:
             self._priorities.update(extension.adds.get("events.types", {}))
 
-    def rows(self, events: Iterable[NewEvent], now: int) -> list[Row]:
+    def rows(self, events: Sequence[NewEvent], now: int) -> list[Row]:
         """All of them as rows; the first that cannot be kept is refused."""
-        return [self.row(event, now) for event in events]
+        rows: list[Row] = []
+        for row in self.each(events, now):
+            if isinstance(row, Exception):
+                raise row
+            rows.append(row)
+        return rows
+
+    def each(self, events: Sequence[NewEvent], now: int) -> list[Row | Exception]:
+        """Each as a row, or why it cannot be kept; they are searched and compressed together."""
+        if len(events) == 1:
+            return [self._attempt(self.row, events[0], now)]
+        fitting = [self._attempt(_fitting, event) for event in events]
+        kept = [event for event in fitting if isinstance(event, NewEvent)]
+        passing = iter(pass_unchanged(kept) if self.gate is redacting else [False] * len(kept))
+        drafts = [
+            event
+            if isinstance(event, Exception)
+            else self._attempt(self._draft, event, now, passes=next(passing))
+            for event in fitting
+        ]
+        return self._compressed(drafts)
 
     def row(self, event: NewEvent, now: int, *, own: bool = False) -> Row:
         """An event as a row; one of Penstock's `own` passes no gate, and no limit holds for it."""
-        event = _fitting(event)
+        draft = self._draft(_fitting(event), now, own=own)
+        return draft.holding(packed(draft.body, self._codec, draft.platform))
+
+    def _draft(self, event: NewEvent, now: int, *, own: bool = False, passes: bool = False) -> Row:
+        """A row that lacks its compressed body; what `passes` the gate unchanged need not go."""
         event_id, timestamp = identified(event, now)
-        clean, body = (event, _body(event)) if own else self._clean(event)
+        clean, body = (event, _body(event)) if own else self._clean(event, passes=passes)
         session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
         bindings = (
             event_id,
@@ -88,9 +119,30 @@ class Preparer:
             self._priorities.get(clean.event_type, ORDINARY),
             *extracted(clean.payload, clean.metadata),
             self._codec.value,
-            packed(body, self._codec, clean.platform),
         )
         return Row(event_id, timestamp, clean.platform, bindings, body)
+
+    def _compressed(self, drafts: Sequence[Row | Exception]) -> list[Row | Exception]:
+        """The same with their compressed bodies, those of a platform in one go."""
+        by_platform: dict[str, list[bytes]] = {}
+        for draft in drafts:
+            if isinstance(draft, Row):
+                by_platform.setdefault(draft.platform, []).append(draft.body)
+        compressed = {
+            platform: iter(packed_all(bodies, self._codec, platform))
+            for platform, bodies in by_platform.items()
+        }
+        return [
+            draft.holding(next(compressed[draft.platform])) if isinstance(draft, Row) else draft
+            for draft in drafts
+        ]
+
+    @staticmethod
+    def _attempt(work: Callable[..., T], *given: Any, **told: Any) -> T | Exception:
+        try:
+            return work(*given, **told)
+        except Exception as refused:  # whatever a gate raises: nothing unsanitised is kept
+            return refused
 
     def rewritten(self, body: Body, platform: str) -> tuple[Any, ...]:
         """A body that takes the place of another: what the columns hold, its codec, its data."""
@@ -101,12 +153,14 @@ class Preparer:
         """An event as it may be written anywhere: checked, through the gate, with id and time."""
         event = _fitting(event)
         event_id, timestamp = identified(event, now)
-        clean, _ = self._clean(event)
+        clean, _ = self._clean(event, passes=False)
         return replace(clean, event_id=event_id, timestamp=timestamp)
 
-    def _clean(self, event: NewEvent) -> tuple[NewEvent, bytes]:
+    def _clean(self, event: NewEvent, *, passes: bool) -> tuple[NewEvent, bytes]:
         """What the gate lets through of an event, and its body."""
-        clean = self.gate(event if self.gate is redacting else _plain(event))
+        clean = event
+        if not passes:
+            clean = self.gate(event if self.gate is redacting else _plain(event))
         body = _written(clean)
         if len(body) > self._largest:
             size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"

@@ -165,6 +165,13 @@ class Stream:
         """The answer of one of our scripts."""
         return await self.ask("EVAL", _script(script), len(keys), *keys, *arguments)
 
+    async def call_all(
+        self, script: str, keys: Sequence[str], arguments: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        """The answers of one of our scripts to each of these arguments, in one round trip."""
+        text = _script(script)
+        return await self.ask_all([("EVAL", text, len(keys), *keys, *each) for each in arguments])
+
     async def ask_all(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The answers to commands that are sent together; the first error is raised."""
         await self.open()

@@ -70,6 +70,7 @@ async def serve(spec: ProcessSpec) -> int:
     app.extensions.enable(extension)
     work = loaded_part(extension, process.run)
     async with app:
+        loop.keep_loaded()
         task = asyncio.create_task(work(app, spec.words) if process.takes else work(app))
         return await _until_told(task, spec)
 

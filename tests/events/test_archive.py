@@ -11,7 +11,8 @@ from penstock import Penstock
 from penstock.events import archive, parquet
 from penstock.events.archive import NotConsumed
 from penstock.events.event import InvalidEvent, Session
-from penstock.events.log import EventFilter
+from penstock.events.late import MOST_LOOKS
+from penstock.events.log import Appended, EventFilter
 from penstock.events.parquet import ArchiveDiffers, NoArchive
 from penstock.events.pool import catch_up
 from penstock.events.rebuild import rebuild
@@ -345,6 +346,48 @@ async def test_files_are_read_before_the_log_is_held_and_again_if_they_changed(
     again = await app.events.append(an_event("s1", event_id="0-0", timestamp=NOON))
     assert (again.created, again.sequence) == (False, 1)
     assert len(set(reads)) == 2
+
+
+async def test_a_late_event_of_a_unit_of_work_has_files_read_while_others_write(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(app)
+    await app.events.archive(APRIL)
+    read = parquet.read
+    runs: list[int] = []
+
+    def looking(path: Path, *given: Any) -> Any:
+        asked = asyncio.run_coroutine_threadsafe(app.events.append("meanwhile"), loop)
+        assert asked.result(20).created
+        return read(path, *given)
+
+    def work(tx: Any) -> list[Appended]:
+        runs.append(1)
+        return [
+            tx.events.append(an_event("s1", event_id="0-0", timestamp=NOON)),
+            tx.events.append(an_event("s1", event_id="late", timestamp=NOON + 1)),
+        ]
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(parquet, "read", looking)
+    assert [each.created for each in await app.transact(work)] == [False, True]
+    assert len(runs) == 3
+
+
+async def test_late_events_that_are_others_in_every_run_are_looked_for_in_the_commit(
+    app: Penstock,
+) -> None:
+    await fill(app)
+    await app.events.archive(APRIL)
+    runs: list[int] = []
+
+    def work(tx: Any) -> Appended:
+        runs.append(1)
+        appended: Appended = tx.events.append(an_event("s1", timestamp=NOON))
+        return appended
+
+    assert (await app.transact(work)).created
+    assert len(runs) == 1 + MOST_LOOKS
 
 
 async def test_months_are_archived_by_themselves_only_if_told_to(

@@ -46,10 +46,17 @@ class Unit:
     `tx.NAME` are the queries of the extension of that name, or what it offers in their place.
     """
 
-    def __init__(self, app: "Penstock", raw: "TableTransaction", measured: set[str]) -> None:
+    def __init__(
+        self,
+        app: "Penstock",
+        raw: "TableTransaction",
+        measured: set[str],
+        found_out: dict[str, Any],
+    ) -> None:
         self._app = app
         self._raw = raw
         self._measured = measured
+        self._found_out = found_out
         self._spaces: dict[str, Any] = {}
         self._jobs: list[NewJob] = []
         self._undone_by: list[Callable[[], object]] = []
@@ -96,6 +103,11 @@ class Unit:
     def jobs_of(cls, unit: "Unit") -> list[NewJob]:
         """What was enqueued; no name that an extension might have."""
         return unit._jobs
+
+    @classmethod
+    def found_out(cls, unit: "Unit") -> dict[str, Any]:
+        """What earlier runs of the same work found out between them, by who keeps it."""
+        return unit._found_out
 
     @classmethod
     def undo_by(cls, unit: "Unit", undo: Callable[[], object]) -> None:
@@ -196,9 +208,10 @@ def _plain(work: Callable[[Any], T], unit: Unit) -> T:
 async def _repeated(app: "Penstock", work: Callable[[Unit], T], perform: Any) -> T:
     """Run it again whenever it turns out to need what is not there yet."""
     measured: set[str] = set()
+    found_out: dict[str, Any] = {}
     while True:
         try:
-            found: T = await perform(lambda raw: work(Unit(app, raw, measured)))
+            found: T = await perform(lambda raw: work(Unit(app, raw, measured, found_out)))
         except _Lacking as lacking:
             await make_tables(app, lacking.tables)
         except _Unmeasured as unmeasured:

@@ -147,7 +147,7 @@ class Writing:
         *,
         erasures: int | None = None,
     ) -> list[Appended]:
-        """Write what was made ready; files of the archive are read here unless one has `looked`.
+        """Write what was made ready; unless one has `looked` into the archive, that is done first.
 
         What was read somewhere when there had been so many `erasures` is refused if there was one
         since.
@@ -172,9 +172,14 @@ class Writing:
 
     def _archived(self, late: Sequence[Row], looked: "Looked | None") -> dict[Row, Appended]:
         """Those of some events that came before and left the log for the archive."""
-        from penstock.events.late import known as archived
+        from penstock.events import late as archived
 
-        known = archived(self._app, self.queries, late, looked)
+        if looked is None:
+            found_out = Unit.found_out(self._unit)
+            looks = found_out.setdefault("events.archive", archived.Looks(self._app))
+            known = looks.known(self.queries, late)
+        else:
+            known = archived.known(self.queries, late, looked)
         return {row: self._same(row, *known[row.key]) for row in late if row.key in known}
 
     def _known(self, row: Row, before: int) -> Appended:

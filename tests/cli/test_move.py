@@ -1,3 +1,4 @@
+import asyncio
 import re
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock import Penstock, Settings
 from penstock.cli.session import actor
 
 from .conftest import ENVIRONMENT, Cli
@@ -36,7 +38,23 @@ def test_what_was_moved_is_told_as_json(shopped: Cli, urls: tuple[str, str]) -> 
     told = shopped("move", *urls, "--force", "--json").json
     assert told["parts"]["jobs"] == sum(told["statuses"].values()) == 6
     assert told["sent"] == sum(told["parts"].values())
-    assert (told["resumed"], told["kept"]) == (False, False)
+    assert (told["resumed"], told["kept"], told["files"]) == (False, False, {})
+
+
+def test_files_that_did_not_move_with_the_rows_about_them_are_told(
+    shopped: Cli, urls: tuple[str, str], tmp_path: Path
+) -> None:
+    settings = Settings(url=urls[0], extension={"events": {"archive": str(tmp_path / "files")}})
+
+    async def archive() -> None:
+        async with Penstock(settings=settings, extensions=["events"]) as app:
+            await app.events.append("old", timestamp="2020-01-01T00:00:00Z")
+            await app.events.append("new")
+            await app.events.archive(before=app.store.clock.now())
+
+    asyncio.run(archive())
+    answer = shopped("move", *urls, "--force", "--keep")
+    assert "1 file of the archive (events.archive) did not move" in answer.out
 
 
 def test_a_kept_store_can_still_be_used(shopped: Cli, urls: tuple[str, str]) -> None:

@@ -1,5 +1,6 @@
 """The health of the pipeline: alerts, checks, figures, and whether replays agree."""
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from penstock.operate.health import HealthStatus, extension_checks
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally, name_of, tally
 from tests.events.streams import Others, drain, envelope, fast_path, streaming
+from tests.support.events import DAY, NOON, an_event
 from tests.support.places import Place, find_place
 
 SMALL = {"green": 10, "yellow": 40, "orange": 80, "red": 160}
@@ -300,3 +302,25 @@ async def test_doctor_says_whether_what_is_to_be_archived_can_be(
     async with Penstock(f"sqlite:///{tmp_path}/work.db", settings=settings) as made:
         check = await health.check_archive(made)
     assert (check.status, words in check.detail) == (status, True), check.detail
+
+
+async def test_doctor_names_files_of_the_archive_that_cannot_be_read_here(tmp_path: Path) -> None:
+    url, here, there = f"sqlite:///{tmp_path}/work.db", tmp_path / "here", tmp_path / "there"
+
+    def made(folder: Path | None) -> Penstock:
+        told = {"archive": str(folder)} if folder else {}
+        return Penstock(url, settings=Settings(extension={"events": told}), extensions=["events"])
+
+    async with made(here) as app:
+        await app.events.append_many([an_event(timestamp=NOON), an_event()])
+        [file] = await app.events.archive(NOON + 40 * DAY)
+        check = await health.check_archive(app)
+        assert (check.status, "1 file" in check.detail) == (HealthStatus.HEALTHY, True)
+    async with made(there) as app:
+        check = await health.check_archive(app)
+        assert check.status is HealthStatus.UNHEALTHY
+        assert f"1 of 1 file cannot be read in {there}, the first is {file.file}" in check.detail
+        shutil.copytree(here, there, dirs_exist_ok=True)
+        assert (await health.check_archive(app)).status is HealthStatus.HEALTHY
+    async with made(None) as app:
+        assert (await health.check_archive(app)).status is HealthStatus.UNHEALTHY

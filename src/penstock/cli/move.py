@@ -11,6 +11,9 @@ from penstock.cli.session import actor, bare_app, run, session
 from penstock.model.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.extension import Extension
     from penstock.operate.move import Moved, Reopening
 
 
@@ -61,10 +64,12 @@ def move(
         else:
             typer.echo(f"Gave up the move: {new} is empty, and {old} can be used again.")
         return
+    totals: dict[str, int] = {}
     try:
         with progress_bars() as show:
 
             def tell(part: str, done: int, total: int) -> None:
+                totals[str(part)] = total
                 if total:
                     show(str(part), done, total)
 
@@ -83,10 +88,16 @@ def move(
     except KeyboardInterrupt:
         code = say("interrupted; run the same command again and it goes on.", exits.INTERRUPTED)
         raise typer.Exit(code) from None
+    files = _files(known, totals)
     if as_json:
-        write_json({"from": old, "to": new, "kept": keep, **_document(moved)})
-    else:
-        typer.echo(_sentence(old, new, moved, keep=keep))
+        write_json({"from": old, "to": new, "kept": keep, **_document(moved), "files": files})
+        return
+    typer.echo(_sentence(old, new, moved, keep=keep))
+    for which, count in files.items():
+        typer.echo(
+            f"{counted(count, 'file')} {which} did not move: copy them if another machine is to "
+            "read them.\n  `penstock doctor` there says which are missing."
+        )
 
 
 def reopen(
@@ -126,6 +137,16 @@ def reopen(
         write_json({**told, "statuses": found.tally.statuses})
     else:
         typer.echo(f"{place} can be used again.")
+
+
+def _files(known: "Mapping[str, Extension]", totals: "Mapping[str, int]") -> dict[str, int]:
+    """How many files the moved rows stand for, by which those are."""
+    tables = [table for each in known.values() if each.tables for table in each.tables.tables]
+    return {
+        table.files: totals[table.name]
+        for table in tables
+        if table.files and totals.get(table.name)
+    }
 
 
 def _document(moved: "Moved") -> dict[str, object]:

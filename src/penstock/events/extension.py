@@ -116,7 +116,7 @@ TABLES = Tables(
         ),
         Table("events_dead", key=("id",), tenant="tenant_id", person="person"),
         Table("events_jobs", key=("consumer", "sequence", "n")),
-        Table("events_archives", key=("file",)),
+        Table("events_archives", key=("file",), files="of the archive (events.archive)"),
         Table("events_erasures", key=("id",)),
         Table("events_ingest", key=("name",)),
         Table("events_groups", key=("name",)),

@@ -1,6 +1,8 @@
 """The health of the pipeline: its figures, what alerts measure of it, and its checks."""
 
+import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -248,9 +250,13 @@ async def check_consistency(app: "Penstock") -> Check:
 
 
 async def check_archive(app: "Penstock") -> Check:
-    """Whether what is to be archived can be: nothing else deletes ended jobs then."""
+    """Whether what is to be archived can be, and what was archived can be read.
+
+    Nothing else deletes ended jobs while they are to be archived.
+    """
     settings = app.extensions.settings("events")
-    if not (settings.archive or settings.archive_days or settings.jobs_archive_days):
+    found = [file for state in ("leaving", "whole") for file in await archive.files(app, state)]
+    if not (found or settings.archive or settings.archive_days or settings.jobs_archive_days):
         return Check(HealthStatus.HEALTHY, "off: nothing is archived")
     try:
         arrow()
@@ -263,9 +269,26 @@ async def check_archive(app: "Penstock") -> Check:
         return Check(
             HealthStatus.UNHEALTHY, f"Nothing can be archived in {folder}: it is read-only"
         )
-    found = [file for state in ("leaving", "whole") for file in await archive.files(app, state)]
+    missing = await asyncio.to_thread(_missing, folder, found)
+    if missing:
+        lack = f"{len(missing):,} of {counted(len(found), 'file')} cannot be read in {folder}"
+        advice = "copy them there from where events.archive was before"
+        return Check(HealthStatus.UNHEALTHY, f"{lack}, the first is {missing[0]}: {advice}")
     size = sum(file.size for file in found) / 1e6
     return Check(HealthStatus.HEALTHY, f"{counted(len(found), 'file')}, {size:,.1f} MB in {folder}")
+
+
+def _missing(folder: Path, listed: Sequence[archive.Archived]) -> list[str]:
+    """The names of files that are not there as the log lists them."""
+    return [file.file for file in listed if not _is_there(folder, file)]
+
+
+def _is_there(folder: Path, file: archive.Archived) -> bool:
+    path = archive.path_of(folder, file.file)
+    try:
+        return os.access(path, os.R_OK) and path.stat().st_size == file.size
+    except OSError:
+        return False
 
 
 Figures = dict[tuple[str, ...], float]

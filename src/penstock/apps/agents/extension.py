@@ -182,7 +182,12 @@ TABLES = Tables(
         Table("agents_trajectories", key=("id",), tenant="tenant_id", person="user_id"),
         Table("agents_patterns", key=("id",), tenant="tenant_id"),
         Table("agents_classifiers", key=("id",), tenant="tenant_id"),
-        Table("agents_archives", key=("id",), tenant="tenant_id"),
+        Table(
+            "agents_archives",
+            key=("id",),
+            tenant="tenant_id",
+            files="of archived sessions (agents.folder)",
+        ),
         Table("agents_webhooks", key=("id",), tenant="tenant_id", person="owner"),
         Table("agents_subscriptions", key=("webhook_id", "topic"), tenant="tenant_id"),
         Table("agents_webhook_deliveries", key=("id",), tenant="tenant_id", person="person"),

@@ -17,7 +17,8 @@ class Table(Struct, frozen=True):
     Rows with a `tenant` column are seen by that tenant alone where the server keeps tenants apart,
     and go when it is erased; those with a `person` column go when that person is erased. Of one
     that `stays`, the extension's own `erase` decides what goes. Columns that are `derived` from
-    others are neither moved nor compared: the extension fills them anew.
+    others are neither moved nor compared: the extension fills them anew. Rows that stand for
+    `files` outside the store say which those are: whoever moves or copies it takes them along.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Table(Struct, frozen=True):
     person: str | None = None
     stays: bool = False
     derived: tuple[str, ...] = ()
+    files: str = ""
 
 
 class Tables(Struct, frozen=True):

@@ -21,17 +21,20 @@ from penstock.cli import app as program
 from proof.servers import PostgresServer, RedisServer
 from proof.servers.ports import free_port
 from tests.cli.running import until
+from tests.support.places import LONG
 
 from .conftest import DEPLOY, ROOT
 
 SERVICES: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
 OURS = {name: each for name, each in SERVICES.items() if each["image"] == "penstock"}
-STAYING = [name for name in OURS if name != "migrate"]
-JOBS = (
-    [{"type": "shop.order", "payload": {"number": n}} for n in range(30)]
-    + [{"type": "shop.mail", "payload": {"to": f"c{n}@example.com"}} for n in range(30)]
-    + [{"type": "shop.picture", "payload": {"path": f"{n}.jpg"}} for n in range(6)]
-)
+# In the short form two workers of four: the others differ in what they are told to serve.
+LATER = () if LONG else ("worker-urgent", "worker-media")
+STAYING = [name for name in OURS if name not in ("migrate", *LATER)]
+JOBS = [
+    *({"type": "shop.order", "payload": {"number": n}} for n in range(30)),
+    *({"type": "shop.mail", "payload": {"to": f"c{n}@example.com"}} for n in range(30)),
+    *({"type": "shop.picture", "payload": {"path": f"{n}.jpg"}} for n in range(6 * LONG)),
+]
 ELSEWHERE = ("server", "worker", "backup", "restore")
 """Commands of the runbook that go on until they are stopped, or are about other stores."""
 RUNS_ON = {
@@ -163,11 +166,19 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def _migrated(
+    postgres: PostgresServer, valkey: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    layout = Layout(postgres, valkey, tmp_path_factory.mktemp("migrate"))
+    layout.run("migrate", *OURS["migrate"]["command"])
+
+
 @pytest.fixture
-def layout(postgres: PostgresServer, valkey: RedisServer, tmp_path: Path) -> Layout:
-    made = Layout(postgres, valkey, tmp_path)
-    made.run("migrate", *OURS["migrate"]["command"])
-    return made
+def layout(
+    postgres: PostgresServer, valkey: RedisServer, _migrated: None, tmp_path: Path
+) -> Layout:
+    return Layout(postgres, valkey, tmp_path)
 
 
 @pytest.mark.parametrize("service", ["server", "worker-general"])

@@ -21,7 +21,7 @@ from tests.faults.support.work import new_jobs, opened
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
-WORKERS = 4
+WORKERS = figure(short=3, full=4)
 EDGES = """
     SELECT edge.parent_id, edge.kind, edge.on_failure, edge.outcome, parent.status, child.status,
         (SELECT count(*) FROM job_executions WHERE job_id = child.id)
@@ -72,7 +72,8 @@ async def test_no_deadlock_surfaces_and_the_sweep_finds_nothing_where_the_store_
     jobs = fan_in(luck, figure(short=3, full=60), 30)
     async with opened(place.url) as store:
         await store.jobs.enqueue(jobs)
-    linkers = [("linker", place.url, f"linker:{n}", rounds) for n in range(2)]
+    several = range(figure(short=1, full=2))
+    linkers = [("linker", place.url, f"linker:{n}", rounds) for n in several]
     said = await asyncio.to_thread(settle_all, place.url, linkers if edges_added_meanwhile else ())
     assert [error for what in said for error in what["errors"]] == []
     assert sum(what.get("stale", 0) for what in said) == 0

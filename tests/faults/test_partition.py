@@ -16,7 +16,14 @@ from penstock.store.postgres import connect, database, session
 from proof.proxy import Proxy
 from tests.faults.support.facts import figure
 from tests.faults.support.jobs import held, quick
-from tests.faults.support.places import SERVERS, Place, check_structure, executions, statuses
+from tests.faults.support.places import (
+    SERVERS,
+    Place,
+    check_structure,
+    executions,
+    on,
+    statuses,
+)
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import claim_of, new_jobs, opened
 from tests.faults.support.workers import Bench
@@ -33,7 +40,7 @@ def proxy(place: Place) -> Iterator[Proxy]:
         yield proxy
 
 
-@pytest.mark.parametrize("place", SERVERS, indirect=True)
+@pytest.mark.parametrize("place", on("valkey"), indirect=True)
 async def test_the_jobs_of_a_worker_that_is_cut_off_run_elsewhere_and_its_writes_are_refused(
     place: Place, proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -88,7 +95,7 @@ async def test_a_line_that_is_reset_again_and_again_costs_no_job_and_repeats_non
         await store.jobs.enqueue(long)
         with bench.worker(concurrency=8, settings={"poll_interval": 0.2}) as worker:
             await eventually(lambda: len(bench.effects("began")) == 3)
-            for _ in range(figure(short=5, full=300)):
+            for _ in range(figure(short=3, full=300)):
                 calls = [quick.new(bench.where).job for _ in range(20)]
                 ids += [job.id for job in calls]
                 await store.jobs.enqueue(calls)
@@ -151,7 +158,7 @@ def test_a_silent_server_is_given_up_before_a_lease_is_over() -> None:
     assert patience + int(connect._DEFAULTS["connect_timeout"]) < lease
 
 
-@pytest.mark.parametrize("place", SERVERS, indirect=True)
+@pytest.mark.parametrize("place", on("postgres"), indirect=True)
 async def test_two_hundred_milliseconds_of_latency_expire_no_lease(
     place: Place, proxy: Proxy, tmp_path: Path
 ) -> None:

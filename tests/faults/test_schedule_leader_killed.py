@@ -43,7 +43,7 @@ NIGHTS = (
     Night("America/New_York", "2026-11-01T03:00Z", "30 1 * * *", "2026-11-01T05:30Z"),
     Night("America/New_York", "2027-03-14T04:00Z", "30 2 * * *", "2027-03-14T07:00Z"),
 )
-SHORT = (NIGHTS[1], NIGHTS[2], NIGHTS[3], NIGHTS[5])
+SHORT = (NIGHTS[1], NIGHTS[3], NIGHTS[5])
 
 
 def ms(text: str) -> int:

@@ -27,8 +27,8 @@ def test_no_job_is_lost_and_no_stale_write_accepted_while_all_are_killed_at_rand
 ) -> None:
     said = io.StringIO()
     code = run_torture(
-        jobs=figure(short=100, full=10_000),
-        kills=figure(short=3, full=500),
+        jobs=figure(short=40, full=10_000),
+        kills=figure(short=2, full=500),
         seconds=figure(short=2, full=400),
         ground=GROUNDS[store],
         seed=1,
@@ -38,8 +38,8 @@ def test_no_job_is_lost_and_no_stale_write_accepted_while_all_are_killed_at_rand
     figures = json.loads(said.getvalue())
     harmed = store != "sqlite"
     assert (figures["cuts"] > 0, figures["crashes"] > 0) == (harmed, harmed)
-    assert figures["kills"] == figure(short=3, full=500)
-    assert figures["acknowledged"] == figure(short=100, full=10_000)
+    assert figures["kills"] == figure(short=2, full=500)
+    assert figures["acknowledged"] == figure(short=40, full=10_000)
     assert (figures["lost"], figures["stale_writes"], figures["unexplained"]) == (0, 0, 0), figures
     assert code == 0
 

@@ -20,6 +20,7 @@ from tests.faults.support.places import (
     check_structure,
     everything,
     executions,
+    on,
     statuses,
 )
 from tests.faults.support.waiting import eventually
@@ -89,7 +90,7 @@ async def test_no_acknowledged_job_is_lost_when_the_producer_is_killed_at_any_ti
 async def test_a_worker_frozen_past_its_leases_cannot_write_under_any_of_them(
     place: Place,
 ) -> None:
-    count = figure(short=100, full=1_000)
+    count = figure(short=30, full=1_000)
     async with opened(place.address) as store:
         jobs = new_jobs(count)
         await store.jobs.enqueue(jobs)
@@ -122,6 +123,7 @@ async def picture(store: Store, ids: Sequence[str]) -> tuple[list[Job], list[Exe
     return found, [e for e in await executions(store, ids) if e.status != "running"]
 
 
+@pytest.mark.parametrize("place", on("valkey"), indirect=True)
 async def test_a_worker_process_stopped_for_three_leases_writes_nothing_under_them(
     place: Place, tmp_path: Path
 ) -> None:
@@ -154,6 +156,7 @@ def refused(bench: Bench) -> set[str]:
     return {line["job_id"] for line in bench.events("lease_lost", "stale_settlement")}
 
 
+@pytest.mark.parametrize("place", on("postgres"), indirect=True)
 async def test_a_job_that_segfaults_ends_as_a_dead_letter_and_its_siblings_complete(
     place: Place, tmp_path: Path
 ) -> None:
@@ -190,13 +193,14 @@ async def ended(store: Store, ids: Sequence[str]) -> bool:
     return all(job.status.terminal for job in await store.reader.get(ids))
 
 
+@pytest.mark.parametrize("place", on("valkey"), indirect=True)
 async def test_one_sigterm_lets_running_jobs_finish_and_repeats_nothing(
     place: Place, tmp_path: Path
 ) -> None:
     bench = Bench(tmp_path, place.address)
     async with opened(place.address) as store:
         running = [held.new(bench.where, bench.gate), held_in_thread.new(bench.where, bench.gate)]
-        waiting = [quick.new(bench.where) for _ in range(500)]
+        waiting = [quick.new(bench.where) for _ in range(200)]
         ids = [call.job.id for call in (*running, *waiting)]
         await store.jobs.enqueue([call.job for call in running])
         with bench.worker(concurrency=4) as worker:
@@ -217,6 +221,7 @@ async def test_one_sigterm_lets_running_jobs_finish_and_repeats_nothing(
         await check_structure(place, store)
 
 
+@pytest.mark.parametrize("place", on("postgres"), indirect=True)
 async def test_two_sigterms_free_every_lease_at_once_and_spend_no_attempt(
     place: Place, tmp_path: Path
 ) -> None:

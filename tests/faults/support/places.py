@@ -9,11 +9,17 @@ import redis
 from penstock.model.job import Job
 from penstock.store.contract import Execution, JobFilter, Store
 from proof.torture import differences
-from tests.support.places import Place
+from tests.faults.support.facts import TORTURE
+from tests.support.places import LONG, Place
 from tests.support.redis_audit import audit
 
 SERVERS = ("postgres", "valkey")
 PLACES = (*SERVERS, "postgres+redis")
+
+
+def on(kind: str) -> tuple[str, ...]:
+    """The stores of a fault that a process handles whatever its store: one in the short form."""
+    return SERVERS if LONG or TORTURE else (kind,)
 
 
 async def check_structure(place: Place, store: Store) -> None:

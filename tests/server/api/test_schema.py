@@ -39,8 +39,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = {
-    GenerationMode.POSITIVE: figure(short=4, full=100),
-    GenerationMode.NEGATIVE: figure(short=2, full=50),
+    GenerationMode.POSITIVE: figure(short=2, full=100),
+    GenerationMode.NEGATIVE: figure(short=1, full=50),
 }
 METHODS = ["get", "post", "put", "delete"]
 KNOWN = {"type": "send_mail", "zone": "UTC", "payload": {}, "cron": "0 3 * * *", "rate": "10/s"}

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -411,7 +412,7 @@ def _is_document(answer: httpx.Response, also: Sequence[int]) -> bool:
 def _maker(
     url: str, token: str | None, timeout: float, ca: str | None, is_local: bool
 ) -> Callable[[], httpx.AsyncClient]:
-    verify = _verifying(ca)
+    verify = _verifying(ca, is_local)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def make() -> httpx.AsyncClient:
@@ -428,13 +429,19 @@ def _maker(
     return make
 
 
-def _verifying(ca: str | None) -> ssl.SSLContext | bool:
+def _verifying(ca: str | None, is_local: bool) -> ssl.SSLContext:
     if ca is None:
-        return True
+        return _usual_certificates(trust_env=not is_local)
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:
         raise InvalidOption("ca", ca, f"a file of certificates in PEM ({error})") from error
+
+
+@cache
+def _usual_certificates(*, trust_env: bool) -> ssl.SSLContext:
+    """Read what this machine trusts once: it is a file of hundreds of certificates."""
+    return httpx.create_ssl_context(trust_env=trust_env)
 
 
 def quoted(name: str) -> str:

@@ -23,8 +23,8 @@ The clock stands still and ids come from a fixed seed, so that states can be com
 import asyncio
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -101,21 +101,33 @@ class Play:
 async def twice_and_killed(stage: Stage, play: Play) -> Any:
     """Perform a play in all these ways; return the state, which was the same after each."""
     with stage.empty() as setting:
-        points = await _trigger(play, setting, 1, None)
-        once = await _state(play, setting)
-        if play.again:
-            await _trigger(play, setting, 2, None)
-            twice = await _state(play, setting)
-            assert twice == once, f"a second job changed more: {twice!r} instead of {once!r}"
+        async with _shared(play, setting) as app:
+            points = await _trigger(play, setting, 1, None, app)
+            once = await _state(play, setting, app)
+            if play.again:
+                await _trigger(play, setting, 2, None, app)
+                twice = await _state(play, setting, app)
+                assert twice == once, f"a second job changed more: {twice!r} instead of {once!r}"
     assert points, "the job made nothing last: nothing was tested"
     for number in _chosen(points):
         with stage.empty() as setting:
-            await _trigger(play, setting, 1, number)
-            await _resume(play, setting)
-            resumed = await _state(play, setting)
+            await _trigger(play, setting, 1, number, None)
+            async with _shared(play, setting) as app:
+                await _resume(play, setting, app)
+                resumed = await _state(play, setting, app)
         where = f"killed at point {number} of {points}"
         assert resumed == once, f"{where}, it left {resumed!r} instead of {once!r}"
     return once
+
+
+@asynccontextmanager
+async def _shared(play: Play, setting: Setting) -> AsyncIterator[Penstock | None]:
+    """One application for all that is not killed; none in the long form, where each has its own."""
+    if LONG:
+        yield None
+    else:
+        async with play.app(setting) as app:
+            yield app
 
 
 def _chosen(points: int) -> list[int]:
@@ -126,38 +138,42 @@ def _chosen(points: int) -> list[int]:
     return sorted({1 + round(n * (points - 1) / (MOST - 1)) for n in range(MOST)})
 
 
-async def _trigger(play: Play, setting: Setting, number: int, kill_at: int | None) -> int:
+async def _trigger(
+    play: Play, setting: Setting, number: int, kill_at: int | None, shared: Penstock | None
+) -> int:
     """Have the job run for the first or the second time; the points it passed."""
-    async with play.app(setting) as app:
+    async with shared or play.app(setting) as app:
         with _same_ids(app, number):
             if number == 1:
                 await play.given(app)
             await play.enqueue(app)
-    points = await _at_work(play, setting, kill_at)
+    points = await _at_work(play, setting, kill_at, shared)
     assert (points == -1) == (kill_at is not None), f"the job ended before point {kill_at}"
     return points
 
 
-async def _resume(play: Play, setting: Setting) -> None:
-    async with play.app(setting) as app:
+async def _resume(play: Play, setting: Setting, shared: Penstock | None) -> None:
+    async with shared or play.app(setting) as app:
         rescued = await app.store.upkeep.rescue(owner=OWNER, max_rescues=5)
     assert rescued, "nothing was running when its process was killed"
-    await _at_work(play, setting, None)
+    await _at_work(play, setting, None, shared)
 
 
-async def _state(play: Play, setting: Setting) -> Any:
-    async with play.app(setting) as app:
+async def _state(play: Play, setting: Setting, shared: Penstock | None) -> Any:
+    async with shared or play.app(setting) as app:
         for job in await app.find(limit=100):
             assert job.status == "completed", f"{job.type} is {job.status}: {job.error}"
         return await play.state(app)
 
 
-async def _at_work(play: Play, setting: Setting, kill_at: int | None) -> int:
+async def _at_work(
+    play: Play, setting: Setting, kill_at: int | None, shared: Penstock | None
+) -> int:
     """Run what is there; the points it passed, or -1 if it was killed."""
-    if LONG or kill_at is not None:
+    if shared is None:
         return await asyncio.to_thread(_in_a_process, play, setting, kill_at)
     with pytest.MonkeyPatch.context() as patch:
-        return await _work(play, setting, None, patch)
+        return await _work(play, shared, None, patch)
 
 
 def _in_a_process(play: Play, setting: Setting, kill_at: int | None) -> int:
@@ -180,16 +196,13 @@ def _in_a_process(play: Play, setting: Setting, kill_at: int | None) -> int:
 
 
 def _tell_points(play: Play, setting: Setting, kill_at: int | None, told: Connection) -> None:
-    told.send(asyncio.run(_work(play, setting, kill_at, pytest.MonkeyPatch())))
+    told.send(asyncio.run(_work(play, play.app(setting), kill_at, pytest.MonkeyPatch())))
 
 
-async def _work(
-    play: Play, setting: Setting, kill_at: int | None, patch: pytest.MonkeyPatch
-) -> int:
+async def _work(play: Play, app: Penstock, kill_at: int | None, patch: pytest.MonkeyPatch) -> int:
     fuse = Fuse(kill_at)
     fuse.lay(patch)
     play.stub(patch)
-    app = play.app(setting)
     with _same_ids(app, 100 + (kill_at or 0)):
         await _until_idle(app)
     return fuse.passed

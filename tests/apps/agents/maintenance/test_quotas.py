@@ -168,6 +168,19 @@ async def test_a_quota_of_everybody_holds_for_those_without_their_own(busy: Pens
     assert await bring(busy, 5) == 0
 
 
+@pytest.mark.parametrize("tenant", ["north", "*"])
+async def test_what_a_process_gives_back_brings_no_erased_tenant_back(
+    busy: Penstock, tenant: str
+) -> None:
+    await busy.agents.quotas.set(tenant, "jobs", 10_000)
+    await bring(busy, 1)
+    assert used(busy, "jobs") > 1, "the process has taken some in advance"
+    await busy.agents.deletions.request(tenant="north")
+    await drain(busy)
+    await meter_of(busy).close()
+    assert rows(busy, "SELECT * FROM agents_usage WHERE tenant_id = ?", "north") == []
+
+
 async def test_exports_and_deletions_are_never_refused(busy: Penstock) -> None:
     await busy.agents.quotas.set("north", "jobs", 0)
     assert await bring(busy, 1) == 0

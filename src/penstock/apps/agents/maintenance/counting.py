@@ -295,15 +295,18 @@ def _exchange(
             quota = quotas.get(measure)
             period, until = ("", 0) if quota is None else current(quota.period, tx.now)
             if ask.left and ask.period != period:
-                tx.agents.run("add_usage", (tenant, measure, ask.period, slot, -ask.left))
+                tx.agents.run("give_usage_back", (ask.left, tenant, measure, ask.period, slot))
                 ask = Asked(period, ask.at, 0, ask.spent, ask.wanted)
             if quota is None:
                 continue
             tx.agents.row("hold_quota", (tenant, measure))
             counted = float(tx.agents.value("quota_used", (tenant, measure, period)))
-            used = counted - ask.left
+            used = max(0.0, counted - ask.left)
             block, is_last = (0, False) if gives else _block(quota, used, ask, tx.now)
-            if block != ask.left:
+            if block < ask.left:
+                back = ask.left - block
+                tx.agents.run("give_usage_back", (back, tenant, measure, period, slot))
+            elif block > ask.left:
                 tx.agents.run("add_usage", (tenant, measure, period, slot, block - ask.left))
             at = tx.now if block != ask.left else ask.at
             granted[measure] = Granted(quota, period, at, until, block, used, is_last)

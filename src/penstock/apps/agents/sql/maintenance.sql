@@ -29,6 +29,11 @@ INSERT INTO agents_usage (tenant_id, measure, period, slot, used) VALUES (?, ?, 
 ON CONFLICT (tenant_id, measure, period, slot) DO UPDATE
 SET used = agents_usage.used + excluded.used;
 
+-- name: give_usage_back
+-- Where it is still counted: of a tenant that was erased meanwhile nothing comes back.
+UPDATE agents_usage SET used = used - ?
+WHERE tenant_id = ? AND measure = ? AND period = ? AND slot = ?;
+
 -- name: set_usage
 INSERT INTO agents_usage (tenant_id, measure, period, slot, used) VALUES (?, ?, ?, 0, ?)
 ON CONFLICT (tenant_id, measure, period, slot) DO UPDATE SET used = excluded.used;

@@ -37,6 +37,13 @@ RECORDED_SECONDS = 12.0
 """Figures of stages are written every ten seconds."""
 UNTIL_IT_RUNS = 60.0
 
+STAGES = {
+    "fetch": "fetching a batch",
+    "prepare": "preparing a batch",
+    "apply": "applying a batch",
+    "whole": "an event, from its fetch to the commit of its batch,",
+}
+
 Figure = tuple[str, str, str]
 
 
@@ -60,10 +67,10 @@ def derived_figures(
         with _running(place, server.url, "penstock.apps.recorder.app:app", *names):
             _send(redis.Redis.from_url(server.url), events, per_second // 5, seconds)
             time.sleep(RECORDED_SECONDS)
-        for name, stages in asyncio.run(_timings(place)).items():
+        for name, stages in sorted(asyncio.run(_timings(place)).items()):
             for stage, (p50, p95, p99) in sorted(stages.items()):
                 told = f"{p50:.1f} / {p95:.1f} / {p99:.1f} ms"
-                what = f"{name}, {stage} of a batch at {per_second // 5:,} events/s"
+                what = f"{name}, {STAGES.get(stage, stage)} at {per_second // 5:,} events/s"
                 found.append((f"{what}: p50 / p95 / p99", told, ""))
     return found
 

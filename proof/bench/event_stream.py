@@ -49,10 +49,15 @@ def stream_figures(folder: Path, events: Sequence[NewEvent]) -> list[Figure]:
     found = [("ingest from a Redis Stream", f"{rate:,.0f} events/s", beside)]
     for stage in STAGES:
         if stage in stages:
-            p50, p95, p99 = stages[stage]
-            told = f"{p50:.2f} / {p95:.2f} / {p99:.2f} ms"
-            found.append((f"{stage}, a batch of {BATCH}: p50 / p95 / p99", told, ""))
+            own = stages.get(f"{stage}_cpu")
+            beside = f"of processor time {_in_turn(own)}" if own else ""
+            what = f"{stage}, a batch of {BATCH}: p50 / p95 / p99"
+            found.append((what, _in_turn(stages[stage]), beside))
     return found
+
+
+def _in_turn(percentiles: Sequence[float]) -> str:
+    return " / ".join(f"{each:.2f}" for each in percentiles) + " ms"
 
 
 def fill(client: redis.Redis, events: Sequence[NewEvent]) -> None:

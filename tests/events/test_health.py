@@ -180,7 +180,7 @@ async def test_the_figures_of_the_pipeline(app: Penstock) -> None:
     await app.series.flush()
     await see_workers(app, 1)
     found = await pipeline_health(app)
-    assert {each.stage for each in found.timings} == {"fetch", "prepare", "apply"}
+    assert {each.stage for each in found.timings} == {"fetch", "prepare", "apply", "whole"}
     assert all(0 < each.p50 <= each.p95 <= each.p99 < 60_000 for each in found.timings)
     assert 0 < found.utilisation["tally"] <= 1
     assert found.sizes["log"] > 0

@@ -237,10 +237,10 @@ class FastPath:
         now = self.app.store.clock.now()
         preparer = self.app.events.preparer
         batch = Batch(list(entries), erasures)
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
-        self.stages.add("parse", began)
-        began = time.perf_counter()
+        self.stages.add_work("parse", began, worked)
+        began, worked = time.perf_counter(), time.thread_time()
         rows = iter(
             preparer.each([event for _, event in events if isinstance(event, NewEvent)], now)
         )
@@ -252,7 +252,7 @@ class FastPath:
                 fields = entry.fields or ()
                 letter = stub(entry.id, entry.milliseconds, fields, row, preparer.gate, now)
                 batch.letters.append(letter)
-        self.stages.add("compress", began)
+        self.stages.add_work("compress", began, worked)
         return batch
 
     def _parsed(self, entry: Entry) -> NewEvent | Exception:

@@ -148,6 +148,8 @@ class PoolWorker:
         events, put_off = sorted_out(fetched)
         try:
             await self._apply(lane, events, put_off, to, fetched)
+            if events:
+                self._took("whole", began)  # so long each of them was on its way
             if len(events) < len(fetched.events):
                 self._record("events.put_off", len(fetched.events) - len(events))
         except SlotsLost:

@@ -18,6 +18,16 @@ class Stages:
         seconds = (time.perf_counter() - began) / batches
         self._seconds.setdefault(stage, deque(maxlen=LATEST)).append(seconds)
 
+    def add_work(self, stage: str, began: float, worked: float) -> None:
+        """Take in a batch that this thread alone has taken through a stage.
+
+        `worked` is its `time.thread_time()` then: beside how long it took stands, as `STAGE_cpu`,
+        how long it worked and did not wait for Python's lock or for a processor.
+        """
+        self.add(stage, began)
+        cpu = time.thread_time() - worked
+        self._seconds.setdefault(f"{stage}_cpu", deque(maxlen=LATEST)).append(cpu)
+
     def percentiles(self) -> dict[str, list[float]]:
         """Milliseconds at p50, p95 and p99 of every stage."""
         return {stage: _percentiles(list(kept)) for stage, kept in self._seconds.items()}

@@ -24,8 +24,8 @@ from tests.support.places import LONG
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "a long password"
-LOOKS = ((1280, "light"), (820, "dark"), (390, "light"), (1440, "dark"), (390, "dark"))
-"""Widths of a window and colour schemes, so that neighbours differ in both."""
+WIDTHS = (1280, 820, 390)
+SCHEMES = ("light", "dark")
 
 
 class Site:
@@ -66,14 +66,15 @@ def axe() -> str:
 
 
 def looks(page: Any, nth: int) -> Iterator[tuple[int, bool]]:
-    """Show the nth page in every look; its width, and whether axe is to judge it there.
+    """Show the nth page at every width, in light and dark by turns; should axe judge it there?
 
-    To judge takes a second of the processor: in the short form the looks take turns.
+    In the short form it judges each page at one width, by turns too.
     """
-    for number, (width, scheme) in enumerate(LOOKS):
+    for number, width in enumerate(WIDTHS):
+        scheme = SCHEMES[(nth // len(WIDTHS) + number) % len(SCHEMES)]
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        yield width, LONG or number == nth % len(LOOKS)
+        yield width, LONG or number == nth % len(WIDTHS)
 
 
 def with_one_call(page: Any, site: "Site") -> None:

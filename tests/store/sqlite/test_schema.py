@@ -41,7 +41,7 @@ def connection() -> Iterator[apsw.Connection]:
 def _checked(connection: apsw.Connection, table: str, column: str) -> set[str]:
     """The values a CHECK lets a column have."""
     sql = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).get)
-    found = re.search(rf"CHECK \({column} IN \(([^)]+)\)\)", sql)
+    found = re.search(rf"CHECK \({column} (IN \([^)]+\)|= [^)]+)\)", sql)
     assert found is not None
     return set(re.findall(r"'(\w+)'", found[1]))
 

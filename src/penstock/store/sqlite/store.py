@@ -33,7 +33,6 @@ class _Granted(Lease, frozen=True):
 
 
 LANES_AT_ONCE = 64
-BEFORE_ALL = (-(2**63), 0, 0)
 
 _Place = tuple[int, int, int]
 """Rank, priority and seq: where a job stands in its lane."""
@@ -64,14 +63,13 @@ class SqliteClaims(Claims):
         name, bindings = "lane", tuple[str | int, ...](lane)
         if claim.max_priority is not None:
             name, bindings = "urgent_lane", (*lane, claim.max_priority)
-        last = BEFORE_ALL
+        ranked = _ranked.decode(tx.value(name, (*bindings, chunk)))
         while True:
-            ranked = _ranked.decode(tx.value(name, (*bindings, *last, chunk)))
             for rank, _, seq in ranked:
                 yield rank, seq, seq
             if len(ranked) < chunk:
                 return
-            last = ranked[-1]
+            ranked = _ranked.decode(tx.value(f"{name}_after", (*bindings, *ranked[-1], chunk)))
 
     def lease(
         self, tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool

@@ -73,11 +73,26 @@ WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_k
 SELECT json_group_array(json_array(rank, priority, seq)) FROM (
     SELECT rank, priority, seq FROM jobs
     WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
+    ORDER BY rank, priority, seq LIMIT ?
+);
+
+-- name: lane_after
+SELECT json_group_array(json_array(rank, priority, seq)) FROM (
+    SELECT rank, priority, seq FROM jobs
+    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
       AND (rank, priority, seq) > (?, ?, ?)
     ORDER BY rank, priority, seq LIMIT ?
 );
 
 -- name: urgent_lane
+SELECT json_group_array(json_array(rank, priority, seq)) FROM (
+    SELECT rank, priority, seq FROM jobs
+    WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
+      AND priority <= ?
+    ORDER BY rank, priority, seq LIMIT ?
+);
+
+-- name: urgent_lane_after
 SELECT json_group_array(json_array(rank, priority, seq)) FROM (
     SELECT rank, priority, seq FROM jobs
     WHERE status = 'queued' AND queue = ? AND tenant_id = ? AND type = ? AND limit_key = ?
@@ -118,6 +133,6 @@ WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_owner = :owner
 
 -- name: start
 UPDATE jobs SET started_at = :now
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS fence FROM json_each(:started)) AS started
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS fence FROM jsonb_each(:started)) AS started
 WHERE jobs.id = started.id AND +jobs.fence = started.fence AND +jobs.lease_owner = :owner
   AND +jobs.status = 'in_progress' AND jobs.started_at IS NULL;

@@ -144,7 +144,7 @@ SELECT count(*) FROM dead_letter_jobs WHERE resolution IN ('pending', 'investiga
 
 -- name: still_dead
 SELECT id FROM jobs
-WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_letter';
+WHERE id IN (SELECT value FROM json_each(?)) AND +status = 'dead_letter';
 
 -- name: purgeable
 SELECT job_id FROM dead_letter_jobs WHERE job_id IN (SELECT value FROM json_each(?));

@@ -83,7 +83,7 @@ RETURNING id, type, queue, tenant_id, attempts;
 
 -- name: of_other_tenants
 -- Of pairs of a child and a parent, the children whose parent belongs to somebody else.
-SELECT child.id FROM json_each(?) AS pair
+SELECT child.id FROM jsonb_each(?) AS pair
 JOIN jobs AS child ON child.id = pair.value ->> 0
 JOIN jobs AS parent ON parent.id = pair.value ->> 1
 WHERE child.tenant_id <> parent.tenant_id;

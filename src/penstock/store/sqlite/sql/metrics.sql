@@ -16,7 +16,7 @@ name NOT LIKE 'gauge:%' AND name <> 'duration_max' AND instr(name, '@') = 0
 -- name: add_metrics
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT :step, :bucket, value ->> 0, value ->> 1, value ->> 2, value ->> 3
-FROM json_each(:sums) WHERE true
+FROM jsonb_each(:sums) WHERE true
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE
 SET value = CASE WHEN name LIKE 'duration_max%' THEN max(metrics.value, excluded.value)
     ELSE metrics.value + excluded.value END;
@@ -24,7 +24,7 @@ SET value = CASE WHEN name LIKE 'duration_max%' THEN max(metrics.value, excluded
 -- name: set_metrics
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT :step, :bucket, value ->> 0, value ->> 1, value ->> 2, value ->> 3
-FROM json_each(:sums) WHERE true
+FROM jsonb_each(:sums) WHERE true
 ON CONFLICT (resolution_ms, bucket, type, queue, name) DO UPDATE SET value = excluded.value;
 
 -- name: fold_metrics
@@ -68,7 +68,7 @@ GROUP BY bucket, name ORDER BY bucket;
 
 -- name: totals
 SELECT metrics.type, queue, name, sum(metrics.value)
-FROM json_each(:pieces) AS piece CROSS JOIN metrics
+FROM jsonb_each(:pieces) AS piece CROSS JOIN metrics
 WHERE resolution_ms = piece.value ->> 0 AND bucket >= piece.value ->> 1
   AND bucket < piece.value ->> 2 AND {part lasts}
 GROUP BY metrics.type, queue, name ORDER BY metrics.type, queue, name;
@@ -83,7 +83,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 -- name: add_to_sum
 INSERT INTO metrics (resolution_ms, bucket, type, queue, name, value)
 SELECT 0, 0, metrics.type, queue, name, sum(metrics.value)
-FROM json_each(:pieces) AS piece CROSS JOIN metrics
+FROM jsonb_each(:pieces) AS piece CROSS JOIN metrics
 WHERE resolution_ms = piece.value ->> 0 AND bucket >= piece.value ->> 1
   AND bucket < piece.value ->> 2 AND {part lasts}
 GROUP BY metrics.type, queue, name

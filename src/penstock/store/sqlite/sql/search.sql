@@ -100,6 +100,6 @@ UNION ALL
 SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_ended
     WHERE status IN (iif(:completed, 'completed', ''), iif(:cancelled, 'cancelled', ''),
             iif(:dead_letter, 'dead_letter', ''))
-      AND status IN ('completed', 'cancelled', 'dead_letter') AND seq < :below AND seq >= :above
+      AND {part ended} AND seq < :below AND seq >= :above
     LIMIT :looks)
 LIMIT :looks;

@@ -1,3 +1,7 @@
+-- part: ended
+-- Word for word as in the index of ended jobs, or SQLite would not use it.
+(status = 'completed' OR status = 'cancelled' OR status = 'dead_letter')
+
 -- name: lead
 INSERT INTO leaders (role, owner, until) VALUES (:role, :owner, :until)
 ON CONFLICT (role) DO UPDATE SET owner = excluded.owner, until = excluded.until
@@ -38,7 +42,7 @@ LIMIT :limit;
 -- name: ended_before
 -- The list of literals is what lets SQLite use the partial index.
 SELECT id FROM jobs
-WHERE status = :status AND status IN ('completed', 'cancelled', 'dead_letter')
+WHERE status = :status AND {part ended}
   AND completed_at < :before
   AND CASE status WHEN 'completed' THEN keep_completed WHEN 'dead_letter' THEN keep_failed END IS NULL
   AND id NOT IN (SELECT value FROM json_each(:spared))
@@ -46,25 +50,25 @@ ORDER BY completed_at LIMIT :limit;
 
 -- name: completed_to_remove
 -- Of jobs that say themselves when they are removed.
-SELECT id FROM jobs
+SELECT id FROM jobs INDEXED BY jobs_removed_complete
 WHERE status = 'completed' AND keep_completed >= 0 AND completed_at + keep_completed <= :now
 UNION ALL
 SELECT id FROM (
     SELECT id, keep_completed, row_number() OVER (
         PARTITION BY type ORDER BY completed_at DESC, seq DESC) AS age
-    FROM jobs WHERE status = 'completed' AND keep_completed < 0
+    FROM jobs INDEXED BY jobs_counted_complete WHERE status = 'completed' AND keep_completed < 0
 )
 WHERE age > -keep_completed
 LIMIT :limit;
 
 -- name: dead_to_remove
-SELECT id FROM jobs
+SELECT id FROM jobs INDEXED BY jobs_removed_dead
 WHERE status = 'dead_letter' AND keep_failed >= 0 AND completed_at + keep_failed <= :now
 UNION ALL
 SELECT id FROM (
     SELECT id, keep_failed, row_number() OVER (
         PARTITION BY type ORDER BY completed_at DESC, seq DESC) AS age
-    FROM jobs WHERE status = 'dead_letter' AND keep_failed < 0
+    FROM jobs INDEXED BY jobs_counted_dead WHERE status = 'dead_letter' AND keep_failed < 0
 )
 WHERE age > -keep_failed
 LIMIT :limit;
@@ -80,7 +84,7 @@ ORDER BY resolved_at LIMIT :limit;
 SELECT id FROM (
     SELECT id, type AS job_type, row_number() OVER (PARTITION BY type ORDER BY seq DESC) AS age
     FROM jobs
-    WHERE status = :status AND status IN ('completed', 'cancelled', 'dead_letter')
+    WHERE status = :status AND {part ended}
       AND type IN (SELECT key FROM json_each(:keep_last))
 )
 WHERE age <= (SELECT value FROM json_each(:keep_last) AS kept WHERE kept.key = job_type);

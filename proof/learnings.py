@@ -98,7 +98,7 @@ def _show(session: dict[str, Any], learned: Sequence[Found], hits: Sequence[list
 
 
 def fit(
-    paths: Sequence[Path] = TUNED_ON, penalty: float = 10.0, steps: int = 3_000
+    paths: Sequence[Path] = TUNED_ON, penalty: float = 30.0, steps: int = 3_000
 ) -> tuple[float, dict[str, float]]:
     """The bias and the weights under which what was planted is likeliest: a logistic regression."""
     import numpy

@@ -145,7 +145,7 @@ def message_rows(captured: Captured) -> list[dict[str, Any]]:
     conversation = conversation_id(captured.tenant_id, captured.platform, captured.session_id)
     return [
         {
-            "id": message_id(captured.event_id, n, part),
+            "id": first if part == 1 else message_id(captured.event_id, n, part),
             "tenant_id": captured.tenant_id,
             "person": captured.person,
             "conversation_id": conversation,
@@ -171,12 +171,15 @@ def message_rows(captured: Captured) -> list[dict[str, Any]]:
 
 def redaction_rows(captured: Captured) -> list[tuple[Any, ...]]:
     """What `add_redaction` takes for all that was taken out of an event."""
-    conversation = conversation_id(captured.tenant_id, captured.platform, captured.session_id)
     parts: list[tuple[str | None, tuple[Redaction, ...]]] = [(None, captured.redactions)]
     parts += [
         (message_id(captured.event_id, n), message.redactions)
         for n, message in enumerate(captured.messages)
+        if message.redactions
     ]
+    if len(parts) == 1 and not captured.redactions:
+        return []
+    conversation = conversation_id(captured.tenant_id, captured.platform, captured.session_id)
     return [
         (
             digest(captured.event_id, message or "", str(n)),

@@ -1,14 +1,16 @@
 """What all tests of events take for granted."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock import Penstock
 from penstock.events import fast_path, spool
+from penstock.events.extension import TABLES
 from penstock.testing.clock import FakeClock
 from proof.tally import Tally
+from tests.support.databases import Databases
 from tests.support.events import events_app
 
 
@@ -27,6 +29,14 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture
+def postgres_store_url(databases: Databases) -> Iterator[str]:
+    """An empty store with the tables of events: to make them costs more than most tests do."""
+    url = databases.take_store(TABLES)
+    yield url
+    databases.give_back(url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -24,8 +24,8 @@ class Stages:
         `worked` is its `time.thread_time()` then: beside how long it took stands, as `STAGE_cpu`,
         how long it worked and did not wait for Python's lock or for a processor.
         """
+        cpu = time.thread_time() - worked  # first: it is never more than the time that passed
         self.add(stage, began)
-        cpu = time.thread_time() - worked
         self._seconds.setdefault(f"{stage}_cpu", deque(maxlen=LATEST)).append(cpu)
 
     def percentiles(self) -> dict[str, list[float]]:

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import json
+import re
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -172,5 +173,6 @@ def test_the_home_is_made_by_what_writes_and_by_nothing_else(
     monkeypatch.setenv("PENSTOCK_HOME", f"{tmp_path}/data/home")
     assert cli("recorder", "sessions").code == 2
     assert not (tmp_path / "data").exists()
-    assert "27 sessions" in cli("recorder", "demo").out
+    assert re.fullmatch(r"[1-9]\d* sessions written\.\n", cli("recorder", "demo").out)
+    assert cli("recorder", "sessions").code == 0
     assert (tmp_path / "data" / "home").stat().st_mode & 0o777 == 0o700

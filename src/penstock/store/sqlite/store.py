@@ -60,16 +60,17 @@ class SqliteClaims(Claims):
         self, tx: Transaction, lane: Lane, claim: Claim, chunk: int
     ) -> Iterator[Candidate]:
         """A lane's jobs by rank, each once, fetched in chunks as they are asked for."""
-        name, bindings = "lane", tuple[str | int, ...](lane)
+        first, further, bindings = "lane", "lane_after", tuple[str | int, ...](lane)
         if claim.max_priority is not None:
-            name, bindings = "urgent_lane", (*lane, claim.max_priority)
-        ranked = _ranked.decode(tx.value(name, (*bindings, chunk)))
+            first, further = "urgent_lane", "urgent_lane_after"
+            bindings = (*lane, claim.max_priority)
+        ranked = _ranked.decode(tx.value(first, (*bindings, chunk)))
         while True:
             for rank, _, seq in ranked:
                 yield rank, seq, seq
             if len(ranked) < chunk:
                 return
-            ranked = _ranked.decode(tx.value(f"{name}_after", (*bindings, *ranked[-1], chunk)))
+            ranked = _ranked.decode(tx.value(further, (*bindings, *ranked[-1], chunk)))
 
     def lease(
         self, tx: Transaction, claim: Claim, seqs: list[Seq], lease_ms: int, start: bool

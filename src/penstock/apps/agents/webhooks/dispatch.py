@@ -138,9 +138,8 @@ class _Attempt:
         return await self._judge(answer, origin)
 
     async def _judge(self, answer: Answer, origin: str) -> Dispatched:
-        latency = self._latency()
         if answer.is_success:
-            await self._record(SUCCESS, answer)
+            latency = await self._record(SUCCESS, answer)
             return Dispatched(success=True, status_code=answer.status, latency_ms=latency)
         problem = f"it answered {answer.status}"
         if 300 <= answer.status < 400:
@@ -181,12 +180,11 @@ class _Attempt:
     def _message_id(self) -> str:
         return self._data.message_id or self._job.id
 
-    def _latency(self) -> int:
-        return round((time.perf_counter() - self._began) * 1000)
-
     async def _record(
         self, status: str, answer: Answer | None = None, error: str | None = None
-    ) -> None:
+    ) -> int:
+        """Write down how it went; return after how many milliseconds."""
+        latency = round((time.perf_counter() - self._began) * 1000)
         payload = None
         if self._n == 1:
             payload = msgspec.json.encode(self._data.payload).decode()
@@ -205,9 +203,10 @@ class _Attempt:
                 status=status,
                 at=self._at,
                 status_code=None if answer is None else answer.status,
-                latency_ms=self._latency(),
+                latency_ms=latency,
                 response_body=None if answer is None else answer.body,
                 error_message=error,
                 is_new=not self._repeats,
             )
         )
+        return latency

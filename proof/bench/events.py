@@ -214,10 +214,11 @@ def main() -> None:
         folder = Path(scratch)
         figures = measure(folder, 2_000 if quick else 50_000, 1 if quick else 5)
         figures += stream_figures(folder, made_up(2_000 if quick else 50_000, seed=5))
+        figures += flatness(folder, (2_000,) if quick else (100_000, 500_000, 1_000_000))
+        # Last, since it loads the recorder, whose rules hold for a whole process.
         figures += derived_figures(
             folder, made_up(2_000, seed=9), per_second=5_000, seconds=2 if quick else 30
         )
-        figures += flatness(folder, (2_000,) if quick else (100_000, 500_000, 1_000_000))
         machine = facts(folder)
     table = [line(("", "measured", "beside")), line(("---", "---", "---"))]
     table += [line(figure) for figure in figures]

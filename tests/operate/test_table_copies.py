@@ -119,4 +119,6 @@ async def test_rows_are_counted_weighed_and_read_by_whose_they_are(
         assert [row["id"] for row in await tables.page(owned, [3], 2, mine)] == [4]
         sizes = await tables.sizes(owned)
         assert sizes["acme"] == 3 * sizes["beta"] > 0
+        assert await tables.sizes(owned, "beta") == {"beta": sizes["beta"]}
+        assert await tables.sizes(owned, "nobody") == {}
         assert await tables.sizes(NOTES) == {}

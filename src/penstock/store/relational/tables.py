@@ -249,17 +249,21 @@ class RelationalTables(ABC):
         bindings = tuple((where or {}).values())
         return int(await self.db.read(lambda tx: self._one(tx, sql).value("one", bindings)))
 
-    async def sizes(self, table: Table) -> dict[str, int]:
-        """How many bytes the values of each tenant's rows take; none if rows are nobody's."""
+    async def sizes(self, table: Table, tenant: str | None = None) -> dict[str, int]:
+        """How many bytes the values of each tenant's rows, or of one's, take; {} if nobody's."""
         if table.tenant is None:
             return {}
-        tenant = quoted(table.tenant)
+        owner = quoted(table.tenant)
+        where = None if tenant is None else {table.tenant: tenant}
 
         def read(tx: Transaction) -> dict[str, int]:
             kinds = self._columns(tx, table)
             each = (f"coalesce({self.size(name, kind)}, 0)" for name, kind in kinds.items())
-            sql = f"SELECT {tenant}, sum({' + '.join(each)}) FROM {quoted(table.name)} GROUP BY 1"
-            return {str(name): int(total) for name, total in self._one(tx, sql).rows("one")}
+            sql = f"SELECT {owner}, sum({' + '.join(each)}) FROM {quoted(table.name)}"
+            rows = self._one(tx, f"{sql}{_where(where)} GROUP BY 1").rows(
+                "one", tuple((where or {}).values())
+            )
+            return {str(name): int(total) for name, total in rows}
 
         return await self.db.read(read)
 

@@ -51,15 +51,15 @@ async def forget_old(app: "Penstock") -> None:
     await app.transact(work)
 
 
-async def weigh(app: "Penstock") -> Counter[str]:
-    """The bytes that each tenant's rows take in the tables of extensions, and its files here."""
+async def weigh(app: "Penstock", tenant: str | None) -> Counter[str]:
+    """The bytes that a tenant's, or each one's, rows take in extensions' tables, and its files."""
     found: Counter[str] = Counter()
     store = app.table_store("agents")
     for name in await store.versions():
         extension = app.extensions.find(name)
         for table in extension.tables.tables if extension and extension.tables else ():
             if await store.columns(table):
-                found.update(await store.sizes(table))
+                found.update(await store.sizes(table, tenant))
     for name in ("exported_bytes", "archived_bytes"):
         found.update(await app.read(partial(_sizes, name=name)))
     return found
@@ -71,7 +71,7 @@ def _sizes(tx: Any, name: str) -> dict[str, int]:
 
 async def check(app: "Penstock", tenant: str | None) -> Counter[str]:
     """Bring all figures and states up to date; how many tenants are in which state."""
-    weights = await weigh(app)
+    weights = await weigh(app, tenant)
     tenants = {tenant} if tenant else {*weights, *await _known(app)} - {"*"}
     states: Counter[str] = Counter()
     for each in sorted(tenants):

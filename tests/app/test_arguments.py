@@ -12,7 +12,6 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.errors import InvalidArguments, InvalidOption
-from tests.support.places import on_any_store
 
 
 @dataclasses.dataclass
@@ -64,7 +63,6 @@ VALUES: list[tuple[Any, Any]] = [
 ]
 
 
-@on_any_store
 @pytest.mark.parametrize(("kind", "value"), VALUES, ids=[str(kind) for kind, _ in VALUES])
 async def test_an_argument_and_a_result_come_back_with_their_type(
     app: Penstock, drain: Any, kind: Any, value: Any
@@ -96,7 +94,6 @@ async def test_an_argument_without_an_annotation_comes_back_as_plain_data(
     assert await job.result(timeout=30) == {"a": [1, None]}
 
 
-@on_any_store
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [

@@ -7,7 +7,7 @@ from penstock import Cancel, Context, Dead, ErrorClass, Penstock, Retry, Snooze,
 from penstock.config import Settings
 from penstock.testing import FakeClock
 from penstock.testing import drain as drain_app
-from tests.support.places import Place, on_any_store
+from tests.support.places import Place
 
 
 async def _settled(app: Penstock, drain: Any, outcome: Any, how: str, **options: Any) -> Any:
@@ -91,7 +91,6 @@ async def test_snoozes_are_bounded(app: Penstock, clock: FakeClock, drain: Any) 
     assert "snoozed 3 times: not ready" in str(found.error)
 
 
-@on_any_store
 @pytest.mark.parametrize(
     "outcome", [Snooze("soon"), Snooze(float("nan")), Retry(after="later"), Cancel(ValueError("x"))]
 )
@@ -172,7 +171,6 @@ async def test_a_type_has_its_own_classes_budgets_and_cap(
     assert [e.error_class for e in executions] == ["transient_network"] * 5
 
 
-@on_any_store
 @pytest.mark.parametrize(
     ("written", "asked", "runs", "because"),
     [

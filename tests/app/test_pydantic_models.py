@@ -20,7 +20,6 @@ from pydantic import (
 
 from penstock import Penstock
 from penstock.model.errors import InvalidArguments
-from tests.support.places import on_any_store
 
 
 class Order(BaseModel):
@@ -115,7 +114,6 @@ ORDER = Order(
 )
 
 
-@on_any_store
 @pytest.mark.parametrize(
     ("kind", "value"),
     [

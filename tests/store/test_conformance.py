@@ -1,7 +1,7 @@
 """Every store keeps the contract.
 
 `make test` runs the suite on one flavour of each; `make long` on all of them. What differs between
-the flavours is in their own folders, and the state machines always run on each.
+the flavours is in their own folders.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -18,6 +18,7 @@ from psycopg import sql
 from penstock.extension import Tables
 from penstock.store.open import open_store
 from proof.servers import create_database, drop_database
+from tests.support.sessions import Sessions
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'penstock'"
 # What followers of changes have the store install.
@@ -36,7 +37,7 @@ SEQUENCES = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname 
 PUT_SEQUENCE = "SELECT setval(format('penstock.%%I', %s::text), coalesce(%s, 1), %s)"
 SEND_OTHERS_AWAY = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND pid <> ALL(%s)
 """
 
 
@@ -59,6 +60,7 @@ class Databases:
         self._idle: dict[tuple[str, ...], list[str]] = defaultdict(list)
         self._of: dict[str, tuple[str, ...]] = {}
         self._cleaners: dict[str, psycopg.Connection] = {}
+        self._sessions = Sessions()
 
     def create(self) -> str:
         """A new database with nothing in it."""
@@ -80,12 +82,14 @@ class Databases:
             if self._empty(url):
                 return url
             self._cleaners.pop(url).close()
+            self._sessions.forget(_name(url))
             self.drop(url)
         url = self.create()
         # In a thread: the test that asks may run on an event loop.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(asyncio.run, _migrate(url, tables)).result()
         self._first[url], self._of[url] = _look(url), of
+        self._sessions.keep(_name(url))
         return url
 
     def give_back(self, url: str) -> None:
@@ -94,6 +98,7 @@ class Databases:
 
     def close(self) -> None:
         """Remove all databases that are left."""
+        self._sessions.close()
         for cleaner in self._cleaners.values():
             cleaner.close()
         for name in self._made:
@@ -101,12 +106,13 @@ class Databases:
 
     def _empty(self, url: str) -> bool:
         """Make a store as it was first; False if a test has taken away some of its schema."""
+        staying = self._sessions.pids(_name(url))
         try:
-            return _put_back(self._cleaner(url), self._first[url])
+            return _put_back(self._cleaner(url), self._first[url], staying)
         except psycopg.OperationalError:
             # A test may have ended every session, this one too.
             self._cleaners.pop(url).close()
-            return _put_back(self._cleaner(url), self._first[url])
+            return _put_back(self._cleaner(url), self._first[url], staying)
 
     def _cleaner(self, url: str) -> psycopg.Connection:
         """A session that stays: in a new one every table would be looked up again."""
@@ -150,9 +156,9 @@ def _copy_out(connection: psycopg.Connection, table: str) -> bytes:
         return b"".join(copy)
 
 
-def _put_back(connection: psycopg.Connection, first: First) -> bool:
+def _put_back(connection: psycopg.Connection, first: First, staying: list[int]) -> bool:
     with connection.transaction():
-        connection.execute(SEND_OTHERS_AWAY)
+        connection.execute(SEND_OTHERS_AWAY, (staying,))
         if not first.columns <= set(connection.execute(COLUMNS, prepare=True).fetchall()):
             return False
         # Neither foreign keys nor triggers have a say in this.

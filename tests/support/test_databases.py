@@ -6,6 +6,7 @@ from penstock.apps.agents.extension import TABLES as AGENTS
 from penstock.model.job import NewJob
 from penstock.store.contract import JobFilter
 from penstock.store.open import open_store
+from penstock.store.postgres.connect import address_of, connect
 from tests.support.databases import Databases
 
 
@@ -62,3 +63,33 @@ async def test_tables_of_extensions_stay_and_are_emptied_unless_a_test_took_some
     other = databases.take_store(AGENTS)
     assert other != url
     databases.give_back(other)
+
+
+async def test_a_session_is_used_again_and_keeps_nothing_that_a_test_has_set(
+    databases: Databases,
+) -> None:
+    url = databases.take_store()
+    first = connect(address_of(url))
+    pid = first.info.backend_pid
+    first.execute("SET search_path = nowhere; LISTEN news; CREATE TEMP TABLE notes (id TEXT)")
+    first.execute("SELECT pg_advisory_lock(7)")
+    first.execute("PREPARE question AS SELECT 1")
+    first.close()
+    assert first.closed
+
+    second = connect(address_of(url))
+    assert second.info.backend_pid == pid
+    left = """
+    SELECT current_setting('search_path'), to_regclass('pg_temp.notes'),
+        (SELECT count(*) FROM pg_prepared_statements WHERE name = 'question'),
+        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+        (SELECT count(*) FROM pg_listening_channels())
+    """
+    assert second.execute(left).fetchone() == ('"$user", public', None, 0, 0, 0)
+    second.execute("BEGIN")
+    second.close()
+
+    third = connect(address_of(url))
+    assert third.info.backend_pid != pid
+    third.close()
+    databases.give_back(url)

@@ -53,8 +53,11 @@ async def test_a_producer_that_only_enqueues_holds_one_connection(postgres_store
 
 
 async def test_to_open_a_store_and_use_it_takes_one_login(
-    postgres_store_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made = open_store(postgres_url)
+    await made.open()
+    await made.close()
     logins: list[str] = []
     login = psycopg.connect
 
@@ -62,11 +65,12 @@ async def test_to_open_a_store_and_use_it_takes_one_login(
         logins.append(options["dbname"])
         return login(**options)
 
-    monkeypatch.setattr(psycopg, "connect", counted)
-    store = open_store(postgres_store_url)
-    await store.open()
-    await store.jobs.enqueue([a_job()])
-    await store.close()
+    with monkeypatch.context() as counting:
+        counting.setattr(psycopg, "connect", counted)
+        store = open_store(postgres_url)
+        await store.open()
+        await store.jobs.enqueue([a_job()])
+        await store.close()
     assert len(logins) == 1
 
 

@@ -204,3 +204,14 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 @given(st.text(max_size=40), st.sampled_from(sorted(TOKENS.values())), st.text(max_size=40))
 def test_no_surrounding_text_brings_a_token_through(before: str, token: str, after: str) -> None:
     assert token not in redact(f"{before} {token} {after}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["PWD=hunter2-hunter2", "ada@example.com", "Token: 0a1b2c3d4e5f", "redis://:s3cret@cache"],
+)
+def test_a_short_text_is_looked_at_by_the_same_rules_as_a_long_one(text: str) -> None:
+    aside = " and nothing that anybody would have to keep to themselves"
+    assert len(text) <= 40 < len(text + aside)
+    assert redact(text) != text
+    assert redact(text + aside) == redact(text) + aside

@@ -117,8 +117,11 @@ async def test_rows_are_counted_weighed_and_read_by_whose_they_are(
         first = await tables.page(owned, None, 2, mine)
         assert [row["id"] for row in first] == [1, 3]
         assert [row["id"] for row in await tables.page(owned, [3], 2, mine)] == [4]
-        sizes = await tables.sizes(owned)
+        sizes = await tables.sizes([owned])
         assert sizes["acme"] == 3 * sizes["beta"] > 0
-        assert await tables.sizes(owned, "beta") == {"beta": sizes["beta"]}
-        assert await tables.sizes(owned, "nobody") == {}
-        assert await tables.sizes(NOTES) == {}
+        assert await tables.sizes([owned], "beta") == {"beta": sizes["beta"]}
+        assert await tables.sizes([owned], "nobody") == {}
+        assert await tables.sizes([NOTES]) == await tables.sizes([]) == {}
+        elsewhere = Table("notes_elsewhere", ("id",), tenant="text")
+        twice = await tables.sizes([owned, elsewhere, NOTES, owned], "beta")
+        assert twice == {"beta": 2 * sizes["beta"]}

@@ -237,6 +237,9 @@ RULES: tuple[Rule, ...] = (
 
 LIMIT = 65_536
 
+_SHORT = 40
+_ANY_NEEDLE = re.compile("|".join(re.escape(each) for rule in RULES for each in rule.needles))
+
 _NOTE = re.compile(r"\n\[(\d{1,12}) characters dropped\]\Z")
 _NOTE_ROOM = 64
 _LONGEST_TOKEN = 4_096
@@ -319,9 +322,11 @@ def _storable(text: str) -> str:
 
 def _replaced(text: str) -> str:
     lowered = text.lower()
-    for rule in RULES:
-        if any(needle in lowered for needle in rule.needles):
-            text = _compiled(rule.pattern).sub(rule.replace, text)
+    # A word or two, like the names in an object, is looked through once instead of once a needle.
+    if len(text) > _SHORT or _ANY_NEEDLE.search(lowered):
+        for rule in RULES:
+            if any(needle in lowered for needle in rule.needles):
+                text = _compiled(rule.pattern).sub(rule.replace, text)
     for added in _added:
         text = added(text)
     return text

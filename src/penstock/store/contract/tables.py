@@ -146,8 +146,11 @@ class TableStore(Protocol):
         """How many rows there are with these values in these columns, or at all."""
         ...
 
-    async def sizes(self, table: Table, tenant: str | None = None) -> dict[str, int]:
-        """How many bytes the values of each tenant's rows, or of one's, take; {} if nobody's."""
+    async def sizes(self, tables: Sequence[Table], tenant: str | None = None) -> dict[str, int]:
+        """How many bytes the values of each tenant's rows, or of one's, take in these tables.
+
+        Those that are nobody's, or not there, do not count.
+        """
         ...
 
     async def delete(self, table: Table, where: Mapping[str, str] | None = None) -> int:

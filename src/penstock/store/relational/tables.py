@@ -68,6 +68,7 @@ class RelationalTables(ABC):
         self.db = database
         self._queries: dict[str, Mapping[str, Any]] = {}
         self._made: dict[str, int] = {}
+        self._weighing: dict[tuple[Any, ...], tuple[Any, int]] = {}
 
     @abstractmethod
     def ready(self, sql: str) -> Any:
@@ -115,6 +116,7 @@ class RelationalTables(ABC):
     def forget(self) -> None:
         """Look at versions again: the database may be another one."""
         self._made.clear()
+        self._weighing.clear()
 
     def at(self, tx: Transaction) -> Self:
         """The same, of what one transaction sees; there, nothing is made."""
@@ -137,6 +139,7 @@ class RelationalTables(ABC):
             steps = {number: sql for number, sql in steps.items() if number <= version}
         whole = max(steps) == latest
         before, after = await asyncio.to_thread(self.bring_up, tables, steps, whole=whole)
+        self._weighing.clear()
         if whole:
             self._made[tables.extension] = after
         return before, after
@@ -225,12 +228,8 @@ class RelationalTables(ABC):
 
     async def columns(self, table: Table) -> dict[str, bool]:
         """Its columns, and whether each reads alike in every dialect; none if it is not there."""
-        found = await self.db.read(lambda tx: tx.rows("table_columns", (table.name,)))
-        return {
-            str(name): self.reads_alike(str(kind))
-            for name, kind in found
-            if name not in table.derived
-        }
+        found = await self.db.read(lambda tx: self._found(tx, table))
+        return {name: self.reads_alike(kind) for name, kind in found.items()}
 
     async def digest(self, table: Table, columns: Sequence[str]) -> tuple[int, int]:
         """How many rows there are and a sum over their values, in whatever order they come."""
@@ -249,23 +248,37 @@ class RelationalTables(ABC):
         bindings = tuple((where or {}).values())
         return int(await self.db.read(lambda tx: self._one(tx, sql).value("one", bindings)))
 
-    async def sizes(self, table: Table, tenant: str | None = None) -> dict[str, int]:
-        """How many bytes the values of each tenant's rows, or of one's, take; {} if nobody's."""
-        if table.tenant is None:
-            return {}
-        owner = quoted(table.tenant)
-        where = None if tenant is None else {table.tenant: tenant}
+    async def sizes(self, tables: Sequence[Table], tenant: str | None = None) -> dict[str, int]:
+        """How many bytes the values of each tenant's rows, or of one's, take in these tables."""
+        asked = (*((table.name, table.tenant) for table in tables), tenant is None)
 
         def read(tx: Transaction) -> dict[str, int]:
-            kinds = self._columns(tx, table)
-            each = (f"coalesce({self.size(name, kind)}, 0)" for name, kind in kinds.items())
-            sql = f"SELECT {owner}, sum({' + '.join(each)}) FROM {quoted(table.name)}"
-            rows = self._one(tx, f"{sql}{_where(where)} GROUP BY 1").rows(
-                "one", tuple((where or {}).values())
-            )
-            return {str(name): int(total) for name, total in rows}
+            if asked not in self._weighing:
+                self._weighing[asked] = self._weigh(tx, tables, one=tenant is not None)
+            sql, count = self._weighing[asked]
+            found = tx.using({"one": sql}).rows("one", () if tenant is None else (tenant,) * count)
+            sizes: dict[str, int] = {}
+            for name, total in found:
+                sizes[str(name)] = sizes.get(str(name), 0) + int(total)
+            return sizes
 
         return await self.db.read(read)
+
+    def _weigh(self, tx: Transaction, tables: Sequence[Table], *, one: bool) -> tuple[Any, int]:
+        """The query that weighs tables, and how many they are."""
+        parts: list[str] = []
+        for table in tables:
+            kinds = self._found(tx, table)
+            if table.tenant is not None and kinds:
+                each = (f"coalesce({self.size(name, kind)}, 0)" for name, kind in kinds.items())
+                owner = quoted(table.tenant)
+                wanted = f" WHERE {owner} = ?" if one else ""
+                weight = f"sum({' + '.join(each)})"
+                parts.append(
+                    f"SELECT {owner}, {weight} FROM {quoted(table.name)}{wanted} GROUP BY 1"
+                )
+        none = "SELECT '', 0 WHERE false"
+        return self.ready(" UNION ALL ".join(parts) or none), len(parts)
 
     async def delete(self, table: Table, where: Mapping[str, str] | None = None) -> int:
         """Delete the rows with these values in these columns, or all; how many."""
@@ -286,14 +299,17 @@ class RelationalTables(ABC):
         return tx.using({"one": self.ready(sql)})
 
     def _columns(self, tx: Transaction, table: Table) -> dict[str, str]:
-        found = {
+        found = self._found(tx, table)
+        if not found:
+            raise InvalidOption("table", table.name, "one that the extension's steps make")
+        return found
+
+    def _found(self, tx: Transaction, table: Table) -> dict[str, str]:
+        return {
             str(name): str(kind)
             for name, kind in tx.rows("table_columns", (table.name,))
             if name not in table.derived
         }
-        if not found:
-            raise InvalidOption("table", table.name, "one that the extension's steps make")
-        return found
 
 
 def _where(values: Mapping[str, str] | None, *further: str) -> str:

@@ -53,20 +53,14 @@ async def forget_old(app: "Penstock") -> None:
 
 async def weigh(app: "Penstock", tenant: str | None) -> Counter[str]:
     """The bytes that a tenant's, or each one's, rows take in extensions' tables, and its files."""
-    found: Counter[str] = Counter()
     store = app.table_store("agents")
-    for name in await store.versions():
-        extension = app.extensions.find(name)
-        for table in extension.tables.tables if extension and extension.tables else ():
-            if await store.columns(table):
-                found.update(await store.sizes(table, tenant))
-    for name in ("exported_bytes", "archived_bytes"):
-        found.update(await app.read(partial(_sizes, name=name)))
+    here = [app.extensions.find(name) for name in await store.versions()]
+    tables = [table for each in here if each and each.tables for table in each.tables.tables]
+    found = Counter(await store.sizes(tables, tenant))
+    files = await app.read(lambda tx: tx.agents.rows("bytes_of_files", {"tenant": tenant}))
+    for owner, size in files:
+        found[str(owner)] += int(size)
     return found
-
-
-def _sizes(tx: Any, name: str) -> dict[str, int]:
-    return {str(tenant): int(size) for tenant, size in tx.agents.rows(name)}
 
 
 async def check(app: "Penstock", tenant: str | None) -> Counter[str]:

@@ -92,7 +92,7 @@ async def nearest(app: "Penstock", tenant: str, sources: Sequence[Source]) -> Ne
                 elif at != place and column < k:
                     places[place, column], cosines[place, column] = at, cosine
                     column += 1
-    if whole:
+    if whole and len(sources) > 1:
         all_ = numpy.concatenate(whole)
         await asyncio.to_thread(_compare_all, all_, places, cosines)
     return Near(places, cosines, beside)

@@ -5,8 +5,8 @@ covers already is left alone: a job that is run again, or resumed, adds nothing.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from penstock.app.context import Context
 from penstock.apps.agents.memory.changes import restates
@@ -35,7 +35,10 @@ from penstock.apps.agents.vectors.embedder import embed, embedder_of
 from penstock.apps.agents.vectors.store import MEMORIES, vectors_of
 from penstock.model.ids import derived_id
 
+T = TypeVar("T")
+
 CONSOLIDATION = "consolidation"
+FEW = 8
 PAGE = 5_000
 BATCH = 400
 """So many clusters, or changes, go into one commit."""
@@ -53,7 +56,7 @@ async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
     known: dict[str, list[Source]] = {}
     for theirs in _by_user(sources):
         near, said = await asyncio.gather(
-            nearest(ctx.app, ctx.job.tenant_id, theirs), asyncio.to_thread(told_by, theirs)
+            nearest(ctx.app, ctx.job.tenant_id, theirs), _aside(told_by, theirs)
         )
         others = await _others(ctx, theirs, {each for _, each, _ in near.beside})
         for place, other, _ in near.beside:
@@ -61,11 +64,11 @@ async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
                 known.setdefault(theirs[place].id, []).append(others[other])
         # What a consolidation has made is not changed by itself: it ends with what it was made of.
         told = {id_: each for id_, each in others.items() if each.source_type != CONSOLIDATION}
-        changed = await asyncio.to_thread(superseded, theirs, said, near, told)
+        changed = await _aside(superseded, theirs, said, near, told)
         pairs = list(changed.values())
         for begin in range(0, len(pairs), BATCH):
             await _supersede(ctx, pairs[begin : begin + BATCH])
-        clusters += await asyncio.to_thread(clustered, theirs, near, changed)
+        clusters += await _aside(clustered, theirs, near, changed)
     ctx.progress({"phase": "generating", "percent": 40})
     several = [cluster for cluster in clusters if len(cluster.members) > 1]
     created = 0
@@ -82,6 +85,13 @@ async def consolidate(data: ConsolidationData, ctx: Context) -> Consolidated:
         memories_created=created,
         source_memories_processed=len(sources),
     )
+
+
+async def _aside(think: Callable[..., T], sources: Sequence[Source], *given: Any) -> T:
+    """Think about many memories in a thread, and about a few, which takes no time, at once."""
+    if len(sources) <= FEW:
+        return think(sources, *given)
+    return await asyncio.to_thread(think, sources, *given)
 
 
 async def _sources(data: ConsolidationData, ctx: Context) -> list[Source]:

@@ -114,11 +114,12 @@ WHERE (kind = 'data'
     OR (kind = 'audit' AND CAST(:person AS TEXT) IS NULL AND tenant_id = :tenant)
 ORDER BY id LIMIT :limit;
 
--- name: exported_bytes
-SELECT tenant_id, sum(bytes) FROM agents_exports WHERE bytes IS NOT NULL GROUP BY 1;
-
--- name: archived_bytes
-SELECT tenant_id, sum(bytes) FROM agents_archives WHERE bytes IS NOT NULL GROUP BY 1;
+-- name: bytes_of_files
+SELECT tenant_id, sum(bytes) FROM (
+    SELECT tenant_id, bytes FROM agents_exports UNION ALL SELECT tenant_id, bytes FROM agents_archives
+) AS files
+WHERE bytes IS NOT NULL AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+GROUP BY 1;
 
 -- name: forget_export
 DELETE FROM agents_exports WHERE id = ?;

@@ -27,12 +27,14 @@ from penstock.config import Settings
 from penstock.events.event import NewEvent
 from penstock.events.health import pipeline_health
 from penstock.events.stream import EVENTS, fields_of
+from proof.bench.asking import MODEL, THINKING_SECONDS, model
 from proof.servers import RedisServer
 
 LOOK_SECONDS = 0.005
 TICK_SECONDS = 0.01
 """The producer sends what has become due so often."""
 MOST_AT_ONCE = 200
+ASKED_PER_SECOND = 100
 RECORDED_SECONDS = 12.0
 """Figures of stages are written every ten seconds."""
 UNTIL_IT_RUNS = 60.0
@@ -67,12 +69,30 @@ def derived_figures(
         with _running(place, server.url, "penstock.apps.recorder.app:app", *names):
             _send(redis.Redis.from_url(server.url), events, per_second // 5, seconds)
             time.sleep(RECORDED_SECONDS)
-        for name, stages in sorted(asyncio.run(_timings(place)).items()):
-            for stage, (p50, p95, p99) in sorted(stages.items()):
-                told = f"{p50:.1f} / {p95:.1f} / {p99:.1f} ms"
-                what = f"{name}, {STAGES.get(stage, stage)} at {per_second // 5:,} events/s"
-                found.append((f"{what}: p50 / p95 / p99", told, ""))
+        found += _stages(place, f"at {per_second // 5:,} events/s")
+    with RedisServer(options={"appendfsync": "always"}) as server, model() as address:
+        place = folder / "asking"
+        place.mkdir()
+        os.environ[MODEL] = address
+        with _running(place, server.url, "proof.bench.asking:app", "asking"):
+            _send(redis.Redis.from_url(server.url), events, ASKED_PER_SECOND, seconds)
+            time.sleep(RECORDED_SECONDS)
+        thinking = f"with a model that thinks for {1_000 * THINKING_SECONDS:.0f} ms"
+        found += _stages(place, f"{thinking}, at {ASKED_PER_SECOND} events/s")
     return found
+
+
+def _stages(place: Path, when: str) -> list[Figure]:
+    """How long each stage of the consumers took."""
+    return [
+        (
+            f"{name}, {STAGES.get(stage, stage)} {when}: p50 / p95 / p99",
+            f"{p50:.1f} / {p95:.1f} / {p99:.1f} ms",
+            "",
+        )
+        for name, stages in sorted(asyncio.run(_timings(place)).items())
+        for stage, (p50, p95, p99) in sorted(stages.items())
+    ]
 
 
 def _delays(

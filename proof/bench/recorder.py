@@ -31,6 +31,7 @@ from penstock.apps.recorder.reading import SessionNotFound, Sessions
 from penstock.apps.recorder.transcripts import CHUNK, Chunk, captured
 from penstock.apps.recorder.writing import write
 from penstock.events import catch_up
+from penstock.model.wording import counted
 from proof.bench.report import line
 
 NOON = 1_767_268_800_000
@@ -194,10 +195,12 @@ def _record(n: int, chance: random.Random) -> dict[str, Any]:
     return {"type": "assistant", "requestId": f"r{n}", "message": {**message, "content": content}}
 
 
-async def importing(app: Penstock, folder: Path, megabytes: int) -> list[tuple[str, str, str]]:
-    """How fast transcripts come in, and how much memory that takes."""
+async def importing(
+    app: Penstock, folder: Path, megabytes: int, *, in_each: int
+) -> list[tuple[str, str, str]]:
+    """How fast transcripts of a size come in, and how much memory that takes."""
     chance = random.Random(17)
-    each = min(megabytes, 50) << 20
+    each = min(megabytes, in_each) << 20
     total, path = 0, folder
     for _ in range(max(1, (megabytes << 20) // each)):
         name = str(UUID(int=chance.getrandbits(128), version=4))
@@ -219,12 +222,13 @@ async def importing(app: Penstock, folder: Path, megabytes: int) -> list[tuple[s
     grown.append(_most_memory())
     after, busy_after = _sanitiser_alone(path)
     alone, busy = (before + after) / 2, (busy_before + busy_after) / 2
+    what = f"{total / 1e6:,.0f} MB in {counted(done.files, 'file')}"
     to_write, to_make = 1e9 * writer / total, 1e9 * others / total
     possible = total / max(writer, (writer + others) / cores) / 1e6
     return [
         ("lines made safe, one core", f"{alone:.1f} MB/s", ""),
         (
-            f"import of {total / 1e6:,.0f} MB by {cores} processes, {done.events:,} events",
+            f"import of {what} by {cores} processes, {done.events:,} events",
             f"{rate:.1f} MB/s",
             f"{rate / (alone * cores):.2f} of that times cores (≥ 0.4)",
         ),
@@ -269,11 +273,13 @@ async def measure(count: int, megabytes: int) -> list[tuple[str, str, str]]:
         url = f"sqlite:///{folder}/recorder.db"
         async with Penstock(url, extensions=["events", "recorder"]) as app:
             found = await understanding(app, count)
-        place = Path(folder) / "transcripts"
-        place.mkdir()
-        url = f"sqlite:///{folder}/imported.db"
-        async with Penstock(url, extensions=["events", "recorder"]) as app:
-            return found + await importing(app, place, megabytes)
+        for in_each in (50, 1):
+            place = Path(folder) / f"transcripts-{in_each}"
+            place.mkdir()
+            url = f"sqlite:///{folder}/imported-{in_each}.db"
+            async with Penstock(url, extensions=["events", "recorder"]) as app:
+                found += await importing(app, place, megabytes, in_each=in_each)
+    return found
 
 
 def main() -> None:

@@ -313,6 +313,36 @@ async def test_several_processes_import_what_one_does(
     assert told == [record.get("uuid") for record in RECORDS], "in their order"
 
 
+async def test_small_files_are_made_safe_while_others_are_written(
+    app: Penstock, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2, 5):
+        lines = LINES.replace(b"tr-1", b"tr-%d" % number).replace(
+            b'uuid": "', b'uuid": "%d' % number
+        )
+        (folder / f"tr-{number}.jsonl").write_bytes(lines)
+    read: list[int] = []
+    read_at_writes: list[int] = []
+    keep = importing.keep
+
+    def counted(file: int, begin: int, since: int) -> Iterator[Chunk]:
+        for chunk in chunks(file, begin, since):
+            read.append(file)
+            yield chunk
+
+    async def kept(*given: Any) -> Any:
+        read_at_writes.append(len(read))
+        return await keep(*given)
+
+    monkeypatch.setattr(importing, "chunks", counted)
+    monkeypatch.setattr(importing, "keep", kept)
+    done = await Importer(app, processes=2).run(find(str(folder)))
+    assert (done.files, read_at_writes) == (4, [4, 4, 4, 4])
+    for number in range(1, 5):
+        found = await app.events.find(EventFilter(session_id=f"tr-{number}", limit=100))
+        assert len(found) == len(RECORDS)
+
+
 def test_import_is_a_command(folder: Path, cli: Cli) -> None:  # noqa: F811
     answer = cli("recorder", "import", str(folder))
     assert answer.code == 0, answer.err

@@ -6,8 +6,9 @@ Lines are made safe in several processes and written by one, in their order.
 import asyncio
 import os
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import aclosing
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -19,6 +20,7 @@ from penstock.apps.recorder.bulk import Kept, Position, Ready, keep, position_of
 from penstock.apps.recorder.capture import cleaner
 from penstock.apps.recorder.captured import conversation_id, digest
 from penstock.apps.recorder.transcripts import (
+    CHUNK,
     PLATFORM,
     Chunk,
     UntrustedFile,
@@ -40,6 +42,8 @@ ENDING = ".jsonl"
 KIND = "transcript"
 AHEAD = 2
 """So many chunks for each process are made, or wait to be, while one is written."""
+MOST_AHEAD = 64
+"""Of small files, no more than so many."""
 SMALL = 8 << 20
 """Less than so many bytes are not worth other processes."""
 FOLLOWED_MS = 3_600_000
@@ -155,36 +159,44 @@ class Importer:
             self._pool = ProcessPoolExecutor(self._processes, context, _begin, (self._maker,))
             self._begun = [self._pool.submit(_be_there) for _ in range(self._processes)]
         try:
-            before = 0
-            for source in sources:
-                await self._file(source, _shown(show, before, total))
-                before += source.size
+            await self._all(sources, _shown(show, total))
         finally:
             if self._pool is not None:
                 self._pool.shutdown(cancel_futures=True)
         return self.done
 
-    async def _file(self, source: Source, show: Callable[[int], None]) -> None:
+    async def _all(self, sources: Sequence[Source], show: Callable[[int], None]) -> None:
+        """Write what was made safe, in order, while more is: of the next files, too."""
+        waiting: deque[_Part] = deque()
+        before = ahead = 0
+        for source in sources:
+            async with aclosing(self._parts(source, before)) as parts:
+                async for part in parts:
+                    waiting.append(part)
+                    ahead += len(part.chunk.data)
+                    while ahead > AHEAD * self._processes * CHUNK or len(waiting) > MOST_AHEAD:
+                        ahead -= len(waiting[0].chunk.data)
+                        await self._write(waiting.popleft(), show)
+            before += source.size
+        while waiting:
+            await self._write(waiting.popleft(), show)
+        show(before)
+
+    async def _parts(self, source: Source, before: int) -> AsyncGenerator["_Part", None]:
+        """Read a file, and have every part of it made safe."""
         try:
             file = open_below(source.root, source.path)
         except UntrustedFile as error:
             self.done.left_out.append(str(error))
             return
         try:
-            position = await self._position(source, file)
-            spoken = await self._spoken(source)
-            waiting: deque[tuple[Chunk, Awaitable[list[Ready]]]] = deque()
-            for chunk in chunks(file, position.position, position.at):
-                waiting.append((chunk, self._submit(chunk, source.session)))
-                if len(waiting) > AHEAD * self._processes:
-                    position = await self._write(position, *waiting.popleft(), spoken)
-                    show(position.position)
-            while waiting:
-                position = await self._write(position, *waiting.popleft(), spoken)
-            show(source.size)
-            self.done.files += 1
+            begin = await self._position(source, file)
+            reading = _Reading(before, begin, await self._spoken(source))
+            for chunk in chunks(file, begin.position, begin.at):
+                yield _Part(reading, chunk, self._submit(chunk, source.session))
         finally:
             os.close(file)
+        self.done.files += 1
 
     def _submit(self, chunk: Chunk, session: str) -> Awaitable[list[Ready]]:
         now = self._app.store.clock.now()
@@ -207,21 +219,36 @@ class Importer:
         rows = await self._app.read(lambda tx: tx.recorder.rows("hashes_by_hooks", asked))
         return Counter(str(hashed) for (hashed,) in rows)
 
-    async def _write(
-        self, before: Position, chunk: Chunk, made: Awaitable[list[Ready]], spoken: Counter[str]
-    ) -> Position:
-        """Write a chunk and how far that is, in one commit."""
-        events = await made
+    async def _write(self, part: "_Part", show: Callable[[int], None]) -> None:
+        """Write a part of a file and how far that is, in one commit."""
+        events, reading, chunk = await part.made, part.reading, part.chunk
         last = events[-1].row.timestamp if events else chunk.since
-        position = before._replace(position=chunk.end, at=last)
-        self.done.add(await keep(self._app, events, position, spoken), len(chunk.data))
-        return position
+        reading.position = reading.position._replace(position=chunk.end, at=last)
+        kept = await keep(self._app, events, reading.position, reading.spoken)
+        self.done.add(kept, len(chunk.data))
+        show(reading.before + chunk.end)
 
 
-def _shown(show: Progress | None, before: int, total: int) -> Callable[[int], None]:
-    def tell(position: int) -> None:
+class _Reading(Struct):
+    """A file that is read: what comes before it, how far it was written, and what others wrote."""
+
+    before: int
+    position: Position
+    spoken: Counter[str]
+
+
+class _Part(NamedTuple):
+    """A part of a file, and what is made of it elsewhere."""
+
+    reading: _Reading
+    chunk: Chunk
+    made: Awaitable[list[Ready]]
+
+
+def _shown(show: Progress | None, total: int) -> Callable[[int], None]:
+    def tell(read: int) -> None:
         if show is not None:
-            show("Importing", min(total, before + position), total)
+            show("Importing", min(total, read), total)
 
     return tell
 

@@ -398,6 +398,15 @@ def check_text(option: str, value: object) -> str:
     raise InvalidOption(option, value, "a text of valid Unicode without NUL characters")
 
 
+def as_json(option: str, value: Any) -> str:
+    """Write a value as JSON text; refuse what JSON or a store cannot hold."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidOption(option, "…", "something JSON can hold") from error
+    return check_text(option, text)
+
+
 def check_name(option: str, value: Any) -> None:
     """Refuse a name that a URL, a log line or a shell would stumble over."""
     Name("", option).stored(value)

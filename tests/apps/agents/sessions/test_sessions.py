@@ -117,6 +117,22 @@ def test_a_turn_that_cannot_be_kept_is_refused(wrong: dict[str, Any], told: str)
         NewTurn(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"session_id": ""}, "a text, or None for a new one"),
+        ({"user": "a\0b"}, "without NUL"),
+        ({"metadata": {"a": object()}}, "something JSON can hold"),
+    ],
+)
+async def test_a_session_that_cannot_be_kept_is_refused(
+    agents: Penstock, wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InvalidOption, match=told):
+        await agents.agents.sessions.open(**wrong)
+    assert await agents.agents.sessions.list() == []
+
+
 async def test_a_cleanup_of_a_tenant_leaves_those_of_others(
     agents: Penstock, clock: FakeClock
 ) -> None:

@@ -1,6 +1,7 @@
 """`app.agents.webhooks`: endpoints, their secrets, replays and figures."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,6 +128,26 @@ async def test_what_is_no_topic_is_refused(here: Penstock, topic: str) -> None:
         await here.agents.webhooks.add(URL, topics=[topic])
     with pytest.raises(InvalidOption, match="'topic'"):
         await here.agents.webhooks.publish(topic, {})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"owner": "a\0b"}, "without NUL"),
+        ({"metadata": {"a": object()}}, "something JSON can hold"),
+    ],
+)
+async def test_what_no_store_can_hold_is_refused(
+    here: Penstock, wrong: dict[str, Any], told: str
+) -> None:
+    webhooks = here.agents.webhooks
+    with pytest.raises(InvalidOption, match=told):
+        await webhooks.add("https://example.com/hook", **wrong)
+    assert await webhooks.list() == []
+    made = await webhooks.add("https://example.com/hook", owner="ann")
+    with pytest.raises(InvalidOption, match=told):
+        await webhooks.change(made.webhook.id, **wrong)
+    assert await webhooks.get(made.webhook.id) == made.webhook
 
 
 async def test_private_addresses_are_refused_when_a_webhook_is_added(here: Penstock) -> None:

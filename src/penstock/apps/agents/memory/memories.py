@@ -7,9 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
-from msgspec.json import encode
-
 from penstock.app.options import CallFields
 from penstock.apps.agents.memory.gate import RESTATED_FROM, id_of, known_memories, restated
 from penstock.apps.agents.memory.jobs import (
@@ -48,7 +45,7 @@ from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.not_found import NotFound
-from penstock.model.options import check_text
+from penstock.model.options import as_json, check_text
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -454,7 +451,4 @@ def _check(new: NewMemory) -> None:
         raise InvalidOption("memory_type", new.memory_type, f"one of: {', '.join(MEMORY_TYPES)}")
     if not 0 <= new.importance <= 1:
         raise InvalidOption("importance", new.importance, "a number from 0 to 1")
-    try:
-        encode(new.metadata)
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidOption("metadata", "…", "something JSON can hold") from error
+    as_json("metadata", new.metadata)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from penstock.model.errors import InvalidOption
 from penstock.model.not_found import NotFound
-from penstock.model.options import check_text
+from penstock.model.options import as_json, check_text
 
 ROLES = ("user", "assistant", "tool", "system")
 
@@ -165,4 +165,4 @@ def turn_of(row: tuple[Any, ...]) -> Turn:
 
 def written(document: Any) -> str:
     """A document as its column holds it."""
-    return check_text("metadata", msgspec.json.encode(document).decode())
+    return as_json("metadata", document)

@@ -57,6 +57,8 @@ class Sessions:
 
         It expires after `expires_in` seconds, or when the job `session-cleanup` finds it quiet.
         """
+        if session_id == "":
+            raise InvalidOption("session_id", session_id, "a text, or None for a new one")
         opened = new_id() if session_id is None else check_text("session_id", session_id)
         for name, value in (("tenant", tenant), ("workspace", workspace), ("user", user)):
             if value is not None:

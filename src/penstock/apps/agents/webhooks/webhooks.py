@@ -39,6 +39,7 @@ from penstock.apps.agents.webhooks.topics import (
 from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
+from penstock.model.options import as_json, check_text
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Webhooks:
         """
         of = self._actor.tenant_of(tenant) or ""
         webhook_id = new_id()
-        wanted = self._checked(url, headers or {}, max_failures, topics)
+        wanted = self._checked(url, headers or {}, max_failures, topics, owner)
         source, shown = (
             self.secrets.first(webhook_id) if secret is None else self.secrets.named(secret, of)
         )
@@ -114,10 +115,10 @@ class Webhooks:
             "owner": owner,
             "url": url,
             "secret": source,
-            "headers": msgspec.json.encode(headers or {}).decode(),
+            "headers": as_json("headers", headers or {}),
             "is_ordered": int(ordered),
             "max_failures": max_failures,
-            "metadata": msgspec.json.encode(metadata or {}).decode(),
+            "metadata": as_json("metadata", metadata or {}),
         }
 
         def work(tx: Any) -> Webhook:
@@ -167,13 +168,15 @@ class Webhooks:
                 "id": webhook_id,
                 "url": known.url if url is None else url,
                 "owner": known.owner if owner is KEEP else owner,
-                "headers": _json(headers, known.headers),
+                "headers": known.headers if headers is None else as_json("headers", headers),
                 "is_ordered": known.is_ordered if ordered is None else int(ordered),
                 "max_failures": known.max_failures if max_failures is None else max_failures,
-                "metadata": _json(metadata, known.metadata),
+                "metadata": known.metadata if metadata is None else as_json("metadata", metadata),
                 "now": tx.now,
             }
-            told = self._checked(row["url"], headers or {}, row["max_failures"], wanted or ())
+            told = self._checked(
+                row["url"], headers or {}, row["max_failures"], wanted or (), row["owner"]
+            )
             tx.agents.run("webhook_change", row)
             if wanted is not None:
                 tx.agents.run("webhook_unsubscribe_all", (webhook_id,))
@@ -439,9 +442,16 @@ class Webhooks:
         return self._own(tx, webhook_id).shown(_topics(tx, webhook_id), tx.now)
 
     def _checked(
-        self, url: str, headers: Mapping[str, str], max_failures: int, topics: Iterable[str]
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        max_failures: int,
+        topics: Iterable[str],
+        owner: str | None,
     ) -> "Topics":
         """Refuse what an endpoint may not have; return its topics, each once."""
+        if owner is not None:
+            check_text("owner", owner)
         check_url(url, networks(self._settings.allow))
         check_headers(headers)
         if not 0 <= max_failures <= 1_000_000:
@@ -470,10 +480,6 @@ def _latency(tx: Any, webhook_id: str, since: int, many: int, share: float) -> i
     bindings = {"webhook_id": webhook_id, "since": since, "skipped": ceil(many * share) - 1}
     found: int | None = tx.agents.value("delivery_latency", bindings)
     return found
-
-
-def _json(given: Mapping[str, Any] | None, known: str) -> str:
-    return known if given is None else msgspec.json.encode(given).decode()
 
 
 def _most(limit: int) -> int:

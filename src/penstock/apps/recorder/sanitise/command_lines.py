@@ -1,7 +1,7 @@
 """Secrets of URLs and of command lines: behind an option, or where a tool takes its password."""
 
 from penstock.apps.recorder.sanitise.checks import WORD, back, placeholder
-from penstock.apps.recorder.sanitise.credentials import BARE_LINE, quoted_end
+from penstock.apps.recorder.sanitise.credentials import BARE_LINE, LONGEST, quoted_end
 from penstock.apps.recorder.sanitise.names import (
     LENIENT,
     RANDOM,
@@ -15,10 +15,13 @@ from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 _URL_TRIGGER = (
     r"://[^\s/@:\"'<>\x60\\]*:[^\s/\"'<>\x60\\]+@|://[\w-]{20}[\w-]*@"
+    r"|[\w.-]:[^\s@:/\"']{4,64}@(?:tcp|udp|unix)\("
+    r"|[?&](?:appid|_?csrf\w*|xsrf\w*|authenticity_token|code|ticket|sid)=[\w%.~+/-]{16}"
+    r"|\b(?:infura\.io/v3|alchemy(?:api)?\.(?:io|com)/v2|quiknode\.pro)/[\w-]{20}"
     r"|(?:^|[\s\"'])-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}[\"']?"
     r"[\w.@+%-]+:[^\s:\"'/$]"
     r"|(?i:(?:^|\s)--?[\w-]*(?:password|passwd|passphrase|token|secret|key|pass|pwd))[ \t]+[^\s-]"
-    r"|\s-[pPwWkKa] ?[\"']?[^\s\"'-][^\s\"']{7}|--from-literal[= ][\"']?[\w.-]+=\S"
+    r"|\s-[pPwWkKa] ?[\"']?[^\s\"'-][^\s\"']{7}|--from-literal[= ][\"']?[\w.-]+=(?:\S|\\\n)"
     r"|\b(?:ENV|ARG) [A-Z0-9_]*(?:PASSWORD|PASSWD|TOKEN|SECRET|KEY|PASS|PWD) [^\s=]"
     r"|_(?:(?i)key|token|secret)[ \t]+[A-Za-z0-9+/_-]{20}"
 )
@@ -38,6 +41,12 @@ def url(data: bytes, start: int, end: int) -> Found | None:
         return _in_url(data, start, end)
     if data[start] == _UNDERSCORE:
         return _option(data, back(data, start, _NAME, 64))
+    told = _TOLD.groups(data, start, min(len(data), start + LONGEST))
+    if told is not None:
+        span = next(each for each in told[1:] if each != NOWHERE)
+        level = LENIENT if span == told[1] else RANDOM
+        known = is_secret(level, data[slice(*span)], quoted=True)
+        return (*span, "told-in-address", "SECRET", 0.85) if known else None
     at = start
     while at < end and data[at] in b" \t\r\n\"'":
         at += 1
@@ -47,6 +56,11 @@ def url(data: bytes, start: int, end: int) -> Found | None:
 
 
 _UNDERSCORE = ord("_")
+_TOLD = Pattern(
+    r"[\w.-]:([^\s@:/\"']{4,64})@(?:tcp|udp|unix)\("
+    r"|[?&](?:\w+)=([\w%.~+/-]{16,})"
+    r"|[a-z.]+/v?[0-9]?/?([\w-]{20,})"
+)
 
 
 def _in_url(data: bytes, start: int, end: int) -> Found | None:
@@ -92,7 +106,12 @@ def _option(data: bytes, at: int) -> Found | None:
 
 
 _SHORT = Pattern(
-    r"-[pPwWkKa] ?[\"']?([^\s\"'-][^\s\"']{7,})|--from-literal[= ][\"']?[\w.-]+=([^\s\"']+)"
+    r"-[pPwWkKa] ?[\"']?([^\s\"'-][^\s\"']{7,})"
+    r"|--from-literal[= ][\"']?([\w.-]+)=(?:\\\r?\n[ \t]*)?[\"']?([^\s\"'\\]+)"
+)
+_WHO_OR_WHERE = Pattern(
+    r"(?i)(?:\w*[_.-])?(?:user|username|user_?name|login|host|hostname|port|name|db|database|dbname"
+    r"|email|region|endpoint|scheme|driver|schema)"
 )
 
 
@@ -101,9 +120,9 @@ def _short_option(data: bytes, at: int) -> Found | None:
     groups = _SHORT.groups(data, at, len(data))
     if groups is None:
         return None
-    _, short, literal = groups
+    _, short, name, literal = groups
     if literal != NOWHERE:
-        kept = placeholder(data[slice(*literal)])
+        kept = placeholder(data[slice(*literal)]) or _WHO_OR_WHERE.whole(data[slice(*name)])
         return None if kept else (*literal, "kubernetes-literal", "K8S_SECRET", 0.95)
     known = speaks_for_itself(data[slice(*short)])
     return (*short, "short-option", "PASSWORD", 0.8) if known else None
@@ -116,7 +135,10 @@ _TOOL_TRIGGER = (
     r"|htpasswd|net (?:user?|rpc)|smbclient|ldap(?:search|modify|add|whoami|passwd)|zip|unzip"
     r"|7z[az]?|rar|unrar|mosquitto_\w+|ipmitool|sqlcmd|bcp|osql|rabbitmqctl|nmcli|ssh-keygen"
     r"|w?x?freerdp3?|plink|pscp|psftp|sqlplus|expdp|impdp|ConvertTo-SecureString|requirepass"
-    r"|masterauth) [^\n]"
+    r"|masterauth|lftp|snmp(?:walk|get|getnext|set|bulkwalk|bulkget|table|trap|-server)"
+    r"|rclone|aria2c|xfreerdp|vncpasswd|gpg2?) [^\n]"
+    r"|\b(?:secret|password) [0-9] \S"
+    r"|--password-command[ =][\"']?(?:echo|printf) "
     r"|\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|[\"']?%s[\\\w]*[\"']?[ \t]+)?[\"']?[^\s\"'|]+[\"']?"
     r"[ \t]*\|[ \t]*(?:sudo|docker|podman|helm|su|passwd|chpasswd|gpg|kinit|cryptsetup|oras|crane"
     r"|gh|glab|vault)\b"
@@ -139,7 +161,12 @@ _TOOLS = Pattern(
     rf"|(?:zip|unzip|mosquitto_\w+|ipmitool|sqlcmd|bcp|osql){_UP_TO}-P{_VALUE}"
     rf"|(?:7z[az]?|rar|unrar){_UP_TO}-p[\"']?([^\s\"'-][^\s\"']+)"
     rf"|rabbitmqctl{_UP_TO}(?:add_user|change_password)\s+\S+{_VALUE}"
-    rf"|nmcli{_UP_TO}password{_VALUE}|ssh-keygen{_UP_TO}-[NP]{_VALUE}"
+    rf"|nmcli{_UP_TO}password{_VALUE}|ssh-keygen{_UP_TO}-[NP]\s+(?:\"([^\"\n]+)|'([^'\n]+)|(\S+))"
+    rf"|lftp{_UP_TO}-u\s*[\"']?[^\s,\"']+,([^\s\"']+)|snmp-server\s+community{_VALUE}"
+    rf"|snmp[a-z]+{_UP_TO}-[cAX]{_VALUE}"
+    r"|(?:secret|password)\s[0-9]\s(\S+)"
+    rf"|--password-command[ =][\"']?(?:echo|printf){_VALUE}"
+    rf"|gpg2?{_UP_TO}--passphrase{_VALUE}"
     rf"|w?x?freerdp3?{_UP_TO}/p:{_VALUE}|(?:plink|pscp|psftp){_UP_TO}-pw{_VALUE}"
     r"|(?:sqlplus|expdp|impdp)\s+(?:-\w+\s+)*[\"']?\w+/([^\s@\"']+)@"
     r"|jdbc:oracle:\w+:[\w.$]+/([^\s@/\"']+)@"

@@ -20,7 +20,7 @@ _NAME = frozenset(WORD | set(b"_-.$"))
 
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
-    r"|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
+    r"|psw|pswd|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
     r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp|(?:mfa|2fa|totp|otp|authenticator)[ _-]?seed"
 )
 _SUFFIX = (
@@ -84,6 +84,8 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     quoted = tick_start >= 0
     if sign == b"," and data[begin:name_end] == b"auth":
         return None  # the first of a pair of names, as in a list of migrations
+    if _is_told_public(data, begin):
+        return None
     if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
     value_start = tick_end if quoted else after
@@ -100,7 +102,15 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
 
 
-_PHRASE = Pattern(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}[ \t]*(?:[\n\"'\x60]|$)")
+def _is_told_public(data: bytes, begin: int) -> bool:
+    """`public key: …`, and the name of a secret in the words of a cloud: `arn:…:secret:name`."""
+    before = data[max(0, begin - 120) : begin]
+    return before[-7:].lower() == b"public " or (
+        before[-1:] == b":" and b"arn:" in before[before.rfind(b" ") + 1 :]
+    )
+
+
+_PHRASE = Pattern(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}[ \t]*(?:[\n\"'\x60.,;)\x80-\xff-]|$)")
 _APP_PASSWORD = Pattern(r"[a-z]{4}(?: [a-z]{4}){3}[ \t]*(?:[\n\"'\x60#]|$)")
 
 
@@ -110,7 +120,10 @@ def _words_end(data: bytes, start: int, sign: bytes) -> int:
     stop = _PHRASE.at(data, start, limit)[1]
     if stop < 0 and sign == b"=":
         stop = _APP_PASSWORD.at(data, start, limit)[1]
-    return start + len(data[start:stop].rstrip(b" \t\n\"'`#")) if stop > 0 else -1
+    if stop < 0:
+        return -1
+    words = data[start:stop]
+    return start + len(words.rstrip(b" \t\n\"'`#.,;)-" + bytes(range(128, 256))))
 
 
 def _joins(data: bytes, begin: int, sign: bytes, *, closed: bool, quoted: bool) -> bool:
@@ -171,7 +184,7 @@ def _judged(
         return None
     if sign == b"(" or (sign == b"," and not any(each in DIGITS for each in value)):
         level = RANDOM
-    if not quoted and level == LENIENT and _followed_by_words(data, end, stripped):
+    if not quoted and level == LENIENT and sign != b"=" and _followed_by_words(data, end, stripped):
         prose = True
     called = not quoted and data[end : end + 1] in (b"(", b"[")
     if not called and is_secret(level, stripped, quoted=quoted, prose=prose):
@@ -335,4 +348,25 @@ def _cookie(data: bytes, at: int) -> Found | None:
     return None
 
 
-FAMILIES = ((_NAMED_TRIGGER, named), (_HEADER_TRIGGER, header))
+# What goes on
+
+_GOES_ON_TRIGGER = (
+    r"(?:\[REDACTED_[A-Z0-9_]+\]|<[A-Z_]+_[0-9a-f]{6}>)\\?[\"'][ \t]*(?:[+.&\\][ \t]*)?\r?\n"
+    r"[ \t]*(?:[+.&][ \t]*)?[\"'][^\"'\s]{8}"
+)
+
+
+def goes_on(data: bytes, _: int, end: int) -> Found | None:
+    """The second part of a secret that was written as several texts, once the first was taken."""
+    begin = end - 8
+    stop = quoted_end(data, begin, data[begin - 1 : begin])
+    if not is_secret(RANDOM, data[begin:stop], quoted=True):
+        return None
+    return begin, stop, "rest-of-secret", "SECRET", 0.85
+
+
+FAMILIES = (
+    (_NAMED_TRIGGER, named),
+    (_HEADER_TRIGGER, header),
+    (_GOES_ON_TRIGGER, goes_on),
+)

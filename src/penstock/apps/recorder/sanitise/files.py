@@ -1,6 +1,7 @@
 """What can only be told from more than a line: private keys, Kubernetes secrets, pairs of keys."""
 
 from penstock.apps.recorder.sanitise.checks import placeholder
+from penstock.apps.recorder.sanitise.names import LENIENT, Kind, is_secret, kind_of
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 
@@ -15,6 +16,9 @@ def documents(data: bytes) -> list[Found]:
         found += _answers(data)
     if b"AKIA" in data or b"ASIA" in data:
         found += _aws_pairs(data)
+    found += _tables(data)
+    if b"chpasswd" in data:
+        found += _lists(data)
     return found
 
 
@@ -116,6 +120,62 @@ def _answers(data: bytes) -> list[Found]:
     while (span := _ASKED.search(data, at, len(data))) != NOWHERE:
         at = span[1]
         found.append((data.rfind(b"\n", 0, at) + 1, at, "kubernetes-secret", "K8S_SECRET", 0.9))
+    return found
+
+
+_HEAD = Pattern(
+    r"(?im)^[^\n]{0,400}[|,;\t][ \t\"]*(?:\w*[_ -])?(?:password|passwd|passwort|kennwort|pwd|pass"
+    r"|secret|token|api[_ -]?key|pin)[ \t\"]*(?:[|,;\t][^\n]*)?\r?$"
+)
+_RULE = frozenset(b"|-:+= \t\r")
+MOST_ROWS = 2_000
+
+
+def _tables(data: bytes) -> list[Found]:
+    """The columns of a table whose heads say that they hold secrets: Markdown, CSV and their like."""
+    found: list[Found] = []
+    at, limit = 0, len(data)
+    while (span := _HEAD.search(data, at, limit)) != NOWHERE:
+        head = data[slice(*span)]
+        at = span[1] + 1
+        between = next(each for each in (b"|", b"\t", b";", b",") if each in head)
+        names = [cell.strip(b' \t"\r') for cell in head.split(between)]
+        kinds = [kind_of(name.replace(b" ", b"_")) for name in names]
+        for _ in range(MOST_ROWS):
+            stop = data.find(b"\n", at)
+            stop = limit if stop < 0 else stop
+            row = data[at:stop]
+            if row.count(between) != len(names) - 1:
+                break
+            if not _RULE.issuperset(row):
+                found += _cells(row, at, between, kinds)
+            at = stop + 1
+    return found
+
+
+def _cells(row: bytes, at: int, between: bytes, kinds: "list[Kind | None]") -> list[Found]:
+    found: list[Found] = []
+    for cell, kind in zip(row.split(between), kinds, strict=True):
+        value = cell.strip(b" \t\"'`\r")
+        if kind is not None and is_secret(kind[1], value, quoted=True):
+            begin = at + cell.index(value)
+            found.append((begin, begin + len(value), "table-secret", kind[0], 0.85))
+        at += len(cell) + 1
+    return found
+
+
+_USERS = Pattern(r"(?m)^[ \t+-]*[\w.-]{1,32}:([^\s:]{6,128})\r?$")
+
+
+def _lists(data: bytes) -> list[Found]:
+    """Users and their passwords, as `chpasswd` reads them."""
+    found: list[Found] = []
+    at = data.find(b"chpasswd")
+    while (span := _USERS.search(data, at, len(data))) != NOWHERE:
+        groups = _USERS.groups(data, span[0], len(data))
+        at = span[1]
+        if groups is not None and is_secret(LENIENT, data[slice(*groups[1])], quoted=True):
+            found.append((*groups[1], "user-list", "PASSWORD", 0.85))
     return found
 
 

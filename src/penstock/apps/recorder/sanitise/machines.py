@@ -110,7 +110,8 @@ def _home(data: bytes, start: int, span: tuple[int, int]) -> Found | None:
     # Below another folder it is an address of a page, `/shop/home/basket`.
     if not dashed and data[start : start + 1] == b"/" and start and data[start - 1] in _INSIDE:
         before = data[_run(data, start, _PATH_BEFORE) : start]
-        if _PAGE.at(before, 0, len(before)) != NOWHERE and before[1:2] != b":":
+        option = before.startswith(b"-")  # `-L/Users/ann/lib`
+        if not option and _PAGE.at(before, 0, len(before)) != NOWHERE and before[1:2] != b":":
             return None
     if dashed:
         stop = _DASHED.at(data, begin, stop)[1]

@@ -28,7 +28,7 @@ def amount(value: bytes, letters: bytes) -> int:
 _PASSWORDS = {
     "password", "passwd", "passphrase", "passcode", "pwd", "pass", "passwort", "kennwort", "pw",
     "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola",
-    "psk", "passwords",
+    "psk", "passwords", "pswd",
 }  # fmt: skip
 _SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
 _SEEDS = {"mfa", "2fa", "totp", "otp", "authenticator"}
@@ -280,10 +280,34 @@ def _base64(value: bytes) -> bool:
     )
 
 
+_SAYINGS = frozenset(
+    b"""account again authentication between button choose click confirm confirmation contains
+    credentials current database does email empty enter error fails field fields forgot form hide
+    icon incorrect input invalid label least length link login logout manager match matches mode
+    mysql old page please policy postgres prod production prompt protected provided provider reset
+    rotation rules screen service settings show sign staging strength strong submit toggle
+    update updated url usage users validation vault view weak wrong""".split()
+)
+
+
+def _is_phrase(words: list[bytes]) -> bool:
+    """Tell words that somebody drew by lot from a sentence, or the name of something."""
+    return all(
+        3 <= len(word) <= 10
+        and word.isalpha()
+        and word.islower()
+        and word not in _ORDINARY
+        and word not in _SAYINGS
+        for word in words
+    )
+
+
 def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose: bool) -> bool:
     size = len(value)
     if b" " in value:
-        return not prose and quoted and value.count(b" ") in (2, 3, 11, 23) and value.islower()
+        if prose or not quoted or not value.islower():
+            return False
+        return value.count(b" ") in (2, 3, 11, 23) or _is_phrase(value.split(b" "))
     plain = letters + digits
     if digits == size:
         return not prose and size >= 4
@@ -292,8 +316,8 @@ def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose
     if not value.isascii() and not digits:
         return False
     if not digits:
-        if _SNAKE.whole(value):
-            return False
+        if _SNAKE.whole(value) and not _ragged_words(value):
+            return value.count(b"-") > 2 and _is_phrase(value.split(b"-"))
         if letters == size:
             # A word alone may be a label, `Password: Required`, or a variable.
             return size >= 5 and (value.islower() or value.isupper() or not value.istitle())
@@ -329,6 +353,11 @@ def _ragged(value: bytes) -> bool:
     value = value[:128]
     changes = sum(_sort(one) != _sort(two) for one, two in pairwise(value))
     return changes * 3 >= len(value)
+
+
+def _ragged_words(value: bytes) -> bool:
+    letters = value.translate(None, b"-_")
+    return len(letters) >= 8 and letters.lower() != letters and _ragged(letters)
 
 
 def _sort(letter: int) -> int:

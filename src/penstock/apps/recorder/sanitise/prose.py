@@ -25,6 +25,9 @@ _PROSE_TRIGGER = (
     r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect(?:ion)?|set_?cookie|cookies?\.set"
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
     r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
+    r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]{0,30} / [^\s/\"']{6}"
+    r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token)[^\n|>]*\n"
+    r"|\b(?i:new )?(?i:pdo|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\([\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
@@ -47,6 +50,10 @@ def said(data: bytes, start: int, end: int) -> Found | None:
         return (*groups[2], "random-setting", "SECRET", 0.75)
     if data[end - 1 : end] == b"(":
         return _pair(data, start, end) or _argument(data, end)
+    if data[end - 1 : end] == b",":
+        return _last_of_texts(data, end)
+    if data[end - 1 : end] == b"\n" and _SHOWS.at(data, start, end) != NOWHERE:
+        return _alone(data, end)
     line_end = data.find(b"\n", end - 1, end + _NEAR)
     stop = min(len(data), end + _NEAR) if line_end < 0 else line_end
     pointed = _pointed_at(data, start, end, stop)
@@ -61,6 +68,8 @@ def _telling(data: bytes, start: int, at: int, stop: int) -> Found | None:
     """The first word between two places that can only be a secret."""
     if not amount(data[at:stop], FIGURES):
         return None
+    while start > at > 0 and data[at - 1] > 32 and data[at] > 32:
+        at += 1  # not from the middle of a word
     while (word := _BARE_WORD.search(data, at, stop)) != NOWHERE:
         begin, at = word
         if at == stop > start:
@@ -75,15 +84,25 @@ def _telling(data: bytes, start: int, at: int, stop: int) -> Found | None:
 
 
 _FOR = Pattern(
-    r"[\w ]{2,24}? (?:for|of|to|on) [\w .@-]{1,50}?(?: (?:is|was)(?: now| still| set to)?:?|:)"
+    r"[\w \x80-\xff]{2,24}? (?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van"
+    r"|voor|per) [^\n:;,.!?]{1,60}?(?: (?:is|was|lautet|ist|es|est|c'est|\xc3\xa8|\xc3\xa9)"
+    r"(?: now| still| set to| jetzt| ahora)?:?|:)"
     r"[ \t]{1,4}([^\s\"'\x60]{6,200})"
+)
+_POINTS = Pattern(
+    r"[ \t](?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van|voor|per)[ \t]"
+)
+_SHOWS = Pattern(r"(?:cat|less|head|type|bat) ")
+_GROUPED = Pattern(r"(?i)key[^\n:]{0,30}:?[ \t]+((?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?:[^\w]|$)")
+_PASSWORD_AND = Pattern(
+    r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
     r"(?i)(?:backup|recovery|scratch)[ _-]codes?[^\w\n]{1,6}\s*"
     r"((?:[A-Za-z0-9]{4,10}(?:-[A-Za-z0-9]{4,10}){0,3}(?:[\s,;]{1,3}|$)){1,16})"
 )
 _USER_AND = Pattern(
-    r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root)s?\b[^\n/|]{0,40} / "
+    r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b[^\n/|]{0,40} / "
     r"([^\s\"'\x60/]{6,64})"
 )
 _CALLED = Pattern(r"(?i)\w*?(?:auth|login|authenticate|credentials?|sign_?in)[ =]{0,3}\(")
@@ -95,11 +114,11 @@ _PAIR_OF_TEXTS = Pattern(
 
 def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     """What a sentence points at: `the password for staging is …`, `login: admin / …`, a list."""
-    if data[end - 1 : end + 3] in (b" for", b" of ", b" to ", b" on "):
-        groups = _FOR.groups(data, start, stop)
+    if _POINTS.at(data, end - 1, min(len(data), end + 6)) != NOWHERE:
+        groups = _FOR.groups(data, start, min(len(data), stop + _NEAR))
         if groups is None:
             return None
-        kind = kind_of(data[start : end - 1])
+        kind = kind_of(data[start : end - 1].replace(b" ", b"")) or _foreign(data[start:end])
         begin = groups[1][0]
         value_end = _BARE_WORD_END.at(data, begin, min(len(data), begin + 200))[1]
         text = data[begin:value_end].rstrip(b".,:;!?)]}")
@@ -109,6 +128,14 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     if b"code" in data[start:end].lower():
         codes = _CODES.groups(data, start, min(len(data), start + 400))
         return None if codes is None else _codes(data, *codes[1])
+    grouped = _GROUPED.groups(data, start, stop + _NEAR)
+    if grouped is not None and amount(data[slice(*grouped[1])], FIGURES):
+        return (*grouped[1], "setup-key", "SECRET", 0.85)
+    plain = _PASSWORD_AND.groups(data, start, stop)
+    if plain is not None:
+        value = data[slice(*plain[1])].rstrip(b".,;!?")
+        if amount(value, FIGURES) > 1 and is_secret(LENIENT, value, quoted=False, prose=True):
+            return plain[1][0], plain[1][0] + len(value), "told-secret", "PASSWORD", 0.8
     if b" / " in data[start:stop]:
         pair = _USER_AND.groups(data, start, stop)
         if pair is not None and _mixed(told := data[slice(*pair[1])].rstrip(b".,;)")):
@@ -116,6 +143,35 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     return None
 
 
+def _foreign(word: bytes) -> "tuple[str, int] | None":
+    """A word for a password in another language than ours."""
+    return None if word.isascii() and b"passe" not in word.lower() else ("PASSWORD", LENIENT)
+
+
+def _alone(data: bytes, at: int) -> Found | None:
+    """A secret that a file holds, as a terminal shows it: alone on one of the first two lines."""
+    for _ in range(2):
+        stop = data.find(b"\n", at, at + 200)
+        stop = min(len(data), at + 200) if stop < 0 else stop
+        line = data[at:stop].strip()
+        if speaks_for_itself(line):
+            begin = data.index(line, at)
+            return begin, begin + len(line), "shown-secret", "SECRET", 0.75
+        at = stop + 1
+    return None
+
+
+def _last_of_texts(data: bytes, at: int) -> Found | None:
+    """The last of the texts with which something is made that logs in: host, user, password."""
+    groups = _HOST_USER.groups(data, at, min(len(data), at + 240))
+    if groups is None or not is_secret(LENIENT, data[slice(*groups[1])], quoted=False, prose=True):
+        return None
+    return (*groups[1], "login-argument", "PASSWORD", 0.8)
+
+
+_HOST_USER = Pattern(
+    r"\s*(?:[0-9]{2,5}\s*,\s*)?[\"'][^\"'\n]{1,80}[\"']\s*,\s*[\"']([^\"'\n]{6,100})[\"']\s*[,)]"
+)
 _BARE_WORD_END = Pattern(r"[^\s\"'\x60]+")
 
 

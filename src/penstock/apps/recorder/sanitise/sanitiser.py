@@ -351,7 +351,7 @@ _FAMILIES = {
 }
 _TOGETHER: "tuple[tuple[Any, ...], ...]" = (
     (formats.token, command_lines.url, people.email, machines.place, credentials.header),
-    (formats.marked, numbers.code, people.author),
+    (formats.marked, numbers.code, people.author, credentials.goes_on),
     (command_lines.tool,),
     (numbers.number,),
     (credentials.named,),

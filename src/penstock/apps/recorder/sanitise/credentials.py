@@ -20,12 +20,12 @@ _NAME = frozenset(WORD | set(b"_-.$"))
 
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
-    r"|psw|pswd|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
+    r"|psw|pswd|puk|erlang[_-]cookie|secret[_-]?id|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
     r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp|(?:mfa|2fa|totp|otp|authenticator)[ _-]?seed"
 )
 _SUFFIX = (
     r"(?:[_-]?(?:value|val|prod(?:uction)?|dev(?:elopment)?|staging|live|test|local|b64|base64"
-    r"|plain(?:text)?|text|str|string|raw|env|new|old|default|header|base|[0-9]{1,3}|s)\b)?"
+    r"|plain(?:text)?|text|str|string|raw|env|new|old|default|header|base|content|[0-9]{1,3}|s)\b)?"
 )
 _TICKS = r"[\"'\x60]"
 _CLOSE = rf"(?:\\{{0,3}}{_TICKS})?[\])]{{0,2}}"
@@ -34,7 +34,9 @@ _SIGNS = (
     r"|[ \t]{0,4}:[ \t]{0,4}(?:str|string|String|bytes)[ \t]{0,4}=[ \t]{0,4}"
     r"|[ \t]{0,24}:[ \t]{0,4}[|>][+-]?[ \t]*\r?\n[ \t]+"
     r"|:[ \t]*\r?\n[ \t]*-[ \t]+"
-    r"|[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?)[ \t]{0,24}"
+    r"|[ \t]{0,4}=>\s{0,8}string\([0-9]+\)[ \t]"
+    r"|[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?|%3[Dd])[ \t]{0,24}"
+    r"|[ \t]{1,24}\|[ \t]{1,4}"
     r"|[ \t]*,\s*\\?[\"'](?:value|val)\\?[\"']\s*:\s*"
     r"|[ \t]{0,2},[ \t]{0,4}"
     r"|\r?\n[ \t+-]*value:[ \t]*"
@@ -49,7 +51,7 @@ _SIGNS = (
 )
 _NAMED_TRIGGER = (
     rf"(?i)(?:{_WORDS}){_SUFFIX}{_CLOSE}(?:"
-    r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?)|[ \t]{0,2},\s{0,40}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
+    r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?|%3d|\| [\x60\w])|[ \t]{0,2},\s{0,40}[\"'\x60\\]|[ \t]{1,4}(?:is|was)[ \t:]"
     r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]"
     r"|\r?\n[ \t+-]*value:"
     r"|[ \t]*\{[^}\"']*default[ \t]*="
@@ -84,7 +86,7 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     quoted = tick_start >= 0
     if sign == b"," and data[begin:name_end] == b"auth":
         return None  # the first of a pair of names, as in a list of migrations
-    if _is_told_public(data, begin):
+    if _is_told_public(data, begin, data[begin:name_end]):
         return None
     if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
@@ -102,10 +104,10 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
 
 
-def _is_told_public(data: bytes, begin: int) -> bool:
+def _is_told_public(data: bytes, begin: int, name: bytes) -> bool:
     """`public key: …`, and the name of a secret in the words of a cloud: `arn:…:secret:name`."""
     before = data[max(0, begin - 120) : begin]
-    return before[-7:].lower() == b"public " or (
+    return (before[-7:].lower() == b"public " and name.lower() == b"key") or (
         before[-1:] == b":" and b"arn:" in before[before.rfind(b" ") + 1 :]
     )
 

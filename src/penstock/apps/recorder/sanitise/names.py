@@ -33,7 +33,7 @@ _PASSWORDS = {
 _SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
 _SEEDS = {"mfa", "2fa", "totp", "otp", "authenticator"}
 _JOINED_SEEDS = {f"{each}seed" for each in _SEEDS}
-_NUMBERS = {"pin", "cvv", "cvc", "otp"}
+_NUMBERS = {"pin", "cvv", "cvc", "otp", "puk"}
 _PASSWORD_ENDS = ("password", "passwd", "passphrase", "pwd", "passwort", "passcode")
 _JOINED_PASS = {
     "dbpass", "userpass", "mypass", "smtppass", "rootpass", "adminpass", "sshpass", "vpnpass",
@@ -102,6 +102,7 @@ _NOISE = {
     "value", "val", "prod", "production", "dev", "development", "staging", "live", "test", "b64",
     "base64", "plain", "plaintext", "text", "str", "string", "raw", "env", "var", "local", "new",
     "old", "default", "override", "secondary", "1", "2", "3", "header", "param", "base", "data",
+    "content",
 }  # fmt: skip
 
 _known: dict[bytes, Kind | None] = {}
@@ -155,6 +156,8 @@ def _kind(words: list[str]) -> Kind | None:
         return "SECRET", RANDOM
     if last in _NUMBERS:
         return "PIN", NUMBER
+    if (before, last) in (("secret", "id"), ("erlang", "cookie")):
+        return "SECRET", RANDOM
     if last in ("credential", "credentials", "creds", "secrets") or last.endswith("secret"):
         return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
     if last in ("jwt", "auth", "tokens") or last.endswith("token"):
@@ -374,6 +377,8 @@ def speaks_for_itself(value: bytes) -> bool:
     """Tell whether a word of prose can only be a password or a key: nobody writes such words."""
     if not 10 <= len(value) <= 128 or value.islower() or value.isupper() or value.isalpha():
         return False
+    if value.startswith(b"@"):
+        return False  # the end of an address
     if not value.isascii() or _stands_for_one(value):
         return False
     sorts = {_sort(each) for each in value if each in WORD}

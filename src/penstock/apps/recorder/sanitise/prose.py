@@ -26,7 +26,7 @@ _PROSE_TRIGGER = (
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
     r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
     r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]{0,30} / [^\s/\"']{6}"
-    r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token)[^\n|>]*\n"
+    r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token|\.key)[^\n|>]*\n"
     r"|\b(?i:new )?(?i:pdo|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\([\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
@@ -87,19 +87,23 @@ _FOR = Pattern(
     r"[\w \x80-\xff]{2,24}? (?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van"
     r"|voor|per) [^\n:;,.!?]{1,60}?(?: (?:is|was|lautet|ist|es|est|c'est|\xc3\xa8|\xc3\xa9)"
     r"(?: now| still| set to| jetzt| ahora)?:?|:)"
-    r"[ \t]{1,4}([^\s\"'\x60]{6,200})"
+    r"[ \t]{1,4}(?:\"([^\"\n]{6,200})\"|'([^'\n]{6,200})'|([^\s\"'\x60]{6,200}))"
+)
+_CHANGED = Pattern(
+    r"(?i)(?:password|passwort|pwd|pw)\b[^\n.:;\"']{0,40} (?:to|auf) ([^\s\"'\x60,;]{6,64})"
 )
 _POINTS = Pattern(
     r"[ \t](?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van|voor|per)[ \t]"
 )
 _SHOWS = Pattern(r"(?:cat|less|head|type|bat) ")
+_HEX = Pattern(r"[0-9a-f]{32,128}")
 _GROUPED = Pattern(r"(?i)key[^\n:]{0,30}:?[ \t]+((?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?:[^\w]|$)")
 _PASSWORD_AND = Pattern(
-    r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
+    r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode|mot de passe|senha|clave|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
     r"(?i)(?:backup|recovery|scratch)[ _-]codes?[^\w\n]{1,6}\s*"
-    r"((?:[A-Za-z0-9]{4,10}(?:-[A-Za-z0-9]{4,10}){0,3}(?:[\s,;]{1,3}|$)){1,16})"
+    r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}(?:[\s,;]{1,3}|$)){1,16})"
 )
 _USER_AND = Pattern(
     r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b[^\n/|]{0,40} / "
@@ -117,13 +121,17 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     if _POINTS.at(data, end - 1, min(len(data), end + 6)) != NOWHERE:
         groups = _FOR.groups(data, start, min(len(data), stop + _NEAR))
         if groups is None:
-            return None
+            return _changed(data, start, stop)
         kind = kind_of(data[start : end - 1].replace(b" ", b"")) or _foreign(data[start:end])
-        begin = groups[1][0]
-        value_end = _BARE_WORD_END.at(data, begin, min(len(data), begin + 200))[1]
-        text = data[begin:value_end].rstrip(b".,:;!?)]}")
-        if kind is None or not is_secret(kind[1], text, quoted=False, prose=True):
-            return None
+        span = next(each for each in groups[1:] if each != NOWHERE)
+        quoted = span != groups[3]
+        begin, value_end = span
+        if not quoted:
+            value_end = _BARE_WORD_END.at(data, begin, min(len(data), begin + 200))[1]
+        text = data[begin:value_end]
+        text = text if quoted else text.rstrip(b".,:;!?)]}")
+        if kind is None or not is_secret(kind[1], text, quoted=quoted, prose=not quoted):
+            return _changed(data, start, stop)
         return begin, begin + len(text), "told-secret", kind[0], 0.8
     if b"code" in data[start:end].lower():
         codes = _CODES.groups(data, start, min(len(data), start + 400))
@@ -143,9 +151,24 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     return None
 
 
+def _changed(data: bytes, start: int, stop: int) -> Found | None:
+    """`changed the password of the lab to …`."""
+    groups = _CHANGED.groups(data, start, stop)
+    if groups is None:
+        return None
+    value = data[slice(*groups[1])].rstrip(b".,:;?)]}")
+    if not _mixed(value):
+        return None
+    return groups[1][0], groups[1][0] + len(value), "told-secret", "PASSWORD", 0.8
+
+
+_FOREIGN = (b"passe", b"clave", b"senha", b"parola", b"wachtwoord", b"haslo", b"mdp")
+
+
 def _foreign(word: bytes) -> "tuple[str, int] | None":
     """A word for a password in another language than ours."""
-    return None if word.isascii() and b"passe" not in word.lower() else ("PASSWORD", LENIENT)
+    known = not word.isascii() or any(each in word.lower() for each in _FOREIGN)
+    return ("PASSWORD", LENIENT) if known else None
 
 
 def _alone(data: bytes, at: int) -> Found | None:
@@ -154,7 +177,7 @@ def _alone(data: bytes, at: int) -> Found | None:
         stop = data.find(b"\n", at, at + 200)
         stop = min(len(data), at + 200) if stop < 0 else stop
         line = data[at:stop].strip()
-        if speaks_for_itself(line):
+        if speaks_for_itself(line) or _HEX.whole(line):
             begin = data.index(line, at)
             return begin, begin + len(line), "shown-secret", "SECRET", 0.75
         at = stop + 1
@@ -197,6 +220,9 @@ def _sort_of(letter: int) -> int:
     return 0 if letter in DIGITS else 3 if letter not in WORD else 1 if letter > 96 else 2
 
 
+_OF_APP = Pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
+
+
 def _pair(data: bytes, start: int, at: int) -> Found | None:
     """The second of the two texts of a call that logs somebody in."""
     if _CALLED.at(data, start, at)[1] != at:
@@ -204,7 +230,11 @@ def _pair(data: bytes, start: int, at: int) -> Found | None:
         if at < 0:
             return None
     groups = _PAIR_OF_TEXTS.groups(data, at, min(len(data), at + 240))
-    if groups is None or not is_secret(LENIENT, data[slice(*groups[1])], quoted=False, prose=True):
+    if groups is None:
+        return None
+    value = data[slice(*groups[1])]
+    of_app = _OF_APP.whole(value)
+    if not of_app and not is_secret(LENIENT, value, quoted=False, prose=True):
         return None
     return (*groups[1], "login-argument", "PASSWORD", 0.8)
 

@@ -11,6 +11,7 @@ from penstock.apps.recorder.sanitise import (
     credentials,
     files,
     formats,
+    lone,
     machines,
     numbers,
     people,
@@ -346,13 +347,13 @@ def _tick(data: bytes, start: int, end: int) -> bytes:
 
 _FAMILIES = {
     look: Pattern(trigger)
-    for module in (formats, credentials, command_lines, prose, people, numbers, machines)
+    for module in (formats, credentials, command_lines, prose, people, numbers, machines, lone)
     for trigger, look in module.FAMILIES
 }
 _TOGETHER: "tuple[tuple[Any, ...], ...]" = (
     (formats.token, command_lines.url, people.email, machines.place, credentials.header),
     (formats.marked, numbers.code, people.author, credentials.goes_on),
-    (command_lines.tool,),
+    (command_lines.tool, lone.lone),
     (numbers.number,),
     (credentials.named,),
     (prose.said,),

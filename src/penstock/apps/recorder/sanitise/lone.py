@@ -1,0 +1,83 @@
+"""Secrets that nothing around them tells of: long words that no person and no compiler writes."""
+
+from penstock.apps.recorder.sanitise.checks import WORD, back, entropy, placeholder
+from penstock.apps.recorder.sanitise.names import speaks_for_itself
+from penstock.apps.recorder.sanitise.pattern import Found, Pattern
+
+# Twice a letter behind a digit, and a capital behind a small letter: a name has no such mixture.
+_ANY = r"[A-Za-z0-9+/_-]*"
+_UP, _MIX = "[a-z][A-Z]", "[0-9][A-Za-z]"
+_LONE_TRIGGER = (
+    rf"{_MIX}{_ANY}{_MIX}{_ANY}{_UP}{_ANY}"
+    rf"|{_MIX}{_ANY}{_UP}{_ANY}{_MIX}{_ANY}"
+    rf"|{_UP}{_ANY}{_MIX}{_ANY}{_MIX}{_ANY}"
+)
+_LETTERS = frozenset(WORD | set(b"+/_-"))
+_AROUND = frozenset(b" \t\r\n\"'`=:,;|<>()[]{}")
+_LEAST, _MOST = 20, 100
+_AN_ID = Pattern(
+    r"[a-z]{2,16}[_-][A-Za-z0-9_-]+|AAAA[BCE][2-3].*|MII[A-Za-z0-9].*|MFkw.*|eyJ.*"
+    r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|PHN2Zy|JVBERi0|UEsDB|H4sI|AAABAA|d09G).*"
+)
+"""What a service calls something, or what a file begins with that was written as base64."""
+_PUBLISHED = Pattern(
+    r"(?i).*(?:id|ids|hash|sha[0-9]*|checksum|digest|commit|integrity|public|pub|pubkey|rev|revision"
+    r"|fingerprint|cursor|etag|sum|version|ref|uuid|guid|nonce|slug|resolved|build|image|content"
+    r"|signature|thumbprint|certificate|cert|page|accessor|x|y|n)[ _-]?(?:key|token)?"
+)
+_REACH = 48
+
+
+def lone(data: bytes, start: int, end: int) -> Found | int | None:
+    """A word that can only be a secret, wherever it stands; or up to where nothing is."""
+    begin = back(data, start, _LETTERS, _MOST)
+    stop = end
+    while stop < len(data) and data[stop] == _EQUALS and stop < end + 2:
+        stop += 1
+    value = data[begin:stop]
+    if not _LEAST <= len(value) <= _MOST or not _stands_alone(data, begin, stop):
+        return end
+    if entropy(value) < 3.8 or not speaks_for_itself(value) or _AN_ID.whole(value):
+        return end
+    if placeholder(value) or _is_published(data, begin) or _is_wrapped(data, begin, stop):
+        return end
+    return begin, stop, "lone-secret", "SECRET", 0.6
+
+
+_EQUALS = ord("=")
+
+
+def _stands_alone(data: bytes, begin: int, stop: int) -> bool:
+    return (begin == 0 or data[begin - 1] in _AROUND) and (
+        stop == len(data)
+        or data[stop] in _AROUND
+        or data[stop : stop + 2] in (b". ", b".\n", b"\\n")
+    )
+
+
+def _is_wrapped(data: bytes, begin: int, stop: int) -> bool:
+    """Tell a line of something long, such as a certificate."""
+    if (
+        stop - begin >= 60
+        and data[begin - 1 : begin] in (b"", b"\n")
+        and (data[stop : stop + 1] in (b"", b"\r", b"\n"))
+    ):
+        return True
+    lowest = max(0, begin - 8_192)
+    opened = data.rfind(b"-----BEGIN ", lowest, begin)
+    return opened >= 0 and data.rfind(b"-----END ", lowest, begin) < opened
+
+
+def _is_published(data: bytes, begin: int) -> bool:
+    """Tell whether it is called something that everybody may see, or is a part of an address."""
+    word = data[max(0, begin - 200) : begin]
+    word = word[max(word.rfind(each) for each in (b" ", b"\n", b'"', b"'", b"\t")) + 1 :]
+    if b"://" in word or b"?" in word or word.endswith((b"h1:", b"base64,", b"W/")):
+        return True
+    before = data[max(0, begin - _REACH) : begin].rsplit(b"\n", 1)[-1]
+    name = before.rstrip(b" \t\"'`=:([{>").rsplit(b",", 1)[-1].rsplit(b"{", 1)[-1]
+    name = name[max(name.rfind(each) for each in (b"'", b'"', b"\t", b";", b"&", b" ")) + 1 :]
+    return _PUBLISHED.whole(name)
+
+
+FAMILIES = ((_LONE_TRIGGER, lone),)

@@ -30,7 +30,7 @@ _PAIRED = Pattern(
     r"-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}([\"']?)"
     r"[\w.@+%-]{1,64}:([^\s\"'\x60]+)"
 )
-_OPTION = Pattern(r"([\w-]+)[ \t]{1,4}([\"']?)")
+_OPTION = Pattern(r"([\w-]+)[ \t]{1,24}([\"']?)")
 _EXAMPLE_USERS = (b"user", b"username", b"usr", b"user1", b"u", b"me", b"login", b"name", b"foo")
 _EXAMPLE_PASSWORDS = (b"pass", b"password", b"pwd", b"passwd", b"p", b"pw", b"secret", b"bar")
 _NAME = frozenset(WORD | set(b"_"))
@@ -139,9 +139,9 @@ _TOOL_TRIGGER = (
     r"|masterauth|lftp|snmp(?:walk|get|getnext|set|bulkwalk|bulkget|table|trap|-server)"
     r"|gpg2?|poetry config http-basic\S+|schtasks|aws ssm put-parameter) [^\n]"
     r"|\]:[0-9]{2,5}[ \t]+[\w.@-]+:\S"
-    r"|\bassword:?[^\n]{0,8}\n\s*send(?: --)? \""
+    r"|assword:?[^\n]{0,8}\n\s{0,8}send(?: --)? \""
     r"|\b(?:secret|password) [0-9] \S"
-    r"|--password-command[ =][\"']?(?:echo|printf) "
+    r"|--\w*password[_-](?:command|cmd)[ =][\"']?(?:echo|printf) "
     r"|\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|[\"']?%s[\\\w]*[\"']?[ \t]+)?"
     r"(?:\"[^\"\n|]+\"|'[^'\n|]+'|[^\s\"'|]+)"
     r"[ \t]*\|[ \t]*(?:sudo|docker|podman|helm|su|passwd|chpasswd|gpg|kinit|cryptsetup|oras|crane"
@@ -166,10 +166,10 @@ _TOOLS = Pattern(
     rf"|(?:7z[az]?|rar|unrar){_UP_TO}-p[\"']?([^\s\"'-][^\s\"']+)"
     rf"|rabbitmqctl{_UP_TO}(?:add_user|change_password)\s+\S+{_VALUE}"
     rf"|nmcli{_UP_TO}password{_VALUE}|ssh-keygen{_UP_TO}-[NP]\s+(?:\"([^\"\n]+)|'([^'\n]+)|(\S+))"
-    rf"|lftp{_UP_TO}-u\s*[\"']?[^\s,\"']+,([^\s\"']+)|snmp-server\s+community{_VALUE}"
+    rf"|lftp\b[^\n]*?\s-u\s*[\"']?[^\s,\"']+,([^\s\"']+)|snmp-server\s+community{_VALUE}"
     rf"|snmp[a-z]+{_UP_TO}-[cAX]{_VALUE}"
     r"|(?:secret|password)\s[0-9]\s(\S+)"
-    rf"|--password-command[ =][\"']?(?:echo|printf){_VALUE}"
+    rf"|--\w*password[_-](?:command|cmd)[ =][\"']?(?:echo|printf)(?: -n)?{_VALUE}"
     rf"|gpg2?{_UP_TO}--passphrase{_VALUE}"
     rf"|poetry config http-basic\S+\s+\S+{_VALUE}|schtasks{_UP_TO}/rp{_VALUE}"
     r"|aws ssm put-parameter[^\n]*?--value[ =](?:\"([^\"\n]+)|'([^'\n]+)|(\S+))"

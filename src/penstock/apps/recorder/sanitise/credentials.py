@@ -34,7 +34,6 @@ _SIGNS = (
     r"|[ \t]{0,4}:[ \t]{0,4}(?:str|string|String|bytes)[ \t]{0,4}=[ \t]{0,4}"
     r"|[ \t]{0,24}:[ \t]{0,4}[|>][+-]?[ \t]*\r?\n[ \t]+"
     r"|:[ \t]*\r?\n[ \t]*-[ \t]+"
-    r"|[ \t]{0,4}=>\s{0,8}string\([0-9]+\)[ \t]"
     r"|[ \t]{0,24}(?:=>|:=|\|\|=|\?\?=|\?=|={1,3}|<-|:{1,2}=?|%3[Dd])[ \t]{0,24}"
     r"|[ \t]{1,24}\|[ \t]{1,4}"
     r"|[ \t]*,\s*\\?[\"'](?:value|val)\\?[\"']\s*:\s*"
@@ -58,7 +57,7 @@ _NAMED_TRIGGER = (
     r"|[\])\"']{0,4}\.(?:type|fill|send_?keys|setvalue|val)\([\"']|>\s*<value>)"
 )
 _NAMED = Pattern(
-    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>"
+    rf"(?i)((?:{_WORDS}){_SUFFIX})({_CLOSE})(=>\s{{0,8}}string\([0-9]+\)[ \t]|=>"
     rf"|{_SIGNS})(?:[brfunBRFUN@$]{{0,2}}(\\{{0,3}}{_TICKS}))?"
 )
 _BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")

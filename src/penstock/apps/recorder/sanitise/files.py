@@ -17,6 +17,8 @@ def documents(data: bytes) -> list[Found]:
     if b"AKIA" in data or b"ASIA" in data:
         found += _aws_pairs(data)
     found += _tables(data)
+    if b"VALUES" in data or b"values" in data:
+        found += _inserts(data)
     if b"chpasswd" in data:
         found += _lists(data)
     return found
@@ -161,6 +163,42 @@ def _cells(row: bytes, at: int, between: bytes, kinds: "list[Kind | None]") -> l
             begin = at + cell.index(value)
             found.append((begin, begin + len(value), "table-secret", kind[0], 0.85))
         at += len(cell) + 1
+    return found
+
+
+_INSERT = Pattern(r"(?i)insert\s+into\s+[^\n(;]{1,100}\(([^();]{1,600})\)\s*values\s*")
+_TUPLE = Pattern(r"\s*\(((?:[^()'\"]|'[^'\n]*'|\"[^\"\n]*\")*)\)\s*,?")
+_CELL = Pattern(r"\s*(?:N?'([^'\n]*)'|\"([^\"\n]*)\"|[^,'\"]*)\s*(?:,|$)")
+
+
+def _inserts(data: bytes) -> list[Found]:
+    """The values of columns that a statement names as secrets."""
+    found: list[Found] = []
+    at, limit = 0, len(data)
+    while (span := _INSERT.search(data, at, limit)) != NOWHERE:
+        groups = _INSERT.groups(data, span[0], limit)
+        names = data[slice(*groups[1])].split(b",") if groups else []
+        kinds = [kind_of(name.strip(b" \t\r\n\"'`[]")) for name in names]
+        at = span[1]
+        for _ in range(MOST_ROWS):
+            row = _TUPLE.groups(data, at, limit)
+            if row is None:
+                break
+            at = row[0][1]
+            found += _values(data, *row[1], kinds)
+    return found
+
+
+def _values(data: bytes, at: int, end: int, kinds: "list[Kind | None]") -> list[Found]:
+    found: list[Found] = []
+    for kind in kinds:
+        cell = _CELL.groups(data, at, end)
+        if cell is None or cell[0][1] == at:
+            break
+        at = cell[0][1]
+        span = cell[1] if cell[1] != NOWHERE else cell[2]
+        if kind and span != NOWHERE and is_secret(kind[1], data[slice(*span)], quoted=True):
+            found.append((*span, "inserted-secret", kind[0], 0.85))
     return found
 
 

@@ -1,8 +1,8 @@
 """Secrets that nothing around them tells of: long words that no person and no compiler writes."""
 
 from penstock.apps.recorder.sanitise.checks import WORD, back, entropy, placeholder
-from penstock.apps.recorder.sanitise.names import speaks_for_itself
-from penstock.apps.recorder.sanitise.pattern import Found, Pattern
+from penstock.apps.recorder.sanitise.names import FIGURES, amount, speaks_for_itself
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 # Twice a letter behind a digit, and a capital behind a small letter: a name has no such mixture.
 _ANY = r"[A-Za-z0-9+/_-]*"
@@ -37,7 +37,8 @@ def lone(data: bytes, start: int, end: int) -> Found | int | None:
     value = data[begin:stop]
     if not _LEAST <= len(value) <= _MOST or not _stands_alone(data, begin, stop):
         return end
-    if entropy(value) < 3.8 or not speaks_for_itself(value) or _AN_ID.whole(value):
+    word = value.rstrip(b"=")
+    if entropy(word) < 3.8 or not speaks_for_itself(word) or _AN_ID.whole(word):
         return end
     if placeholder(value) or _is_published(data, begin) or _is_wrapped(data, begin, stop):
         return end
@@ -80,4 +81,35 @@ def _is_published(data: bytes, begin: int) -> bool:
     return _PUBLISHED.whole(name)
 
 
-FAMILIES = ((_LONE_TRIGGER, lone),)
+# Shapes that nothing else has
+
+_SHAPES = (
+    r"\$argon2(?:id|i|d)\$[^\s\"']{20,}|\$scrypt\$[^\s\"']{20,}|pbkdf2_sha(?:1|256|512)\$[^\s\"']{20,}",
+    r"\b[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4}\b",
+    r":[0-9]{1,6}:([0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::",
+    r"\*[0-9A-F]{40}\b",
+    r"dockerconfigjson[\"']?[ \t]*[:=][ \t]*[\"']?([A-Za-z0-9+/]{20,}={0,2})",
+    r"accounts[\"']?\s{0,4}[:=]\s{0,4}\[\s{0,8}[\"'](0x[0-9a-fA-F]{64})",
+    r"[\"']([^\"'\s]{6,64})[\"']\.(?i:equals\w*)\([^\n]{0,60}(?i:passw|secret|token|pwd)",
+    r"sonar\.login[ \t]*=[ \t]*([0-9a-f]{40})",
+)
+"""Hashes of passwords, licences, dumps of accounts, and settings of single programs."""
+
+_SHAPE = Pattern(
+    "|".join(each if "(" in each.replace("(?", "") else f"({each})" for each in _SHAPES)
+)
+
+
+def shape(data: bytes, start: int, _: int) -> Found | None:
+    """Something whose shape says all."""
+    groups = _SHAPE.groups(data, start, min(len(data), start + 4_096))
+    if groups is None:
+        return None
+    span = next(each for each in groups[1:] if each != NOWHERE)
+    value = data[slice(*span)]
+    if placeholder(value) or not amount(value, FIGURES):
+        return None
+    return (*span, "secret-shape", "SECRET", 0.9)
+
+
+FAMILIES = ((_LONE_TRIGGER, lone), ("|".join(_SHAPES), shape))

@@ -218,6 +218,7 @@ _CALL = Pattern(
 _INTERPOLATED = Pattern(
     r".*?(?:\$\{|\{\{|#\{|%\{|<%|\{[A-Za-z_][\w.!:]*\}|%[sdr]\b|\$[A-Z_]{3,}).*"
 )
+_ODD_PERCENT = Pattern(r"[^${}<]*[0-9^~!@&*+?][^${}<]*%[sdr][^${}<]*[0-9^~!@&*+?][^${}<]*")
 _SNAKE = Pattern(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
 
 
@@ -268,7 +269,7 @@ def _is_no_value(value: bytes) -> bool:
         or _HASHES.whole(value)
         or _DATED.whole(value)
         or _ENCRYPTED.whole(value)
-        or _INTERPOLATED.whole(value)
+        or (_INTERPOLATED.whole(value) and not _ODD_PERCENT.whole(value))
     )  # fmt: skip
 
 
@@ -358,9 +359,15 @@ def _ragged(value: bytes) -> bool:
     return changes * 3 >= len(value)
 
 
+_CAMEL = Pattern(r"[A-Z]?[a-z]*(?:[A-Z][a-z]{2,})+")
+
+
 def _ragged_words(value: bytes) -> bool:
-    letters = value.translate(None, b"-_")
-    return len(letters) >= 8 and letters.lower() != letters and _ragged(letters)
+    letters = value.translate(None, b"-_")[:128]
+    changes = sum(
+        one.isupper() != two.isupper() for one, two in pairwise(letters.decode("latin-1"))
+    )
+    return len(letters) >= 8 and changes * 4 >= len(letters) and not _CAMEL.whole(letters)
 
 
 def _sort(letter: int) -> int:

@@ -102,7 +102,7 @@ _PASSWORD_AND = Pattern(
     r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode|mot de passe|senha|clave|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
-    r"(?i)(?:backup|recovery|scratch)[ _-]codes?[^\w\n]{1,6}\s*"
+    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\w\n]{1,6}|[^\n:]{0,40}:)\s*"
     r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}(?:[\s,;]{1,3}|$)){1,16})"
 )
 _USER_AND = Pattern(
@@ -118,7 +118,8 @@ _PAIR_OF_TEXTS = Pattern(
 
 def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     """What a sentence points at: `the password for staging is …`, `login: admin / …`, a list."""
-    if _POINTS.at(data, end - 1, min(len(data), end + 6)) != NOWHERE:
+    after = end if data[end - 1] in _OF_WORDS else end - 1
+    if _POINTS.at(data, after, min(len(data), after + 8)) != NOWHERE:
         groups = _FOR.groups(data, start, min(len(data), stop + _NEAR))
         if groups is None:
             return _changed(data, start, stop)
@@ -136,7 +137,7 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     if b"code" in data[start:end].lower():
         codes = _CODES.groups(data, start, min(len(data), start + 400))
         return None if codes is None else _codes(data, *codes[1])
-    grouped = _GROUPED.groups(data, start, stop + _NEAR)
+    grouped = _GROUPED.groups(data, start, min(len(data), stop + _NEAR))
     if grouped is not None and amount(data[slice(*grouped[1])], FIGURES):
         return (*grouped[1], "setup-key", "SECRET", 0.85)
     plain = _PASSWORD_AND.groups(data, start, stop)
@@ -162,6 +163,7 @@ def _changed(data: bytes, start: int, stop: int) -> Found | None:
     return groups[1][0], groups[1][0] + len(value), "told-secret", "PASSWORD", 0.8
 
 
+_OF_WORDS = frozenset(WORD | set(range(128, 256)))
 _FOREIGN = (b"passe", b"clave", b"senha", b"parola", b"wachtwoord", b"haslo", b"mdp")
 
 
@@ -203,6 +205,8 @@ def _codes(data: bytes, start: int, end: int) -> Found | None:
     stop = start
     for code in data[start:end].replace(b",", b" ").replace(b";", b" ").split():
         at = data.index(code, stop)
+        if code.endswith((b".", b")")):
+            continue  # the number of a code
         if not amount(code, FIGURES):
             break
         stop = at + len(code)

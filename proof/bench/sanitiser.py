@@ -71,6 +71,11 @@ def hostile() -> list[str]:
         "login a pass", "password for a is ", "backup codes: ", "login: a / ", "auth('a', ",
         "a_key 12345678901234567890", "?code=", "/bot123456789:A", "Authorization: Digest a=",
         "password').fill('", "mnemonic: abc abc ", "identified by ", "--auth a:",
+        "|password|", ",password,\n", "a,password\n1,2\n", "insert into a (b) values ", "Secret ",
+        "INSERT INTO a (password) VALUES ('b'),", "('b'),", "chpasswd\n", "1aB2cD3eF", "1aB2cD3 ",
+        "cat auth\n", "user / ", "account a / ", "$argon2id$", "AB1CD",
+        "accounts: ['0x", "snmpwalk ", "lftp -u a,", "client('a',", "key abcd efgh ", "pw to ",
+        "'abcdef'.equals(", "[REDACTED_A]'\n'", "mot de passe ", "secret 0 ", "a_pass  ", "pin | `",
     )  # fmt: skip
     return [*map(chr, range(32, 127)), "\n", "\t", "é", *sorted(prefixes), *words]
 

@@ -4,23 +4,28 @@ from penstock.apps.recorder.sanitise.checks import placeholder
 from penstock.apps.recorder.sanitise.names import LENIENT, Kind, is_secret, kind_of
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
+_SIGN = Pattern(
+    r"PRIVATE KEY|PuTTY-User-Key-File|\bSecret\b|\.data\b|A[KS]IA[A-Z2-7]{4}|(?i:insert into)"
+    r"|chpasswd"
+)
+MANY = 64
+
 
 def documents(data: bytes) -> list[Found]:
-    """What can only be told from more than a line: private keys and Kubernetes secrets."""
-    found: list[Found] = []
-    if b"PRIVATE KEY" in data or b"PuTTY-User-Key-File" in data:
-        found += _private_keys(data)
-    if b"Secret" in data and b"kind" in data:
-        found += _kubernetes(data)
-    if b".data" in data:
-        found += _answers(data)
-    if b"AKIA" in data or b"ASIA" in data:
-        found += _aws_pairs(data)
-    found += _tables(data)
-    if b"VALUES" in data or b"values" in data:
-        found += _inserts(data)
-    if b"chpasswd" in data:
-        found += _lists(data)
+    """What can only be told from more than a line."""
+    found = _tables(data)
+    signs: set[bytes] = set()
+    at = 0
+    for _ in range(MANY):
+        span = _SIGN.search(data, at, len(data))
+        if span == NOWHERE:
+            break
+        signs.add(data[span[0] : span[0] + 4].upper())
+        at = span[1]
+    else:
+        signs.update(_LOOKS)  # one of them comes again and again: any other may be there, too
+    for look in {_LOOKS.get(sign, _aws_pairs) for sign in signs}:
+        found += look(data)
     return found
 
 
@@ -126,33 +131,44 @@ def _answers(data: bytes) -> list[Found]:
 
 
 _HEAD = Pattern(
-    r"(?im)^[^\n]{0,400}[|,;\t][ \t\"]*(?:\w*[_ -])?(?:password|passwd|passwort|kennwort|pwd|pass"
-    r"|secret|token|api[_ -]?key|pin)[ \t\"]*(?:[|,;\t][^\n]*)?\r?$"
+    r"(?i)[|,;\t][ \t\"]*(?:\w*[_ -])?(?:password|passwd|passwort|kennwort|pwd|pass|secret|token"
+    r"|api[_ -]?key|pin)[ \t\"]*(?:[|,;\t\r\n]|$)"
 )
 _RULE = frozenset(b"|-:+= \t\r")
-MOST_ROWS = 2_000
+MOST_ROWS, LONGEST_ROW = 2_000, 2_000
 
 
 def _tables(data: bytes) -> list[Found]:
-    """The columns of a table whose heads say that they hold secrets: Markdown, CSV and their like."""
+    """The columns whose heads say that they hold secrets: in Markdown, CSV and others."""
     found: list[Found] = []
-    at, limit = 0, len(data)
-    while (span := _HEAD.search(data, at, limit)) != NOWHERE:
-        head = data[slice(*span)]
-        at = span[1] + 1
-        between = next(each for each in (b"|", b"\t", b";", b",") if each in head)
-        names = [cell.strip(b' \t"\r') for cell in head.split(between)]
-        kinds = [kind_of(name.replace(b" ", b"_")) for name in names]
-        for _ in range(MOST_ROWS):
-            stop = data.find(b"\n", at)
-            stop = limit if stop < 0 else stop
-            row = data[at:stop]
-            if row.count(between) != len(names) - 1:
-                break
-            if not _RULE.issuperset(row):
-                found += _cells(row, at, between, kinds)
-            at = stop + 1
+    at = 0
+    while (span := _HEAD.search(data, at, len(data))) != NOWHERE:
+        at = max(span[1], _table(data, *span, found))
     return found
+
+
+def _table(data: bytes, begin: int, end: int, found: list[Found]) -> int:
+    """Look at the rows below a head; where the table ends."""
+    at = data.rfind(b"\n", max(0, begin - LONGEST_ROW), begin) + 1
+    stop = _line_end(data, end - 1)
+    between = data[begin : begin + 1]
+    kinds = [
+        kind_of(cell.strip(b' \t"\r').replace(b" ", b"_"))
+        for cell in data[max(at, begin - LONGEST_ROW) : stop].split(between)
+    ]
+    for _ in range(MOST_ROWS):
+        at, stop = stop + 1, _line_end(data, stop + 1)
+        row = data[at:stop]
+        if row.count(between) != len(kinds) - 1:
+            return at
+        if not _RULE.issuperset(row):
+            found += _cells(row, at, between, kinds)
+    return stop
+
+
+def _line_end(data: bytes, at: int) -> int:
+    stop = data.find(b"\n", at, at + LONGEST_ROW)
+    return min(len(data), at + LONGEST_ROW) if stop < 0 else stop
 
 
 def _cells(row: bytes, at: int, between: bytes, kinds: "list[Kind | None]") -> list[Found]:
@@ -230,3 +246,14 @@ def _aws_pairs(data: bytes) -> list[Found]:
         at = span[1]
         found.append((at - 40, at, "aws-secret-key", "AWS_SECRET_KEY", 0.95))
     return found
+
+
+_LOOKS = {
+    b"PRIV": _private_keys,
+    b"PUTT": _private_keys,
+    b"SECR": _kubernetes,
+    b".DAT": _answers,
+    b"INSE": _inserts,
+    b"CHPA": _lists,
+}
+"""By how the sign of it begins; any other is a key of a cloud."""

@@ -49,10 +49,14 @@ _EQUALS = ord("=")
 
 
 def _stands_alone(data: bytes, begin: int, stop: int) -> bool:
-    return (begin == 0 or data[begin - 1] in _AROUND) and (
-        stop == len(data)
-        or data[stop] in _AROUND
-        or data[stop : stop + 2] in (b". ", b".\n", b"\\n")
+    return (
+        (begin == 0 or data[begin - 1] in _AROUND)
+        and data[begin - 2 : begin] != b"=="
+        and (
+            stop == len(data)
+            or data[stop] in _AROUND
+            or data[stop : stop + 2] in (b". ", b".\n", b"\\n")
+        )
     )
 
 
@@ -72,8 +76,10 @@ def _is_wrapped(data: bytes, begin: int, stop: int) -> bool:
 def _is_published(data: bytes, begin: int) -> bool:
     """Tell whether it is called something that everybody may see, or is a part of an address."""
     word = data[max(0, begin - 200) : begin]
+    if word.endswith(b'W/"'):
+        return True
     word = word[max(word.rfind(each) for each in (b" ", b"\n", b'"', b"'", b"\t")) + 1 :]
-    if b"://" in word or b"?" in word or word.endswith((b"h1:", b"base64,", b"W/")):
+    if b"://" in word or b"?" in word or word.endswith(b"h1:") or b"base64," in word:
         return True
     before = data[max(0, begin - _REACH) : begin].rsplit(b"\n", 1)[-1]
     name = before.rstrip(b" \t\"'`=:([{>").rsplit(b",", 1)[-1].rsplit(b"{", 1)[-1]
@@ -112,4 +118,7 @@ def shape(data: bytes, start: int, _: int) -> Found | None:
     return (*span, "secret-shape", "SECRET", 0.9)
 
 
-FAMILIES = ((_LONE_TRIGGER, lone), ("|".join(_SHAPES), shape))
+# The search need not read to the end of what it found.
+_SHAPE_TRIGGER = "|".join(_SHAPES).replace("{20,}", "{20}")
+
+FAMILIES = ((_LONE_TRIGGER, lone), (_SHAPE_TRIGGER, shape))

@@ -33,6 +33,7 @@ _PASSWORDS = {
 _SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
 _SEEDS = {"mfa", "2fa", "totp", "otp", "authenticator"}
 _JOINED_SEEDS = {f"{each}seed" for each in _SEEDS}
+_PAIRS = {("secret", "id"), ("erlang", "cookie"), *((each, "seed") for each in _SEEDS)}
 _NUMBERS = {"pin", "cvv", "cvc", "otp", "puk"}
 _PASSWORD_ENDS = ("password", "passwd", "passphrase", "pwd", "passwort", "passcode")
 _JOINED_PASS = {
@@ -152,12 +153,10 @@ def _kind(words: list[str]) -> Kind | None:
         return None if before in _NOT_PASSWORDS else ("PASSWORD", LENIENT)
     if last == "mnemonic" or (last == "phrase" and before in ("seed", "recovery", "pass")):
         return "PASSWORD", LENIENT
-    if last in _SALTS or (last == "seed" and before in _SEEDS) or last in _JOINED_SEEDS:
+    if last in _SALTS or last in _JOINED_SEEDS or (before, last) in _PAIRS:
         return "SECRET", RANDOM
     if last in _NUMBERS:
         return "PIN", NUMBER
-    if (before, last) in (("secret", "id"), ("erlang", "cookie")):
-        return "SECRET", RANDOM
     if last in ("credential", "credentials", "creds", "secrets") or last.endswith("secret"):
         return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
     if last in ("jwt", "auth", "tokens") or last.endswith("token"):

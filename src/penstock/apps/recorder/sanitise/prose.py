@@ -27,7 +27,8 @@ _PROSE_TRIGGER = (
     r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
     r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]{0,30} / [^\s/\"']{6}"
     r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token|\.key)[^\n|>]*\n"
-    r"|\b(?i:new )?(?i:pdo|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\([\"'][^\"'\n]+[\"'],"
+    r"(?:[^\s]+\n)?[^\s]{10}"
+    r"|\b(?i:pdo|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\([\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
@@ -50,10 +51,11 @@ def said(data: bytes, start: int, end: int) -> Found | None:
         return (*groups[2], "random-setting", "SECRET", 0.75)
     if data[end - 1 : end] == b"(":
         return _pair(data, start, end) or _argument(data, end)
-    if data[end - 1 : end] == b",":
+    if data[end - 2 : end] in (b"',", b'",') and data.find(b"(", start, end) > 0:
         return _last_of_texts(data, end)
-    if data[end - 1 : end] == b"\n" and _SHOWS.at(data, start, end) != NOWHERE:
-        return _alone(data, end)
+    shown = data.find(b"\n", start, end)
+    if shown > 0 and _SHOWS.at(data, start, end) != NOWHERE:
+        return _alone(data, shown + 1)
     line_end = data.find(b"\n", end - 1, end + _NEAR)
     stop = min(len(data), end + _NEAR) if line_end < 0 else line_end
     pointed = _pointed_at(data, start, end, stop)
@@ -92,22 +94,28 @@ _FOR = Pattern(
 _CHANGED = Pattern(
     r"(?i)(?:password|passwort|pwd|pw)\b[^\n.:;\"']{0,40} (?:to|auf) ([^\s\"'\x60,;]{6,64})"
 )
-_POINTS = Pattern(
-    r"[ \t](?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van|voor|per)[ \t]"
+_PREPOSITIONS = frozenset(
+    b"for of to on at in f\xc3\xbcr fuer vom zum des del de du da do van voor per".split()
 )
+_PASSWORDS = (
+    b"password", b"passwort", b"kennwort", b"pwd", b"pw", b"passcode", b"mot de passe", b"senha",
+    b"clave", b"contrase\xc3\xb1a",
+)  # fmt: skip
 _SHOWS = Pattern(r"(?:cat|less|head|type|bat) ")
 _HEX = Pattern(r"[0-9a-f]{32,128}")
 _GROUPED = Pattern(r"(?i)key[^\n:]{0,30}:?[ \t]+((?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?:[^\w]|$)")
 _PASSWORD_AND = Pattern(
-    r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode|mot de passe|senha|clave|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
+    r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode|mot de passe|senha|clave"
+    r"|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
     r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\w\n]{1,6}|[^\n:]{0,40}:)\s*"
-    r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}(?:[\s,;]{1,3}|$)){1,16})"
+    r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}"
+    r"(?:[\s,;]{1,3}|$)){1,16})"
 )
 _USER_AND = Pattern(
-    r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b[^\n/|]{0,40} / "
-    r"([^\s\"'\x60/]{6,64})"
+    r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b"
+    r"[^\n/|]{0,40} / ([^\s\"'\x60/]{6,64})"
 )
 _CALLED = Pattern(r"(?i)\w*?(?:auth|login|authenticate|credentials?|sign_?in)[ =]{0,3}\(")
 _CONNECTS = Pattern(r"(?i)\w*?connect(?:ion)?[ =]{0,3}\(\s*[\"'][^\"'\n]{1,120}[\"']\s*,")
@@ -119,37 +127,46 @@ _PAIR_OF_TEXTS = Pattern(
 def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     """What a sentence points at: `the password for staging is …`, `login: admin / …`, a list."""
     after = end if data[end - 1] in _OF_WORDS else end - 1
-    if _POINTS.at(data, after, min(len(data), after + 8)) != NOWHERE:
-        groups = _FOR.groups(data, start, min(len(data), stop + _NEAR))
-        if groups is None:
-            return _changed(data, start, stop)
-        kind = kind_of(data[start : end - 1].replace(b" ", b"")) or _foreign(data[start:end])
-        span = next(each for each in groups[1:] if each != NOWHERE)
-        quoted = span != groups[3]
-        begin, value_end = span
-        if not quoted:
-            value_end = _BARE_WORD_END.at(data, begin, min(len(data), begin + 200))[1]
-        text = data[begin:value_end]
-        text = text if quoted else text.rstrip(b".,:;!?)]}")
-        if kind is None or not is_secret(kind[1], text, quoted=quoted, prose=not quoted):
-            return _changed(data, start, stop)
-        return begin, begin + len(text), "told-secret", kind[0], 0.8
-    if b"code" in data[start:end].lower():
+    following = data[after : after + 6].split(b" ", 2)
+    if len(following) > 2 and not following[0] and following[1] in _PREPOSITIONS:
+        return _told_of(data, start, end, stop) or _changed(data, start, stop)
+    word = data[start:end].lower()
+    if b"code" in word:
         codes = _CODES.groups(data, start, min(len(data), start + 400))
         return None if codes is None else _codes(data, *codes[1])
-    grouped = _GROUPED.groups(data, start, min(len(data), stop + _NEAR))
-    if grouped is not None and amount(data[slice(*grouped[1])], FIGURES):
-        return (*grouped[1], "setup-key", "SECRET", 0.85)
-    plain = _PASSWORD_AND.groups(data, start, stop)
-    if plain is not None:
-        value = data[slice(*plain[1])].rstrip(b".,;!?")
+    if word.startswith(b"key"):
+        grouped = _GROUPED.groups(data, start, min(len(data), stop + _NEAR))
+        if grouped is not None and amount(data[slice(*grouped[1])], FIGURES):
+            return (*grouped[1], "setup-key", "SECRET", 0.85)
+    if word[-1:] in (b" ", b"\xb1", b"a") and word.startswith(_PASSWORDS):
+        plain = _PASSWORD_AND.groups(data, start, stop)
+        value = data[slice(*plain[1])].rstrip(b".,;!?") if plain else b""
         if amount(value, FIGURES) > 1 and is_secret(LENIENT, value, quoted=False, prose=True):
-            return plain[1][0], plain[1][0] + len(value), "told-secret", "PASSWORD", 0.8
-    if b" / " in data[start:stop]:
+            begin = data.index(value, start)
+            return begin, begin + len(value), "told-secret", "PASSWORD", 0.8
+    if data.find(b" / ", start, stop) >= 0:
         pair = _USER_AND.groups(data, start, stop)
         if pair is not None and _mixed(told := data[slice(*pair[1])].rstrip(b".,;)")):
             return pair[1][0], pair[1][0] + len(told), "told-pair", "PASSWORD", 0.75
     return None
+
+
+def _told_of(data: bytes, start: int, end: int, stop: int) -> Found | None:
+    """`the password for staging is …`, in some languages."""
+    groups = _FOR.groups(data, start, min(len(data), stop + _NEAR))
+    if groups is None:
+        return None
+    kind = kind_of(data[start : end - 1].replace(b" ", b"")) or _foreign(data[start:end])
+    span = next(each for each in groups[1:] if each != NOWHERE)
+    quoted = span != groups[3]
+    begin, value_end = span
+    if not quoted:
+        value_end = _BARE_WORD_END.at(data, begin, min(len(data), begin + 200))[1]
+    text = data[begin:value_end]
+    text = text if quoted else text.rstrip(b".,:;!?)]}")
+    if kind is None or not is_secret(kind[1], text, quoted=quoted, prose=not quoted):
+        return None
+    return begin, begin + len(text), "told-secret", kind[0], 0.8
 
 
 def _changed(data: bytes, start: int, stop: int) -> Found | None:

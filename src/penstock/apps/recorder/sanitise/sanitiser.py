@@ -353,7 +353,8 @@ _FAMILIES = {
 _TOGETHER: "tuple[tuple[Any, ...], ...]" = (
     (formats.token, command_lines.url, people.email, machines.place, credentials.header),
     (formats.marked, numbers.code, people.author, credentials.goes_on),
-    (command_lines.tool, lone.lone, lone.shape),
+    (command_lines.tool, lone.shape),
+    (lone.lone,),
     (numbers.number,),
     (credentials.named,),
     (prose.said,),

@@ -19,7 +19,7 @@ _URL_TRIGGER = (
     r"|[?&](?:appid|_?csrf\w*|xsrf\w*|authenticity_token|code|ticket|sid)=[\w%.~+/-]{16}"
     r"|\b(?:infura\.io/v3|alchemy(?:api)?\.(?:io|com)/v2|quiknode\.pro)/[\w-]{20}"
     r"|(?:^|[\s\"'])-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}[\"']?"
-    r"[\w.@+%-]+:[^\s:\"'/$]"
+    r"[\w.@+%-]+:[\"']?[^\s:\"'/$]"
     r"|(?i:(?:^|\s)--?[\w-]*(?:password|passwd|passphrase|token|secret|key|pass|pwd))[ \t]+[^\s-]"
     r"|\s-[pPwWkKa] ?[\"']?[^\s\"'-][^\s\"']{7}|--from-literal[= ][\"']?[\w.-]+=(?:\S|\\\n)"
     r"|\b(?:ENV|ARG) [A-Z0-9_]*(?:PASSWORD|PASSWD|TOKEN|SECRET|KEY|PASS|PWD) [^\s=]"
@@ -28,7 +28,7 @@ _URL_TRIGGER = (
 )
 _PAIRED = Pattern(
     r"-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}([\"']?)"
-    r"[\w.@+%-]{1,64}:([^\s\"'\x60]+)"
+    r"[\w.@+%-]{1,64}:[\"']?([^\s\"'\x60]+)"
 )
 _OPTION = Pattern(r"([\w-]+)[ \t]{1,24}([\"']?)")
 _EXAMPLE_USERS = (b"user", b"username", b"usr", b"user1", b"u", b"me", b"login", b"name", b"foo")
@@ -112,7 +112,7 @@ _SHORT = Pattern(
 )
 _WHO_OR_WHERE = Pattern(
     r"(?i)(?:\w*[_.-])?(?:user|username|user_?name|login|host|hostname|port|name|db|database|dbname"
-    r"|email|region|endpoint|scheme|driver|schema)"
+    r"|email|region|endpoint|scheme|driver|schema)$"
 )
 
 
@@ -148,8 +148,8 @@ _TOOL_TRIGGER = (
     r"|gh|glab|vault)\b"
     r"|(?:-std?in|sudo -S)\b[^\n|<]*<<<"
     r"|jdbc:oracle:\w+:[\w.$]+/[^\s@/\"']+@"
-    r"|\blogin \S+\s+password \S|(?i:identified by) [\"']"
-    r"|[\w.*-]+:(?:5432|\*):[\w*.-]+:[\w*.-]+:[^\s:]"
+    r"|\blogin \S+\s+password \S|(?i:identified by) [\"'\w]|(?m:^)PASS [^\s:]"
+    r"|[\w.*-]+:(?:[0-9]{4,5}|\*):[\w*.-]+:[\w*.-]+:[^\s:]"
 )
 _UP_TO = r"\b[^\n|;&]*?\s"
 _VALUE = r"\s{0,2}[\"']?([^\s\"']+)"
@@ -159,7 +159,8 @@ _TOOLS = Pattern(
     rf"|redis-cli{_UP_TO}(?:-a|--pass){_VALUE}"
     rf"|openssl{_UP_TO}-(?:k|K|pass|passin|passout)\s+[\"']?(?:pass:)?([^\s\"':]+)(?:[\s\"']|$)"
     rf"|htpasswd\s+-\w*n\w*\s+\S+{_VALUE}|htpasswd{_UP_TO}-\w*b\w*\s+\S+\s+\S+{_VALUE}"
-    rf"|net use{_UP_TO}/(?i:user):\S+{_VALUE}|net user\s+[^\s/]+\s+([^\s\"'/*]+)"
+    rf"|net use\s+\S+\s+\S+\s+([^\s/]+)\s+/(?i:user)|net use{_UP_TO}/(?i:user):\S+{_VALUE}"
+    r"|net user\s+[^\s/]+\s+([^\s\"'/*]+)"
     rf"|(?:smbclient|net rpc){_UP_TO}-U\s*[\"']?[^\s%\"']+%([^\s\"']+)"
     rf"|ldap\w+{_UP_TO}-w{_VALUE}"
     rf"|(?:zip|unzip|mosquitto_\w+|ipmitool|sqlcmd|bcp|osql){_UP_TO}-P{_VALUE}"
@@ -183,8 +184,10 @@ _TOOLS = Pattern(
     r"|(?:echo|printf)(?:\s+-\w+|\s+[\"']?%s(?:\\n)?[\"']?)*\s+"
     r"(?:\"([^\"\n|]+)\"|'([^'\n|]+)'|([^\s\"'|]+))\s*\|"
     rf"|[^\n]{{0,100}}<<<{_VALUE}"
-    r"|login\s\S{1,80}\s+password\s(\S+)|(?i:identified by) [\"']([^\"'\n]+)"
-    r"|[\w.*-]{1,64}:(?:5432|\*):[\w*.-]{1,64}:[\w*.-]{1,64}:([^\s:\"']+)"
+    r"|login\s\S{1,80}\s+password\s(\S+)"
+    r"|(?i:identified by) (?:[\"']([^\"'\n]+)|([^\s;\"']*[0-9][^\s;\"']*))"
+    r"|PASS\s([^\s\"']+)\r?(?:\n|$)"
+    r"|[\w.*-]{1,64}:(?:[0-9]{4,5}|\*):[\w*.-]{1,64}:[\w*.-]{1,64}:([^\s:\"']+)(?:\s|$)"
 )
 _READS_A_PASSWORD = Pattern(
     r"[^\n]*?\|[ \t]*(?:sudo\b[^\n|]*\s-\w*S|(?:sudo )?(?:su|chpasswd|passwd|kinit"

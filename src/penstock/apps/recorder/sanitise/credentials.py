@@ -20,7 +20,7 @@ _NAME = frozenset(WORD | set(b"_-.$"))
 
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
-    r"|psw|pswd|puk|erlang[_-]cookie|secret[_-]?id|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
+    r"|psw|pswd|puk|_pat|erlang[_-]cookie|secret[_-]?id|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
     r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp|(?:mfa|2fa|totp|otp|authenticator)[ _-]?seed"
 )
 _SUFFIX = (
@@ -30,6 +30,9 @@ _SUFFIX = (
 _TICKS = r"[\"'\x60]"
 _CLOSE = rf"(?:\\{{0,3}}{_TICKS})?[\])]{{0,2}}"
 _SIGNS = (
+    r":\s{0,8}\{[^{}]{0,120}?\"value\"\s{0,4}:\s{0,4}"
+    r"|:[ \t]*\r?\n(?:[ \t]+\w+:[^\n]*\n){1,4}[ \t]+[Dd]efault:[ \t]*"
+    r"|</key>\s*<string>|"
     r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z&][\w.\[\]<>|? ]{0,40}[ \t]=[ \t]{1,4}"
     r"|[ \t]{0,4}:[ \t]{0,4}(?:str|string|String|bytes)[ \t]{0,4}=[ \t]{0,4}"
     r"|[ \t]{0,24}:[ \t]{0,4}[|>][+-]?[ \t]*\r?\n[ \t]+"
@@ -53,7 +56,7 @@ _NAMED_TRIGGER = (
     r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?|%3d|\| [\x60\w])|[ \t]{0,2},\s{0,40}[\"'\x60\\]"
     r"|[ \t]{1,4}(?:is|was)[ \t:]"
     r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]"
-    r"|\r?\n[ \t+-]*value:"
+    r"|\r?\n[ \t+-]*value:|</key>"
     r"|[ \t]*\{[^}\"']*default[ \t]*="
     r"|[\])\"']{0,4}\.(?:type|fill|send_?keys|setvalue|val)\([\"']|>\s*<value>)"
 )
@@ -65,7 +68,8 @@ _BARE = Pattern(r"[^\s\"'\x60,;&<>()\[\]{}|\\]+")
 BARE_LINE = Pattern(r"[^\s\"'\x60\\]+")
 _DEFAULT = Pattern(r"\$\{[\w.]{1,64}:[-=]([^}\s\"']{4,})\}")
 _FALLBACK = Pattern(
-    r"[^\n\"']*?(?:\|\||\?\?|\bor|\belse| :|,|\()[ \t]*[brfu@$]?[\"']([^\"'\n]{8,200})[\"']"
+    r"[\w.]+\([\"'][A-Z0-9_]+[\"']\)\s*(?:or|\|\||\?\?)\s*[\"']([^\"'\n]{8,200})[\"']"
+    r"|[^\n\"']*?(?:\|\||\?\?|\bor|\belse| :|,|\()[ \t]*[brfu@$]?[\"']([^\"'\n]{8,200})[\"']"
     r"|[\w.]+\([\"'][A-Z0-9_]+[\"'],[ \t]*[\"']([^\"'\n]{8,200})[\"']"
 )
 
@@ -88,6 +92,8 @@ def named(data: bytes, start: int, __: int) -> Found | None:
         return None  # the first of a pair of names, as in a list of migrations
     if _is_told_public(data, begin, data[begin:name_end]):
         return None
+    if data[begin - 4 : begin] == b"--- ":
+        return None  # what Go says of a test that has passed
     if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
     value_start = tick_end if quoted else after

@@ -134,7 +134,6 @@ _HEAD = Pattern(
     r"(?i)[|,;\t][ \t\"]*(?:\w*[_ -])?(?:password|passwd|passwort|kennwort|pwd|pass|secret|token"
     r"|api[_ -]?key|pin)[ \t\"]*(?:[|,;\t\r\n]|$)"
 )
-_RULE = frozenset(b"|-:+= \t\r")
 MOST_ROWS, LONGEST_ROW = 2_000, 2_000
 
 
@@ -152,17 +151,15 @@ def _table(data: bytes, begin: int, end: int, found: list[Found]) -> int:
     at = data.rfind(b"\n", max(0, begin - LONGEST_ROW), begin) + 1
     stop = _line_end(data, end - 1)
     between = data[begin : begin + 1]
-    kinds = [
-        kind_of(cell.strip(b' \t"\r').replace(b" ", b"_"))
-        for cell in data[max(at, begin - LONGEST_ROW) : stop].split(between)
-    ]
+    heads = data[max(at, begin - LONGEST_ROW) : stop].split(between)
+    named = (kind_of(cell.strip(b' \t"\r').replace(b" ", b"_")) for cell in heads)
+    kinds = {place: kind for place, kind in enumerate(named) if kind}
     for _ in range(MOST_ROWS):
         at, stop = stop + 1, _line_end(data, stop + 1)
         row = data[at:stop]
-        if row.count(between) != len(kinds) - 1:
+        if row.count(between) != len(heads) - 1:
             return at
-        if not _RULE.issuperset(row):
-            found += _cells(row, at, between, kinds)
+        found += _cells(row, at, between, kinds)
     return stop
 
 
@@ -171,14 +168,15 @@ def _line_end(data: bytes, at: int) -> int:
     return min(len(data), at + LONGEST_ROW) if stop < 0 else stop
 
 
-def _cells(row: bytes, at: int, between: bytes, kinds: "list[Kind | None]") -> list[Found]:
+def _cells(row: bytes, at: int, between: bytes, kinds: "dict[int, Kind]") -> list[Found]:
     found: list[Found] = []
-    for cell, kind in zip(row.split(between), kinds, strict=True):
-        value = cell.strip(b" \t\"'`\r")
-        if kind is not None and is_secret(kind[1], value, quoted=True):
-            begin = at + cell.index(value)
+    cells = row.split(between)
+    for place, kind in kinds.items():
+        value = cells[place].strip(b" \t\"'`\r")
+        if is_secret(kind[1], value, quoted=True):
+            before = sum(len(cell) + 1 for cell in cells[:place])
+            begin = at + before + cells[place].index(value)
             found.append((begin, begin + len(value), "table-secret", kind[0], 0.85))
-        at += len(cell) + 1
     return found
 
 

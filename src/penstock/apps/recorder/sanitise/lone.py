@@ -23,7 +23,7 @@ _AN_ID = Pattern(
 _PUBLISHED = Pattern(
     r"(?i).*(?:id|ids|hash|sha[0-9]*|checksum|digest|commit|integrity|public|pub|pubkey|rev|revision"
     r"|fingerprint|cursor|etag|sum|version|ref|uuid|guid|nonce|slug|resolved|build|image|content"
-    r"|signature|thumbprint|certificate|cert|page|accessor|x|y|n)[ _-]?(?:key|token)?"
+    r"|signature|thumbprint|certificate|cert|page|accessor|x|y|n|iv|tag|kid)[ _-]?(?:key|token)?$"
 )
 _REACH = 48
 
@@ -79,7 +79,14 @@ def _is_published(data: bytes, begin: int) -> bool:
     if word.endswith(b'W/"'):
         return True
     word = word[max(word.rfind(each) for each in (b" ", b"\n", b'"', b"'", b"\t")) + 1 :]
-    if b"://" in word or b"?" in word or word.endswith(b"h1:") or b"base64," in word:
+    if (
+        b"|1|" in word
+        or b"ENC[" in word
+        or b"://" in word
+        or b"?" in word
+        or word.endswith(b"h1:")
+        or b"base64," in word
+    ):
         return True
     before = data[max(0, begin - _REACH) : begin].rsplit(b"\n", 1)[-1]
     name = before.rstrip(b" \t\"'`=:([{>").rsplit(b",", 1)[-1].rsplit(b"{", 1)[-1]
@@ -98,12 +105,28 @@ _SHAPES = (
     r"accounts[\"']?\s{0,4}[:=]\s{0,4}\[\s{0,8}[\"'](0x[0-9a-fA-F]{64})",
     r"[\"']([^\"'\s]{6,64})[\"']\.(?i:equals\w*)\([^\n]{0,60}(?i:passw|secret|token|pwd)",
     r"sonar\.login[ \t]*=[ \t]*([0-9a-f]{40})",
+    r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{20,}={0,2}",
+    r"\{S?SHA[0-9]*\}[A-Za-z0-9+/]{20,}={0,2}",
+    r"stats auth [^\s:]{1,64}:(\S{6,128})",
+    r"AUTH PLAIN ([A-Za-z0-9+/]{8,}={0,2})",
+    r" : (?:PSK|EAP|XAUTH) \"([^\"\n]{6,128})\"",
+    r"USERPWD, {0,4}\"[^\":\n]{1,64}:([^\"\n]{4,128})\"",
 )
 """Hashes of passwords, licences, dumps of accounts, and settings of single programs."""
 
 _SHAPE = Pattern(
     "|".join(each if "(" in each.replace("(?", "") else f"({each})" for each in _SHAPES)
 )
+
+
+_ARMOUR = b"LS0tLS1CRUdJTi"
+
+
+def _is_private(value: bytes) -> bool:
+    """Tell whether what begins like a key or a certificate, in base64, is a private key."""
+    from binascii import a2b_base64
+
+    return b"PRIVATE" in a2b_base64(value[:80])
 
 
 def shape(data: bytes, start: int, _: int) -> Found | None:
@@ -114,6 +137,8 @@ def shape(data: bytes, start: int, _: int) -> Found | None:
     span = next(each for each in groups[1:] if each != NOWHERE)
     value = data[slice(*span)]
     if placeholder(value) or not amount(value, FIGURES):
+        return None
+    if value.startswith(_ARMOUR) and not _is_private(value):
         return None
     return (*span, "secret-shape", "SECRET", 0.9)
 

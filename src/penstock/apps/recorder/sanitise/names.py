@@ -47,6 +47,7 @@ _NOT_PASSWORDS = {"by", "com", "one", "tres", "boarding", "no", "tests", "first"
 _SECRET_KEYS = {
     "api", "access", "secret", "private", "signing", "encryption", "encrypt", "decryption",
     "master", "account", "shared", "service", "consumer", "app", "application", "admin", "deploy",
+    "routing",
     "client", "subscription", "function", "webhook", "hmac", "jwt", "aes", "root", "crypto",
     "cipher", "license", "licence", "auth", "authentication", "authorization", "bearer", "ssl",
     "rsa", "wallet", "project", "write", "ingest", "integration", "instrumentation", "vault",
@@ -67,7 +68,7 @@ _SECRET_KEYS = {
     "polygon", "iex", "quandl", "nasa", "ssh",
 }  # fmt: skip
 _PLAIN_KEYS = {
-    "public", "pub", "primary", "foreign", "cache", "sort", "partition", "routing", "idempotency",
+    "public", "pub", "primary", "foreign", "cache", "sort", "partition", "idempotency",
     "index", "map", "dict", "hash", "unique", "config", "setting", "object", "lookup", "group",
     "shard", "dedupe", "dedup", "row", "col", "column", "translation", "i18n", "locale", "message",
     "json", "react", "event", "query", "tab", "hot", "shortcut", "arrow", "any", "press", "known",
@@ -159,7 +160,7 @@ def _kind(words: list[str]) -> Kind | None:
         return "PIN", NUMBER
     if last in ("credential", "credentials", "creds", "secrets") or last.endswith("secret"):
         return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
-    if last in ("jwt", "auth", "tokens") or last.endswith("token"):
+    if last in ("jwt", "auth", "tokens", "pat") or last.endswith("token"):
         level = STRICT if last == "tokens" else RANDOM
         return None if before in _NOT_TOKENS else ("TOKEN", level)
     if last.endswith("key"):
@@ -195,7 +196,7 @@ _ORDINARY = frozenset(
     argon2id bcrypt scrypt pbkdf2 x509 ipv4 ipv6 http2 tls1.2 tls1.3 minimum maximum eight ten
     characters passwort contrase\xc3\xb1a senha kennwort required|string nullable confirmed
     changed change changeme changeit letters inherit inherited auto automatic never always
-    Parameter Optional SecretStr""".split()
+    Parameter Optional SecretStr convertto-securestring""".split()
 )
 
 _UUID = Pattern(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -207,7 +208,7 @@ _PATHS = Pattern(
     r"|asc)"
 )
 _HASHES = Pattern(r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*")
-_ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|AgA[A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
+_ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|Ag[A-Z][A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
 _WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
 _CODE = Pattern(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
 _CALL = Pattern(
@@ -217,6 +218,7 @@ _CALL = Pattern(
 _INTERPOLATED = Pattern(
     r".*?(?:\$\{|\{\{|#\{|%\{|<%|\{[A-Za-z_][\w.!:]*\}|%[sdr]\b|\$[A-Z_]{3,}).*"
 )
+_ALIAS = Pattern(r"[*&][a-z_][\w-]{1,30}")
 _ODD_PERCENT = Pattern(r"[^${}<]*[0-9^~!@&*+?][^${}<]*%[sdr][^${}<]*[0-9^~!@&*+?][^${}<]*")
 _SNAKE = Pattern(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
 
@@ -266,6 +268,7 @@ def _is_no_value(value: bytes) -> bool:
         or (value[:1] in b"/.~*\\ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz@_-"
             and _PATHS.whole(value) and not _base64(value))
         or _HASHES.whole(value)
+        or _ALIAS.whole(value)
         or _DATED.whole(value)
         or _ENCRYPTED.whole(value)
         or (_INTERPOLATED.whole(value) and not _ODD_PERCENT.whole(value))
@@ -347,7 +350,14 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
     if not odd and not _ragged(value) and digits * 6 < size and value.isalnum():
         return size < 16 and entropy(value) >= 2.75
     if _WORDS.whole(value) and not odd and not _ragged(value):
-        return size >= 10 and digits > 1 and value[-1] in DIGITS and value[:-4].isalnum()
+        if value.count(b"-") > 2:
+            return _is_phrase([word for word in value.split(b"-") if not word.isdigit()])
+        return (
+            (size >= 10 or digits > 2)
+            and digits > 1
+            and value[-1] in DIGITS
+            and value[:-4].isalnum()
+        )
     return entropy(value) >= 2.75
 
 
@@ -383,8 +393,8 @@ def speaks_for_itself(value: bytes) -> bool:
     """Tell whether a word of prose can only be a password or a key: nobody writes such words."""
     if not 10 <= len(value) <= 128 or value.islower() or value.isupper() or value.isalpha():
         return False
-    if value.startswith(b"@"):
-        return False  # the end of an address
+    if value[0] in b"@*?&:.,-":
+        return False  # the rest of an address, or of something else
     if not value.isascii() or _stands_for_one(value):
         return False
     sorts = {_sort(each) for each in value if each in WORD}

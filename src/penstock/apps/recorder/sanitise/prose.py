@@ -18,17 +18,19 @@ _PROSE_TRIGGER = (
     r"|log(?:ged)? ?in"
     r"|sign(?:ed)? ?in|unlock|access code|(?:backup|recovery|scratch)[ _-]code"
     r"|mot de passe)s?\b(?:[^\w\n]|$)"
-    r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
+    r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0[\xbf\x9f]\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
     r"|\xe5\xaf\x86\xe7\xa0\x81"
     r"|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89"
     r"|(?i:\b\w*(?:jwt\.encode|jwt\.decode|hmac\w*|hmac\.new|fernet|aes\.new|SecretKeySpec|cipher\w*"
     r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect(?:ion)?|set_?cookie|cookies?\.set"
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
     r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
+    r"|[a-z](?-i:Password)[ \t]|[-*] [^\n:]{1,40}: [\w.@-]+ / [^\s/\"']{8}"
     r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]{0,30} / [^\s/\"']{6}"
     r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token|\.key)[^\n|>]*\n"
     r"(?:[^\s]+\n)?[^\s]{10}"
-    r"|\b(?i:pdo|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\([\"'][^\"'\n]+[\"'],"
+    r"|\b(?i:pdo|__construct|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\("
+    r"[\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
@@ -89,7 +91,8 @@ _FOR = Pattern(
     r"[\w \x80-\xff]{2,24}? (?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van"
     r"|voor|per) [^\n:;,.!?]{1,60}?(?: (?:is|was|lautet|ist|es|est|c'est|\xc3\xa8|\xc3\xa9)"
     r"(?: now| still| set to| jetzt| ahora)?:?|:)"
-    r"[ \t]{1,4}(?:\"([^\"\n]{6,200})\"|'([^'\n]{6,200})'|([^\s\"'\x60]{6,200}))"
+    r"(?:[ \t]{1,4}|\s{0,4}\n\s{0,8})"
+    r"(?:\"([^\"\n]{6,200})\"|'([^'\n]{6,200})'|([^\s\"'\x60]{6,200}))"
 )
 _CHANGED = Pattern(
     r"(?i)(?:password|passwort|pwd|pw)\b[^\n.:;\"']{0,40} (?:to|auf) ([^\s\"'\x60,;]{6,64})"
@@ -109,7 +112,7 @@ _PASSWORD_AND = Pattern(
     r"|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
-    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\w\n]{1,6}|[^\n:]{0,40}:)\s*"
+    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\n:]{0,48}:|[^\w\n]{1,6})\s*"
     r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}"
     r"(?:[\s,;]{1,3}|$)){1,16})"
 )
@@ -117,6 +120,7 @@ _USER_AND = Pattern(
     r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b"
     r"[^\n/|]{0,40} / ([^\s\"'\x60/]{6,64})"
 )
+_LISTED = Pattern(r"[-*] [^\n:]{1,40}: [\w.@-]+ / ([^\s\"'\x60/]{8,64})")
 _CALLED = Pattern(r"(?i)\w*?(?:auth|login|authenticate|credentials?|sign_?in)[ =]{0,3}\(")
 _CONNECTS = Pattern(r"(?i)\w*?connect(?:ion)?[ =]{0,3}\(\s*[\"'][^\"'\n]{1,120}[\"']\s*,")
 _PAIR_OF_TEXTS = Pattern(
@@ -131,6 +135,8 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     if len(following) > 2 and not following[0] and following[1] in _PREPOSITIONS:
         return _told_of(data, start, end, stop) or _changed(data, start, stop)
     word = data[start:end].lower()
+    if not word.isascii():
+        return _told_abroad(data, end)
     if b"code" in word:
         codes = _CODES.groups(data, start, min(len(data), start + 400))
         return None if codes is None else _codes(data, *codes[1])
@@ -145,7 +151,7 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
             begin = data.index(value, start)
             return begin, begin + len(value), "told-secret", "PASSWORD", 0.8
     if data.find(b" / ", start, stop) >= 0:
-        pair = _USER_AND.groups(data, start, stop)
+        pair = _USER_AND.groups(data, start, stop) or _LISTED.groups(data, start, stop)
         if pair is not None and _mixed(told := data[slice(*pair[1])].rstrip(b".,;)")):
             return pair[1][0], pair[1][0] + len(told), "told-pair", "PASSWORD", 0.75
     return None
@@ -182,6 +188,20 @@ def _changed(data: bytes, start: int, stop: int) -> Found | None:
 
 _OF_WORDS = frozenset(WORD | set(range(128, 256)))
 _FOREIGN = (b"passe", b"clave", b"senha", b"parola", b"wachtwoord", b"haslo", b"mdp")
+
+
+_TELLS = Pattern(r"[^\n:]{0,60}(?::|\xef\xbc\x9a)[ \t]{0,4}([^\s\"'\x60,;]{6,64})")
+
+
+def _told_abroad(data: bytes, end: int) -> Found | None:
+    """What stands behind the colon, where the word before it is of another script."""
+    groups = _TELLS.groups(data, end, min(len(data), end + 200))
+    if groups is None:
+        return None
+    value = data[slice(*groups[1])].rstrip(b".!?)]}")
+    if not value.isascii() or not is_secret(LENIENT, value, quoted=False, prose=True):
+        return None
+    return groups[1][0], groups[1][0] + len(value), "told-secret", "PASSWORD", 0.8
 
 
 def _foreign(word: bytes) -> "tuple[str, int] | None":

@@ -296,7 +296,18 @@ class Sanitiser:
             pieces += (data[at:start], tick, put, tick)
             at = end
         pieces.append(data[at:])
-        return b"".join(pieces)
+        return self._everywhere(b"".join(pieces), data, found, findings)
+
+    def _everywhere(
+        self, cleaned: bytes, data: bytes, found: list[Found], findings: list[Finding]
+    ) -> bytes:
+        """Without what was a secret once and stands there again, where nothing tells of it."""
+        for each in found:
+            value = data[each[0] : each[1]]
+            plain = value.isalpha() or value.isdigit() or len(value) < SURE
+            if not plain and each[3] not in _PERSONAL and value in cleaned:
+                cleaned = cleaned.replace(value, self._mark(each, value, findings).encode())
+        return cleaned
 
     def _mark(self, found: Found, value: bytes, findings: list[Finding]) -> str:
         _, _, rule, type_, confidence = found
@@ -311,6 +322,14 @@ class Sanitiser:
         return Finding("text", "sanitiser-failed", STUB, 1.0, "")
 
 
+SURE = 10
+"""A shorter secret may well be a word, or a part of one, elsewhere."""
+_PERSONAL = frozenset(
+    (
+        "EMAIL", "PHONE", "IP_ADDRESS", "MAC_ADDRESS", "HOSTNAME", "USER", "NATIONAL_ID", "IBAN",
+        "CARD", "CRYPTO_ADDRESS", "NAME", "PIN",
+    )
+)  # fmt: skip
 _MAILBOXES = frozenset(("useremail", "authoremail", "committeremail", "accountemail"))
 _TELLING = (
     "phone", "mobile", "tel", "fax", "ssn", "social", "passport", "host", "computer", "machine",

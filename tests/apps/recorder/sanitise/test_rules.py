@@ -26,10 +26,16 @@ def test_the_corpus_is_sanitised_as_well_as_it_was(half: str) -> None:
     assert score.precision >= 0.99
 
 
-def test_later_lines_are_sanitised_as_well_as_they_were() -> None:
-    score = measure("later")
-    assert score.recall(is_secret) >= 0.97
-    assert score.precision >= 0.98
+@pytest.mark.parametrize(
+    ("part", "recall", "precision"),
+    [("later", 0.985, 0.985), ("wide", 0.97, 0.96), ("everyday", 0.99, 0.9)],
+)
+def test_lines_by_others_are_sanitised_as_well_as_they_were(
+    part: str, recall: float, precision: float
+) -> None:
+    score = measure(part)
+    assert score.recall(is_secret) >= recall
+    assert score.precision >= precision
 
 
 def test_every_token_of_the_table_is_found_wherever_it_stands(sanitiser: Sanitiser) -> None:
@@ -98,6 +104,18 @@ def test_a_key_of_capitals_alone_is_a_key(sanitiser: Sanitiser) -> None:
         "GET /items?code=INVALID_PRODUCT_CODE_FOR_REGION",
         "primary_key user_account_identifier_v2",
         "key: hashFiles('**/package-lock.json')",
+        "go.sum: example.org/a v1.0.0 h1:lFhVWTCSE4RbqFBoP48YwMgYWFKYZsVSZ53CGTONtwU=",
+        "-----BEGIN PUBLIC KEY-----\nZrrosOEo64WGZc+kSuEgGHPz/e+vxTpRF\n-----END PUBLIC KEY-----",
+        '"id": "toolu_01A9xK2mQ7rT4vW8yZ3bC6dE"',
+        "src=data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAa2QPMGknkgIHHgELW",
+        'ETag: W/"iLMDjh9pQzanMDDzGlXR_2uDQQg"',
+        "https://docs.example.org/d/1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms/edit",
+        "arn:aws:secretsmanager:eu-west-1:432759230804:secret:prod/billing/db-PetpL9",
+        "--- PASS: TestPasswordHasher/empty_password (0.01s)",
+        "kubectl create secret generic a --from-literal=username=reporting",
+        "|1|ymdHsYkRi5AcZRPleQ1W1e2K57s=|hXfkzlQ4QfefL5KZxYiat/v3wcg= ssh-ed25519 AAAA",
+        "| name | password |\n|---|---|\n| ada | required |",
+        "def connect(host, password, timeout):\n    return host, password, timeout",
     ],
 )
 def test_what_only_looks_like_it_is_left(sanitiser: Sanitiser, text: str) -> None:
@@ -136,6 +154,38 @@ def test_what_only_looks_like_it_is_left(sanitiser: Sanitiser, text: str) -> Non
             "mnemonic: [REDACTED_PASSWORD]",
         ),
         ("call +1 415 555 2671", "call [REDACTED_PHONE]"),
+        (
+            "| user | password |\n|---|---|\n| ada | walrus-77 |",
+            "| user | password |\n|---|---|\n| ada | [REDACTED_PASSWORD] |",
+        ),
+        ("host,password\ndb1,walrus-77\n", "host,password\ndb1,[REDACTED_PASSWORD]\n"),
+        (
+            "INSERT INTO users (name, password) VALUES ('ada', 'walrus77'), ('b', NULL)",
+            "INSERT INTO users (name, password) VALUES ('ada', '[REDACTED_PASSWORD]'), ('b', NULL)",
+        ),
+        ("chpasswd:\n  ada:walrus-77\n", "chpasswd:\n  ada:[REDACTED_PASSWORD]\n"),
+        (
+            'key = "NelEGMrKaxYYee30CQ5AVEzV7Hyy" +\n  "QNn2se66tQLe2tytVnRnQO3WhC"',
+            'key = "[REDACTED_API_KEY]" +\n  "[REDACTED_SECRET]"',
+        ),
+        ("New value: LUIS0e8Jm7ZWNCaYFNyn", "New value: [REDACTED_SECRET]"),
+        (
+            "das Kennwort vom NAS lautet Mango2023.",
+            "das Kennwort vom NAS lautet [REDACTED_PASSWORD].",
+        ),
+        ("snmpwalk -v2c -c walrus77 10.0.0.1", "snmpwalk -v2c -c [REDACTED_PASSWORD] 10.0.0.1"),
+        ('sql.Open("ada:walrus77@tcp(db)/x")', 'sql.Open("ada:[REDACTED_SECRET]@tcp(db)/x")'),
+        (
+            '"pw": {"type": "s", "value": "walrus77"}',
+            '"pw": {"type": "s", "value": "[REDACTED_PASSWORD]"}',
+        ),
+        (
+            "DB_PASS=walrus-7711 # -pwalrus-7711",
+            "DB_PASS=[REDACTED_PASSWORD] # -p[REDACTED_PASSWORD]",
+        ),
+        ("{SSHA}BD/a5yH4ze6fy9SQbvEMsZcYnLWSxqdN", "[REDACTED_SECRET]"),
+        ("PASS walrus77\n230 ok", "PASS [REDACTED_PASSWORD]\n230 ok"),
+        ("-L/Users/ada/lib", "-L/Users/[REDACTED_USER]/lib"),
         (
             "11111111-2222-3333-4444-555555555555 paid by 4111-1111-1111-1111",
             "11111111-2222-3333-4444-555555555555 paid by [REDACTED_CARD]",

@@ -180,7 +180,7 @@ def _cells(row: bytes, at: int, between: bytes, kinds: "dict[int, Kind]") -> lis
     return found
 
 
-_INSERT = Pattern(r"(?i)insert\s+into\s+[^\n(;]{1,100}\(([^();]{1,600})\)\s*values\s*")
+_INSERT = Pattern(r"(?i)insert\s+into\s+[^\n(;]+\(([^();]+)\)\s*values\s*")
 _TUPLE = Pattern(r"\s*\(((?:[^()'\"]|'[^'\n]*'|\"[^\"\n]*\")*)\)\s*,?")
 _CELL = Pattern(r"\s*(?:N?'([^'\n]*)'|\"([^\"\n]*)\"|[^,'\"]*)\s*(?:,|$)")
 
@@ -203,16 +203,17 @@ def _inserts(data: bytes) -> list[Found]:
     return found
 
 
-def _values(data: bytes, at: int, end: int, kinds: "list[Kind | None]") -> list[Found]:
+def _values(data: bytes, begin: int, end: int, kinds: "list[Kind | None]") -> list[Found]:
     found: list[Found] = []
+    row, at = data[begin:end], 0
     for kind in kinds:
-        cell = _CELL.groups(data, at, end)
+        cell = _CELL.groups(row, at, len(row))
         if cell is None or cell[0][1] == at:
             break
         at = cell[0][1]
-        span = cell[1] if cell[1] != NOWHERE else cell[2]
-        if kind and span != NOWHERE and is_secret(kind[1], data[slice(*span)], quoted=True):
-            found.append((*span, "inserted-secret", kind[0], 0.85))
+        start, stop = cell[1] if cell[1] != NOWHERE else cell[2]
+        if kind and start >= 0 and is_secret(kind[1], row[start:stop], quoted=True):
+            found.append((begin + start, begin + stop, "inserted-secret", kind[0], 0.85))
     return found
 
 

@@ -259,12 +259,17 @@ class Sanitiser:
         if len(cleaned) <= WINDOW:
             cleaned = self._settled(cleaned, self._in_lines, findings)
         else:
-            parts = [
-                self._settled(cleaned[start:stop], self._in_lines, findings)
-                for start, stop in windows(cleaned)
-            ]
-            cleaned = b"".join(parts)
+            cleaned = b"".join(self._parts(cleaned, findings))
         return _storable(text if cleaned == data else cleaned.decode("utf-8", "replace"))
+
+    def _parts(self, data: bytes, findings: list[Finding]) -> "Iterator[bytes]":
+        harmless = b""
+        for start, stop in windows(data):
+            part = data[start:stop]
+            if part != harmless:  # a text may repeat itself for megabytes
+                before, part = part, self._settled(part, self._in_lines, findings)
+                harmless = part if part == before else b""
+            yield part
 
     def _settled(self, data: bytes, search: "Any", findings: list[Finding]) -> bytes:
         """What is left when a search finds nothing any more."""

@@ -2,13 +2,17 @@
 
 import asyncio
 import os
+import sys
+import threading
+from asyncio.subprocess import Process
 
+import psutil
 import pytest
 
 from penstock.model.errors import InvalidOption
 from penstock.model.store_errors import StoreFull, StoreUnavailable
 from penstock.worker import respawn
-from penstock.worker.respawn import exit_code_of, keep, orphaned, until
+from penstock.worker.respawn import KeptChild, exit_code_of, keep, orphaned, until
 
 
 class Lives:
@@ -67,3 +71,37 @@ async def test_a_process_is_an_orphan_when_its_parent_is_another(
 def test_a_store_that_is_away_is_worth_another_try() -> None:
     errors = (StoreUnavailable("sqlite", "away"), StoreFull("sqlite"), InvalidOption("a", 1, "b"))
     assert [exit_code_of(error) for error in errors] == [1, 1, 2]
+
+
+async def test_who_tells_a_process_to_stop_that_just_ended_leaves_its_exit_code_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = asyncio.Event()
+    may_wait = threading.Event()
+    wait = os.waitpid
+    children: list[psutil.Process] = []
+
+    class Brief(KeptChild):
+        async def start_child(self, *, again: bool) -> Process:
+            child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+            children.append(psutil.Process(child.pid))
+            begun.set()
+            return child
+
+    def waitpid(pid: int, options: int) -> tuple[int, int]:
+        if threading.current_thread() is not threading.main_thread():
+            may_wait.wait(60)
+        return wait(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", waitpid)
+    kept = Brief("brief")
+    running = asyncio.create_task(kept.run())
+    try:
+        await begun.wait()
+        while children[0].status() != psutil.STATUS_ZOMBIE:
+            os.sched_yield()
+        kept.stop()
+        assert children[0].status() == psutil.STATUS_ZOMBIE, "nobody has waited for it here"
+    finally:
+        may_wait.set()
+    assert await running == 0

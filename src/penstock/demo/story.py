@@ -20,6 +20,7 @@ from penstock.demo.screen import Scene, read_jobs
 from penstock.model.states import Status
 from penstock.model.wording import counted
 from penstock.store.contract import JobFilter, WorkerInfo
+from penstock.worker.respawn import tell
 
 STOP_SECONDS = 10.0
 
@@ -76,8 +77,7 @@ class Fleet:
         ):
             if process.returncode is not None:
                 return
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
+            tell(process, number)
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), seconds)
 

@@ -258,7 +258,7 @@ class Crew(Supervisor):
         if owner is not None and child is not None and owner not in self._dismissed:
             self._dismissed.add(owner)
             if child.returncode is None:
-                child.send_signal(signal.SIGTERM)
+                respawn.tell(child, signal.SIGTERM)
 
     def _forget_gone(self) -> None:
         for index in [index for index, task in self._kept.items() if task.done()]:

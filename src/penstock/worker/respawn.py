@@ -65,14 +65,14 @@ class KeptChild(ABC):
         """End it."""
         self._stopping.set()
         if self._child is not None and self._child.returncode is None:
-            self._child.send_signal(signal.SIGTERM)
+            tell(self._child, signal.SIGTERM)
             asyncio.get_running_loop().call_later(self.stop_seconds, self.kill)
 
     def kill(self) -> None:
         """End it at once."""
         self._stopping.set()
         if self._child is not None and self._child.returncode is None:
-            self._child.kill()
+            tell(self._child, signal.SIGKILL)
 
     async def _run_once(self) -> bool:
         """Run it until it ends; whether it is to be replaced."""
@@ -92,6 +92,16 @@ class KeptChild(ABC):
         if self._stopping.is_set():
             self.stop()
         return await self._child.wait()
+
+
+def tell(child: Process, number: signal.Signals) -> None:
+    """Send a signal to a process that may have ended a moment ago.
+
+    Its own `send_signal` would look whether it has, and so take its exit code away from whoever
+    waits for it: asyncio then says 255.
+    """
+    with suppress(ProcessLookupError):
+        os.kill(child.pid, number)
 
 
 async def start(module: str, spec: bytes, *arguments: str, pass_fds: Sequence[int] = ()) -> Process:

@@ -103,7 +103,7 @@ class Supervisor:
 
     def _tell(self, child: asyncio.subprocess.Process) -> None:
         if child.returncode is None and self._signals:
-            child.send_signal(ORDERS[min(self._signals, len(ORDERS)) - 1])
+            respawn.tell(child, ORDERS[min(self._signals, len(ORDERS)) - 1])
 
     async def _keep_alive(self, index: int, store: Store) -> None:
         if self._health is not None:

@@ -20,7 +20,7 @@ from penstock.apps.recorder.sanitise import Sanitiser
 from penstock.apps.recorder.sanitise.sanitiser import find
 
 CORPUS = Path(__file__).parent / "corpus"
-HALVES = ("blind", "own", "later", "wide", "everyday")
+HALVES = ("blind", "own", "later", "wide", "everyday", "last")
 PERSONAL = frozenset(
     (
         "email", "phone", "card", "iban", "national_id", "ip", "mac", "crypto_address",

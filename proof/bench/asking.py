@@ -53,7 +53,7 @@ def model() -> Generator[str, None, None]:
             self.end_headers()
             self.wfile.write(asked)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

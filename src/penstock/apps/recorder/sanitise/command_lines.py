@@ -25,6 +25,7 @@ _URL_TRIGGER = (
     r"|\b(?:ENV|ARG) [A-Z0-9_]*(?:PASSWORD|PASSWD|TOKEN|SECRET|KEY|PASS|PWD) [^\s=]"
     r"|_(?:(?i)key|token|secret)[ \t]+[A-Za-z0-9+/_-]{20}"
     r"|_(?i:pass|password|passwd|pwd)[ \t]{2,}[^\s=:]{6}"
+    r"|\n(?:password|passwd|secret|api_key|token)[ \t]{2,}[^\s=:]{6}"
 )
 _PAIRED = Pattern(
     r"-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}([\"']?)"
@@ -51,12 +52,15 @@ def url(data: bytes, start: int, end: int) -> Found | None:
     at = start
     while at < end and data[at] in b" \t\r\n\"'":
         at += 1
+    if data[start] == _NEW_LINE and data.startswith(_COLUMNS, at):
+        return _option(data, at)
     if data[at : at + 1] == b"-":
         return _option(data, at) or _short_option(data, at)
     return _option(data, at + 4)
 
 
-_UNDERSCORE = ord("_")
+_UNDERSCORE, _NEW_LINE = b"_\n"
+_COLUMNS = (b"pass", b"secret", b"api_key", b"token")
 _TOLD = Pattern(
     r"[\w.-]:([^\s@:/\"']{4,64})@(?:tcp|udp|unix)\("
     r"|[?&](?:\w+)=([\w%.~+/-]{16,})"
@@ -139,7 +143,7 @@ _TOOL_TRIGGER = (
     r"|masterauth|lftp|snmp(?:walk|get|getnext|set|bulkwalk|bulkget|table|trap|-server)"
     r"|gpg2?|poetry config http-basic\S+|schtasks|aws ssm put-parameter) [^\n]"
     r"|\]:[0-9]{2,5}[ \t]+[\w.@-]+:\S"
-    r"|assword:?[^\n]{0,8}\n\s{0,8}send(?: --)? \""
+    r"|assword:?[^\n]{0,8}[\n;]\s{0,8}send(?: --)? \""
     r"|\b(?:secret|password) [0-9] \S"
     r"|--\w*password[_-](?:command|cmd)[ =][\"']?(?:echo|printf) "
     r"|\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|[\"']?%s[\\\w]*[\"']?[ \t]+)?"
@@ -158,7 +162,7 @@ _TOOLS = Pattern(
     rf"|(?:sshpass|(?:docker|podman) login|mongo(?:sh)?){_UP_TO}-p{_VALUE}"
     rf"|redis-cli{_UP_TO}(?:-a|--pass){_VALUE}"
     rf"|openssl{_UP_TO}-(?:k|K|pass|passin|passout)\s+[\"']?(?:pass:)?([^\s\"':]+)(?:[\s\"']|$)"
-    rf"|htpasswd\s+-\w*n\w*\s+\S+{_VALUE}|htpasswd{_UP_TO}-\w*b\w*\s+\S+\s+\S+{_VALUE}"
+    rf"|htpasswd\s+-\w*n\w*\s+\S+{_VALUE}|htpasswd{_UP_TO}-\w*b\w*\s+(?:-\w+\s+)*\S+\s+\S+{_VALUE}"
     rf"|net use\s+\S+\s+\S+\s+([^\s/]+)\s+/(?i:user)|net use{_UP_TO}/(?i:user):\S+{_VALUE}"
     r"|net user\s+[^\s/]+\s+([^\s\"'/*]+)"
     rf"|(?:smbclient|net rpc){_UP_TO}-U\s*[\"']?[^\s%\"']+%([^\s\"']+)"
@@ -175,7 +179,7 @@ _TOOLS = Pattern(
     rf"|poetry config http-basic\S+\s+\S+{_VALUE}|schtasks{_UP_TO}/rp{_VALUE}"
     r"|aws ssm put-parameter[^\n]*?--value[ =](?:\"([^\"\n]+)|'([^'\n]+)|(\S+))"
     r"|\]:[0-9]{2,5}[ \t]+[\w.@-]+:(\S+)"
-    r"|assword:?[^\n]{0,8}\n\s*send(?: --)? \"([^\"\\\n]+)"
+    r"|assword:?[^\n]{0,8}[\n;]\s*send(?: --)? \"([^\"\\\n]+)"
     rf"|w?x?freerdp3?{_UP_TO}/p:{_VALUE}|(?:plink|pscp|psftp){_UP_TO}-pw{_VALUE}"
     r"|(?:sqlplus|expdp|impdp)\s+(?:-\w+\s+)*[\"']?\w+/([^\s@\"']+)@"
     r"|jdbc:oracle:\w+:[\w.$]+/([^\s@/\"']+)@"

@@ -32,7 +32,9 @@ _CLOSE = rf"(?:\\{{0,3}}{_TICKS})?[\])]{{0,2}}"
 _SIGNS = (
     r":\s{0,8}\{[^{}]{0,120}?\"value\"\s{0,4}:\s{0,4}"
     r"|:[ \t]*\r?\n(?:[ \t]+\w+:[^\n]*\n){1,4}[ \t]+[Dd]efault:[ \t]*"
-    r"|</key>\s*<string>|"
+    r"|</key>\s*<string>"
+    r"|[ \t]+\w+=[\"'][^\"'\n]*[\"']>"
+    r"|:[ \t]{1,4}!{1,2}\w+[ \t]{1,4}|"
     r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z&][\w.\[\]<>|? ]{0,40}[ \t]=[ \t]{1,4}"
     r"|[ \t]{0,4}:[ \t]{0,4}(?:str|string|String|bytes)[ \t]{0,4}=[ \t]{0,4}"
     r"|[ \t]{0,24}:[ \t]{0,4}[|>][+-]?[ \t]*\r?\n[ \t]+"
@@ -56,6 +58,7 @@ _NAMED_TRIGGER = (
     r"[ \t]{0,24}(?:=|:|<-|\|\|=|\?|%3d|\| [\x60\w])|[ \t]{0,2},\s{0,40}[\"'\x60\\]"
     r"|[ \t]{1,4}(?:is|was)[ \t:]"
     r"|[ \t]{1,8}(?:value|content)[ \t]{0,2}=|[ \t]{1,4}[\"'\x60]|\([ \t]{0,2}[\"'\x60@]|>[^\s<]"
+    r"|[ \t]+\w+=[\"'][^\"'\n]*[\"']>[^\s<]"
     r"|\r?\n[ \t+-]*value:|</key>"
     r"|[ \t]*\{[^}\"']*default[ \t]*="
     r"|[\])\"']{0,4}\.(?:type|fill|send_?keys|setvalue|val)\([\"']|>\s*<value>)"
@@ -136,7 +139,7 @@ def _words_end(data: bytes, start: int, sign: bytes) -> int:
 
 def _joins(data: bytes, begin: int, sign: bytes, *, closed: bool, quoted: bool) -> bool:
     """Tell whether what stands between a name and a value makes it the value of the name."""
-    if sign == b">":
+    if sign == b">" or (sign.endswith(b">") and b"=" in sign and sign != b"=>"):
         return data[begin - 1 : begin] in (b"<", b":")
     if sign == b",":
         return closed and quoted

@@ -134,6 +134,7 @@ _HEAD = Pattern(
     r"(?i)[|,;\t][ \t\"]*(?:\w*[_ -])?(?:password|passwd|passwort|kennwort|pwd|pass|secret|token"
     r"|api[_ -]?key|pin)[ \t\"]*(?:[|,;\t\r\n]|$)"
 )
+_RULE = frozenset(b"|-:+= \t\r")
 MOST_ROWS, LONGEST_ROW = 2_000, 2_000
 
 
@@ -157,6 +158,8 @@ def _table(data: bytes, begin: int, end: int, found: list[Found]) -> int:
     for _ in range(MOST_ROWS):
         at, stop = stop + 1, _line_end(data, stop + 1)
         row = data[at:stop]
+        if _RULE.issuperset(row) and row.strip():
+            continue
         if row.count(between) != len(heads) - 1:
             return at
         found += _cells(row, at, between, kinds)

@@ -38,7 +38,9 @@ def lone(data: bytes, start: int, end: int) -> Found | int | None:
     if not _LEAST <= len(value) <= _MOST or not _stands_alone(data, begin, stop):
         return end
     word = value.rstrip(b"=")
-    if entropy(word) < 3.8 or not speaks_for_itself(word) or _AN_ID.whole(word):
+    if entropy(word) < 3.8 or not speaks_for_itself(word.translate(None, b"+")):
+        return end
+    if _AN_ID.whole(word):
         return end
     if placeholder(value) or _is_published(data, begin) or _is_wrapped(data, begin, stop):
         return end
@@ -73,20 +75,17 @@ def _is_wrapped(data: bytes, begin: int, stop: int) -> bool:
     return opened >= 0 and data.rfind(b"-----END ", lowest, begin) < opened
 
 
+_NO_SECRETS = (b"://", b"?", b"base64,", b"|1|", b"ENC[", b"vault:")
+"""What stands in a word before its last part: an address, a picture, what was encrypted."""
+
+
 def _is_published(data: bytes, begin: int) -> bool:
     """Tell whether it is called something that everybody may see, or is a part of an address."""
     word = data[max(0, begin - 200) : begin]
     if word.endswith(b'W/"'):
         return True
     word = word[max(word.rfind(each) for each in (b" ", b"\n", b'"', b"'", b"\t")) + 1 :]
-    if (
-        b"|1|" in word
-        or b"ENC[" in word
-        or b"://" in word
-        or b"?" in word
-        or word.endswith(b"h1:")
-        or b"base64," in word
-    ):
+    if word.endswith(b"h1:") or any(each in word for each in _NO_SECRETS):
         return True
     before = data[max(0, begin - _REACH) : begin].rsplit(b"\n", 1)[-1]
     name = before.rstrip(b" \t\"'`=:([{>").rsplit(b",", 1)[-1].rsplit(b"{", 1)[-1]
@@ -107,6 +106,10 @@ _SHAPES = (
     r"sonar\.login[ \t]*=[ \t]*([0-9a-f]{40})",
     r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{20,}={0,2}",
     r"\{S?SHA[0-9]*\}[A-Za-z0-9+/]{20,}={0,2}",
+    r" (?:SHA|MD5|AES|DES)[-0-9]* \"([^\"\s]{8,64})\"",
+    r"\bS[UAOCN][A-Z2-7]{56}\b",
+    r"cloudflared [^\n]{0,60}(eyJ[A-Za-z0-9+/_-]{40,}={0,2})",
+    r"\br[ow]community6? (\S{6,64})",
     r"stats auth [^\s:]{1,64}:(\S{6,128})",
     r"AUTH PLAIN ([A-Za-z0-9+/]{8,}={0,2})",
     r" : (?:PSK|EAP|XAUTH) \"([^\"\n]{6,128})\"",

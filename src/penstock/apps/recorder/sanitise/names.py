@@ -207,7 +207,9 @@ _PATHS = Pattern(
     r"|ya?ml|txt|toml|env|py|js|ts|go|rb|java|php|sh|conf|cfg|ini|html?|md|xml|log|lock|enc|gpg"
     r"|asc)"
 )
-_HASHES = Pattern(r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*")
+_HASHES = Pattern(
+    r"(?i)(?:[a-z0-9_.]+-)+[0-9a-f]{40,64}|(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*"
+)
 _ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|Ag[A-Z][A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
 _WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
 _CODE = Pattern(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
@@ -311,9 +313,10 @@ def _is_phrase(words: list[bytes]) -> bool:
 def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose: bool) -> bool:
     size = len(value)
     if b" " in value:
-        if prose or not quoted or not value.islower():
+        words = value.split(b" ")
+        if prose or not quoted or not value.islower() or not all(map(bytes.isalnum, words)):
             return False
-        return value.count(b" ") in (2, 3, 11, 23) or _is_phrase(value.split(b" "))
+        return len(words) in (3, 4, 12, 24) or _is_phrase(words)
     plain = letters + digits
     if digits == size:
         return not prose and size >= 4
@@ -334,7 +337,7 @@ def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose
 def _random(value: bytes, digits: int, letters: int) -> bool:
     """Tell whether a value looks as if nobody had thought of it."""
     size = len(value)
-    if _UUID.whole(value):
+    if _UUID.whole(value) or _is_drawn(value):
         return True
     if not value.translate(None, HEXADECIMAL):
         return size >= 16 and digits < size and entropy(value) >= 2.5
@@ -350,8 +353,6 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
     if not odd and not _ragged(value) and digits * 6 < size and value.isalnum():
         return size < 16 and entropy(value) >= 2.75
     if _WORDS.whole(value) and not odd and not _ragged(value):
-        if value.count(b"-") > 2:
-            return _is_phrase([word for word in value.split(b"-") if not word.isdigit()])
         return (
             (size >= 10 or digits > 2)
             and digits > 1
@@ -359,6 +360,12 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
             and value[:-4].isalnum()
         )
     return entropy(value) >= 2.75
+
+
+def _is_drawn(value: bytes) -> bool:
+    """Tell `velvet-quartz-plasma-96`: words that somebody drew by lot."""
+    words = [word for word in value.split(b"-") if not word.isdigit()]
+    return value.count(b"-") > 2 and len(words) > 2 and _is_phrase(words)
 
 
 def _ragged(value: bytes) -> bool:

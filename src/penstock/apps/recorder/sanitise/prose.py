@@ -15,7 +15,7 @@ from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 _PROSE_TRIGGER = (
     r"(?i)\b(?:password|passwort|passphrase|passcode|pwd|secret|token|key|credential|cred|login"
     r"|pw|mdp|kennwort|wachtwoord|senha|clave|parola|wi-?fi|wlan|vpn|ssid|admin|root"
-    r"|log(?:ged)? ?in"
+    r"|log(?:s|ged)? ?in"
     r"|sign(?:ed)? ?in|unlock|access code|(?:backup|recovery|scratch)[ _-]code"
     r"|mot de passe)s?\b(?:[^\w\n]|$)"
     r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0[\xbf\x9f]\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
@@ -29,8 +29,8 @@ _PROSE_TRIGGER = (
     r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]{0,30} / [^\s/\"']{6}"
     r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token|\.key)[^\n|>]*\n"
     r"(?:[^\s]+\n)?[^\s]{10}"
-    r"|\b(?i:pdo|__construct|mysqli|\w*client|\w*session|\w*datasource|\w*mailer)\("
-    r"[\"'][^\"'\n]+[\"'],"
+    r"|\b(?i:pdo|__construct|mysqli|\w*client(?:\.new)?|\w*session|\w*datasource|\w*mailer"
+    r"|database|\w*real_connect)\((?:\w+,\s?)?[\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
@@ -88,8 +88,9 @@ def _telling(data: bytes, start: int, at: int, stop: int) -> Found | None:
 
 
 _FOR = Pattern(
-    r"[\w \x80-\xff]{2,24}? (?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|del|de|du|da|do|van"
-    r"|voor|per) [^\n:;,.!?]{1,60}?(?: (?:is|was|lautet|ist|es|est|c'est|\xc3\xa8|\xc3\xa9)"
+    r"[\w \x80-\xff]{2,24}? (?:for|of|to|on|at|in|f\xc3\xbcr|fuer|vom|zum|des|im|am|bei|beim"
+    r"|von|auf|del|de|du|da|do|van|voor|per) [^\n:;.!?]{1,60}?"
+    r"(?: (?:is|was|lautet|ist|es|est|c'est|\xc3\xa8|\xc3\xa9)"
     r"(?: now| still| set to| jetzt| ahora)?:?|:)"
     r"(?:[ \t]{1,4}|\s{0,4}\n\s{0,8})"
     r"(?:\"([^\"\n]{6,200})\"|'([^'\n]{6,200})'|([^\s\"'\x60]{6,200}))"
@@ -98,7 +99,8 @@ _CHANGED = Pattern(
     r"(?i)(?:password|passwort|pwd|pw)\b[^\n.:;\"']{0,40} (?:to|auf) ([^\s\"'\x60,;]{6,64})"
 )
 _PREPOSITIONS = frozenset(
-    b"for of to on at in f\xc3\xbcr fuer vom zum des del de du da do van voor per".split()
+    b"for of to on at in f\xc3\xbcr fuer vom zum des im am bei beim von auf del de du da do van "
+    b"voor per".split()
 )
 _PASSWORDS = (
     b"password", b"passwort", b"kennwort", b"pwd", b"pw", b"passcode", b"mot de passe", b"senha",
@@ -120,6 +122,9 @@ _USER_AND = Pattern(
     r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b"
     r"[^\n/|]{0,40} / ([^\s\"'\x60/]{6,64})"
 )
+_ENTERED = Pattern(
+    r"(?i)(?:logs?|logged|sign)s? ?in\b[^\n]{0,60} (?:with|and|using|as) ([^\s\"'\x60]{8,64})"
+)
 _LISTED = Pattern(r"[-*] [^\n:]{1,40}: [\w.@-]+ / ([^\s\"'\x60/]{8,64})")
 _CALLED = Pattern(r"(?i)\w*?(?:auth|login|authenticate|credentials?|sign_?in)[ =]{0,3}\(")
 _CONNECTS = Pattern(r"(?i)\w*?connect(?:ion)?[ =]{0,3}\(\s*[\"'][^\"'\n]{1,120}[\"']\s*,")
@@ -140,21 +145,49 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     if b"code" in word:
         codes = _CODES.groups(data, start, min(len(data), start + 400))
         return None if codes is None else _codes(data, *codes[1])
-    if word.startswith(b"key"):
-        grouped = _GROUPED.groups(data, start, min(len(data), stop + _NEAR))
-        if grouped is not None and amount(data[slice(*grouped[1])], FIGURES):
-            return (*grouped[1], "setup-key", "SECRET", 0.85)
-    if word[-1:] in (b" ", b"\xb1", b"a") and word.startswith(_PASSWORDS):
-        plain = _PASSWORD_AND.groups(data, start, stop)
-        value = data[slice(*plain[1])].rstrip(b".,;!?") if plain else b""
-        if amount(value, FIGURES) > 1 and is_secret(LENIENT, value, quoted=False, prose=True):
-            begin = data.index(value, start)
-            return begin, begin + len(value), "told-secret", "PASSWORD", 0.8
-    if data.find(b" / ", start, stop) >= 0:
-        pair = _USER_AND.groups(data, start, stop) or _LISTED.groups(data, start, stop)
-        if pair is not None and _mixed(told := data[slice(*pair[1])].rstrip(b".,;)")):
-            return pair[1][0], pair[1][0] + len(told), "told-pair", "PASSWORD", 0.75
-    return None
+    return (
+        (_setup_key(data, start, stop) if word.startswith(b"key") else None)
+        or (_beside(data, start, stop) if word.startswith(_PASSWORDS) else None)
+        or (_entered(data, start, stop) if word.startswith((b"log", b"sign")) else None)
+        or (_second(data, start, stop) if data.find(b" / ", start, stop) >= 0 else None)
+    )
+
+
+def _setup_key(data: bytes, start: int, stop: int) -> Found | None:
+    """`setup key: abcd efgh …`, of an app that makes codes."""
+    groups = _GROUPED.groups(data, start, min(len(data), stop + _NEAR))
+    if groups is None or not amount(data[slice(*groups[1])], FIGURES):
+        return None
+    return (*groups[1], "setup-key", "SECRET", 0.85)
+
+
+def _beside(data: bytes, start: int, stop: int) -> Found | None:
+    """`SSID guests, password …`."""
+    groups = _PASSWORD_AND.groups(data, start, stop)
+    value = data[slice(*groups[1])].rstrip(b".,;!?") if groups else b""
+    if groups is None or amount(value, FIGURES) < 2:
+        return None
+    if not is_secret(LENIENT, value, quoted=False, prose=True):
+        return None
+    return groups[1][0], groups[1][0] + len(value), "told-secret", "PASSWORD", 0.8
+
+
+def _second(data: bytes, start: int, stop: int) -> Found | None:
+    """`login: admin / …`."""
+    pair = _USER_AND.groups(data, start, stop) or _LISTED.groups(data, start, stop)
+    told = data[slice(*pair[1])].rstrip(b".,;)") if pair else b""
+    if pair is None or not _paired(told):
+        return None
+    return pair[1][0], pair[1][0] + len(told), "told-pair", "PASSWORD", 0.75
+
+
+def _entered(data: bytes, start: int, stop: int) -> Found | None:
+    """`log in as ada with …`."""
+    groups = _ENTERED.groups(data, start, min(len(data), stop + _NEAR))
+    value = data[slice(*groups[1])].rstrip(b".,;!?)") if groups else b""
+    if groups is None or not amount(value, FIGURES) or not _mixed(value):
+        return None
+    return groups[1][0], groups[1][0] + len(value), "told-pair", "PASSWORD", 0.75
 
 
 def _told_of(data: bytes, start: int, end: int, stop: int) -> Found | None:
@@ -162,7 +195,12 @@ def _told_of(data: bytes, start: int, end: int, stop: int) -> Found | None:
     groups = _FOR.groups(data, start, min(len(data), stop + _NEAR))
     if groups is None:
         return None
-    kind = kind_of(data[start : end - 1].replace(b" ", b"")) or _foreign(data[start:end])
+    of = data.rfind(b" ", max(0, start - 16), max(0, start - 1)) + 1 or start
+    kind = (
+        kind_of(data[of : end - 1].replace(b" ", b"_"))
+        or kind_of(data[start : end - 1].replace(b" ", b""))
+        or _foreign(data[start:end])
+    )
     span = next(each for each in groups[1:] if each != NOWHERE)
     quoted = span != groups[3]
     begin, value_end = span
@@ -190,7 +228,10 @@ _OF_WORDS = frozenset(WORD | set(range(128, 256)))
 _FOREIGN = (b"passe", b"clave", b"senha", b"parola", b"wachtwoord", b"haslo", b"mdp")
 
 
-_TELLS = Pattern(r"[^\n:]{0,60}(?::|\xef\xbc\x9a)[ \t]{0,4}([^\s\"'\x60,;]{6,64})")
+_TELLS = Pattern(
+    r"[^\n:]{0,60}?(?::|\xef\xbc\x9a|\xe3\x80\x8c|\xe6\x98\xaf)[ \t]{0,4}"
+    r"([\x21\x23-\x26\x28-\x2b\x2d-\x3a\x3c-\x7e]{6,64})"
+)
 
 
 def _told_abroad(data: bytes, end: int) -> Found | None:
@@ -226,11 +267,15 @@ def _alone(data: bytes, at: int) -> Found | None:
 def _last_of_texts(data: bytes, at: int) -> Found | None:
     """The last of the texts with which something is made that logs in: host, user, password."""
     groups = _HOST_USER.groups(data, at, min(len(data), at + 240))
-    if groups is None or not is_secret(LENIENT, data[slice(*groups[1])], quoted=False, prose=True):
-        return None
-    return (*groups[1], "login-argument", "PASSWORD", 0.8)
+    if groups is not None and is_secret(LENIENT, data[slice(*groups[1])], quoted=True, prose=True):
+        return (*groups[1], "login-argument", "PASSWORD", 0.8)
+    second = _ONE_MORE.groups(data, at, min(len(data), at + 240))
+    if second is not None and is_secret(RANDOM, data[slice(*second[1])], quoted=True):
+        return (*second[1], "login-argument", "SECRET", 0.8)
+    return None
 
 
+_ONE_MORE = Pattern(r"\s*[\"']([^\"'\s]{24,100})[\"']\s*\)")
 _HOST_USER = Pattern(
     r"\s*(?:[0-9]{2,5}\s*,\s*)?[\"'][^\"'\n]{1,80}[\"']\s*,\s*[\"']([^\"'\n]{6,100})[\"']\s*[,)]"
 )
@@ -250,6 +295,13 @@ def _codes(data: bytes, start: int, end: int) -> Found | None:
     return (start, stop, "recovery-codes", "SECRET", 0.85) if stop > start else None
 
 
+def _paired(value: bytes) -> bool:
+    """Tell a password from the second of two words: it has several digits, or is mixed."""
+    return _mixed(value) or (
+        amount(value, FIGURES) > 2 and is_secret(LENIENT, value, quoted=False, prose=True)
+    )
+
+
 def _mixed(value: bytes) -> bool:
     """Tell a password from a word beside a slash: digits, and capitals or signs."""
     return is_secret(LENIENT, value, quoted=False, prose=True) and (
@@ -261,7 +313,7 @@ def _sort_of(letter: int) -> int:
     return 0 if letter in DIGITS else 3 if letter not in WORD else 1 if letter > 96 else 2
 
 
-_OF_APP = Pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
+_OF_APP = Pattern(r"[a-z]{4}(?: ?[a-z]{4}){3}")
 
 
 def _pair(data: bytes, start: int, at: int) -> Found | None:

@@ -1,6 +1,7 @@
 """What is taken out, what is left, and that nothing is found twice."""
 
 import random
+from base64 import b64encode
 
 import pytest
 
@@ -210,3 +211,13 @@ def test_what_only_looks_like_it_is_left(sanitiser: Sanitiser, text: str) -> Non
 )
 def test_only_the_value_goes(sanitiser: Sanitiser, text: str, left: str) -> None:
     assert sanitiser.text(text).text == left
+
+
+@pytest.mark.parametrize("length", range(34, 44))
+def test_a_private_key_in_base64_is_known_wherever_it_is_cut(
+    sanitiser: Sanitiser, length: int
+) -> None:
+    armour = b64encode(b"-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIEHN").decode()[:length]
+    assert sanitiser.text(f"client-key-data: {armour}").findings, armour
+    shown = b64encode(b"-----BEGIN CERTIFICATE-----\nMIIDITCCAgmgAwIB").decode()[:length]
+    assert not sanitiser.text(f"client-certificate-data: {shown}").findings

@@ -16,7 +16,7 @@ _LETTERS = frozenset(WORD | set(b"+/_-"))
 _AROUND = frozenset(b" \t\r\n\"'`=:,;|<>()[]{}")
 _LEAST, _MOST = 20, 100
 _AN_ID = Pattern(
-    r"[a-z]{2,16}[_-][A-Za-z0-9_-]+|AAAA[BCE][2-3].*|MII[A-Za-z0-9].*|MFkw.*|eyJ.*"
+    r"[a-z]{2,16}[_-][A-Za-z0-9_-]+|AAAA[BCE][2-3].*|MII[A-Za-z0-9].*|MFkw.*|eyJ.*|LS0tLS1CRUdJTi.*"
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|PHN2Zy|JVBERi0|UEsDB|H4sI|AAABAA|d09G).*"
 )
 """What a service calls something, or what a file begins with that was written as base64."""
@@ -129,7 +129,8 @@ def _is_private(value: bytes) -> bool:
     """Tell whether what begins like a key or a certificate, in base64, is a private key."""
     from binascii import a2b_base64
 
-    return b"PRIVATE" in a2b_base64(value[:80])
+    whole = value[:80].rstrip(b"=")
+    return b"PRIVATE" in a2b_base64(whole[: len(whole) & ~3])
 
 
 def shape(data: bytes, start: int, _: int) -> Found | None:

@@ -28,10 +28,6 @@ class Child:
         self.told: list[int] = []
         self.ended = asyncio.Event()
 
-    def send_signal(self, number: int) -> None:
-        """Hear of it, and go on."""
-        self.told.append(number)
-
     def finish(self) -> None:
         """End well."""
         self.returncode = 0
@@ -40,8 +36,9 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch: pytest.MonkeyPatch) -> list[Child]:
-    """All workers that any crew has started, the oldest first."""
+    """All workers that any crew has started, the oldest first; they hear signals, and go on."""
     made: list[Child] = []
+    monkeypatch.setattr(respawn, "tell", lambda child, number: child.told.append(number))
 
     async def run_child(self: Any, _: int, owner: str) -> int:
         child = self._children[owner] = Child()
